@@ -1,0 +1,92 @@
+// Where a problem's points come from: a counter-based generator or a file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lloyd::data {
+
+/// A data file that cannot be used. what() is `path:line:column: reason` (line and column where they are known).
+struct DataError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Either `generator` or `file` is set. Defaults of `low`, `high`, `centers`, `sigma` depend on the generator:
+/// generators() has them.
+struct Source {
+  std::string generator;  // a name from generators(); empty when a file is read
+  std::uint64_t seed = 42;
+  std::optional<double> low, high;  // spec key `range: [low, high]`
+  std::optional<int> centers;       // spec key `centers`
+  std::optional<double> sigma;      // spec key `sigma`
+
+  std::filesystem::path file;  // absolute or relative to the current directory; empty when generated
+  std::string format;          // a name from formats(); empty: by extension and content
+  std::optional<bool> header;  // text: first line is a header; unset: detected (a first line that is not numeric)
+  std::optional<int> index_column;  // text: 0-based column to leave out
+  std::optional<int> label_column;  // text: 0-based column to leave out; negative counts from the end
+
+  /// One line that names the data: "uniform(range=[0,1), seed=42)" or the file's name.
+  std::string describe() const;
+};
+
+struct GeneratorInfo {
+  std::string name;
+  std::string summary;
+  std::vector<std::string> keys;  // of {range, centers, sigma}, besides seed
+};
+const std::vector<GeneratorInfo>& generators();
+const std::vector<std::string>& formats();
+
+/// n × dim floats, row-major.
+class Dataset {
+ public:
+  Dataset(std::int64_t n, int dim);  // uninitialised; throws DataError with the sizes when it cannot be had
+  std::int64_t n() const { return n_; }
+  int dim() const { return dim_; }
+  std::span<float> values() { return {values_.get(), static_cast<std::size_t>(n_) * dim_}; }
+  std::span<const float> values() const { return {values_.get(), static_cast<std::size_t>(n_) * dim_}; }
+
+ private:
+  std::int64_t n_;
+  int dim_;
+  std::unique_ptr<float[]> values_;
+};
+
+/// Throws DataError when n × dim × 4 bytes overflow or exceed the memory that this machine has free, naming both.
+void check_fits_memory(std::int64_t n, int dim);
+
+/// The whole file, parsed and checked (rectangular, numeric, finite). `threads` parse in parallel (0: all cores).
+Dataset read_file(const Source& source, int threads = 0);
+
+/// n × dim points of a generator. Value (i, j) depends only on the options, the seed, i and j: identical bits on any
+/// machine, thread count and device, and a smaller n or dim is a prefix of a larger one.
+Dataset generate(const Source& source, std::int64_t n, int dim, int threads = 0);
+
+/// generate() or read_file() and then the first n rows and dim columns (0: all). Throws DataError when the file has fewer.
+Dataset load(const Source& source, std::int64_t n, int dim, int threads = 0);
+
+/// 128-bit hash, in hex, of the source: the file's bytes and reading options, or the generator's options.
+std::string fingerprint(const Source& source);
+
+struct Init {
+  std::string method = "random_points";  // a name from init_methods(), or "file"
+  std::uint64_t seed = 1;
+  Source file;  // for "file": K rows
+};
+const std::vector<std::string>& init_methods();  // random_points, kmeans++, kmeans||, file
+
+/// k × dim initial centroids for the n × dim points (row-major). Deterministic: the same bits on any thread count.
+/// random_points: k distinct rows drawn uniformly. kmeans++: Arthur & Vassilvitskii 2007. kmeans||: Bahmani et al. 2012
+/// (oversampling 2k, 5 rounds, weighted kmeans++ on the candidates). Throws DataError when k > n or the file does not fit.
+std::vector<float> initial_centroids(const Init& init, std::span<const float> points, std::int64_t n, int dim, int k,
+                                     int threads = 0);
+
+}  // namespace lloyd::data
