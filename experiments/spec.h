@@ -15,7 +15,8 @@
 
 namespace lloyd {
 
-/// Every error of a spec at once, one a line: `sweeps/k1000.yaml:7:5: unknown axis 'tbp'; did you mean 'threads_per_block'?`
+/// Every error of a spec at once, one a line: `sweeps/k1000.yaml:7:5: unknown axis 'tbp'; did you
+/// mean 'threads_per_block'?`
 struct SpecError : std::runtime_error {
   explicit SpecError(std::vector<std::string> errors);
   std::vector<std::string> errors;
@@ -23,7 +24,7 @@ struct SpecError : std::runtime_error {
 
 /// What the command line overrides.
 struct Overrides {
-  std::vector<std::string> set;  // "axis=v1,v2"
+  std::vector<std::string> set;   // "axis=v1,v2"
   std::vector<std::string> only;  // globs of versions
   std::string filter;             // regular expression on point ids
   std::optional<int> repetitions;
@@ -36,11 +37,11 @@ struct Overrides {
 
 struct Measure {
   int warmup = 1;
-  int repetitions = 9;       // at least
-  double max_noise = 0.02;   // relative half-width of the median's 95% interval
-  double max_seconds = 20;   // per point
+  int repetitions = 9;      // at least
+  double max_noise = 0.02;  // relative half-width of the median's 95% interval
+  double max_seconds = 20;  // per point
   bool l2_cold = false;
-  double timeout = 600;      // seconds per point
+  double timeout = 600;  // seconds per point
   bool verify = true;
 };
 
@@ -74,34 +75,46 @@ struct Spec {
   std::string baseline;  // version name; empty: none given
   data::Source data;
   data::Init init;
+  std::string data_file,
+      init_file;  // as the spec writes them; the paths in `data` and `init` are absolute
   Stop stop;
   Measure measure;
   Profile profile;
   bool shuffle = true;
   std::uint64_t shuffle_seed = 1;
   std::vector<std::string> figures;
-  std::vector<Point> points;  // the plan, in the spec's order, without duplicates; `available` not yet decided
+  std::vector<Point>
+      points;  // the plan, in the spec's order, without duplicates; `available` not yet decided
 
   /// Everything that decides the rows, overrides applied (spec.resolved.json).
   nlohmann::json resolved() const;
 };
 
-/// Finds `name` from the current directory, then from `experiments/` of the source or install tree; throws SpecError.
+/// Finds `name` from the current directory, then from `experiments/` of the source or install tree;
+/// throws SpecError.
 std::filesystem::path find_spec(const std::string& name);
 
-/// Reads and checks a spec and makes its plan. Throws SpecError with every error in it.
-Spec load_spec(const std::filesystem::path& path, const Overrides& overrides);
+/// Reads and checks a spec, and the data file that it names, and makes its plan. Throws SpecError
+/// with every error in it, each of which names the spec as the user did: `typed` (empty: `path`).
+Spec load_spec(const std::filesystem::path& path, const Overrides& overrides,
+               const std::string& typed = "");
 
-/// Fills `available` and `reason` of each point for the GPU at hand (nullopt: none, because of `no_device_reason`).
-void decide_availability(std::vector<Point>& points, const Stop& stop, const std::optional<DeviceLimits>& device,
+/// Fills `available` and `reason` of each point for the GPU at hand (nullopt: none, because of
+/// `no_device_reason`).
+void decide_availability(std::vector<Point>& points, const Stop& stop,
+                         const std::optional<DeviceLimits>& device,
                          const std::string& no_device_reason);
 
 /// A point as JSON: `point`, `version`, every axis (null where unused), `available`, `reason`.
 nlohmann::json to_json(const Point& point);
 
-/// " ; did you mean 'x'?" for the closest of `known` (edit distance), or "" when nothing is close.
+/// "; did you mean 'x'?" for the closest of `known` (edit distance), or "" when nothing is close.
 std::string suggestion(const std::string& word, const std::vector<std::string>& known);
 /// Shell glob (* and ?).
 bool glob_match(const std::string& pattern, const std::string& text);
+
+/// The folder whose `experiments/` holds the specs: the installed tree, or the source tree of a
+/// build.
+std::filesystem::path home_directory();
 
 }  // namespace lloyd

@@ -1,0 +1,61 @@
+# `make help` lists what there is. The work is done by tools/*.sh and CMake; this names the steps.
+SPEC ?= sweeps/quickstart.yaml
+ARGS ?=
+RESULTS ?= $(wildcard data/recorded/*/*)
+CUDA ?= 1
+ARCHS ?=
+PREFIX ?= /usr/local
+MATH_LIBS ?= 1
+BUNDLE_TESTS ?= 0
+
+comma := ,
+options := -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) "-DLLOYD_CUDA_ARCHITECTURES=$(ARCHS)"
+
+.DEFAULT_GOAL := all
+.PHONY: all setup run test report bundle install format lint clean help system toolkit
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 18
+	@echo "Variables: SPEC=file ARGS='options of run_experiment' RESULTS=dir[,dir] PREFIX=dir MATH_LIBS=0 BUNDLE_TESTS=1"
+	@echo "  CUDA=0 (build without), ARCHS='90' (CUDA architectures; 'portable': all from Turing on), PYTHON=… JOBS=…"
+
+all: setup ## set up what is missing, build build/run_experiment
+	@tools/build.sh build run_experiment $(options)
+
+run: all ## run SPEC and draw its figures
+	@tools/run.sh $(SPEC) $(ARGS)
+
+test: setup ## every test that this machine can run
+	@tools/test.sh $(options)
+
+report: .venv/.stamp ## figures and tables of the recorded runs, or of RESULTS
+	@.venv/bin/python -m analysis report $(subst $(comma), ,$(RESULTS)) -o report
+
+bundle: setup ## an archive in dist/ that runs on a GPU node without building
+	@tools/setup-system.sh bundle
+	@MATH_LIBS=$(MATH_LIBS) BUNDLE_TESTS=$(BUNDLE_TESTS) tools/bundle.sh -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) \
+	  "-DLLOYD_CUDA_ARCHITECTURES=$(or $(ARCHS),portable)"
+
+install: all ## install into PREFIX
+	@cmake --install build --prefix "$(PREFIX)"
+
+format: .venv/.stamp ## format the C++ and Python code
+	@tools/lint.sh --fix
+
+lint: setup ## check formats, and lint
+	@tools/setup-system.sh lint
+	@tools/lint.sh
+
+clean: ## remove what was built (keeps .venv and results)
+	rm -rf build build-asan build-bundle dist report
+
+setup: system .venv/.stamp $(if $(filter 0,$(CUDA)),,toolkit)
+
+system:
+	@tools/setup-system.sh
+
+.venv/.stamp: requirements.txt tools/setup-python.sh | system
+	@PYTHON=$(PYTHON) tools/setup-python.sh
+
+toolkit: .venv/.stamp
+	@tools/setup-cuda.sh

@@ -1,0 +1,203 @@
+"""The command line: `python -m analysis COMMAND …`."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from pathlib import Path
+
+from analysis import readme, tables
+from analysis.derive import all_points, machine_labels
+from analysis.draw import FIGURES, draw, write
+from analysis.load import Run, RunError, find_runs, load_run
+from analysis.report import subject, write_report
+
+EPILOG = """\
+A DIR is what run_experiment wrote (it holds measurements.jsonl), or a folder that holds such
+directories.
+
+  python -m analysis figures results/quickstart/20250102T030405-1a2b3c4d
+  python -m analysis figures data/recorded/nvidia-h200/* --out figures --only speedup
+  python -m analysis report data/recorded -o report
+  python -m analysis readme README.md data/recorded --check
+
+Exit status: 0 done; 1 --check found a file out of date; 2 something given cannot be used (one line
+says what). """
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; returns the exit status: 0, 1 (`readme --check` would change the file) or 2
+    (unusable input).
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except RunError as error:
+        print(error, file=sys.stderr)
+    except OSError as error:
+        print(f"{error.filename or 'file'}: {error.strerror}", file=sys.stderr)
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m analysis",
+        description="Figures, tables and reports from run directories. Needs no GPU.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    figures = commands.add_parser(
+        "figures",
+        help="draw the figures that the spec asks for",
+        description="Draws the figures that the runs' specs ask for: NAME.svg, NAME.png and "
+        "NAME.csv (the rows). Several DIRs are drawn together, each machine with lines of its own.",
+    )
+    figures.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    figures.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        help="where to write (default: figures/ in DIR; ./figures for several)",
+    )
+    figures.add_argument(
+        "--only", metavar="NAME,…", help=f"draw these, whatever the spec says: {', '.join(FIGURES)}"
+    )
+    figures.set_defaults(command=_figures)
+
+    report = commands.add_parser(
+        "report",
+        help="write every figure and table into one folder",
+        description="Writes OUT/report.md: for each run its environment, every figure, the medians "
+        "with their intervals, and the points without a result.",
+    )
+    report.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    report.add_argument("-o", "--out", required=True, metavar="OUT", type=Path)
+    report.set_defaults(command=_report)
+
+    table = commands.add_parser(
+        "readme-table",
+        help="print the Markdown table of a run",
+        description="Prints each version's fastest result at the largest N that the baseline has.",
+    )
+    table.add_argument("dirs", nargs=1, metavar="DIR", type=Path)
+    table.set_defaults(command=_readme_table)
+
+    update = commands.add_parser(
+        "readme",
+        help="rewrite the tables between markers in a Markdown file",
+        description="Rewrites what stands between <!-- table:BEGIN name --> and "
+        "<!-- table:END name -->. The name is that of a DIR's spec, or the last parts of its path "
+        "(nvidia-h200/k1000). Tables of other runs are left alone.",
+    )
+    update.add_argument("file", type=Path, metavar="FILE.md")
+    update.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    update.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 if the file would change"
+    )
+    update.set_defaults(command=_readme)
+    return parser
+
+
+def _load(paths: list[Path]) -> list[Run]:
+    runs = [load_run(path) for path in find_runs(paths)]
+    for run in runs:
+        for warning in run.warnings:
+            _say(f"warning: {warning}")
+    return runs
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+def _wanted_figures(only: str | None, runs: list[Run]) -> list[str]:
+    if only is not None:
+        names = list(dict.fromkeys(name.strip() for name in only.split(",") if name.strip()))
+        for name in names:
+            if name not in FIGURES:
+                close = difflib.get_close_matches(name, FIGURES, n=1)
+                hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(FIGURES)}"
+                raise RunError(f"--only: unknown figure '{name}'; {hint}")
+        return names
+    asked = [name for run in runs for name in run.spec.get("figures") or []]
+    names = list(dict.fromkeys(asked)) or list(FIGURES)
+    for name in names:
+        if name not in FIGURES:
+            _say(f"{name}: this version does not draw this figure")
+    return [name for name in names if name in FIGURES]
+
+
+def _figures(options: argparse.Namespace) -> int:
+    runs = _load(options.dirs)
+    about = subject(runs)
+    names = _wanted_figures(options.only, runs)
+    out = options.out or (runs[0].path / "figures" if len(runs) == 1 else Path("figures"))
+    labels = list(dict.fromkeys(machine_labels(runs)))
+    if len(labels) > 1:
+        _say(
+            f"{len(runs)} runs that must not be mixed ({'; '.join(labels)}): each has lines of "
+            "its own, and each speedup is over its own run's baseline"
+        )
+    points = all_points(runs, about.baseline)
+    for name in names:
+        drawing = draw(name, points, about)
+        if drawing.figure is None:
+            _say(f"{name}: not drawn: {drawing.message}")
+            continue
+        for path in write(drawing, out):
+            print(path)
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    for path in write_report(_load(options.dirs), options.out):
+        print(path)
+    return 0
+
+
+def _readme_table(options: argparse.Namespace) -> int:
+    runs = _load(options.dirs)
+    if len(runs) > 1:
+        raise RunError(f"{options.dirs[0]}: holds {len(runs)} run directories; name one of them")
+    print(_table(runs[0]), end="")
+    return 0
+
+
+def _table(run: Run) -> str:
+    return tables.headline(run, all_points([run], run.baseline))
+
+
+def _readme(options: argparse.Namespace) -> int:
+    runs = _load(options.dirs)
+
+    def table(name: str) -> str | None:
+        meant = [run for run in runs if readme.matches(name, run.name, run.path)]
+        if len(meant) > 1:
+            which = ", ".join(str(run.path) for run in meant)
+            raise RunError(
+                f"{options.file}: table '{name}' may be any of {which}; use more of its path"
+            )
+        return _table(meant[0]) if meant else None
+
+    try:
+        old = options.file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RunError(f"{options.file}: not UTF-8 text ({error})") from None
+    new, left = readme.rewrite(old, str(options.file), table)
+    for name in left:
+        _say(f"{options.file}: table '{name}' is of none of the given runs and is left as it is")
+    if old == new:
+        return 0
+    if options.check:
+        _say(f"{options.file}: tables are out of date; run the same command without --check")
+        return 1
+    options.file.write_bytes(new.encode("utf-8"))
+    print(options.file)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

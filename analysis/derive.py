@@ -1,0 +1,188 @@
+"""One row a point, out of the samples: medians, intervals, speedups, and why a point has none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis.load import AXES, PROBLEM, Run, RunError
+from analysis.stats import median_interval, ratio_interval
+
+NOT_RUN = "not run"
+NO_BASELINE = "no baseline"
+UNTHROTTLED = {"", "none"}
+
+POINT_COLUMNS = [
+    *("machine", "point", "version", "family", "backend", *PROBLEM, *AXES, "status", "reason"),
+    *("samples", "iteration_ms", "iteration_ms_low", "iteration_ms_high"),
+    *("baseline", "baseline_point", "baseline_iteration_ms"),
+    *("speedup", "speedup_low", "speedup_high"),
+    *("timing_basis", "baseline_timing_basis", "throttled_samples", "verified", "gpu", "host"),
+]
+"""What a figure's CSV holds of each point; times in ms, speedups without unit, intervals at 95%."""
+
+
+def machine_labels(runs: list[Run]) -> list[str]:
+    """A label a run that keeps apart what must not be mixed.
+
+    Runs of one machine share its name and are drawn together; runs of one machine that measured the
+    same point have their folder's name added, because samples of different runs are never pooled.
+    """
+    labels = [run.machine for run in runs]
+    measured = [set(run.measurements["point"]) for run in runs]
+    clashing = {
+        label
+        for i, label in enumerate(labels)
+        for j in range(i)
+        if labels[j] == label and measured[i] & measured[j]
+    }
+    return [
+        f"{label}, {run.path.resolve().name}" if label in clashing else label
+        for run, label in zip(runs, labels, strict=True)
+    ]
+
+
+def common_baseline(runs: list[Run]) -> str:
+    """The baseline that the runs agree on; empty when none of them names one.
+
+    Raises RunError when they name different ones: one figure has one denominator.
+    """
+    named = {run.baseline: run for run in runs if run.baseline}
+    if len(named) > 1:
+        which = "; ".join(f"{run.path}: {baseline}" for baseline, run in named.items())
+        raise RunError(f"the runs name different baselines ({which}); draw them one at a time")
+    return next(iter(named), "")
+
+
+def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
+    """Every point that was planned or measured, with POINT_COLUMNS and `times_ms` (sorted samples,
+    1-D arrays, ms).
+
+    Points without a result have NaN times, their status (one more than the contract's: `not run`)
+    and the reason. Speedups are over the median of `baseline` for the same problem on the same
+    machine, each side with the tunables that were fastest; the `reason` of an ok point without
+    speedup says what is missing."""
+    labels = machine_labels(runs)
+    parts = [_points_of(run, label) for run, label in zip(runs, labels, strict=True)]
+    points = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    # two runs of one machine may have planned the same point and only one have measured it
+    unmeasured = points["status"].eq(NOT_RUN)
+    known = points.sort_values("status", key=lambda s: s.eq(NOT_RUN), kind="stable")
+    points = points.drop(index=known.index[known.duplicated(["machine", "point"]) & unmeasured])
+    return _with_speedups(points.reset_index(drop=True), baseline)
+
+
+def fastest(points: pd.DataFrame) -> pd.DataFrame:
+    """Of the ok points of each version and problem the one with the least median time.
+
+    The choice is made on the same samples that the interval is of, so the interval of a choice
+    among many near-equal tunables is a little too narrow."""
+    ok = points[points["status"] == "ok"]
+    key = ["machine", "version", *PROBLEM]
+    return ok.loc[ok.groupby(key, dropna=False, sort=False)["iteration_ms"].idxmin()]
+
+
+def _points_of(run: Run, machine: str) -> pd.DataFrame:
+    rows = run.measurements
+    points = rows.drop_duplicates("point").copy()
+    bad = rows[rows["status"] != "ok"].drop_duplicates("point").set_index("point")
+    wrong = set(rows.loc[(rows["status"] == "ok") & rows["verified"].eq(False), "point"])
+    usable = rows[np.isfinite(rows["iteration_ms"]) & (rows["iteration_ms"] > 0)]
+    times = {
+        point: np.sort(samples.to_numpy())
+        for point, samples in usable.groupby("point", sort=False)["iteration_ms"]
+    }
+    throttled = rows["throttle"].notna() & ~rows["throttle"].astype(str).str.lower().isin(
+        UNTHROTTLED
+    )
+    throttled_count = throttled.groupby(rows["point"]).sum()
+
+    status, reason, samples = [], [], []
+    for point, first_reason in zip(points["point"], points["null_reasons"], strict=True):
+        got = times.get(point)
+        if point in bad.index:
+            status.append(bad.at[point, "status"])
+            reason.append(bad.at[point, "reason"])
+        elif point in wrong:
+            status.append("incorrect")
+            reason.append("its result was not verified as right")
+        elif got is None:
+            why = first_reason if isinstance(first_reason, dict) else {}
+            status.append("failed")
+            reason.append(why.get("iteration_ms") or "no time was recorded")
+        else:
+            status.append("ok")
+            reason.append(None)
+        samples.append(got if status[-1] == "ok" else None)
+    points["status"], points["reason"], points["times_ms"] = status, reason, samples
+    points["throttled_samples"] = points["point"].map(throttled_count).astype("Int64")
+
+    planned = run.plan[~run.plan["point"].isin(points["point"])].copy()
+    refused = planned["available"].eq(False)
+    planned["status"] = np.where(refused, "unsupported", NOT_RUN)
+    planned["reason"] = planned["reason"].where(refused, "the run ended before it")
+    planned["data"] = points["data"].iloc[0] if len(points) else None
+    planned["throttled_samples"] = 0
+    points = pd.concat(
+        [part for part in (points, planned) if len(part)] or [points], ignore_index=True
+    )
+    order = {point: place for place, point in enumerate(run.plan["point"])}
+    # the plan's order; a shuffled run must not shuffle colours and tables
+    place = points["point"].map(order).fillna(len(order))
+    points = points.iloc[np.argsort(place.to_numpy(), kind="stable")]
+
+    columns = [c for c in POINT_COLUMNS if c in points.columns]
+    points = points[[*columns, "times_ms"]].reset_index(drop=True)
+    points.insert(0, "machine", machine)
+    intervals = [
+        median_interval(t) if isinstance(t, np.ndarray) else (np.nan,) * 3
+        for t in points["times_ms"]
+    ]
+    names = ["iteration_ms", "iteration_ms_low", "iteration_ms_high"]
+    points[names] = np.array(intervals, dtype=float).reshape(-1, 3)
+    points["samples"] = [len(t) if isinstance(t, np.ndarray) else 0 for t in points["times_ms"]]
+    for column in ("n", "k", "dim", *AXES, "throttled_samples"):
+        points[column] = points[column].astype("Int64")
+    return points
+
+
+def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    points = points.reindex(columns=[*POINT_COLUMNS, "times_ms"])
+    points["baseline"] = baseline or None
+    if not baseline:
+        return points
+    problem = ["machine", "n", "k", "dim", "data"]
+    denominators: dict[tuple, dict[str, int]] = {}
+    base = fastest(points[points["version"] == baseline])
+    for index, key in zip(base.index, _keys(base, problem), strict=True):
+        denominators.setdefault(key, {})[base.at[index, "precision"]] = index
+
+    names = ["baseline_point", "baseline_iteration_ms", "baseline_timing_basis"]
+    names += ["speedup", "speedup_low", "speedup_high"]
+    rows = []
+    for index, key, precision, status, times in zip(
+        points.index,
+        _keys(points, problem),
+        points["precision"],
+        points["status"],
+        points["times_ms"],
+        strict=True,
+    ):
+        choices = denominators.get(key, {}) if status == "ok" else {}
+        # a version in another precision is over the baseline's fp32, or the only one that it has
+        fallback = choices.get("fp32", next(iter(choices.values()), None))
+        chosen = choices.get(precision, fallback)
+        row = (None, np.nan, None, np.nan, np.nan, np.nan)
+        if chosen is not None:
+            of = points.loc[chosen]
+            ratio = (1.0, 1.0, 1.0) if chosen == index else ratio_interval(of["times_ms"], times)
+            row = (of["point"], of["iteration_ms"], of["timing_basis"], *ratio)
+        rows.append(row)
+    points[names] = pd.DataFrame(rows, columns=names, index=points.index)
+    orphan = points["status"].eq("ok") & points["speedup"].isna()
+    points.loc[orphan, "reason"] = f"{baseline} has no result for this problem on this machine"
+    return points
+
+
+def _keys(points: pd.DataFrame, columns: list[str]) -> list[tuple]:
+    return list(zip(*(points[c].astype(str) for c in columns), strict=True))

@@ -1,0 +1,264 @@
+"""What the figures share: series, panels, and the small print that says how it was measured and
+what is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.derive import POINT_COLUMNS
+from analysis.load import AXES
+from analysis.style import GREY, INK, WIDTH, count_text, version_styles, wrap
+
+DIRECT_UP_TO = 6
+"""Panels whose lines are named at their ends; with more, one legend names them and the panels get
+smaller.
+"""
+
+MAX_LISTED = 8
+"""Lines of points without result under a figure; more are summarised."""
+
+NOTE_WIDTH = WIDTH - 0.2
+
+BASES = {
+    "cuda_events": "CUDA events",
+    "steady_clock": "the host's steady clock",
+    "mpi_max": "the slowest rank's clock",
+    "self_reported": "the program itself",
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a figure is of: its title, one line for each machine, and the baseline's name (empty:
+    none).
+    """
+
+    title: str
+    environment: list[str]
+    baseline: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with the rows that it drew; `figure` is None when there was nothing to draw, and
+    `message` says why.
+    """
+
+    name: str
+    figure: Figure | None
+    rows: pd.DataFrame
+    message: str = ""
+
+
+def csv_rows(points: pd.DataFrame, drawn: pd.Index) -> pd.DataFrame:
+    """The rows of a figure's CSV: POINT_COLUMNS and whether the point is in the picture."""
+    rows = points[POINT_COLUMNS].copy()
+    rows.insert(0, "drawn", points.index.isin(drawn))
+    return rows
+
+
+def series_names(points: pd.DataFrame) -> pd.Series:
+    """One name a line: the version, with precision and machine where the points have several."""
+    names = points["version"].astype(str)
+    for column in ("precision", "machine"):
+        if points[column].nunique() > 1:
+            names = names + " " + points[column].astype(str)
+    return names
+
+
+def panel_columns(points: pd.DataFrame, always: list[str]) -> list[str]:
+    """What a panel stands for: `always`, and each further property of the problem in which the
+    points differ.
+    """
+    others = [c for c in ("dim", "data") if points[c].nunique() > 1]
+    return [*always, *(c for c in others if c not in always)]
+
+
+def series_styles(shown: pd.DataFrame, points: pd.DataFrame, baseline: str) -> dict[str, dict]:
+    """How each series of `shown` is drawn, in the plan's order of versions.
+
+    The colour is the version's place among all versions of `points` (the whole run's), so that it
+    is the same in every figure; the baseline is grey. Precisions and machines differ in dashes.
+    """
+    versions = [v for v in dict.fromkeys(points["version"]) if v != baseline] + [baseline]
+    series = shown.drop_duplicates("series").groupby("version", sort=False)["series"].agg(list)
+    looks = version_styles(versions, int(series.map(len).max()))
+    looks[-1] = [{**look, "color": GREY} for look in looks[-1]]
+    styles = {}
+    for version, own in zip(versions, looks, strict=True):
+        styles.update(zip(series.get(version, []), own, strict=False))
+    return styles
+
+
+def draw_line(axes: Axes, line: pd.DataFrame, x: str, y: str, look: dict) -> tuple[float, float]:
+    """Column `y` against `x` with its interval (`y`_low, `y`_high) as bars; returns the last
+    point's place.
+
+    A single point gets its mark and no line; a point without an interval gets no bar.
+    """
+    line = line.sort_values(x)
+    at, values = line[x].astype(float).tolist(), line[y].tolist()
+    look = look if len(at) > 1 else {**look, "linestyle": "none"}
+    axes.errorbar(at, values, yerr=bars(line, y), elinewidth=0.8, capsize=1.8, **look)
+    return at[-1], values[-1]
+
+
+def bars(of: pd.DataFrame, column: str) -> list[list[float]]:
+    """Distances from `column` down to its low and up to its high end, as errorbar() wants them; 0
+    without interval.
+    """
+    below = (of[column] - of[f"{column}_low"]).fillna(0)
+    above = (of[f"{column}_high"] - of[column]).fillna(0)
+    return [below.clip(lower=0).tolist(), above.clip(lower=0).tolist()]
+
+
+def panel_title(columns: list[str], values: tuple) -> str:
+    words = []
+    for column, value in zip(columns, values, strict=True):
+        if column in ("n", "k"):
+            words.append(f"{column.upper()} = {count_text(value)}")
+        else:
+            words.append(str(value) if column == "data" else f"{column} {value}")
+    return ", ".join(words)
+
+
+def subtitle(points: pd.DataFrame, subject: Subject) -> list[str]:
+    """The machines and what all points have in common."""
+    common = []
+    if points["dim"].nunique() == 1:
+        common.append(f"dim {points['dim'].dropna().iloc[0]}")
+    for column in ("precision", "data"):
+        if points[column].nunique() == 1:
+            common.append(str(points[column].dropna().iloc[0]))
+    return [*subject.environment, *([", ".join(common)] if common else [])]
+
+
+def tuned_axes(points: pd.DataFrame, but: tuple[str, ...] = ()) -> str:
+    """The tunables that vary within a version, in words; empty when none does."""
+    axes = [a for a in AXES if a not in but and points.groupby("version")[a].nunique().max() > 1]
+    return " or ".join(a.replace("_", " ") for a in axes)
+
+
+def method_notes(drawn: pd.DataFrame, quantity: str, bars: str) -> list[str]:
+    """How the drawn points were measured: samples, intervals, timing basis, throttling,
+    verification.
+    """
+    fewest, most = drawn["samples"].min(), drawn["samples"].max()
+    count = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    bare = int((drawn["samples"] < 6).sum())
+    notes = [f"{quantity}, median of {count} samples a point. Bars: {bars}."]
+    if bare:
+        notes[0] += f" {_points(bare)} with fewer than 6 samples: no interval, no bar."
+    notes += _basis_notes(drawn)
+    throttled = int(drawn["throttled_samples"].fillna(0).sum())
+    if throttled:
+        notes.append(
+            f"Throttled: {throttled:,} of {int(drawn['samples'].sum()):,} samples were taken while "
+            "the GPU held its clocks back; they are kept (throttled_samples in the CSV)."
+        )
+    unverified = int((~drawn["verified"].eq(True)).sum())
+    if unverified:
+        notes.append(f"Not verified: {_points(unverified)}.")
+    return notes
+
+
+def _basis_notes(drawn: pd.DataFrame) -> list[str]:
+    used = drawn.dropna(subset=["timing_basis"])
+    clocks = {basis: sorted(set(of["version"])) for basis, of in used.groupby("timing_basis")}
+    if "baseline_timing_basis" in drawn:
+        for basis, of in drawn.dropna(subset=["baseline_timing_basis"]).groupby(
+            "baseline_timing_basis"
+        ):
+            clocks[basis] = sorted({*clocks.get(basis, []), *of["baseline"]})
+    if not clocks:
+        return ["How the points were timed is not recorded."]
+    words = [f"{', '.join(versions)} by {BASES.get(b, b)}" for b, versions in clocks.items()]
+    if len(clocks) == 1:
+        words = [f"all by {BASES.get(next(iter(clocks)), next(iter(clocks)))}"]
+    return [f"Timed: {'; '.join(words)}."]
+
+
+def small_print(
+    points: pd.DataFrame, drawn: pd.Index, notes: list[str], csv: str
+) -> list[tuple[str, str]]:
+    """Wrapped, coloured lines for under the figure: the notes, then every point that has no place
+    in it.
+    """
+    lines = [(line, GREY) for note in notes for line in wrap(note, NOTE_WIDTH)]
+    missing = no_result(points, csv)
+    if missing:
+        lines += [("", GREY), *((line, INK) for line in missing)]
+    return lines
+
+
+def no_result(points: pd.DataFrame, csv: str, limit: int = MAX_LISTED) -> list[str]:
+    """The points that cannot be drawn, in at most `limit` wrapped lines below a heading; [] when
+    all can.
+
+    As much is said as there is room for: every reason, else the reasons that differ in more than
+    their numbers, else the first of those; `csv` is the file that has each point."""
+    missing = points[points["reason"].notna() | points["status"].ne("ok")]
+    if missing.empty:
+        return []
+    missing = missing.assign(reason=missing["reason"].fillna("no reason was recorded").astype(str))
+    head = f"Without result: {len(missing):,} of {_points(len(points))}."
+    exact = _groups(missing, points, missing["reason"])
+    lines = [line for text in exact for line in wrap(text, NOTE_WIDTH, indent="   ")]
+    if len(lines) <= limit:
+        return [head, *lines]
+    alike = missing["reason"].str.replace(r"\d[\d,.]*", "#", regex=True)
+    lines = []
+    blocks = [wrap(text, NOTE_WIDTH, indent="   ") for text in _groups(missing, points, alike)]
+    shown = 0
+    for block in blocks:
+        if len(lines) + len(block) > limit - (shown + 1 < len(blocks)):
+            break
+        lines += block
+        shown += 1
+    if shown < len(blocks):
+        lines.append(f"… and {len(blocks) - shown} further reasons.")
+    return [f"{head} Each one is in {csv}.", *lines]
+
+
+def _groups(missing: pd.DataFrame, points: pd.DataFrame, kind: pd.Series) -> list[str]:
+    texts = []
+    for _, of in missing.groupby([missing["status"], kind], sort=False):
+        versions = list(dict.fromkeys(of["version"]))
+        who = ", ".join(versions[:4]) + (f" and {len(versions) - 4} more" if versions[4:] else "")
+        status, reason = of["status"].iloc[0], of["reason"].iloc[0]
+        # an ok point is listed because it cannot be compared
+        status = "without a speedup" if status == "ok" else status
+        example = "such as: " if of["reason"].nunique() > 1 else ""
+        at = _where(of, points[points["version"].isin(versions)])
+        texts.append(f"{who} {status}{at} ({_points(len(of))}): {example}{reason}")
+    return texts
+
+
+def _where(of: pd.DataFrame, among: pd.DataFrame) -> str:
+    """The values that set these points apart from the others of the same versions."""
+    words = []
+    for axis in ["n", "k", "dim", *AXES, "precision", "machine"]:
+        here, all_values = of[axis].dropna().unique(), among[axis].dropna().unique()
+        if not 0 < len(here) < len(all_values):
+            continue
+        text = [v if isinstance(v, str) else count_text(v) for v in sorted(here)]
+        if len(text) > 3:
+            text = [f"{text[0]} … {text[-1]}"]
+        words.append(f"{axis}={', '.join(text)}" if axis != "machine" else ", ".join(text))
+    return f" at {', '.join(words)}" if words else ""
+
+
+def nothing_to_draw(points: pd.DataFrame, csv: str) -> str:
+    """The message when no point has a result: that, and the list of them (up to 40 lines)."""
+    if points.empty:
+        return "the run has no points"
+    return "\n  ".join(["no point has a result", *no_result(points, csv, limit=40)])
+
+
+def _points(count: int) -> str:
+    return f"{count:,} point{'' if count == 1 else 's'}"

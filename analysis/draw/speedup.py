@@ -1,0 +1,209 @@
+"""speedup: how many times faster than the baseline, against the number of points; a panel for each
+K.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import style
+from analysis.derive import fastest
+from analysis.draw import common
+from analysis.draw.common import Drawing, Subject
+
+NAME = "speedup"
+
+
+def draw(points: pd.DataFrame, subject: Subject) -> Drawing:
+    """Draws speedups (see derive.all_points) of each version at its fastest tunables.
+
+    With several N: log-log lines. With one N: a dot a version. The rows hold every point, drawn or
+    not."""
+    best = fastest(points)
+    shown = best[best["speedup"].notna() & best["version"].ne(subject.baseline)]
+    rows = common.csv_rows(points, shown.index)
+    if not subject.baseline:
+        return Drawing(NAME, None, rows, "the spec names no baseline to be faster than")
+    if shown.empty:
+        if (points["status"] == "ok").any():
+            why = (
+                f"no version but the baseline, {subject.baseline}, has a result to compare with it"
+            )
+            missing = common.no_result(points, f"{NAME}.csv", limit=40)
+            return Drawing(NAME, None, rows, "\n  ".join([why, *missing]))
+        return Drawing(NAME, None, rows, common.nothing_to_draw(points, f"{NAME}.csv"))
+
+    shown = shown.assign(series=common.series_names(shown))
+    styles = common.series_styles(shown, points, subject.baseline)
+    notes = common.small_print(points, shown.index, _notes(shown, points, subject), f"{NAME}.csv")
+    keys = common.panel_columns(shown, ["k"])
+    panels = [(values, of) for values, of in shown.groupby(keys, sort=True)]
+    header = (subject.title, common.subtitle(points, subject), notes)
+    if shown["n"].nunique() == 1:
+        figure = _dots(panels, keys, header, styles, subject)
+    else:
+        figure = _lines(panels, keys, header, styles, subject, shown)
+    return Drawing(NAME, figure, rows)
+
+
+def _notes(shown: pd.DataFrame, points: pd.DataFrame, subject: Subject) -> list[str]:
+    notes = common.method_notes(
+        shown,
+        f"Time per iteration of {subject.baseline} over the version's",
+        "95% interval of the ratio of medians (bootstrap)",
+    )
+    ok = points[points["status"] == "ok"]
+    tuned = common.tuned_axes(ok)
+    if tuned:
+        notes.append(
+            f"Each version, the baseline too, at its fastest {tuned} for that N and K (by median); "
+            f"{NAME}.csv says which, and has every absolute time."
+        )
+    precision_of = points.set_index(["machine", "point"])["precision"]
+    base_precision = [
+        precision_of[key] for key in zip(shown["machine"], shown["baseline_point"], strict=True)
+    ]
+    other = shown[shown["precision"].to_numpy() != base_precision]
+    for precision, of in other.groupby("precision"):
+        used = sorted(
+            {p for p, i in zip(base_precision, shown.index, strict=True) if i in of.index}
+        )
+        notes.append(f"{precision} is over the baseline's {', '.join(used)}.")
+    return notes
+
+
+def _limits(shown: pd.DataFrame) -> tuple[float, float]:
+    values = pd.concat([shown[c] for c in ("speedup", "speedup_low", "speedup_high")]).dropna()
+    return min(values.min(), 1.0), max(values.max(), 1.0)
+
+
+def _lines(panels, keys, header, styles, subject, shown) -> Figure:
+    direct = len(panels) <= common.DIRECT_UP_TO
+    columns = 1 if len(panels) == 1 else 2 if direct else 3 if len(panels) <= 9 else 4
+    label_width = 1.7 if columns == 1 else 0.98
+    labels = {s: style.break_label(s, label_width) for s in [*styles, subject.baseline]}
+    lines = sum(label.count("\n") + 1 for label in labels.values())
+    height = max(2.5 if columns == 1 else 1.9 if direct else 1.4, 0.125 * lines if direct else 0)
+    widest = max(style.text_width(part) for label in labels.values() for part in label.split("\n"))
+    page = style.Page(
+        *header,
+        len(panels),
+        columns,
+        height,
+        left=0.6,
+        right=widest + 0.24 if direct else 0.1,
+        below=0.64,
+        legend=None if direct else list(styles.items()),
+    )
+    low, high = _limits(shown)
+    counts = sorted(int(n) for n in shown["n"].unique())
+    for place, ((values, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
+        axes.set_title(common.panel_title(keys, values), loc="left", fontweight="bold", pad=5)
+        style.log_axis(axes, "y", low, high)
+        style.log_axis(axes, "x", counts[0], counts[-1])
+        axes.axhline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
+        ends = [(counts[-1] * 1.12, 1.0, labels[subject.baseline], style.GREY)]
+        for name in (s for s in styles if s in set(of["series"])):
+            line = of[of["series"] == name]
+            end = common.draw_line(axes, line, "n", "speedup", styles[name])
+            ends.append((*end, labels[name], styles[name]["color"]))
+        _count_ticks(axes, counts, of, page.axes_width)
+        if place % columns == 0:
+            axes.set_ylabel(f"speedup over {subject.baseline}")
+        _x_label(axes, subject)
+        if direct:
+            style.label_ends(axes, ends)
+    return page.figure
+
+
+def _count_ticks(axes: Axes, counts: list[int], of: pd.DataFrame, width: float) -> None:
+    """N on the axis and, below each N in grey, the baseline's time per iteration there."""
+    base = of.drop_duplicates("n").set_index("n")["baseline_iteration_ms"]
+    names = [style.count_text(n) for n in counts]
+    times = [style.number_text(base[n]) if n in base.index else "–" for n in counts]
+    wide = [max(pair, key=style.text_width) for pair in zip(names, times, strict=True)]
+    at = style.log_positions(axes.get_xlim(), counts, width)
+    chosen = style.fitting(at, wide)
+    axes.set_xticks([counts[i] for i in chosen], [names[i] for i in chosen])
+    if of["machine"].nunique() > 1:
+        return  # each machine has its own baseline: the CSV has them
+    for i in chosen:
+        axes.annotate(
+            times[i],
+            (counts[i], 0),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, -14.5),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            color=style.GREY,
+        )
+
+
+def _x_label(axes: Axes, subject: Subject) -> None:
+    axes.set_xlabel("N, number of points", labelpad=12)
+    axes.annotate(
+        f"grey: {subject.baseline}, ms per iteration",
+        (0.5, 0),
+        xycoords="axes fraction",
+        xytext=(0, -35),
+        textcoords="offset points",
+        ha="center",
+        va="top",
+        color=style.GREY,
+    )
+
+
+def _dots(panels, keys, header, styles, subject) -> Figure:
+    columns = min(len(panels), 2)
+    most = max(of["series"].nunique() for _, of in panels)
+    labels = {s: style.break_label(s, 1.7) for s in styles}
+    widest = max(style.text_width(part) for label in labels.values() for part in label.split("\n"))
+    tall = max(label.count("\n") + 1 for label in labels.values())
+    page = style.Page(
+        *header,
+        len(panels),
+        columns,
+        (0.09 + 0.12 * tall) * max(most, 2) + 0.1,
+        left=widest + 0.2,
+        right=0.55,
+        below=0.5,
+    )
+    low, high = _limits(pd.concat([of for _, of in panels]))
+    for (values, of), axes in zip(panels, page.axes, strict=True):
+        count = style.count_text(of["n"].iloc[0])
+        axes.set_title(
+            f"{common.panel_title(keys, values)}, N = {count}", loc="left", fontweight="bold", pad=5
+        )
+        style.log_axis(axes, "x", low, high)
+        axes.axvline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
+        ranked = of.sort_values("speedup", kind="stable")
+        for height, (_, point) in enumerate(ranked.iterrows()):
+            look = {**styles[point["series"]], "linestyle": "none"}
+            axes.errorbar(
+                [point["speedup"]],
+                [height],
+                xerr=common.bars(ranked.iloc[[height]], "speedup"),
+                elinewidth=0.8,
+                capsize=1.8,
+                **look,
+            )
+            axes.annotate(
+                f"{style.number_text(point['speedup'])}×",
+                (1, height),
+                xycoords=("axes fraction", "data"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                annotation_clip=False,
+            )
+        axes.set_ylim(-0.6, max(most, 2) - 0.4)
+        axes.set_yticks(range(len(ranked)), [labels[s] for s in ranked["series"]])
+        axes.tick_params(axis="y", length=0)
+        axes.grid(visible=False, axis="y")
+        own = of.drop_duplicates("machine")["baseline_iteration_ms"]
+        absolute = f" ({style.number_text(own.iloc[0])} ms per iteration)" if len(own) == 1 else ""
+        axes.set_xlabel(f"speedup over {subject.baseline}{absolute}")
+    return page.figure

@@ -1,0 +1,218 @@
+"""Reads run directories into pandas frames."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+SCHEMA = 1
+
+AXES = ["threads_per_block", "samples_per_thread", "threads", "processes", "gpus"]
+"""The axes that tune a version; null where the version does not use one."""
+
+PROBLEM = ["n", "k", "dim", "precision", "data"]
+
+MEASUREMENT_COLUMNS = [
+    *("schema", "point", "version", "family", "backend", "n", "k", "dim", *AXES, "precision"),
+    *("data", "seed", "repetition", "repetitions", "status", "reason", "solve_ms", "iteration_ms"),
+    *("setup_ms", "transfer_ms", "end_to_end_ms", "iterations", "inertia", "verified"),
+    *("label_mismatches", "timing_basis", "floor_ms", "gpu", "gpu_uuid", "sm_mhz", "mem_mhz"),
+    *("temp_c", "power_w", "throttle", "host", "t_utc", "null_reasons"),
+]
+PLAN_COLUMNS = [
+    *("point", "version", "n", "k", "dim", *AXES, "precision", "available", "reason"),
+]
+PHASE_COLUMNS = ["point", "version", "phase", "calls", "device_ms", "host_ms"]
+
+_INTEGERS = ["n", "k", "dim", *AXES, "repetition", "repetitions", "iterations", "calls"]
+_MARKS = ("measurements.jsonl", "plan.json", "spec.resolved.json")
+
+
+class RunError(Exception):
+    """A run directory that cannot be used. The message is one line: what, where and the remedy."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run directory.
+
+    `measurements` has one row per point × repetition (times in ms), `phases` one row per point ×
+    phase, `plan` one row per point; every column that the format knows is there, null where the
+    file has none. Of a point that was measured again by a resumed run, only the last measurement is
+    kept. `warnings` says in plain words what was found amiss."""
+
+    path: Path
+    spec: dict
+    environment: dict
+    plan: pd.DataFrame
+    measurements: pd.DataFrame
+    phases: pd.DataFrame
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The spec's name; the folder's where the spec is gone."""
+        return str(self.spec.get("name") or self.path.resolve().name)
+
+    @property
+    def title(self) -> str:
+        return str(self.spec.get("title") or self.name)
+
+    @property
+    def baseline(self) -> str:
+        """The version that speedups are over; empty where the spec names none."""
+        return str(self.spec.get("baseline") or "")
+
+    @property
+    def gpu(self) -> str:
+        """The GPU that was measured, else the machine's first, else empty."""
+        measured = self.measurements["gpu"].dropna()
+        if len(measured):
+            return str(measured.iloc[0])
+        for gpu in self.environment.get("gpus") or []:
+            if gpu.get("name"):
+                return str(gpu["name"])
+        return ""
+
+    @property
+    def machine(self) -> str:
+        """The GPU, else the CPU, else the host: what sets the rows of one machine apart from
+        another's.
+        """
+        cpu = (self.environment.get("cpu") or {}).get("model")
+        hosts = self.measurements["host"].dropna()
+        host = self.environment.get("host") or (hosts.iloc[0] if len(hosts) else "")
+        return str(self.gpu or cpu or host or "unknown machine")
+
+    def environment_line(self) -> str:
+        """GPU, CPU, driver, compiler and commit on one line; only what is known."""
+        cpu = self.environment.get("cpu") or {}
+        build = self.environment.get("build") or {}
+        gpus = self.environment.get("gpus") or []
+        parts = [self.gpu]
+        if cpu.get("model"):
+            cores = f" ({cpu['cores']} cores)" if cpu.get("cores") else ""
+            parts.append(f"{cpu['model']}{cores}")
+        if gpus and gpus[0].get("driver"):
+            parts.append(f"driver {gpus[0]['driver']}")
+        parts.append(str(build.get("compiler") or ""))
+        if build.get("commit"):
+            dirty = " with uncommitted changes" if build.get("dirty") else ""
+            parts.append(f"commit {str(build['commit'])[:10]}{dirty}")
+        return " · ".join(part for part in parts if part) or "environment not recorded"
+
+
+def find_runs(paths: list[Path]) -> list[Path]:
+    """The run directories that `paths` name: each path itself, or else every run directory below
+    it, sorted.
+
+    Raises RunError for a path that is no folder or holds no run directory.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            what = "is a file, not a run directory" if path.exists() else "no such directory"
+            raise RunError(f"{path}: {what}")
+        if any((path / mark).exists() for mark in _MARKS):
+            inside = [path]
+        else:
+            inside = sorted({below.parent for mark in _MARKS for below in path.rglob(mark)})
+        if not inside:
+            raise RunError(
+                f"{path}: no run directory here or below it (looked for {', '.join(_MARKS)})"
+            )
+        found += [run for run in inside if run not in found]
+    return found
+
+
+def load_run(path: Path) -> Run:
+    """Reads one run directory; optional files may be missing.
+
+    Raises RunError for a schema that this version does not know and for an optional file that is
+    there but broken. A line that is cut off (the run was killed while writing it) is dropped, with
+    a warning that names it."""
+    warnings: list[str] = []
+    rows = _read_lines(path / "measurements.jsonl", warnings, schema=True)
+    plan = _read_json(path / "plan.json")
+    points = plan.get("points", []) if isinstance(plan, dict) else plan
+    measurements = _last_measurement(_frame(rows, MEASUREMENT_COLUMNS))
+    _check_repetitions(path, measurements, warnings)
+    return Run(
+        path=path,
+        spec=_read_json(path / "spec.resolved.json"),
+        environment=_read_json(path / "environment.json"),
+        plan=_frame(points, PLAN_COLUMNS),
+        measurements=measurements,
+        phases=_frame(_read_lines(path / "phases.jsonl", warnings), PHASE_COLUMNS),
+        warnings=warnings,
+    )
+
+
+def _read_json(path: Path) -> dict:
+    if not path.exists():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunError(f"{path}: not valid JSON ({error}); restore or delete the file") from None
+
+
+def _read_lines(path: Path, warnings: list[str], *, schema: bool = False) -> list[dict]:
+    """The objects of a JSON-lines file, in order; [] when there is no file."""
+    if not path.exists():
+        return []
+    rows = []
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            last = not any(rest.strip() for rest in lines[number:])
+            what = "the last line is cut off" if last else "this line is not a row"
+            warnings.append(f"{path}:{number}: {what}; it is left out")
+            continue
+        if schema and row.get("schema") != SCHEMA:
+            raise RunError(
+                f"{path}:{number}: schema {row.get('schema')!r}; this version reads schema "
+                f"{SCHEMA}. Use the analysis that came with the program that wrote it"
+            )
+        rows.append(row)
+    return rows
+
+
+def _frame(rows: list[dict], columns: list[str]) -> pd.DataFrame:
+    frame = pd.DataFrame.from_records(rows)
+    frame = frame.reindex(columns=[*columns, *(c for c in frame.columns if c not in columns)])
+    for column in frame.columns:
+        if column in _INTEGERS:
+            frame[column] = pd.to_numeric(frame[column]).astype("Int64")
+        elif column.endswith("_ms"):
+            frame[column] = pd.to_numeric(frame[column]).astype("float64")
+    return frame
+
+
+def _last_measurement(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of each point only the rows since its last repetition 0: a resumed run measures a failed
+    point again.
+    """
+    if rows.empty:
+        return rows
+    attempt = (rows["repetition"].fillna(0) == 0).groupby(rows["point"]).cumsum()
+    return rows[attempt == attempt.groupby(rows["point"]).transform("max")].reset_index(drop=True)
+
+
+def _check_repetitions(path: Path, rows: pd.DataFrame, warnings: list[str]) -> None:
+    ok = rows[rows["status"] == "ok"].groupby("point", sort=False)["repetitions"]
+    short = pd.DataFrame({"have": ok.size(), "said": ok.max()})
+    short = short[(short["have"] < short["said"]).fillna(False)]
+    for point, row in short.iterrows():
+        warnings.append(
+            f"{path}: {point} has {row['have']} of {row['said']} repetitions; those are used"
+        )

@@ -1,0 +1,61 @@
+"""Tables that stand between markers in a Markdown file and are written by a command, so that they
+cannot drift.
+
+A table is `<!-- table:BEGIN name -->`, the table, `<!-- table:END name -->`. The name is that of a
+run directory's spec, or the last parts of its path where two have the same spec: `k1000`,
+`nvidia-h200/k1000`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from analysis.load import RunError
+
+_MARKER = re.compile(r"<!--\s*table:(BEGIN|END)\s+(\S+)\s*-->")
+
+
+def rewrite(text: str, where: str, table: Callable[[str], str | None]) -> tuple[str, list[str]]:
+    """`text` with each table replaced by `table(name)`, and the names for which that was None (left
+    as they are).
+
+    `where` names the file in errors. Raises RunError, with the line, for markers that do not pair
+    up."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    pieces: list[str] = []
+    left: list[str] = []
+    begun: re.Match | None = None
+    copied = 0
+    for marker in _MARKER.finditer(text):
+        line = text.count("\n", 0, marker.start()) + 1
+        kind, name = marker.groups()
+        if kind == "BEGIN":
+            if begun:
+                raise RunError(
+                    f"{where}:{line}: table '{name}' begins before '{begun[2]}' has ended"
+                )
+            begun = marker
+            continue
+        if not begun or begun[2] != name:
+            raise RunError(f"{where}:{line}: table '{name}' ends here but does not begin")
+        content = table(name)
+        if content is None:
+            left.append(name)
+        else:
+            body = f"\n\n{content.strip()}\n\n".replace("\n", newline)
+            pieces += [text[copied : begun.end()], body]
+            copied = marker.start()
+        begun = None
+    if begun:
+        line = text.count("\n", 0, begun.start()) + 1
+        raise RunError(
+            f"{where}:{line}: table '{begun[2]}' does not end; add <!-- table:END {begun[2]} -->"
+        )
+    return "".join([*pieces, text[copied:]]), left
+
+
+def matches(name: str, spec: str, path: Path) -> bool:
+    """Whether a marker's `name` means the run directory at `path` whose spec is called `spec`."""
+    parts = Path(name).parts
+    return name == spec or path.resolve().parts[-len(parts) :] == parts

@@ -1,0 +1,25 @@
+// A generator's options, with its defaults filled in and checked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "data/dataset.h"
+
+namespace lloyd::data {
+
+struct GeneratorOptions {
+  double low = 0, high = 0;
+  int centers = 0;
+  double sigma = 0;
+};
+
+/// Throws DataError for an unknown generator, an option it does not have, or a value that makes no
+/// sense.
+GeneratorOptions generator_options(const Source& source);
+
+/// "uniform(range=[0,1), seed=42)": every option that decides the values, in a fixed order. Throws
+/// like generator_options().
+std::string generator_text(const Source& source);
+
+}  // namespace lloyd::data

@@ -1,0 +1,137 @@
+#define XXH_INLINE_ALL
+#include "experiments/environment.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "build_info.h"
+#include "experiments/rows.h"
+#include "experiments/spec.h"
+#include "profiling/nvml.h"
+
+extern char** environ;
+
+namespace lloyd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string field_of(const char* file, std::string_view key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(key, 0) != 0) continue;
+    const std::size_t at = line.find_first_of(":=");
+    if (at == std::string::npos) continue;
+    const std::size_t first = line.find_first_not_of(" \t\"", at + 1);
+    return first == std::string::npos ? "" : line.substr(first, line.find_last_not_of(" \t\"") - first + 1);
+  }
+  return "";
+}
+
+std::string first_line(const char* file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+}  // namespace
+
+int available_cores() { return omp_get_num_procs(); }
+
+std::string program_path() {
+  if (const char* launcher = std::getenv("LLOYDBENCH_EXEC")) return launcher;
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
+std::filesystem::path home_directory() {
+  if (const char* home = std::getenv("LLOYDBENCH_HOME")) return home;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path installed = program.parent_path().parent_path() / "share" / "lloydbench";
+  return std::filesystem::is_directory(installed / "experiments") ? installed
+                                                                   : std::filesystem::path(build_info::source_dir);
+}
+
+std::string binary_fingerprint() {
+  std::ifstream in("/proc/self/exe", std::ios::binary);
+  // Run through a loader of its own, /proc/self/exe is the loader: the bundle's launcher names the program.
+  if (const char* binary = std::getenv("LLOYDBENCH_BINARY")) in = std::ifstream(binary, std::ios::binary);
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_128bits_reset(state);
+  std::vector<char> block(1 << 20);
+  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0)
+    XXH3_128bits_update(state, block.data(), static_cast<std::size_t>(in.gcount()));
+  const XXH128_hash_t hash = XXH3_128bits_digest(state);
+  XXH3_freeState(state);
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Json describe_environment(const DeviceQuery& gpus) {
+  Json env;
+  env["t_utc"] = utc_now();
+  env["host"] = host_name();
+  utsname system{};
+  uname(&system);
+  env["os"] = text_or_null(field_of("/etc/os-release", "PRETTY_NAME"));
+  env["kernel"] = system.release;
+  env["cpu"] = {{"model", text_or_null(field_of("/proc/cpuinfo", "model name"))},
+                {"cores", available_cores()},
+                {"governor", text_or_null(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
+                {"smt", text_or_null(first_line("/sys/devices/system/cpu/smt/active"))},
+                {"load_average", text_or_null(first_line("/proc/loadavg"))}};
+  env["memory"] = text_or_null(field_of("/proc/meminfo", "MemTotal"));
+
+  env["gpus"] = Json::array();
+  std::string no_nvml;
+  const auto nvml = gpus.devices.empty() ? nullptr : profiling::Nvml::open(no_nvml);
+  for (const DeviceLimits& d : gpus.devices) {
+    Json gpu;
+    gpu["index"] = d.index;
+    gpu["name"] = d.name;
+    gpu["uuid"] = d.uuid;
+    gpu["compute_capability"] = fmt::format("{}.{}", d.compute_capability / 10, d.compute_capability % 10);
+    gpu["multiprocessors"] = d.multiprocessors;
+    gpu["memory_bytes"] = d.memory_bytes;
+    gpu["shared_bytes_per_block"] = d.shared_bytes;
+    gpu["shared_bytes_per_block_optin"] = d.shared_bytes_optin;
+    if (nvml)
+      gpu.update(Json(nvml->describe(d.uuid)));
+    else
+      gpu["nvml"] = no_nvml;
+    env["gpus"].push_back(gpu);
+  }
+  if (gpus.devices.empty()) env["no_gpu"] = gpus.problem;
+  env["mps"] = std::getenv("CUDA_MPS_PIPE_DIRECTORY") != nullptr || std::filesystem::exists("/tmp/nvidia-mps");
+
+  env["build"] = {{"version", build_info::version},
+                  {"commit", build_info::commit},
+                  {"dirty", build_info::dirty},
+                  {"build_type", build_info::build_type},
+                  {"compiler", build_info::compiler},
+                  {"cxx_flags", build_info::cxx_flags},
+                  {"cuda", text_or_null(std::string(build_info::cuda_version))},
+                  {"cuda_architectures", text_or_null(std::string(build_info::cuda_architectures))},
+                  {"binary", binary_fingerprint()}};
+  Json variables = Json::object();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    for (const char* prefix : {"OMP_", "GOMP_", "CUDA_", "NVIDIA_", "KMP_"})
+      if (text.rfind(prefix, 0) == 0 && text.find('=') != std::string_view::npos)
+        variables[std::string(text.substr(0, text.find('=')))] = text.substr(text.find('=') + 1);
+  }
+  env["variables"] = variables;
+  return env;
+}
+
+}  // namespace lloyd

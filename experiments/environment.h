@@ -1,0 +1,22 @@
+// What a referee wants to know of the machine and the build: environment.json.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "kernels/device.h"
+
+namespace lloyd {
+
+nlohmann::ordered_json describe_environment(const DeviceQuery& gpus);
+
+/// Cores that this process may use (affinity and cgroup quota are what OpenMP sees).
+int available_cores();
+
+/// XXH3 (128 bits) of this program's file, in hex.
+std::string binary_fingerprint();
+/// The command that starts this program again.
+std::string program_path();
+
+}  // namespace lloyd

@@ -1,0 +1,84 @@
+#include "experiments/rows.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+
+namespace lloyd {
+namespace {
+
+template <typename T>
+Row or_null(const std::optional<T>& value) {
+  return value ? Row(*value) : Row(nullptr);
+}
+
+}  // namespace
+
+std::string utc_now() {
+  const auto now = std::chrono::system_clock::now();
+  const auto ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03d}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(now)), ms);
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+Row measurement_row(const Point& point, const RowSource& source,
+                    const std::optional<DeviceLimits>& device) {
+  const VersionInfo& info = find_version(point.version)->info;
+  Row row;
+  row["schema"] = kSchema;
+  row["point"] = point.id;
+  row["version"] = point.version;
+  row["family"] = info.family;
+  row["backend"] = to_string(info.backend);
+  row["n"] = point.n;
+  row["k"] = point.k;
+  row["dim"] = point.dim;
+  row["threads_per_block"] = or_null(point.threads_per_block);
+  row["samples_per_thread"] = or_null(point.samples_per_thread);
+  row["threads"] = or_null(point.threads);
+  row["processes"] = or_null(point.processes);
+  row["gpus"] = or_null(point.gpus);
+  row["precision"] = to_string(point.precision);
+  row["data"] = source.data;
+  row["seed"] = or_null(source.seed);
+  row["repetition"] = 0;
+  row["repetitions"] = 1;
+  row["status"] = nullptr;
+  row["reason"] = nullptr;
+  for (const char* field :
+       {"solve_ms", "iteration_ms", "setup_ms", "transfer_ms", "end_to_end_ms", "iterations",
+        "inertia", "verified", "label_mismatches", "timing_basis", "floor_ms"})
+    row[field] = nullptr;
+  const bool on_gpu = info.backend == Backend::cuda && device;
+  row["gpu"] = on_gpu ? Row(device->name) : Row(nullptr);
+  row["gpu_uuid"] = on_gpu ? Row(device->uuid) : Row(nullptr);
+  for (const char* field : {"sm_mhz", "mem_mhz", "temp_c", "power_w", "throttle"})
+    row[field] = nullptr;
+  row["host"] = host_name();
+  row["t_utc"] = utc_now();
+  row["null_reasons"] = nullptr;
+  return row;
+}
+
+Row unmeasured_row(const Point& point, const RowSource& source,
+                   const std::optional<DeviceLimits>& device, const std::string& status,
+                   const std::string& reason) {
+  Row row = measurement_row(point, source, device);
+  row["status"] = status;
+  row["reason"] = reason;
+  row["verified"] = false;
+  row["null_reasons"] = {{"*", "not measured: " + status}};
+  return row;
+}
+
+}  // namespace lloyd

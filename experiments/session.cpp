@@ -1,0 +1,69 @@
+#include "experiments/session.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace lloyd {
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+namespace {
+
+class CpuSession : public Session {
+ public:
+  CUstream_st* stream() const override { return nullptr; }
+  std::string timing_basis() const override { return "steady_clock"; }
+  void start() override { start_ = now_ms(); }
+  double stop() override { return now_ms() - start_; }
+  void synchronize() override {}
+  void evict_caches() override {
+    // Larger than any last-level cache that one socket has today.
+    sweep_.assign(std::size_t{512} << 20, static_cast<char>(sweep_.empty() ? 0 : sweep_[0] + 1));
+  }
+  bool mark(std::size_t) override { return false; }
+  double between_marks(std::size_t, std::size_t) const override { return 0; }
+  std::unique_ptr<Reference> reference(std::span<const float> points, std::int64_t n,
+                                       int dim) const override {
+    return make_cpu_reference(points, n, dim);
+  }
+
+ private:
+  double start_ = 0;
+  std::vector<char> sweep_;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> make_cpu_session() { return std::make_unique<CpuSession>(); }
+
+void PhaseTimes::begin_phase(const char* name) {
+  has_device_ = session_.mark(marks_);
+  open_.push_back({name, now_ms(), marks_++});
+}
+
+void PhaseTimes::end_phase() {
+  const Open& phase = open_.back();
+  session_.mark(marks_);
+  closed_.push_back({phase.name, now_ms() - phase.host_start, phase.mark, marks_++});
+  open_.pop_back();
+}
+
+std::vector<std::pair<std::string, PhaseTimes::Times>> PhaseTimes::collect() {
+  session_.synchronize();
+  std::vector<std::pair<std::string, Times>> phases;
+  for (const Closed& call : closed_) {
+    auto at = std::find_if(phases.begin(), phases.end(),
+                           [&](const auto& known) { return known.first == call.name; });
+    if (at == phases.end()) at = phases.insert(phases.end(), {call.name, {}});
+    ++at->second.calls;
+    at->second.host_ms += call.host_ms;
+    if (has_device_) at->second.device_ms += session_.between_marks(call.first, call.second);
+  }
+  return phases;
+}
+
+}  // namespace lloyd

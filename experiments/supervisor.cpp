@@ -1,0 +1,369 @@
+#include "experiments/supervisor.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <set>
+
+#include "experiments/environment.h"
+#include "experiments/job.h"
+#include "experiments/run_directory.h"
+#include "experiments/session.h"
+#include "experiments/statistics.h"
+#include "experiments/summary.h"
+#include "experiments/worker_process.h"
+
+namespace lloyd {
+namespace fs = std::filesystem;
+namespace {
+
+// A point that is to be run, and where it stands in the spec.
+struct Task {
+  std::size_t index = 0;
+  const Point* point = nullptr;
+};
+
+nlohmann::json fingerprints(const Spec& spec) {
+  nlohmann::json data = data::fingerprint(spec.data);
+  if (spec.init.method == "file") data = nlohmann::json::array({data, data::fingerprint(spec.init.file)});
+  return {{"data", data}, {"binary", binary_fingerprint()}};
+}
+
+// The first few places where two resolved specs differ, as "measure/repetitions: was 9, is 5".
+std::string differences(const nlohmann::json& was, const nlohmann::json& is) {
+  std::string text;
+  int shown = 0;
+  for (const auto& change : nlohmann::json::diff(was, is)) {
+    if (++shown > 3) return text + "; …";
+    const nlohmann::json::json_pointer at(change.at("path").get<std::string>());
+    const auto value = [&](const nlohmann::json& in) {
+      std::string dumped = in.contains(at) ? in.at(at).dump() : "absent";
+      return dumped.size() > 60 ? dumped.substr(0, 60) + "…" : dumped;
+    };
+    text += fmt::format("{}{}: was {}, is {}", text.empty() ? "" : "; ",
+                        change.at("path").get<std::string>().substr(1), value(was), value(is));
+  }
+  return text;
+}
+
+void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
+  const auto load = [&](const char* name) {
+    std::ifstream in(directory.path() / name);
+    return nlohmann::json::parse(in);
+  };
+  const nlohmann::json resolved = load("spec.resolved.json");
+  if (resolved != spec.resolved())
+    throw RunDirectoryError(fmt::format("{}: cannot resume: the spec differs ({}); start a new run", directory.path().string(),
+                                        differences(resolved, spec.resolved())));
+  const nlohmann::json was = load("plan.json").at("fingerprints"), is = fingerprints(spec);
+  if (was.at("data") != is.at("data"))
+    throw RunDirectoryError(fmt::format("{}: cannot resume: the data differ ({} has other contents now); start a new run",
+                                        directory.path().string(), spec.data.describe()));
+  if (was.at("binary") != is.at("binary"))
+    throw RunDirectoryError(
+        fmt::format("{}: cannot resume: the binary differs (run_experiment was built anew since); start a new run",
+                    directory.path().string()));
+}
+
+// One line a point, and on a terminal a last line that says how far the run is.
+class Progress {
+ public:
+  Progress(std::size_t total, const RunOptions& options)
+      : total_(total), quiet_(options.quiet), live_(options.progress && !options.quiet && isatty(STDERR_FILENO)) {}
+
+  void begin(const Point& point) {
+    if (!live_) return;
+    const double spent = (now_ms() - started_) / 1e3;
+    const std::string eta =
+        done_ == 0 ? "" : fmt::format(", about {:.0f} s left", spent / static_cast<double>(done_) * static_cast<double>(total_ - done_));
+    std::cerr << fmt::format("\r\033[K[{}/{}{}] {}", done_ + 1, total_, eta, point.id) << std::flush;
+  }
+
+  void end(const Point& point, const std::string& result) {
+    ++done_;
+    if (quiet_) return;
+    if (live_) std::cerr << "\r\033[K";
+    std::cerr << fmt::format("[{}/{}] {}  {}\n", done_, total_, point.id, result);
+  }
+
+ private:
+  std::size_t total_, done_ = 0;
+  bool quiet_, live_;
+  double started_ = now_ms();
+};
+
+std::string result_text(const std::vector<Row>& rows) {
+  const Row& first = rows.at(0);
+  if (first.at("status") != "ok")
+    return fmt::format("{}: {}", first.at("status").get<std::string>(), first.at("reason").get<std::string>());
+  std::vector<double> ms;
+  for (const Row& row : rows) ms.push_back(row.at("iteration_ms"));
+  const Interval interval = median_interval(ms);
+  std::string text = fmt::format("ok  {} per iteration", format_ms(interval.median));
+  if (interval.low) text += fmt::format(" [{}, {}]", format_ms(*interval.low), format_ms(*interval.high));
+  return text + fmt::format("  {} repetitions", rows.size());
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(const fs::path& path)
+      : descriptor_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+    if (descriptor_ < 0) throw std::system_error(errno, std::generic_category(), "cannot open " + path.string());
+  }
+  ~Descriptor() { close(descriptor_); }
+  Descriptor(const Descriptor&) = delete;
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+class Supervisor {
+ public:
+  Supervisor(const Spec& spec, const DeviceQuery& gpus, const RunOptions& options, RunDirectory directory)
+      : spec_(spec), directory_(std::move(directory)), log_(directory_.path() / "log.txt"), options_(options) {
+    const auto index = static_cast<std::size_t>(options.device);
+    if (index < gpus.devices.size()) device_ = gpus.devices[index];
+    source_ = {spec.data.describe(), spec.data.generator.empty() ? std::nullopt : std::optional(spec.data.seed)};
+  }
+
+  RunDirectory& directory() { return directory_; }
+
+  /// False when interrupted.
+  bool run(const std::vector<Task>& tasks) {
+    Progress progress(tasks.size(), options_);
+    for (const std::vector<Task>& group : ordered(tasks)) {
+      std::unique_ptr<WorkerProcess> worker;
+      Job job{spec_.data, spec_.init, spec_.stop, spec_.measure, spec_.profile.nvtx, spec_.name, device_, {}};
+      for (const Task& task : group) job.points.push_back(*task.point);
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        if (interrupted()) return false;
+        const Point& point = *group[i].point;
+        progress.begin(point);
+        Reply reply;
+        if (!point.available) {
+          reply.measurements = {unmeasured_row(point, source_, device_, "unsupported", point.reason)};
+        } else {
+          if (!worker) worker = std::make_unique<WorkerProcess>(program_path(), log_.get(), to_json(job).dump());
+          if (!ask(*worker, i, point, reply)) return false;
+          if (reply.needs_restart) worker.reset();
+        }
+        // Phases first: a point counts as done by its measurements.
+        directory_.append("phases.jsonl", reply.phases);
+        directory_.append("measurements.jsonl", reply.measurements);
+        progress.end(point, result_text(reply.measurements));
+      }
+    }
+    return true;
+  }
+
+ private:
+  // Random order, so that drift of the machine falls on no version in particular, but all of a version in one go: a process each.
+  std::vector<std::vector<Task>> ordered(const std::vector<Task>& tasks) const {
+    std::vector<std::vector<Task>> groups;
+    for (const Task& task : tasks) {
+      const auto same = [&](const auto& group) { return group[0].point->version == task.point->version; };
+      const auto at = std::find_if(groups.begin(), groups.end(), same);
+      if (at == groups.end())
+        groups.push_back({task});
+      else
+        at->push_back(task);
+    }
+    if (spec_.shuffle) {
+      std::mt19937_64 random(spec_.shuffle_seed);
+      std::shuffle(groups.begin(), groups.end(), random);
+      for (auto& group : groups) std::shuffle(group.begin(), group.end(), random);
+    }
+    return groups;
+  }
+
+  bool ask(WorkerProcess& worker, std::size_t index, const Point& point, Reply& reply) {
+    const auto problem = std::make_tuple(point.n, point.k, point.dim);
+    Request request{index, std::nullopt};
+    if (const auto known = expected_.find(problem); known != expected_.end()) request.expected = known->second;
+    const WorkerProcess::Answer answer = worker.ask(to_json(request).dump(), spec_.measure.timeout);
+    const auto lost = [&](const std::string& status, const std::string& reason) {
+      reply.measurements = {unmeasured_row(point, source_, device_, status, reason)};
+      reply.needs_restart = true;
+    };
+    switch (answer.outcome) {
+      case WorkerProcess::Outcome::interrupted:
+        return false;
+      case WorkerProcess::Outcome::timed_out:
+        lost("timeout", fmt::format("not done within {} s (measure.timeout)", spec_.measure.timeout));
+        return true;
+      case WorkerProcess::Outcome::died:
+        lost("failed", fmt::format("{}; its output is in log.txt", answer.text));
+        return true;
+      case WorkerProcess::Outcome::replied:
+        break;
+    }
+    try {
+      reply = reply_from_json(nlohmann::ordered_json::parse(answer.text));
+    } catch (const nlohmann::json::exception&) {
+      lost("failed", "the worker answered with something else than a result");
+      return true;
+    }
+    if (reply.expected) expected_[problem] = *reply.expected;
+    return true;
+  }
+
+  const Spec& spec_;
+  RunDirectory directory_;
+  Descriptor log_;
+  RunOptions options_;
+  std::optional<DeviceLimits> device_;
+  RowSource source_;
+  std::map<std::tuple<std::int64_t, int, int>, ExpectedRun> expected_;
+};
+
+std::string default_directory(const Spec& spec) {
+  const std::string hash = fmt::format("{:08x}", std::hash<std::string>{}(spec.resolved().dump() + utc_now()));
+  return fmt::format("results/{}/{:%Y%m%dT%H%M%SZ}-{}", spec.name,
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())),
+                     hash.substr(0, 7));
+}
+
+RunDirectory start(const Spec& spec, const Overrides& overrides, const RunOptions& options) {
+  if (!options.resume.empty()) {
+    RunDirectory directory = RunDirectory::open(options.resume);
+    refuse_if_different(directory, spec);
+    return directory;
+  }
+  RunDirectory directory = RunDirectory::create(options.out.empty() ? fs::path(default_directory(spec)) : options.out);
+  directory.write("spec.yaml", spec.text);
+  directory.write("spec.resolved.json", spec.resolved().dump(1) + '\n');
+  nlohmann::json points = nlohmann::json::array();
+  for (const Point& point : spec.points) points.push_back(to_json(point));
+  const nlohmann::json plan = {{"points", points},
+                               {"fingerprints", fingerprints(spec)},
+                               {"spec", fs::absolute(spec.path).string()},
+                               {"overrides", to_json(overrides)}};
+  directory.write("plan.json", plan.dump(1) + '\n');
+  return directory;
+}
+
+// What a resumed run has still to do; forgets the rows that it will write again.
+std::vector<Task> remaining(const Spec& spec, RunDirectory& directory, bool retry_failed) {
+  const auto states = directory.states();
+  std::vector<Task> tasks;
+  std::set<std::string> again;
+  for (std::size_t i = 0; i < spec.points.size(); ++i) {
+    const Point& point = spec.points[i];
+    const auto found = states.find(point.id);
+    if (found != states.end()) {
+      const PointState& state = found->second;
+      const bool failed = state.status == "failed" || state.status == "timeout" || state.status == "incorrect";
+      const bool keep = state.complete && (state.status == "ok" || (failed && !retry_failed));
+      if (keep) continue;
+      again.insert(point.id);
+    }
+    tasks.push_back({i, &point});
+  }
+  directory.forget(again);
+  return tasks;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Overrides& o) {
+  nlohmann::json json = {{"set", o.set}, {"only", o.only}, {"filter", o.filter}};
+  if (o.repetitions) json["repetitions"] = *o.repetitions;
+  if (o.warmup) json["warmup"] = *o.warmup;
+  if (o.timeout) json["timeout"] = *o.timeout;
+  if (o.seed) json["seed"] = *o.seed;
+  if (o.shuffle) json["shuffle"] = *o.shuffle;
+  if (o.profile) json["profile"] = *o.profile;
+  return json;
+}
+
+Overrides overrides_from_json(const nlohmann::json& json) {
+  Overrides o;
+  o.set = json.at("set").get<std::vector<std::string>>();
+  o.only = json.at("only").get<std::vector<std::string>>();
+  o.filter = json.at("filter").get<std::string>();
+  const auto read = [&](const char* key, auto& value) {
+    if (json.contains(key)) value = json.at(key).get<std::decay_t<decltype(*value)>>();
+  };
+  read("repetitions", o.repetitions);
+  read("warmup", o.warmup);
+  read("timeout", o.timeout);
+  read("seed", o.seed);
+  read("shuffle", o.shuffle);
+  read("profile", o.profile);
+  return o;
+}
+
+void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
+  std::optional<DeviceLimits> limits;
+  std::string why = gpus.problem;
+  if (const auto index = static_cast<std::size_t>(device); index < gpus.devices.size())
+    limits = gpus.devices[index];
+  else if (!gpus.devices.empty())
+    why = fmt::format("no CUDA device {}: this machine has {}", device, gpus.devices.size());
+  decide_availability(spec.points, spec.stop, limits, why);
+  for (Point& point : spec.points) {
+    if (!point.available) continue;
+    try {
+      data::check_fits_memory(point.n, point.dim);
+    } catch (const data::DataError& error) {
+      point.available = false;
+      point.reason = error.what();
+    }
+  }
+}
+
+int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& gpus, const RunOptions& options) {
+  RunDirectory directory = start(spec, overrides, options);
+  const std::vector<Task> tasks = remaining(spec, directory, options.retry_failed);
+  const nlohmann::ordered_json environment = describe_environment(gpus);
+  directory.write("environment.json", environment.dump(1) + '\n');
+  if (!options.quiet && !options.json)
+    std::cerr << fmt::format("{}: {} points{} into {}\n", spec.name, tasks.size(),
+                             tasks.size() == spec.points.size() ? "" : fmt::format(" of {}", spec.points.size()),
+                             directory.path().string());
+
+  install_interrupt_handlers();
+  Supervisor supervisor(spec, gpus, options, std::move(directory));
+  const bool finished = supervisor.run(tasks);
+
+  RunDirectory& written = supervisor.directory();
+  const std::vector<Row> measurements = written.read_rows("measurements.jsonl");
+  const std::vector<SummaryLine> lines = summarize(spec, measurements);
+  written.write("summary.md", summary_markdown(spec, lines, environment));
+  written.write("benchmark.json", benchmark_json(measurements, environment).dump(1) + '\n');
+
+  std::map<std::string, int> counts;
+  for (const SummaryLine& line : lines) ++counts[line.status];
+  const bool failed = counts.contains("failed") || counts.contains("timeout") || counts.contains("incorrect");
+  const int status = !finished ? 130 : failed ? 1 : 0;
+  const std::string where = written.path().string();
+  if (options.json) {
+    nlohmann::ordered_json json;
+    json["results"] = where;
+    json["exit_status"] = status;
+    json["points"] = lines.size();
+    json["status"] = counts;
+    std::cout << json.dump(1) << '\n';
+  } else {
+    if (!options.quiet) {
+      std::cout << '\n' << summary_table(lines) << '\n';
+      std::string tally;
+      for (const auto& [name, count] : counts) tally += fmt::format("{}{} {}", tally.empty() ? "" : ", ", count, name);
+      std::cout << tally << '\n';
+    }
+    if (!finished) std::cerr << fmt::format("interrupted; go on with: run_experiment --resume {}\n", where);
+    std::cout << "results: " << where << '\n';
+  }
+  return status;
+}
+
+}  // namespace lloyd

@@ -1,0 +1,199 @@
+#include "experiments/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace lloyd {
+namespace {
+
+// Sums run in fp32 unless the version computes in fp64; no version sums in less.
+double sum_roundoff(Precision precision) {
+  return unit_roundoff(precision == Precision::fp64 ? Precision::fp64 : Precision::fp32);
+}
+
+struct Checker {
+  const Problem& problem;
+  Distance distance;
+  Reference& reference;
+  std::int64_t mismatches = 0;
+
+  std::size_t n() const { return static_cast<std::size_t>(problem.n); }
+  std::size_t cells() const {
+    return static_cast<std::size_t>(problem.k) * static_cast<std::size_t>(problem.dim);
+  }
+
+  std::optional<std::string> check_form(const Solution& s) const {
+    if (s.labels.size() != n())
+      return fmt::format("returns {} labels for {} points", s.labels.size(), n());
+    if (s.centroids.size() != cells())
+      return fmt::format("returns {} centroid coordinates instead of {} × {}", s.centroids.size(),
+                         problem.k, problem.dim);
+    for (std::size_t c = 0; c < cells(); ++c)
+      if (!std::isfinite(s.centroids[c]))
+        return fmt::format("centroid {} has coordinate {} = {}",
+                           c / static_cast<std::size_t>(problem.dim),
+                           c % static_cast<std::size_t>(problem.dim), s.centroids[c]);
+    return std::nullopt;
+  }
+
+  // `before`: the centroids that the step started from, where they are known.
+  std::optional<std::string> check_means(const Solution& s, const std::vector<double>* before,
+                                         double* inertia_slack) const {
+    ClusterSums clusters;
+    try {
+      clusters = cluster_sums(problem.points, problem.n, problem.dim, problem.k, s.labels);
+    } catch (const std::out_of_range& error) {
+      return error.what();
+    }
+    const double u = sum_roundoff(problem.precision) + unit_roundoff(Precision::fp64);
+    if (inertia_slack != nullptr) *inertia_slack = 0;
+    for (std::size_t j = 0; j < static_cast<std::size_t>(problem.k); ++j) {
+      const auto count = static_cast<double>(clusters.counts[j]);
+      for (std::size_t t = 0; t < static_cast<std::size_t>(problem.dim); ++t) {
+        const std::size_t c = j * static_cast<std::size_t>(problem.dim) + t;
+        if (count == 0) {
+          if (before != nullptr && s.centroids[c] != (*before)[c])
+            return fmt::format("the empty cluster {} moved: coordinate {} was {}, is {}", j, t,
+                               (*before)[c], s.centroids[c]);
+          continue;
+        }
+        const double mean = clusters.sums[c] / count;
+        const double bound =
+            (count + 2) * u * clusters.absolute_sums[c] / count + std::ldexp(1.0, -126);
+        const double error = std::abs(s.centroids[c] - mean);
+        if (!(error <= bound))
+          return fmt::format(
+              "centroid {} is not the mean of its {} points: coordinate {} is {}, should be {} ± "
+              "{:.3g}",
+              j, clusters.counts[j], t, s.centroids[c], mean, bound);
+        if (inertia_slack != nullptr) *inertia_slack += count * bound * bound;
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> check_labels(const Solution& s, std::span<const double> centroids,
+                                          std::span<const std::int32_t> best,
+                                          std::span<const double> best_distance) {
+    const auto dim = static_cast<std::size_t>(problem.dim);
+    std::vector<double> centroid_norm(static_cast<std::size_t>(problem.k));
+    for (std::size_t j = 0; j < centroid_norm.size(); ++j) {
+      for (std::size_t t = 0; t < dim; ++t)
+        centroid_norm[j] += centroids[j * dim + t] * centroids[j * dim + t];
+      centroid_norm[j] = std::sqrt(centroid_norm[j]);
+    }
+    std::int64_t different = 0, first_wrong = problem.n;
+#pragma omp parallel for schedule(static) reduction(+ : different) reduction(min : first_wrong)
+    for (std::int64_t i = 0; i < problem.n; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const auto label = static_cast<std::size_t>(s.labels[at]);
+      if (s.labels[at] == best[at]) continue;
+      ++different;
+      double d = 0, norm = 0;
+      for (std::size_t t = 0; t < dim; ++t) {
+        const double x = problem.points[at * dim + t];
+        d += (x - centroids[label * dim + t]) * (x - centroids[label * dim + t]);
+        norm += x * x;
+      }
+      const double bound = label_excess_bound(
+          distance, problem.precision, problem.dim, d, best_distance[at], std::sqrt(norm),
+          std::max(centroid_norm[label], centroid_norm[static_cast<std::size_t>(best[at])]));
+      if (!(d - best_distance[at] <= bound)) first_wrong = std::min(first_wrong, i);
+    }
+    mismatches += different;
+    if (first_wrong == problem.n) return std::nullopt;
+    const auto at = static_cast<std::size_t>(first_wrong);
+    double d = 0;
+    for (std::size_t t = 0; t < dim; ++t) {
+      const double step = problem.points[at * dim + t] -
+                          centroids[static_cast<std::size_t>(s.labels[at]) * dim + t];
+      d += step * step;
+    }
+    return fmt::format(
+        "point {} is labelled {} at squared distance {}, but centroid {} is at {}; {} labels "
+        "differ",
+        first_wrong, s.labels[at], d, best[at], best_distance[at], different);
+  }
+};
+
+Solution solve(const std::function<std::unique_ptr<Version>()>& make, const Problem& problem,
+               Context& context) {
+  const std::unique_ptr<Version> version = make();
+  version->prepare(problem, context);
+  version->run(context);
+  return version->fetch(context);
+}
+
+}  // namespace
+
+double label_excess_bound(Distance distance, Precision precision, int dim, double label_distance,
+                          double min_distance, double point_norm, double centroid_norm) {
+  const double gamma = (dim + 4) * (unit_roundoff(precision) + unit_roundoff(Precision::fp64));
+  const double underflow = precision == Precision::fp64 ? 0 : dim * std::ldexp(1.0, -126);
+  if (distance == Distance::expanded) {
+    const double reach = point_norm + centroid_norm;
+    return 2 * gamma * reach * reach + underflow;
+  }
+  return gamma * (label_distance + min_distance) + underflow;
+}
+
+Verdict verify(const std::function<std::unique_ptr<Version>()>& make, const Problem& problem,
+               Context& context, Distance distance, Reference& reference,
+               const ExpectedRun& expected) {
+  Verdict verdict;
+  Checker checker{problem, distance, reference};
+  const auto wrong = [&](std::string where, std::string why) {
+    verdict.reason = std::move(where) + ": " + std::move(why);
+    return verdict;
+  };
+
+  const Solution whole = solve(make, problem, context);
+  if (auto why = checker.check_form(whole)) return wrong("whole solve", *why);
+  const bool fixed = problem.stop.tolerance <= 0 && problem.stop.min_changes <= 0;
+  if (fixed ? whole.iterations != problem.stop.iterations
+            : whole.iterations < 1 || whole.iterations > problem.stop.iterations)
+    return wrong("whole solve",
+                 fmt::format("did {} iterations of {}", whole.iterations, problem.stop.iterations));
+  double slack = 0;
+  if (auto why = checker.check_means(whole, nullptr, &slack)) return wrong("whole solve", *why);
+
+  std::vector<std::int32_t> best(checker.n());
+  std::vector<double> best_distance(checker.n());
+  Problem step = problem;
+  step.stop = {.iterations = 1};
+  const auto check_step = [&](std::span<const float> from) -> std::optional<std::string> {
+    step.centroids = from;
+    const Solution s = solve(make, step, context);
+    if (auto why = checker.check_form(s)) return why;
+    const std::vector<double> before(from.begin(), from.end());
+    if (auto why = checker.check_means(s, &before, nullptr)) return why;
+    reference.nearest(before, problem.k, best, best_distance);
+    return checker.check_labels(s, before, best, best_distance);
+  };
+  if (auto why = check_step(problem.centroids))
+    return wrong("one step from the initial centroids", *why);
+  const std::vector<float> final_centroids(whole.centroids.begin(), whole.centroids.end());
+  if (auto why = check_step(final_centroids))
+    return wrong("one step from its final centroids", *why);
+  verdict.label_mismatches = checker.mismatches;
+
+  // fp32 centroids came through the rounding above unchanged, so that the distances just computed
+  // are theirs.
+  if (!std::equal(whole.centroids.begin(), whole.centroids.end(), final_centroids.begin()))
+    reference.nearest(whole.centroids, problem.k, best, best_distance);
+  const double inertia = sum(best_distance);
+  verdict.inertia = inertia;
+  slack += 1e-12 * expected.initial_inertia;
+  if (!(inertia <= expected.initial_inertia + slack))
+    return wrong("inertia", fmt::format("rose from {} to {}", expected.initial_inertia, inertia));
+  if (!(std::abs(inertia - expected.inertia) <= kTrajectoryTolerance * expected.inertia + slack))
+    return wrong("inertia",
+                 fmt::format("is {} after {} iterations, the float64 reference reaches {} after {}",
+                             inertia, whole.iterations, expected.inertia, expected.iterations));
+  verdict.correct = true;
+  return verdict;
+}
+
+}  // namespace lloyd

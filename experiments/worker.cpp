@@ -1,0 +1,361 @@
+// One process per version: loads the data, verifies each point, then times it.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "experiments/job.h"
+#include "experiments/session.h"
+#include "experiments/statistics.h"
+#include "profiling/nvml.h"
+#include "profiling/nvtx.h"
+
+#if LLOYD_CUDA
+#include "kernels/cuda.h"
+#endif
+
+namespace lloyd {
+namespace {
+
+using profiling::NvtxRange;
+
+// A warm cache is made by an untimed solve right before the timed one; what runs longer than this
+// keeps nothing in cache that it does not touch itself.
+constexpr double kWarmSolveMs = 100;
+// A point's raw samples stay readable: no sweep needs more of them.
+constexpr int kMostRepetitions = 200;
+
+struct Incorrect : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The data of all points of a dimension: the largest n, of which smaller ones are the first rows.
+class Inputs {
+ public:
+  explicit Inputs(const Job& job) : job_(job) {}
+
+  std::span<const float> points(const Point& point) {
+    auto at = data_.find(point.dim);
+    if (at == data_.end()) {
+      std::int64_t n = 0;
+      for (const Point& other : job_.points)
+        if (other.dim == point.dim) n = std::max(n, other.n);
+      at = data_.emplace(point.dim, data::load(job_.data, n, point.dim)).first;
+    }
+    return std::as_const(at->second).values().first(static_cast<std::size_t>(point.n) * point.dim);
+  }
+
+  std::span<const float> centroids(const Point& point) {
+    const auto key = std::make_tuple(point.n, point.k, point.dim);
+    auto at = centroids_.find(key);
+    if (at == centroids_.end())
+      at = centroids_
+               .emplace(key, data::initial_centroids(job_.init, points(point), point.n, point.dim,
+                                                     point.k))
+               .first;
+    return at->second;
+  }
+
+ private:
+  const Job& job_;
+  std::map<int, data::Dataset> data_;
+  std::map<std::tuple<std::int64_t, int, int>, std::vector<float>> centroids_;
+};
+
+// Google Benchmark's results, instead of a table on standard output.
+class Collector : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>& runs) override {
+    for (const Run& run : runs)
+      if (run.run_type == Run::RT_Iteration)
+        solve_ms.push_back(run.real_accumulated_time / static_cast<double>(run.iterations) * 1e3);
+  }
+  std::vector<double> solve_ms;
+};
+
+struct Repetition {
+  double solve_ms = 0, setup_ms = 0, fetch_ms = 0, transfer_ms = 0;
+  int iterations = 0;
+  profiling::GpuState gpu;
+  std::string t_utc;
+};
+
+class Worker {
+ public:
+  explicit Worker(Job job)
+      : job_(std::move(job)),
+        version_(*find_version(job_.points.at(0).version)),
+        inputs_(job_),
+        on_gpu_(version_.info.backend == Backend::cuda) {
+#if LLOYD_CUDA
+    if (on_gpu_) {
+      session_ = make_cuda_session(job_.device->index);
+      nvml_ = profiling::Nvml::open(no_nvml_);
+    }
+#endif
+    if (!session_) session_ = make_cpu_session();
+  }
+
+  Reply measure(const Request& request) {
+    const Point& point = job_.points.at(request.point);
+    Reply reply;
+    try {
+      measure_point(point, request, reply);
+    } catch (const Incorrect& error) {
+      fail(reply, point, "incorrect", error.what());
+    } catch (const Unsupported& error) {
+      fail(reply, point, "unsupported", error.what());
+    } catch (const std::bad_alloc&) {
+      fail(reply, point, "failed", "out of host memory");
+    } catch (const std::exception& error) {
+      fail(reply, point, "failed", error.what());
+      reply.needs_restart = on_gpu_;
+    }
+    return reply;
+  }
+
+ private:
+  RowSource row_source() const {
+    return {job_.data.describe(),
+            job_.data.generator.empty() ? std::nullopt : std::optional(job_.data.seed)};
+  }
+
+  void fail(Reply& reply, const Point& point, const std::string& status,
+            const std::string& reason) const {
+    Row row = unmeasured_row(point, row_source(), job_.device, status, reason);
+    reply.measurements = {std::move(row)};
+    reply.phases.clear();
+  }
+
+  void measure_point(const Point& point, const Request& request, Reply& reply) {
+    const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
+    Problem problem = point.problem(job_.stop);
+    problem.points = inputs_.points(point);
+    problem.centroids = inputs_.centroids(point);
+    Context context;
+    context.tunables = point.tunables();
+    if (on_gpu_) context.device = *job_.device;
+    context.stream = session_->stream();
+
+    Verdict verdict;
+    if (job_.measure.verify) {
+      const std::unique_ptr<Reference> reference =
+          session_->reference(problem.points, problem.n, problem.dim);
+      std::optional<ExpectedRun> expected = request.expected;
+      if (!expected) {
+        const ReferenceRun run = reference_solve(*reference, problem);
+        expected = reply.expected = ExpectedRun{run.initial_inertia, run.inertia, run.iterations};
+      }
+      verdict =
+          verify(version_.make, problem, context, version_.info.distance, *reference, *expected);
+      if (!verdict.correct) throw Incorrect(verdict.reason);
+    }
+
+    if (job_.nvtx) context.observers.push_back(&nvtx_);
+    measure_phases(problem, context, point, reply);
+    for (int w = 1; w < job_.measure.warmup; ++w) {
+      const std::unique_ptr<Version> version = version_.make();
+      version->prepare(problem, context);
+      version->run(context);
+      session_->synchronize();
+    }
+    report(point, time_repetitions(point, problem, context), verdict, reply);
+  }
+
+  // The first warm-up doubles as the pass that times the phases: marking them costs time that no
+  // solve_ms may hold.
+  void measure_phases(const Problem& problem, Context& context, const Point& point, Reply& reply) {
+    const std::unique_ptr<Version> version = version_.make();
+    const auto observed = [&](const char* part, auto&& body) {
+      PhaseTimes times(*session_);
+      context.observers.push_back(&times);
+      body();
+      session_->synchronize();
+      context.observers.pop_back();
+      for (const auto& [phase, spent] : times.collect()) {
+        Row row;
+        row["point"] = point.id;
+        row["version"] = point.version;
+        row["part"] = part;
+        row["phase"] = phase;
+        row["calls"] = spent.calls;
+        row["device_ms"] = times.has_device_times() ? Row(spent.device_ms) : Row(nullptr);
+        row["host_ms"] = spent.host_ms;
+        reply.phases.push_back(std::move(row));
+      }
+    };
+    observed("setup", [&] { version->prepare(problem, context); });
+    observed("solve", [&] { version->run(context); });
+    observed("fetch", [&] { version->fetch(context); });
+  }
+
+  std::vector<Repetition> time_repetitions(const Point& point, const Problem& problem,
+                                           Context& context) {
+    std::vector<Repetition> repetitions;
+    Collector collector;
+    std::exception_ptr error;
+    const double started = now_ms();
+    const Measure& m = job_.measure;
+    int batch = m.repetitions;
+    while (true) {
+      benchmark::ClearRegisteredBenchmarks();
+      benchmark::RegisterBenchmark(
+          point.id.c_str(),
+          [&](benchmark::State& state) {
+            for (auto _ : state) {
+              try {
+                repetitions.push_back(time_one(repetitions, problem, context));
+                state.SetIterationTime(repetitions.back().solve_ms / 1e3);
+              } catch (...) {  // must not cross Google Benchmark's frames
+                error = std::current_exception();
+                state.SkipWithError("failed");
+                break;
+              }
+            }
+          })
+          ->UseManualTime()
+          ->Iterations(1)
+          ->Repetitions(batch)
+          ->Unit(benchmark::kMillisecond);
+      benchmark::RunSpecifiedBenchmarks(&collector);
+      if (error) std::rethrow_exception(error);
+      const std::optional<double> noise = median_interval(collector.solve_ms).noise();
+      const auto done = static_cast<int>(repetitions.size());
+      const double spent = now_ms() - started;
+      const double one = spent / done;
+      const double affordable = (m.max_seconds * 1e3 - spent) / one;
+      if ((noise && *noise <= m.max_noise) || affordable < 1 || done >= kMostRepetitions) break;
+      batch =
+          std::min({done, static_cast<int>(std::min(affordable, 1e6)), kMostRepetitions - done});
+    }
+    for (std::size_t r = 0; r < repetitions.size(); ++r)
+      repetitions[r].solve_ms = collector.solve_ms.at(r);
+    return repetitions;
+  }
+
+  // Allocation, upload, solve and download anew: each repetition is a whole end-to-end execution.
+  Repetition time_one(const std::vector<Repetition>& before, const Problem& problem,
+                      Context& context) {
+    const NvtxRange range(NvtxRange::Level::repetition, "repetition",
+                          static_cast<std::int64_t>(before.size()));
+    Repetition r;
+    PhaseTimes transfers(*session_);
+    const auto timed = [&](auto&& body) {
+      context.observers.push_back(&transfers);
+      const double start = now_ms();
+      body();
+      session_->synchronize();
+      const double ms = now_ms() - start;
+      context.observers.pop_back();
+      return ms;
+    };
+    const std::unique_ptr<Version> version = version_.make();
+    r.setup_ms = timed([&] { version->prepare(problem, context); });
+    if (job_.measure.l2_cold)
+      session_->evict_caches();
+    else if (on_gpu_ && (before.empty() || before.back().solve_ms < kWarmSolveMs))
+      version->run(context);
+    session_->start();
+    version->run(context);
+    r.solve_ms = session_->stop();
+    if (nvml_) r.gpu = nvml_->state(job_.device->uuid);
+    Solution solution;
+    r.fetch_ms = timed([&] { solution = version->fetch(context); });
+    r.iterations = solution.iterations;
+    for (const auto& [phase, spent] : transfers.collect())
+      if (phase == "transfer") r.transfer_ms += spent.host_ms;
+    r.t_utc = utc_now();
+    return r;
+  }
+
+  void report(const Point& point, const std::vector<Repetition>& repetitions,
+              const Verdict& verdict, Reply& reply) const {
+    const auto or_null = [](const auto& value) { return value ? Row(*value) : Row(nullptr); };
+    for (std::size_t i = 0; i < repetitions.size(); ++i) {
+      const Repetition& r = repetitions[i];
+      Row row = measurement_row(point, row_source(), job_.device);
+      row["repetition"] = i;
+      row["repetitions"] = repetitions.size();
+      row["status"] = "ok";
+      row["solve_ms"] = r.solve_ms;
+      row["iteration_ms"] = r.solve_ms / r.iterations;
+      row["setup_ms"] = r.setup_ms;
+      row["transfer_ms"] = r.transfer_ms;
+      row["end_to_end_ms"] = r.setup_ms + r.solve_ms + r.fetch_ms;
+      row["iterations"] = r.iterations;
+      row["inertia"] = or_null(verdict.inertia);
+      row["verified"] = verdict.correct;
+      row["label_mismatches"] = or_null(verdict.label_mismatches);
+      row["timing_basis"] = session_->timing_basis();
+      row["sm_mhz"] = or_null(r.gpu.sm_mhz);
+      row["mem_mhz"] = or_null(r.gpu.mem_mhz);
+      row["temp_c"] = or_null(r.gpu.temp_c);
+      row["power_w"] = or_null(r.gpu.power_w);
+      row["throttle"] = or_null(r.gpu.throttle);
+      row["t_utc"] = r.t_utc;
+      Row why;
+      why["floor_ms"] = "no measured ceilings for this machine";
+      if (!verdict.inertia) why["inertia"] = why["label_mismatches"] = "verify: false";
+      if (!on_gpu_)
+        why["gpu"] = "runs on the CPU";
+      else if (!nvml_)
+        why["sm_mhz"] = no_nvml_;
+      row["null_reasons"] = why;
+      reply.measurements.push_back(std::move(row));
+    }
+  }
+
+  Job job_;
+  const RegisteredVersion& version_;
+  Inputs inputs_;
+  bool on_gpu_;
+  std::unique_ptr<Session> session_;
+  std::shared_ptr<profiling::Nvml> nvml_;
+  std::string no_nvml_;
+  profiling::NvtxObserver nvtx_;
+};
+
+void send(const Reply& reply) {
+  const std::string line = to_json(reply).dump() + "\n";
+  for (std::size_t sent = 0; sent < line.size();) {
+    const ssize_t wrote = write(kReplyDescriptor, line.data() + sent, line.size() - sent);
+    if (wrote < 0) throw std::runtime_error("the supervisor is gone");
+    sent += static_cast<std::size_t>(wrote);
+  }
+}
+
+}  // namespace
+
+int run_worker() {
+  std::string line;
+  if (!std::getline(std::cin, line)) return 2;
+  const Job job = job_from_json(nlohmann::json::parse(line));
+  const NvtxRange range(NvtxRange::Level::experiment, job.experiment,
+                        static_cast<std::int64_t>(job.points.size()));
+  std::unique_ptr<Worker> worker;
+  while (std::getline(std::cin, line)) {
+    const Request request = request_from_json(nlohmann::json::parse(line));
+    Reply reply;
+    try {
+      if (!worker) worker = std::make_unique<Worker>(job);
+      reply = worker->measure(request);
+    } catch (const std::exception& error) {
+      // The worker never stood: the device is absent, busy or refuses.
+      reply.measurements = {unmeasured_row(
+          job.points.at(request.point),
+          {job.data.describe(),
+           job.data.generator.empty() ? std::nullopt : std::optional(job.data.seed)},
+          job.device, "failed", fmt::format("cannot start on the device: {}", error.what()))};
+      reply.needs_restart = true;
+    }
+    send(reply);
+  }
+  return 0;
+}
+
+}  // namespace lloyd

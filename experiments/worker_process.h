@@ -1,0 +1,38 @@
+// A worker seen from the supervisor: a child process with a pipe each way.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace lloyd {
+
+class WorkerProcess {
+ public:
+  /// Starts `program --worker`, its output going to `log` (a descriptor), and sends it `job`, one line.
+  /// Throws std::system_error when no process can be had.
+  WorkerProcess(const std::string& program, int log, const std::string& job);
+  WorkerProcess(const WorkerProcess&) = delete;
+  /// Kills it, with whatever it started, unless it has ended.
+  ~WorkerProcess();
+
+  enum class Outcome { replied, died, timed_out, interrupted };
+  struct Answer {
+    Outcome outcome;
+    std::string text;  // replied: the line; died: how it ended
+  };
+  /// Sends one line and waits for one line.
+  Answer ask(const std::string& request, double timeout_seconds);
+
+ private:
+  std::string reap();
+  pid_t pid_ = -1;
+  int to_ = -1, from_ = -1;
+  std::string unread_;
+};
+
+/// Set by SIGINT and SIGTERM once install_interrupt_handlers() was called.
+bool interrupted();
+void install_interrupt_handlers();
+
+}  // namespace lloyd

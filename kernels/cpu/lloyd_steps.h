@@ -1,0 +1,99 @@
+// What the CPU versions share: the distance and the division. The loops around them are each version's own.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kernels/version.h"
+
+namespace lloyd::cpu {
+
+/// ‖x − c‖². Dim = 0: `dim` dimensions.
+template <int Dim, typename T>
+inline T squared_distance(const T* x, const T* c, int dim) {
+  T distance = 0;
+  for (int t = 0; t < (Dim > 0 ? Dim : dim); ++t) {
+    const T difference = x[t] - c[t];
+    distance += difference * difference;
+  }
+  return distance;
+}
+
+/// The nearest of k centroids, the lowest index on ties.
+template <int Dim, typename T>
+inline std::int32_t nearest(const T* x, const T* centroids, int k, int dim) {
+  std::int32_t label = 0;
+  T best = std::numeric_limits<T>::infinity();
+  for (int j = 0; j < k; ++j) {
+    const T distance = squared_distance<Dim>(x, centroids + static_cast<std::size_t>(j) * (Dim > 0 ? Dim : dim), dim);
+    if (distance < best) {
+      best = distance;
+      label = j;
+    }
+  }
+  return label;
+}
+
+/// Moves each centroid that has points to their mean and returns the largest move (Euclidean).
+template <typename T>
+double move_centroids(std::vector<T>& centroids, const std::vector<T>& sums, const std::vector<std::int64_t>& counts,
+                      int dim) {
+  double largest = 0;
+  for (std::size_t j = 0; j < counts.size(); ++j) {
+    if (counts[j] == 0) continue;
+    double move = 0;
+    for (std::size_t c = j * static_cast<std::size_t>(dim); c < (j + 1) * static_cast<std::size_t>(dim); ++c) {
+      const T mean = sums[c] / static_cast<T>(counts[j]);
+      const double step = static_cast<double>(mean) - static_cast<double>(centroids[c]);
+      move += step * step;
+      centroids[c] = mean;
+    }
+    largest = std::max(largest, move);
+  }
+  return std::sqrt(largest);
+}
+
+/// Calls body with std::integral_constant<int, D>: D is 2 for two dimensions, the case that the studies compiled in
+/// (a baseline that looped over `dim` there would flatter every speedup), and 0 for any other.
+template <typename Body>
+void with_dim(int dim, Body&& body) {
+  if (dim == 2)
+    body(std::integral_constant<int, 2>{});
+  else
+    body(std::integral_constant<int, 0>{});
+}
+
+/// The problem's points and centroids in T, and the state that every CPU version iterates on. For fp32 the points are
+/// the harness's own: nothing is copied.
+template <typename T>
+struct State {
+  std::span<const T> points;
+  std::vector<T> widened;
+  std::vector<T> initial, centroids, sums;
+  std::vector<std::int64_t> counts;
+  std::vector<std::int32_t> labels;
+  int iterations = 0;
+
+  explicit State(const Problem& problem)
+      : initial(problem.centroids.begin(), problem.centroids.end()),
+        centroids(initial),
+        sums(initial.size()),
+        counts(static_cast<std::size_t>(problem.k)),
+        labels(static_cast<std::size_t>(problem.n)) {
+    if constexpr (std::is_same_v<T, float>) {
+      points = problem.points;
+    } else {
+      widened.assign(problem.points.begin(), problem.points.end());
+      points = widened;
+    }
+  }
+
+  Solution solution() const { return {labels, std::vector<double>(centroids.begin(), centroids.end()), iterations}; }
+};
+
+}  // namespace lloyd::cpu

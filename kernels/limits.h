@@ -1,0 +1,21 @@
+// The reasons that versions give in VersionInfo::unsupported, worded once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kernels/version.h"
+
+namespace lloyd {
+
+/// 49152 → "49,152".
+std::string with_commas(std::int64_t value);
+
+/// Set when a block needs more than the `device` gives without opting in.
+std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block, const DeviceLimits& device);
+
+/// Set when the problem asks for the rule `min_changes`, which this version's strategy has no count for.
+std::optional<std::string> no_change_count(const Stop& stop);
+
+}  // namespace lloyd

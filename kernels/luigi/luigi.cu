@@ -1,0 +1,85 @@
+#include "kernels/luigi/luigi.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lloyd::luigi {
+
+void Luigi::prepare(const Problem& problem, Context& context) {
+  problem_ = problem;
+  const std::size_t cells = problem.centroids.size();
+  points_ = cuda::Buffer<float>(problem.points.size());
+  initial_ = cuda::Buffer<float>(cells);
+  centroids_ = cuda::Buffer<float>(cells);
+  sums_ = cuda::Buffer<float>(cells);
+  counts_ = cuda::Buffer<int>(static_cast<std::size_t>(problem.k));
+  labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
+  const auto phase = context.phase("transfer");
+  points_.upload(problem.points, context.stream);
+  initial_.upload(problem.centroids, context.stream);
+  LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+}
+
+void Luigi::run(Context& context) {
+  const cudaStream_t stream = context.stream;
+  host_centroids_.assign(problem_.centroids.begin(), problem_.centroids.end());
+  LLOYD_CUDA_CHECK(
+      cudaMemcpyAsync(centroids_.data(), initial_.data(), initial_.bytes(), cudaMemcpyDeviceToDevice, stream));
+  for (iterations_ = 0; iterations_ < problem_.stop.iterations;) {
+    const auto iteration = context.iteration(iterations_);
+    {
+      const auto phase = context.phase("assign");
+      sums_.zero(stream);
+      counts_.zero(stream);
+      assign(context);
+    }
+    const double largest_move = update(context);
+    ++iterations_;
+    if (problem_.stop.tolerance > 0 && largest_move < problem_.stop.tolerance) break;
+  }
+}
+
+double Luigi::update(Context& context) {
+  const cudaStream_t stream = context.stream;
+  host_sums_.resize(sums_.size());
+  host_counts_.resize(counts_.size());
+  {
+    const auto phase = context.phase("transfer");
+    sums_.download(host_sums_, stream);
+    counts_.download(host_counts_, stream);
+  }
+  double largest = 0;
+  {
+    const auto phase = context.phase("update");
+    const int dim = problem_.dim;
+    for (int j = 0; j < problem_.k; ++j) {
+      if (host_counts_[static_cast<std::size_t>(j)] == 0) continue;
+      double move = 0;
+      for (int t = 0; t < dim; ++t) {
+        const std::size_t c = static_cast<std::size_t>(j) * dim + t;
+        const float mean = host_sums_[c] / static_cast<float>(host_counts_[static_cast<std::size_t>(j)]);
+        const double step = static_cast<double>(mean) - host_centroids_[c];
+        move += step * step;
+        host_centroids_[c] = mean;
+      }
+      largest = std::max(largest, move);
+    }
+  }
+  const auto phase = context.phase("transfer");
+  centroids_.upload(host_centroids_, stream);
+  return std::sqrt(largest);
+}
+
+Solution Luigi::fetch(Context& context) {
+  Solution solution;
+  solution.iterations = iterations_;
+  solution.labels.resize(labels_.size());
+  std::vector<float> centroids(centroids_.size());
+  const auto phase = context.phase("transfer");
+  labels_.download(solution.labels, context.stream);
+  centroids_.download(centroids, context.stream);
+  solution.centroids.assign(centroids.begin(), centroids.end());
+  return solution;
+}
+
+}  // namespace lloyd::luigi

@@ -1,0 +1,72 @@
+// What luigi's four versions share: buffers, the loop, and the update on the host. Each version's file has its kernel.
+//
+// All correct one mistake of the original: its kernels return before __syncthreads() in the threads past the last
+// point, which is undefined in a block that is not full. Here those threads stay and only skip their point.
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cuda.h"
+#include "kernels/version.h"
+
+namespace lloyd::luigi {
+
+/// The nearest of k centroids to the point x, the lowest index on ties. Dim = 0: `dim` dimensions at run time.
+template <int Dim>
+__device__ int nearest(const float* x, const float* centroids, int k, int dim) {
+  const int d = Dim > 0 ? Dim : dim;
+  float best = INFINITY;
+  int label = 0;
+  for (int j = 0; j < k; ++j) {
+    float distance = 0;
+    for (int t = 0; t < d; ++t) {
+      const float difference = x[t] - centroids[j * d + t];
+      distance += difference * difference;
+    }
+    if (distance < best) {
+      best = distance;
+      label = j;
+    }
+  }
+  return label;
+}
+
+/// Calls body with std::integral_constant<int, D>: 2 for two dimensions, as the study compiled in, 0 for any other.
+template <typename Body>
+void with_dim(int dim, Body&& body) {
+  if (dim == 2)
+    body(std::integral_constant<int, 2>{});
+  else
+    body(std::integral_constant<int, 0>{});
+}
+
+class Luigi : public Version {
+ public:
+  void prepare(const Problem& problem, Context& context) override;
+  void run(Context& context) override;
+  Solution fetch(Context& context) override;
+
+ protected:
+  /// From points_ and centroids_ to labels_, sums_ and counts_ (both zeroed beforehand), on context.stream.
+  virtual void assign(Context& context) = 0;
+  /// From sums_ and counts_ to centroids_. Returns the largest move when the problem has a tolerance. The study's
+  /// first three versions do it on the host.
+  virtual double update(Context& context);
+
+  int blocks(const Context& context) const {
+    return static_cast<int>(cuda::blocks_for(problem_.n, context.tunables.threads_per_block));
+  }
+
+  Problem problem_;
+  cuda::Buffer<float> points_, initial_, centroids_, sums_;
+  cuda::Buffer<int> counts_;
+  cuda::Buffer<std::int32_t> labels_;
+
+ private:
+  std::vector<float> host_centroids_, host_sums_;
+  std::vector<int> host_counts_;
+  int iterations_ = 0;
+};
+
+}  // namespace lloyd::luigi

@@ -1,0 +1,190 @@
+#include "kernels/reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+// Wider vectors where the machine has them, the same bits everywhere: the file is compiled without contraction.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define LLOYD_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define LLOYD_CLONES
+#endif
+
+namespace lloyd {
+namespace {
+
+constexpr int kTile = 64;  // points whose distances are computed together: one lane each
+
+// `tile` holds kTile points dimension by dimension.
+LLOYD_CLONES void nearest_of_tile(const double* tile, int dim, const double* centroids, int k, std::int32_t* labels,
+                                  double* distances) {
+  double best[kTile];
+  std::int64_t label[kTile];  // as wide as `best`, so that both selections use one mask
+  for (int p = 0; p < kTile; ++p) {
+    best[p] = std::numeric_limits<double>::infinity();
+    label[p] = 0;
+  }
+  for (int j = 0; j < k; ++j) {
+    double distance[kTile] = {};
+    for (int t = 0; t < dim; ++t) {
+      const double c = centroids[static_cast<std::size_t>(j) * dim + t];
+      const double* x = tile + static_cast<std::size_t>(t) * kTile;
+      for (int p = 0; p < kTile; ++p) distance[p] += (x[p] - c) * (x[p] - c);
+    }
+    for (int p = 0; p < kTile; ++p) {
+      const bool closer = distance[p] < best[p];
+      best[p] = closer ? distance[p] : best[p];
+      label[p] = closer ? j : label[p];
+    }
+  }
+  for (int p = 0; p < kTile; ++p) {
+    labels[p] = static_cast<std::int32_t>(label[p]);
+    distances[p] = best[p];
+  }
+}
+
+class CpuReference : public Reference {
+ public:
+  CpuReference(std::span<const float> points, std::int64_t n, int dim) : points_(points), n_(n), dim_(dim) {}
+
+  void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
+               std::span<double> distances) override {
+#pragma omp parallel
+    {
+      std::vector<double> tile(static_cast<std::size_t>(dim_) * kTile);
+#pragma omp for schedule(static)
+      for (std::int64_t first = 0; first < n_; first += kTile) {
+        const auto rows = std::min<std::int64_t>(kTile, n_ - first);
+        for (std::int64_t p = 0; p < rows; ++p)
+          for (int t = 0; t < dim_; ++t)
+            tile[static_cast<std::size_t>(t) * kTile + p] = points_[static_cast<std::size_t>(first + p) * dim_ + t];
+        std::int32_t tile_labels[kTile];
+        double tile_distances[kTile];
+        nearest_of_tile(tile.data(), dim_, centroids.data(), k, tile_labels, tile_distances);
+        std::copy_n(tile_labels, rows, labels.begin() + first);
+        std::copy_n(tile_distances, rows, distances.begin() + first);
+      }
+    }
+  }
+
+ private:
+  std::span<const float> points_;
+  std::int64_t n_;
+  int dim_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std::int64_t n, int dim) {
+  return std::make_unique<CpuReference>(points, n, dim);
+}
+
+ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim, int k,
+                         std::span<const std::int32_t> labels) {
+  const std::size_t cells = static_cast<std::size_t>(k) * dim;
+  // Enough chunks to feed the cores, few enough that their partial sums stay below 64 MiB. Fixed by the sizes: the
+  // order of the additions, and so the last bit, is the same on any machine.
+  const auto chunks =
+      std::clamp<std::int64_t>((std::int64_t{64} << 20) / static_cast<std::int64_t>(cells * 16 + k * 8), 1, 64);
+  struct Partial {
+    std::vector<double> sums, absolute;
+    std::vector<std::int64_t> counts;
+  };
+  std::vector<Partial> partial(static_cast<std::size_t>(chunks));
+  std::atomic<std::int64_t> stray{-1};
+#pragma omp parallel for schedule(dynamic, 1)
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    Partial& mine = partial[static_cast<std::size_t>(chunk)];
+    mine.sums.assign(cells, 0.0);
+    mine.absolute.assign(cells, 0.0);
+    mine.counts.assign(static_cast<std::size_t>(k), 0);
+    for (std::int64_t i = n * chunk / chunks; i < n * (chunk + 1) / chunks; ++i) {
+      const std::int32_t label = labels[static_cast<std::size_t>(i)];
+      if (label < 0 || label >= k) {
+        stray = i;
+        break;
+      }
+      ++mine.counts[static_cast<std::size_t>(label)];
+      for (int t = 0; t < dim; ++t) {
+        const double x = points[static_cast<std::size_t>(i) * dim + t];
+        mine.sums[static_cast<std::size_t>(label) * dim + t] += x;
+        mine.absolute[static_cast<std::size_t>(label) * dim + t] += std::abs(x);
+      }
+    }
+  }
+  if (stray >= 0)
+    throw std::out_of_range(fmt::format("point {} has label {}, which is not in [0, {})", stray.load(),
+                                        labels[static_cast<std::size_t>(stray.load())], k));
+  ClusterSums total{std::move(partial[0].sums), std::move(partial[0].absolute), std::move(partial[0].counts)};
+  for (std::size_t chunk = 1; chunk < partial.size(); ++chunk) {
+    for (std::size_t c = 0; c < cells; ++c) {
+      total.sums[c] += partial[chunk].sums[c];
+      total.absolute_sums[c] += partial[chunk].absolute[c];
+    }
+    for (std::size_t j = 0; j < static_cast<std::size_t>(k); ++j) total.counts[j] += partial[chunk].counts[j];
+  }
+  return total;
+}
+
+double sum(std::span<const double> values) {
+  // Neumaier's compensated sum (1974), in chunks of a fixed size.
+  constexpr std::int64_t kChunk = 1 << 16;
+  const auto n = static_cast<std::int64_t>(values.size());
+  std::vector<double> partial(static_cast<std::size_t>((n + kChunk - 1) / kChunk));
+  const auto compensated = [](const double* x, std::int64_t count) {
+    double total = 0, lost = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double next = total + x[i];
+      lost += std::abs(total) >= std::abs(x[i]) ? (total - next) + x[i] : (x[i] - next) + total;
+      total = next;
+    }
+    return total + lost;
+  };
+#pragma omp parallel for schedule(static)
+  for (std::int64_t chunk = 0; chunk < static_cast<std::int64_t>(partial.size()); ++chunk)
+    partial[static_cast<std::size_t>(chunk)] =
+        compensated(values.data() + chunk * kChunk, std::min(kChunk, n - chunk * kChunk));
+  return compensated(partial.data(), static_cast<std::int64_t>(partial.size()));
+}
+
+ReferenceRun reference_solve(Reference& reference, const Problem& problem) {
+  const auto n = static_cast<std::size_t>(problem.n);
+  std::vector<std::int32_t> labels(n), previous(problem.stop.min_changes > 0 ? n : 0, -1);
+  std::vector<double> distances(n);
+  ReferenceRun run;
+  run.centroids.assign(problem.centroids.begin(), problem.centroids.end());
+  while (run.iterations < problem.stop.iterations) {
+    reference.nearest(run.centroids, problem.k, labels, distances);
+    if (run.iterations == 0) run.initial_inertia = sum(distances);
+    const ClusterSums clusters = cluster_sums(problem.points, problem.n, problem.dim, problem.k, labels);
+    double largest_move = 0;
+    for (int j = 0; j < problem.k; ++j) {
+      if (clusters.counts[static_cast<std::size_t>(j)] == 0) continue;
+      double move = 0;
+      for (int t = 0; t < problem.dim; ++t) {
+        const std::size_t c = static_cast<std::size_t>(j) * problem.dim + t;
+        const double mean = clusters.sums[c] / static_cast<double>(clusters.counts[static_cast<std::size_t>(j)]);
+        move += (mean - run.centroids[c]) * (mean - run.centroids[c]);
+        run.centroids[c] = mean;
+      }
+      largest_move = std::max(largest_move, std::sqrt(move));
+    }
+    ++run.iterations;
+    if (problem.stop.tolerance > 0 && largest_move < problem.stop.tolerance) break;
+    if (problem.stop.min_changes > 0) {
+      std::int64_t changes = 0;
+      for (std::size_t i = 0; i < n; ++i) changes += labels[i] != previous[i];
+      previous = labels;
+      if (changes < problem.stop.min_changes) break;
+    }
+  }
+  reference.nearest(run.centroids, problem.k, labels, distances);
+  run.inertia = sum(distances);
+  return run;
+}
+
+}  // namespace lloyd

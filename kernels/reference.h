@@ -1,0 +1,50 @@
+// The oracle: float64, brute force, lowest index on ties. Every version is judged by it and it is never timed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/version.h"
+
+namespace lloyd {
+
+class Reference {
+ public:
+  virtual ~Reference() = default;
+  /// For each of the n points: the index of the nearest of the k centroids (k × dim, row-major) and the squared
+  /// distance to it, both in float64 with one rounding per operation, dimensions summed in order. Identical bits on
+  /// the CPU and the GPU.
+  virtual void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
+                       std::span<double> distances) = 0;
+};
+
+/// On all cores. `points` (n × dim, row-major) must outlive it.
+std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std::int64_t n, int dim);
+/// On the current CUDA device, with a copy of the points there.
+std::unique_ptr<Reference> make_cuda_reference(std::span<const float> points, std::int64_t n, int dim);
+
+/// Sums of the points of each cluster, in float64, in an order that depends on the sizes only.
+struct ClusterSums {
+  std::vector<double> sums;           // k × dim
+  std::vector<double> absolute_sums;  // k × dim: Σ|x|, what rounding bounds are relative to
+  std::vector<std::int64_t> counts;   // k
+};
+/// Labels outside [0, k) throw std::out_of_range, naming the point.
+ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim, int k,
+                         std::span<const std::int32_t> labels);
+
+/// Σ of `values` with an error independent of their number and an order independent of the threads.
+double sum(std::span<const double> values);
+
+/// Lloyd's algorithm in float64 from problem.centroids under problem.stop.
+struct ReferenceRun {
+  std::vector<double> centroids;  // k × dim, after the last update
+  double initial_inertia = 0;     // to the initial centroids
+  double inertia = 0;             // to `centroids`
+  int iterations = 0;
+};
+ReferenceRun reference_solve(Reference& reference, const Problem& problem);
+
+}  // namespace lloyd

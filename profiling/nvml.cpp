@@ -1,0 +1,135 @@
+#include "profiling/nvml.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <utility>
+
+namespace lloyd::profiling {
+namespace {
+
+// The few declarations that we need of nvml.h (stable ABI, NVML reference manual): the header comes with no wheel.
+using Device = void*;
+using Return = int;
+constexpr Return kSuccess = 0;
+constexpr unsigned kClockSm = 1, kClockMem = 2, kTemperatureGpu = 0;
+
+struct Utilization {
+  unsigned gpu, memory;
+};
+
+class Library : public Nvml {
+ public:
+  explicit Library(void* handle) : handle_(handle) {}
+  ~Library() override {
+    call<Return()>("nvmlShutdown");
+    dlclose(handle_);
+  }
+
+  template <typename Signature, typename... Arguments>
+  Return call(const char* name, Arguments... arguments) const {
+    auto* function = reinterpret_cast<Signature*>(dlsym(handle_, name));
+    constexpr Return kFunctionNotFound = 13;
+    return function == nullptr ? kFunctionNotFound : function(arguments...);
+  }
+
+  GpuState state(const std::string& uuid) override {
+    GpuState state;
+    Device device = find(uuid);
+    if (device == nullptr) return state;
+    const auto clock = [&](unsigned which) -> std::optional<int> {
+      unsigned mhz = 0;
+      if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetClockInfo", device, which, &mhz) != kSuccess)
+        return std::nullopt;
+      return static_cast<int>(mhz);
+    };
+    state.sm_mhz = clock(kClockSm);
+    state.mem_mhz = clock(kClockMem);
+    unsigned value = 0;
+    if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetTemperature", device, kTemperatureGpu, &value) ==
+        kSuccess)
+      state.temp_c = static_cast<int>(value);
+    if (call<Return(Device, unsigned*)>("nvmlDeviceGetPowerUsage", device, &value) == kSuccess)
+      state.power_w = value / 1000.0;
+    unsigned long long reasons = 0;
+    if (call<Return(Device, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons", device, &reasons) ==
+        kSuccess)
+      state.throttle = throttle_names(reasons);
+    return state;
+  }
+
+  nlohmann::json describe(const std::string& uuid) override {
+    nlohmann::json out;
+    std::array<char, 96> text{};
+    if (call<Return(char*, unsigned)>("nvmlSystemGetDriverVersion", text.data(), 96u) == kSuccess)
+      out["driver"] = text.data();
+    Device device = find(uuid);
+    if (device == nullptr) return out;
+    unsigned a = 0, b = 0;
+    if (call<Return(Device, unsigned*, unsigned*)>("nvmlDeviceGetEccMode", device, &a, &b) == kSuccess)
+      out["ecc"] = a != 0;
+    if (call<Return(Device, unsigned*, unsigned*)>("nvmlDeviceGetMigMode", device, &a, &b) == kSuccess)
+      out["mig"] = a != 0;
+    if (call<Return(Device, unsigned*)>("nvmlDeviceGetPersistenceMode", device, &a) == kSuccess)
+      out["persistence"] = a != 0;
+    if (call<Return(Device, unsigned*)>("nvmlDeviceGetComputeMode", device, &a) == kSuccess) {
+      const std::array<const char*, 4> modes{"default", "exclusive_thread", "prohibited", "exclusive_process"};
+      if (a < modes.size()) out["compute_mode"] = modes[a];
+    }
+    if (call<Return(Device, unsigned*)>("nvmlDeviceGetPowerManagementLimit", device, &a) == kSuccess)
+      out["power_limit_w"] = a / 1000.0;
+    if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetMaxClockInfo", device, kClockSm, &a) == kSuccess)
+      out["max_sm_mhz"] = a;
+    if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetMaxClockInfo", device, kClockMem, &a) == kSuccess)
+      out["max_mem_mhz"] = a;
+    Utilization utilization{};
+    if (call<Return(Device, Utilization*)>("nvmlDeviceGetUtilizationRates", device, &utilization) == kSuccess)
+      out["busy_percent_at_start"] = utilization.gpu;
+    return out;
+  }
+
+ private:
+  Device find(const std::string& uuid) const {
+    Device device = nullptr;
+    if (call<Return(const char*, Device*)>("nvmlDeviceGetHandleByUUID", uuid.c_str(), &device) != kSuccess)
+      return nullptr;
+    return device;
+  }
+
+  // nvmlClocksEventReasons, NVML reference manual. Idle and "as the application asked" hold nothing back.
+  static std::string throttle_names(unsigned long long reasons) {
+    static constexpr std::array<std::pair<unsigned long long, const char*>, 6> kNames{{
+        {0x4, "sw_power_cap"},
+        {0x8, "hw_slowdown"},
+        {0x10, "sync_boost"},
+        {0x20, "sw_thermal"},
+        {0x40, "hw_thermal"},
+        {0x80, "hw_power_brake"},
+    }};
+    std::string names;
+    for (const auto& [bit, name] : kNames)
+      if (reasons & bit) names += (names.empty() ? "" : "+") + std::string(name);
+    return names;
+  }
+
+  void* handle_;
+};
+
+}  // namespace
+
+std::shared_ptr<Nvml> Nvml::open(std::string& why_not) {
+  void* handle = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (handle == nullptr) {
+    why_not = "NVML is not installed (libnvidia-ml.so.1)";
+    return nullptr;
+  }
+  auto library = std::make_shared<Library>(handle);
+  const Return code = library->call<Return()>("nvmlInit_v2");
+  if (code != kSuccess) {
+    why_not = "NVML does not start (error " + std::to_string(code) + ")";
+    return nullptr;
+  }
+  return library;
+}
+
+}  // namespace lloyd::profiling

@@ -1,0 +1,80 @@
+#include "testing.h"
+
+namespace lloyd::data {
+namespace {
+
+class SourceTest : public FileTest {
+ protected:
+  static Source generated(const std::string& name) {
+    Source source;
+    source.generator = name;
+    return source;
+  }
+};
+
+TEST_F(SourceTest, DescribesItselfWithTheDefaults) {
+  Source source = generated("uniform");
+  EXPECT_EQ(source.describe(), "uniform(range=[0,1), seed=42)");
+  source.low = -2.5;
+  EXPECT_EQ(source.describe(), "uniform(range=[-2.5,1), seed=42)");
+  EXPECT_EQ(generated("blobs").describe(), "blobs(range=[-10,10), centers=16, sigma=1, seed=42)");
+  EXPECT_EQ(generated("uva_int").describe(), "uva_int(seed=42)");
+  EXPECT_EQ(generated("stamp_gauss").describe(), "stamp_gauss(centers=16, seed=42)");
+  EXPECT_EQ(write("points.csv", "1\n").describe(), "points.csv");
+}
+
+TEST_F(SourceTest, RefusesOptionsThatMakeNoSense) {
+  const auto error = [&](const Source& source) {
+    return error_of([&] { generate(source, 1, 1); });
+  };
+  EXPECT_EQ(error(generated("unifrom")),
+            "unknown generator 'unifrom'; the generators are uniform, blobs, uva_int, stamp_gauss, "
+            "normal");
+  Source source = generated("uva_int");
+  source.sigma = 2;
+  EXPECT_EQ(error(source), "generator 'uva_int' has no key 'sigma'; its keys are seed");
+  source = generated("uniform");
+  source.centers = 2;
+  EXPECT_EQ(error(source), "generator 'uniform' has no key 'centers'; its keys are seed, range");
+  source = generated("uniform");
+  source.low = 1;
+  EXPECT_EQ(error(source), "range [1, 1): low must be below high, with a float between them");
+  source.high = 1e39;
+  EXPECT_EQ(error(source), "range [1, 1e+39): low and high must be from -1e38 to 1e38");
+  source = generated("blobs");
+  source.centers = 0;
+  EXPECT_EQ(error(source), "centers: 0 must be at least 1");
+  source = generated("blobs");
+  source.sigma = -1;
+  EXPECT_EQ(error(source), "sigma: -1 must be from 0 to 1e30");
+  EXPECT_EQ(error_of([] { load(Source{}, 1, 1); }), "data needs either a generator or a file");
+}
+
+TEST_F(SourceTest, TheFingerprintTellsDifferentDataApart) {
+  Source source = generated("uniform");
+  const std::string first = fingerprint(source);
+  EXPECT_EQ(first.size(), 32u);
+  EXPECT_EQ(first.find_first_not_of("0123456789abcdef"), std::string::npos);
+  source.low = 0;  // the default, said aloud
+  EXPECT_EQ(fingerprint(source), first);
+  source.seed = 43;
+  EXPECT_NE(fingerprint(source), first);
+  EXPECT_NE(fingerprint(generated("normal")), first);
+
+  const Source file = write("a.csv", "1,2\n3,4\n");
+  EXPECT_EQ(fingerprint(file), fingerprint(write("copy.txt", "1,2\n3,4\n")));
+  EXPECT_NE(fingerprint(file), fingerprint(write("b.csv", "1,2\n3,5\n")));
+  Source other = file;
+  other.header = true;
+  EXPECT_NE(fingerprint(file), fingerprint(other));
+  other = file;
+  other.index_column = 0;
+  EXPECT_NE(fingerprint(file), fingerprint(other));
+  other = file;
+  other.label_column = 0;
+  EXPECT_NE(fingerprint(file), fingerprint(other));
+  EXPECT_EQ(error_of([&] { fingerprint(write("a.csv", "")); }), "D/a.csv: is empty");
+}
+
+}  // namespace
+}  // namespace lloyd::data

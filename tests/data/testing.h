@@ -1,0 +1,72 @@
+// What several of the tests need.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "data/dataset.h"
+
+namespace lloyd::data {
+
+/// A folder of its own for each test, gone afterwards.
+class FileTest : public testing::Test {
+ protected:
+  FileTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "lloyd-data-XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("cannot make a folder in " + name);
+    folder_ = name;
+    // mkdtemp makes it private; a test that gives up root's rights must still get in.
+    std::filesystem::permissions(folder_, std::filesystem::perms{0755});
+  }
+  ~FileTest() override { std::filesystem::remove_all(folder_); }
+
+  Source write(const std::string& name, std::string_view content) const {
+    const std::filesystem::path path = folder_ / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << content;
+    Source source;
+    source.file = path;
+    return source;
+  }
+
+  /// The message of the error that `action` ends with, the folder's name replaced by "D".
+  template <class Action>
+  std::string error_of(const Action& action) const {
+    try {
+      action();
+    } catch (const DataError& error) {
+      std::string text = error.what();
+      const std::size_t at = text.find(folder_.string());
+      return at == std::string::npos ? text : text.replace(at, folder_.string().size(), "D");
+    }
+    return "no error";
+  }
+
+  std::string read_error(const Source& source, int threads = 2) const {
+    return error_of([&] { read_file(source, threads); });
+  }
+
+  std::filesystem::path folder_;
+};
+
+inline std::vector<float> values_of(const Dataset& data) {
+  return {data.values().begin(), data.values().end()};
+}
+
+using Values = std::vector<float>;
+
+template <class T>
+std::string raw(T value) {
+  std::string bytes(sizeof(T), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(T));
+  return bytes;
+}
+
+}  // namespace lloyd::data

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Installs the system packages that are missing, by apt. Usage: setup-system.sh [bundle] [lint]: what else is wanted.
+set -euo pipefail
+packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev
+  libbenchmark-dev libxxhash-dev libfast-float-dev libgtest-dev)
+for extra in "$@"; do
+  case "$extra" in
+    bundle) packages+=(patchelf binutils) ;;
+    lint) packages+=(clang-tidy) ;;
+  esac
+done
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  for command in g++ cmake python3; do
+    command -v $command >/dev/null || missing+=" $command"
+  done
+  [ -z "${missing:-}" ] && exit 0 # the libraries are CMake's to find and to name
+  echo "Missing:$missing. This system has no apt; install them and what Debian calls: ${packages[*]}" >&2
+  exit 1
+fi
+
+installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package} ' "${packages[@]}" 2>/dev/null || true)"
+missing=()
+for package in "${packages[@]}"; do
+  case "$installed" in *" installed $package "*) ;; *) missing+=("$package") ;; esac
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
+if [ "$(id -u)" -eq 0 ]; then
+  sudo=()
+elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+  sudo=(sudo)
+else
+  echo "System packages are missing, and only root can install them. Have root run this one command, then try again:" >&2
+  echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" >&2
+  exit 1
+fi
+echo "Installing system packages: ${missing[*]}"
+"${sudo[@]}" apt-get update -q
+"${sudo[@]}" "${install[@]}"
