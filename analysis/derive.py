@@ -64,11 +64,13 @@ def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
     speedup says what is missing."""
     labels = machine_labels(runs)
     parts = [_points_of(run, label) for run, label in zip(runs, labels, strict=True)]
-    points = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    points = pd.concat(parts, ignore_index=True)
     # two runs of one machine may have planned the same point and only one have measured it
     unmeasured = points["status"].eq(NOT_RUN)
-    known = points.sort_values("status", key=lambda s: s.eq(NOT_RUN), kind="stable")
-    points = points.drop(index=known.index[known.duplicated(["machine", "point"]) & unmeasured])
+    known = set(zip(*(points.loc[~unmeasured, c] for c in ("machine", "point")), strict=True))
+    pairs = zip(points["machine"], points["point"], strict=True)
+    elsewhere = np.array([pair in known for pair in pairs], dtype=bool)
+    points = points[~(unmeasured & elsewhere)].drop_duplicates(["machine", "point"])
     return _with_speedups(points.reset_index(drop=True), baseline)
 
 
@@ -131,9 +133,8 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     place = points["point"].map(order).fillna(len(order))
     points = points.iloc[np.argsort(place.to_numpy(), kind="stable")]
 
-    columns = [c for c in POINT_COLUMNS if c in points.columns]
-    points = points[[*columns, "times_ms"]].reset_index(drop=True)
-    points.insert(0, "machine", machine)
+    points = points.reindex(columns=[*POINT_COLUMNS, "times_ms"]).reset_index(drop=True)
+    points["machine"] = machine
     intervals = [
         median_interval(t) if isinstance(t, np.ndarray) else (np.nan,) * 3
         for t in points["times_ms"]
@@ -147,7 +148,6 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
 
 
 def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
-    points = points.reindex(columns=[*POINT_COLUMNS, "times_ms"])
     points["baseline"] = baseline or None
     if not baseline:
         return points

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,7 @@ PLAN_COLUMNS = [
 PHASE_COLUMNS = ["point", "version", "phase", "calls", "device_ms", "host_ms"]
 
 _INTEGERS = ["n", "k", "dim", *AXES, "repetition", "repetitions", "iterations", "calls"]
+_DIGITS = re.compile(r"(\d+)")
 _MARKS = ("measurements.jsonl", "plan.json", "spec.resolved.json")
 
 
@@ -119,13 +121,21 @@ def find_runs(paths: list[Path]) -> list[Path]:
         if any((path / mark).exists() for mark in _MARKS):
             inside = [path]
         else:
-            inside = sorted({below.parent for mark in _MARKS for below in path.rglob(mark)})
+            below = {file.parent for mark in _MARKS for file in path.rglob(mark)}
+            inside = sorted(below, key=_natural)
         if not inside:
             raise RunError(
                 f"{path}: no run directory here or below it (looked for {', '.join(_MARKS)})"
             )
         found += [run for run in inside if run not in found]
     return found
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    return [
+        (int(part or 0), part) if part.isdigit() else (-1, part)
+        for part in _DIGITS.split(str(path))
+    ]
 
 
 def load_run(path: Path) -> Run:

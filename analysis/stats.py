@@ -29,8 +29,8 @@ def median_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[int, int] 
     `confidence`.
 
     The number of samples below the median is Binomial(count, 1/2), whatever the distribution; the
-    ranks are the tightest symmetric ones that keep the coverage (Le Boudec 2010, theorem 2.1;
-    Hoefler & Belli 2015, section 4.2.2). None when no pair of samples reaches it: at 95% that is
+    ranks are the tightest symmetric ones that keep the coverage (Le Boudec 2010,
+    chapter 2; Hoefler & Belli 2015). None when no pair of samples reaches it: at 95% that is
     fewer than 6 samples."""
     below = int(binom.ppf((1 - confidence) / 2, count, 0.5)) if count > 0 else 0
     return (below - 1, count - below) if below > 0 else None
@@ -86,7 +86,7 @@ def _middle_ranks(count: int, stream: int) -> tuple[np.ndarray, np.ndarray]:
 
     A resample of sorted data is decided by its ranks, floor(count × U) for uniform U, so its middle
     elements come from the middle order statistics of `count` uniforms, which are Beta distributed
-    (David & Nagaraja 2003, section 2.3): the cost does not grow with the number of samples, and
+    (David & Nagaraja 2003, chapter 2): the cost does not grow with the number of samples, and
     points with as many samples share the draws."""
     random = np.random.default_rng([SEED, count, stream])
     middle = (count + 1) // 2

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,6 +23,7 @@ WIDTH = 7.0
 SMALL = 7.0
 """Points: the smallest text."""
 TITLE = 9.0
+PANEL_TITLE = 8.0
 LINE = 0.128
 """Inches from one line of small text to the next."""
 
@@ -38,7 +40,9 @@ DASHES = ["-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1, 1, 1))]
 RC = {
     "font.family": "DejaVu Sans",
     "font.size": SMALL,
-    "axes.titlesize": 8,
+    "axes.titlesize": PANEL_TITLE,
+    "axes.titleweight": "bold",
+    "axes.titlepad": 5,
     "axes.labelsize": SMALL,
     "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL,
@@ -145,7 +149,7 @@ def wrap(text: str, width: float, size: float = SMALL, indent: str = "") -> list
     """
     lines: list[str] = []
     line = ""
-    for word in " ".join(text.split()).split(" "):
+    for word in re.split(r"[ \t\r\n\f\v]+", text.strip()):
         joined = f"{line} {word}" if line.strip() else line + word
         if text_width(joined, size) <= width:
             line = joined
@@ -156,26 +160,29 @@ def wrap(text: str, width: float, size: float = SMALL, indent: str = "") -> list
         else:
             line = joined
         while text_width(line, size) > width:
-            cut = len(line) - 1
-            while cut > len(indent) + 1 and text_width(line[:cut], size) > width:
-                cut -= 1
+            starts = range(len(indent) + 1, len(line))
+            fit = bisect_right(starts, width, key=lambda i: text_width(line[:i], size))
+            cut = starts[max(fit - 1, 0)]
             lines.append(line[:cut])
             line = indent + line[cut:]
     return [*lines, line] if line.strip() else lines
 
 
 def break_label(label: str, width: float) -> str:
-    """`label` broken after underscores and spaces into lines of at most `width` inches where that
-    can be.
-    """
-    lines, line = [], ""
-    for piece in re.findall(r"[^_ ]*[_ ]*", label):
-        if line and text_width((line + piece).rstrip()) > width:
-            lines.append(line.rstrip())
-            line = piece
-        else:
+    """`label` in lines of at most `width` inches where that can be: broken after its first word
+    (a version's name), then after underscores and spaces."""
+    if text_width(label) <= width:
+        return label
+    lines = []
+    for part in label.split(" ", 1):
+        line = ""
+        for piece in re.findall(r"[^_ ]+[_ ]*|[_ ]+", part):
+            if line and text_width((line + piece).rstrip()) > width:
+                lines.append(line.rstrip())
+                line = ""
             line += piece
-    return "\n".join([*lines, line.rstrip()])
+        lines.append(line.rstrip())
+    return "\n".join(lines)
 
 
 def spread(wanted: list[float], heights: list[float], low: float, high: float) -> list[float]:
@@ -238,6 +245,8 @@ def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]], gap: float
             transform=axes.transAxes,
             color=colour,
             linewidth=0.5,
+            # across the panel a leader must not look like data
+            linestyle=(0, (1, 2)) if x < 0.9 else "-",
             alpha=0.7,
             clip_on=False,
             zorder=1,
@@ -261,7 +270,8 @@ def log_axis(axes: Axes, which: str, low: float, high: float, wanted: int = 5) -
     """A logarithmic axis over low..high (> 0), both included, with `wanted` or so round ticks
     whatever the span.
     """
-    low, high = low / 1.12, high * 1.12
+    margin = max(1.12, (high / low) ** 0.04)  # keeps marks at the ends whole
+    low, high = low / margin, high * margin
     axis = axes.xaxis if which == "x" else axes.yaxis
     getattr(axes, f"set_{which}scale")("log")
     getattr(axes, f"set_{which}lim")(low, high)
@@ -310,6 +320,12 @@ def fitting(positions: list[float], texts: list[str], gap: float = 0.08) -> list
     return chosen
 
 
+def shorten(text: str, width: float) -> str:
+    """`text` on one line of at most `width` inches, its end replaced by … where it is longer."""
+    first, *rest = wrap(text, width - text_width(" …"))
+    return f"{first} …" if rest else first
+
+
 def _right(positions: list[float], texts: list[str], i: int) -> float:
     return positions[i] + text_width(texts[i]) / 2
 
@@ -320,9 +336,8 @@ def _right(positions: list[float], texts: list[str], i: int) -> float:
 class Page:
     """A figure of equal panels under a title and above small print, laid out in inches.
 
-    `panels` axes stand in `columns` columns. Of each panel's share `left`, `right`, `above` and
-    `below` inches go to tick labels, line labels and titles and the rest to the axes, `height`
-    inches high; `last` more are kept below the last row. `subtitle` is wrapped paragraphs, `notes`
+    One axes for each title in `panels` (wrapped) stand in `columns` columns. Of each panel's share
+    `left`, `right` and `below` inches go to tick and line labels; the axes are `height` inches high; `last` more are kept below the last row. `subtitle` is wrapped paragraphs, `notes`
     lines that fit WIDTH already (see `wrap`), each with its colour. `legend` is drawn under the
     title when given: (label, style) pairs."""
 
@@ -331,13 +346,12 @@ class Page:
         title: str,
         subtitle: list[str],
         notes: list[tuple[str, str]],
-        panels: int,
+        panels: list[str],
         columns: int,
         height: float,
         *,
         left: float = 0.55,
         right: float = 0.15,
-        above: float = 0.32,
         below: float = 0.45,
         last: float = 0.0,
         legend: list[tuple[str, dict]] | None = None,
@@ -349,7 +363,12 @@ class Page:
         head = 0.1 + 0.17 * len(titles) + LINE * len(subtitles) + LINE * 1.15 * legend_rows
         if legend_rows:
             head += 0.06
-        rows = math.ceil(panels / columns)
+        column_width = WIDTH / columns
+        self.axes_width = column_width - left - right
+        # bold is a tenth wider than what wrap() measures
+        names = [wrap(name, (column_width - left - 0.05) / 1.1, PANEL_TITLE) for name in panels]
+        above = 0.32 + LINE * (max(len(lines) for lines in names) - 1)
+        rows = math.ceil(len(panels) / columns)
         share = above + height + below
         foot = 0.08 + LINE * len(notes) + 0.08
         total = head + rows * share + last + foot
@@ -369,10 +388,8 @@ class Page:
             self._write(margin, y, line, SMALL, "normal", colour)
             y -= LINE
 
-        column_width = WIDTH / columns
         self.axes: list[Axes] = []
-        self.axes_width = column_width - left - right
-        for panel in range(panels):
+        for panel, lines in enumerate(names):
             row, column = divmod(panel, columns)
             bottom = total - head - (row + 1) * share + below
             box = (column * column_width + left, bottom, self.axes_width, height)
@@ -381,6 +398,8 @@ class Page:
                     (box[0] / WIDTH, box[1] / total, box[2] / WIDTH, box[3] / total)
                 )
             )
+            title = "\n".join(lines).replace("\u00a0", " ")
+            self.axes[-1].set_title(title, loc="left", parse_math=False)
 
     def _write(self, x: float, y: float, text: str, size: float, weight: str, colour: str) -> None:
         self.figure.text(

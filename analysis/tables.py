@@ -35,7 +35,7 @@ def every_point(points: pd.DataFrame) -> str:
     """
     ok = points[points["status"] == "ok"].sort_values(["dim", "k", "n"], kind="stable")
     axes = [axis for axis in AXES if ok[axis].notna().any()]
-    several = [c for c in ("precision",) if ok[c].nunique() > 1]
+    several = ["precision"] if ok["precision"].nunique() > 1 else []
     header = ["N", "K", "dim", "version", *(_words(a) for a in axes), *several]
     header += ["samples", "ms per iteration", "speedup"]
     rows = []
@@ -66,17 +66,15 @@ def headline(run: Run, points: pd.DataFrame) -> str:
         for version in dict.fromkeys(here["version"]):
             found = fast[fast.index.isin(here.index) & fast["version"].eq(version)]
             # a version without any result keeps its line and says why
-            chosen += [
-                p
-                for _, p in (
-                    found if len(found) else here[here["version"] == version][:1]
-                ).iterrows()
-            ]
+            rows_of = found if len(found) else here[here["version"] == version][:1]
+            chosen += [row for _, row in rows_of.iterrows()]
     varying = [c for c in ("n", "k", "dim") if len({p[c] for p in chosen}) > 1]
     axes = [a for a in ("threads_per_block", "threads") if any(pd.notna(p[a]) for p in chosen)]
+    several = ["precision"] if len({p["precision"] for p in chosen}) > 1 else []
     header = [
         *(c if c == "dim" else c.upper() for c in varying),
         "version",
+        *several,
         *(_words(a) for a in axes),
     ]
     header += ["ms per iteration", "speedup"]
@@ -84,6 +82,7 @@ def headline(run: Run, points: pd.DataFrame) -> str:
         [
             *(count_text(p[c]) for c in varying),
             f"`{p['version']}`",
+            *(str(p[c]) for c in several),
             *(_count(p[a]) if p["status"] == "ok" else "" for a in axes),
             *([_time(p), _speedup(p)] if p["status"] == "ok" else [_why_not(p), ""]),
         ]
@@ -101,7 +100,7 @@ def headline(run: Run, points: pd.DataFrame) -> str:
         said.append(f"median of {least}{min(samples)} samples [95% interval]")
     if run.baseline:
         said.append(f"speedup over `{run.baseline}`")
-    return "; ".join(said) + ".\n\n" + markdown(header, rows, {*header} - {"version"})
+    return "; ".join(said) + ".\n\n" + markdown(header, rows, {*header} - {"version", "precision"})
 
 
 def _escape(cell: str) -> str:

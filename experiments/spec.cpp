@@ -146,7 +146,7 @@ class SpecReader {
   void read_versions(const Section& root) {
     const std::size_t before = errors_.count();
     if (const auto words = yaml_.words(root, "versions")) {
-      if (words->empty())
+      if (root.find("versions")->value.size() == 0)
         errors_.add(root.find("versions")->place, "versions lists none; name at least one");
       for (const Word& word : *words) add_versions(word);
     }
@@ -224,7 +224,7 @@ class SpecReader {
     read_range(section);
     if (errors_.count() > before) return;
     try {
-      data::generate(spec_.data, 1, 1);  // what only the generator knows about its options
+      data::generate(spec_.data, 1, 1, 1);  // what only the generator knows about its options
     } catch (const data::DataError& error) {
       errors_.add(section.place, fmt::format("data: {}", error.what()));
     }
@@ -306,7 +306,7 @@ class SpecReader {
       axis.listed = true;
       const std::size_t before = errors_.count();
       if (const auto words = yaml_.words(*section, entry.key)) {
-        if (words->empty())
+        if (entry.value.size() == 0)
           errors_.add(entry.place,
                       fmt::format("axis '{}' has no values; list at least one", axis.name));
         for (const Word& word : *words) add_value(axis, word);
@@ -452,9 +452,11 @@ class SpecReader {
     for (const auto& names : request_.zips) check_duplicates(names);
   }
 
+  /// Gives an axis that is left out its value; also one without a good value, so that the others
+  /// are still checked against each other. Nothing stands in for n.
   void fill_default(const std::string& name, std::int64_t value) {
     Axis& axis = axis_named(name);
-    if (!axis.listed)
+    if (!axis.listed || (axis.values.empty() && name != "n"))
       axis.values = {{value, data_extent_ ? data_extent_->place : request_.axes_place}};
   }
 
@@ -599,7 +601,7 @@ class SpecReader {
                     fmt::format("k = {}, but {} has {} rows: init_file needs one row a cluster",
                                 k.number, centroids.name, with_commas(centroids.n)));
     for (const AxisValue& dim : axis_named("dim").values)
-      if (dim.number != centroids.dim)
+      if (dim.number != centroids.dim && !axis_named("dim").broken)
         errors_.add(dim.place, fmt::format("dim = {}, but the rows of {} have {} values",
                                            dim.number, centroids.name, with_commas(centroids.dim)));
   }

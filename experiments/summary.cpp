@@ -98,7 +98,21 @@ std::string summary_table(const std::vector<SummaryLine>& lines) {
   }
   std::string table = padded("version", version) + "  " + padded("point", parameter) + "  " + padded("status", status) +
                       "  " + padded("per iteration [95%]", iteration) + "  speedup\n";
-  for (const SummaryLine& line : lines) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const SummaryLine& line = lines[i];
+    // Points without a time that share version, status and reason are one line.
+    const auto same = [&](const SummaryLine& other) {
+      return other.iteration.empty() && other.version == line.version && other.status == line.status &&
+             other.reason == line.reason;
+    };
+    std::size_t alike = 1;
+    while (line.iteration.empty() && i + alike < lines.size() && same(lines[i + alike])) ++alike;
+    if (alike > 1) {
+      table += padded(line.version, version) + "  " + padded(fmt::format("{} points", alike), parameter) + "  " +
+               padded(line.status, status) + "  " + line.reason + '\n';
+      i += alike - 1;
+      continue;
+    }
     std::string text = padded(line.version, version) + "  " + padded(line.parameters, parameter) + "  " +
                        padded(line.status, status) + "  ";
     text += line.iteration.empty() ? line.reason : padded(line.iteration, iteration) + "  " + line.speedup;

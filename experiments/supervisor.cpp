@@ -83,19 +83,21 @@ class Progress {
     if (!live_) return;
     const double spent = (now_ms() - started_) / 1e3;
     const std::string eta =
-        done_ == 0 ? "" : fmt::format(", about {:.0f} s left", spent / static_cast<double>(done_) * static_cast<double>(total_ - done_));
+        measured_ == 0 ? "" : fmt::format(", about {:.0f} s left", spent / measured_ * static_cast<double>(total_ - done_));
+    ++measured_;
     std::cerr << fmt::format("\r\033[K[{}/{}{}] {}", done_ + 1, total_, eta, point.id) << std::flush;
   }
 
-  void end(const Point& point, const std::string& result) {
-    ++done_;
+  void end(const std::string& what, const std::string& result, int points = 1) {
+    done_ += static_cast<std::size_t>(points);
     if (quiet_) return;
     if (live_) std::cerr << "\r\033[K";
-    std::cerr << fmt::format("[{}/{}] {}  {}\n", done_, total_, point.id, result);
+    std::cerr << fmt::format("[{}/{}] {}  {}\n", done_, total_, what, result);
   }
 
  private:
   std::size_t total_, done_ = 0;
+  int measured_ = 0;
   bool quiet_, live_;
   double started_ = now_ms();
 };
@@ -140,7 +142,7 @@ class Supervisor {
   /// False when interrupted.
   bool run(const std::vector<Task>& tasks) {
     Progress progress(tasks.size(), options_);
-    for (const std::vector<Task>& group : ordered(tasks)) {
+    for (const std::vector<Task>& group : ordered(record_unsupported(tasks, progress))) {
       std::unique_ptr<WorkerProcess> worker;
       Job job{spec_.data, spec_.init, spec_.stop, spec_.measure, spec_.profile.nvtx, spec_.name, device_, {}};
       for (const Task& task : group) job.points.push_back(*task.point);
@@ -148,24 +150,40 @@ class Supervisor {
         if (interrupted()) return false;
         const Point& point = *group[i].point;
         progress.begin(point);
+        if (!worker) worker = std::make_unique<WorkerProcess>(program_path(), log_.get(), to_json(job).dump());
         Reply reply;
-        if (!point.available) {
-          reply.measurements = {unmeasured_row(point, source_, device_, "unsupported", point.reason)};
-        } else {
-          if (!worker) worker = std::make_unique<WorkerProcess>(program_path(), log_.get(), to_json(job).dump());
-          if (!ask(*worker, i, point, reply)) return false;
-          if (reply.needs_restart) worker.reset();
-        }
+        if (!ask(*worker, i, point, reply)) return false;
+        if (reply.needs_restart) worker.reset();
         // Phases first: a point counts as done by its measurements.
         directory_.append("phases.jsonl", reply.phases);
         directory_.append("measurements.jsonl", reply.measurements);
-        progress.end(point, result_text(reply.measurements));
+        progress.end(point.id, result_text(reply.measurements));
       }
     }
     return true;
   }
 
  private:
+  // Writes the rows of what cannot run here, with one line on the screen for each version and reason. Returns the rest.
+  std::vector<Task> record_unsupported(const std::vector<Task>& tasks, Progress& progress) {
+    std::vector<Task> runnable;
+    std::vector<Row> rows;
+    std::map<std::pair<std::string, std::string>, int> reasons;
+    for (const Task& task : tasks) {
+      if (task.point->available) {
+        runnable.push_back(task);
+        continue;
+      }
+      rows.push_back(unmeasured_row(*task.point, source_, device_, "unsupported", task.point->reason));
+      ++reasons[{task.point->version, task.point->reason}];
+    }
+    directory_.append("measurements.jsonl", rows);
+    for (const auto& [what, count] : reasons)
+      progress.end(fmt::format("{}, {} point{}", what.first, count, count == 1 ? "" : "s"), "unsupported: " + what.second,
+                   count);
+    return runnable;
+  }
+
   // Random order, so that drift of the machine falls on no version in particular, but all of a version in one go: a process each.
   std::vector<std::vector<Task>> ordered(const std::vector<Task>& tasks) const {
     std::vector<std::vector<Task>> groups;

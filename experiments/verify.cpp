@@ -118,6 +118,8 @@ struct Checker {
   }
 };
 
+}  // namespace
+
 Solution solve(const std::function<std::unique_ptr<Version>()>& make, const Problem& problem,
                Context& context) {
   const std::unique_ptr<Version> version = make();
@@ -125,8 +127,6 @@ Solution solve(const std::function<std::unique_ptr<Version>()>& make, const Prob
   version->run(context);
   return version->fetch(context);
 }
-
-}  // namespace
 
 double label_excess_bound(Distance distance, Precision precision, int dim, double label_distance,
                           double min_distance, double point_norm, double centroid_norm) {
@@ -139,8 +139,8 @@ double label_excess_bound(Distance distance, Precision precision, int dim, doubl
   return gamma * (label_distance + min_distance) + underflow;
 }
 
-Verdict verify(const std::function<std::unique_ptr<Version>()>& make, const Problem& problem,
-               Context& context, Distance distance, Reference& reference,
+Verdict verify(const Solution& whole, const std::function<std::unique_ptr<Version>()>& make,
+               const Problem& problem, Context& context, Distance distance, Reference& reference,
                const ExpectedRun& expected) {
   Verdict verdict;
   Checker checker{problem, distance, reference};
@@ -149,7 +149,6 @@ Verdict verify(const std::function<std::unique_ptr<Version>()>& make, const Prob
     return verdict;
   };
 
-  const Solution whole = solve(make, problem, context);
   if (auto why = checker.check_form(whole)) return wrong("whole solve", *why);
   const bool fixed = problem.stop.tolerance <= 0 && problem.stop.min_changes <= 0;
   if (fixed ? whole.iterations != problem.stop.iterations

@@ -28,21 +28,23 @@ struct Verdict {
   std::optional<double> inertia;  // of the version's final centroids, in float64
 };
 
-/// Runs the version three times and checks, in this order:
-///  1. the whole solve: sizes, labels in range, finite centroids, the iterations asked for, every
-///  centroid the mean
-///     of its points within (n_k + 2)·u·mean|x| (u: round-off of the sums);
-///  2. one step from the initial centroids and one from the version's own final ones: each label's
-///  distance exceeds the
-///     smallest by at most the rounding bound of the version's distance (label_excess_bound), each
-///     centroid is the mean of its points, an empty cluster keeps its centroid exactly;
-///  3. inertia of the final centroids: not above the initial one, and within kTrajectoryTolerance
-///  of the oracle's own run.
-///     Steps are judged exactly, the trajectory loosely: two right answers may part at a near tie.
+/// Judges `whole`, a version's answer to `problem`, and two single steps that it lets the version make. In this order:
+///  1. the whole solve: sizes, labels in range, finite centroids, the iterations asked for, each centroid
+///     the mean of its points within (n_k + 2)·u·mean|x| (u: round-off of the sums);
+///  2. one step from the initial centroids and one from the version's own final ones: a label's distance
+///     exceeds the smallest by at most the rounding bound of the version's distance (label_excess_bound),
+///     each centroid is the mean of its points, an empty cluster keeps its centroid exactly;
+///  3. inertia of the final centroids: not above the initial one, and within kTrajectoryTolerance of the
+///     oracle's own run. Steps are judged exactly, the trajectory loosely: two right answers may part at
+///     a near tie.
 /// Throws what the version throws.
-Verdict verify(const std::function<std::unique_ptr<Version>()>& make, const Problem& problem,
-               Context& context, Distance distance, Reference& reference,
+Verdict verify(const Solution& whole, const std::function<std::unique_ptr<Version>()>& make,
+               const Problem& problem, Context& context, Distance distance, Reference& reference,
                const ExpectedRun& expected);
+
+/// One execution from nothing: prepare, run, fetch.
+Solution solve(const std::function<std::unique_ptr<Version>()>& make, const Problem& problem,
+               Context& context);
 
 inline constexpr double kTrajectoryTolerance = 1e-2;
 

@@ -11,6 +11,7 @@
 #include "experiments/job.h"
 #include "experiments/session.h"
 #include "experiments/statistics.h"
+#include "experiments/verify.h"
 #include "profiling/nvml.h"
 #include "profiling/nvtx.h"
 
@@ -142,34 +143,30 @@ class Worker {
     if (on_gpu_) context.device = *job_.device;
     context.stream = session_->stream();
 
-    Verdict verdict;
-    if (job_.measure.verify) {
-      const std::unique_ptr<Reference> reference =
-          session_->reference(problem.points, problem.n, problem.dim);
-      std::optional<ExpectedRun> expected = request.expected;
-      if (!expected) {
-        const ReferenceRun run = reference_solve(*reference, problem);
-        expected = reply.expected = ExpectedRun{run.initial_inertia, run.inertia, run.iterations};
-      }
-      verdict =
-          verify(version_.make, problem, context, version_.info.distance, *reference, *expected);
-      if (!verdict.correct) throw Incorrect(verdict.reason);
-    }
-
     if (job_.nvtx) context.observers.push_back(&nvtx_);
-    measure_phases(problem, context, point, reply);
-    for (int w = 1; w < job_.measure.warmup; ++w) {
-      const std::unique_ptr<Version> version = version_.make();
-      version->prepare(problem, context);
-      version->run(context);
-      session_->synchronize();
-    }
+    // The first solve is warm-up, source of the phase times (marking them costs time that no solve_ms may hold) and
+    // subject of the verification, all in one: a baseline may need minutes for each.
+    const Solution first = solve_with_phases(problem, context, point, reply);
+    const Verdict verdict = job_.measure.verify ? judge(first, problem, context, request, reply) : Verdict{};
+    for (int w = 1; w < job_.measure.warmup; ++w) solve(version_.make, problem, context);
     report(point, time_repetitions(point, problem, context), verdict, reply);
   }
 
-  // The first warm-up doubles as the pass that times the phases: marking them costs time that no
-  // solve_ms may hold.
-  void measure_phases(const Problem& problem, Context& context, const Point& point, Reply& reply) {
+  Verdict judge(const Solution& solution, const Problem& problem, Context& context, const Request& request,
+                Reply& reply) const {
+    const std::unique_ptr<Reference> reference = session_->reference(problem.points, problem.n, problem.dim);
+    std::optional<ExpectedRun> expected = request.expected;
+    if (!expected) {
+      const ReferenceRun run = reference_solve(*reference, problem);
+      expected = reply.expected = ExpectedRun{run.initial_inertia, run.inertia, run.iterations};
+    }
+    Verdict verdict =
+        verify(solution, version_.make, problem, context, version_.info.distance, *reference, *expected);
+    if (!verdict.correct) throw Incorrect(verdict.reason);
+    return verdict;
+  }
+
+  Solution solve_with_phases(const Problem& problem, Context& context, const Point& point, Reply& reply) {
     const std::unique_ptr<Version> version = version_.make();
     const auto observed = [&](const char* part, auto&& body) {
       PhaseTimes times(*session_);
@@ -189,9 +186,11 @@ class Worker {
         reply.phases.push_back(std::move(row));
       }
     };
+    Solution solution;
     observed("setup", [&] { version->prepare(problem, context); });
     observed("solve", [&] { version->run(context); });
-    observed("fetch", [&] { version->fetch(context); });
+    observed("fetch", [&] { solution = version->fetch(context); });
+    return solution;
   }
 
   std::vector<Repetition> time_repetitions(const Point& point, const Problem& problem,

@@ -17,60 +17,70 @@ version=$(sed -n 's/.* version = "\(.*\)";.*/\1/p' $build/generated/build_info.h
 name=lloydbench-$version-linux-$(uname -m)
 stage=dist/$name
 rm -rf "$stage"
-mkdir -p "$stage"/{lib/glibc,libexec,experiments}
-cp $build/run_experiment "$stage/libexec/"
-programs=("$stage/libexec/run_experiment")
+mkdir -p "$stage"/{libexec,lib/glibc,experiments}
+
+programs=($build/run_experiment)
 if [ "$with_tests" = 1 ]; then
-  mkdir "$stage/libexec/tests"
-  while IFS= read -r test; do
-    cp "$test" "$stage/libexec/tests/"
-    programs+=("$stage/libexec/tests/$(basename "$test")")
-  done < <(find $build/tests -type f -executable ! -path '*/CMakeFiles/*' -exec sh -c 'head -c4 "$1" | grep -q ELF' _ {} \; -print)
+  mapfile -t -O 1 programs < <(find $build/tests -type f -executable -exec grep -lq ^.ELF {} \; -print | sort)
 fi
 
-# What ldd finds, and CUPTI's own parts, which it opens when it runs. The driver's libraries are the node's.
-libraries() { ldd "$@" | sed -n 's/.*=> \(\/[^ ]*\) (.*/\1/p'; }
-needed=$(libraries "${programs[@]}")
-nvcc=$(sed -n 's/^CMAKE_CUDA_COMPILER:[A-Z]*=//p' $build/CMakeCache.txt)
-if [ -n "$nvcc" ]; then
-  toolkit=$(dirname "$(dirname "$nvcc")")
-  for library in libcupti.so.13 libnvperf_host.so libnvperf_target.so; do
-    file=$(find -L "$toolkit/lib64" "$toolkit/extras/CUPTI/lib64" -maxdepth 1 -name $library 2>/dev/null | head -n 1)
-    [ -n "$file" ] || { echo "$library is not in $toolkit" >&2; exit 1; }
-    needed+=$'\n'$file$'\n'$(libraries "$file")
-  done
+# What ldd finds, and CUPTI, whose parts open each other when they run. The driver's libraries are the node's.
+libraries=("${programs[@]}")
+cupti=$(sed -n 's/^CUDA_cupti_LIBRARY:FILEPATH=//p' $build/CMakeCache.txt)
+if [ -n "$cupti" ]; then
+  cupti=$(dirname "$cupti")
+  libraries+=("$cupti"/libcupti.so.* "$cupti/libnvperf_host.so" "$cupti/libnvperf_target.so")
+  cp -L "${libraries[@]:${#programs[@]}}" "$stage/lib/"
 fi
-for library in $(sort -u <<<"$needed"); do
-  case $(basename "$library") in
+ldd "${libraries[@]}" | awk '$2 == "=>" {print $1, $3}' | sort -u | while read -r library path; do
+  case $library in
     libcuda.so* | libnvidia-*) ;;
-    libcublas* | libcurand* | libnccl*) [ "$math_libs" = 0 ] || cp -L "$library" "$stage/lib/" ;;
-    libc.so* | libm.so* | libmvec.so* | libpthread.so* | libdl.so* | librt.so* | libutil.so* | libresolv.so* | libanl.so*)
-      glibc=$(dirname "$library") ;;
-    *) cp -L "$library" "$stage/lib/" ;;
+    lib[cm].so* | libmvec.so* | libpthread.so* | libdl.so* | librt.so* | libutil.so*) ;; # lib/glibc, below
+    libcublas* | libcurand* | libnccl*) [ "$math_libs" = 0 ] || cp -L "$path" "$stage/lib/" ;;
+    *) cp -L "$path" "$stage/lib/" ;;
   esac
 done
-# The driver and NVML need parts of the C library that we do not.
+interpreter=$(patchelf --print-interpreter $build/run_experiment)
+glibc=$(dirname "$(ldd $build/run_experiment | awk '$1 == "libc.so.6" {print $3}')")
+# All of it that a driver may ask for, not only what the program does.
 for library in libc.so.6 libm.so.6 libmvec.so.1 libpthread.so.0 libdl.so.2 librt.so.1 libutil.so.1 libresolv.so.2; do
   [ ! -e "$glibc/$library" ] || cp -L "$glibc/$library" "$stage/lib/glibc/"
 done
-interpreter=$(patchelf --print-interpreter $build/run_experiment)
 cp -L "$interpreter" "$stage/lib/glibc/"
-chmod u+w,a+rX -R "$stage"
-chmod a+x "$stage/lib/glibc/$(basename "$interpreter")"
 
-strip --strip-unneeded "${programs[@]}"
-for program in "${programs[@]}"; do
-  # RPATH and not RUNPATH: it holds for the libraries' own needs too, and before LD_LIBRARY_PATH.
-  patchelf --force-rpath --set-rpath "\$ORIGIN/$(realpath -m --relative-to="$(dirname "$program")" "$stage/lib")" "$program"
+cp "${programs[@]}" "$stage/libexec/"
+for program in "$stage"/libexec/*; do
+  strip --strip-unneeded "$program"
+  # RPATH, not RUNPATH: it also holds for what the libraries need, and no LD_LIBRARY_PATH overrides it.
+  patchelf --force-rpath --set-rpath '$ORIGIN/../lib' "$program"
 done
-# cuda: CUPTI and its parts look for each other
-for library in "$stage"/lib/*.so*; do patchelf --force-rpath --set-rpath '$ORIGIN' "$library"; done
-
-glibc_needed=$(objdump -T "${programs[@]}" "$stage"/lib/*.so* | grep -o 'GLIBC_2\.[0-9]*' | sort -u -t . -k 2n | tail -n 1)
-sed -e "s/@GLIBC@/${glibc_needed#GLIBC_}/" -e "s/@LOADER@/$(basename "$interpreter")/" tools/bundle-launcher.sh >"$stage/run_experiment"
-chmod 755 "$stage/run_experiment"
+needed=$(objdump -T "$stage"/libexec/* "$stage"/lib/*.so* | grep -o 'GLIBC_2\.[0-9]*' | sort -u -t . -k 2n | tail -n 1)
+for program in "$stage"/libexec/*; do
+  sed -e "s/@GLIBC@/${needed#GLIBC_}/" -e "s/@LOADER@/$(basename "$interpreter")/" tools/bundle-launcher.sh \
+    >"$stage/$(basename "$program")"
+  chmod 755 "$stage/$(basename "$program")"
+done
 if [ "$with_tests" = 1 ]; then
-  for test in "$stage"/libexec/tests/*; do
-    ln -s run_experiment "$stage/$(basename "$test")"
-  done
+  # shellcheck disable=SC2016 # the script's own variables
+  printf '#!/bin/sh\n# Runs every test program, whatever the others say; fails if one did.\ncd "$(dirname "$0")" || exit\nstatus=0\n%sexit $status\n' \
+    "$(for test in "${programs[@]:1}"; do printf './%s "$@" || status=1\\n' "$(basename "$test")"; done)" >"$stage/run_tests"
+  chmod 755 "$stage/run_tests"
 fi
+
+cp -r experiments/sweeps "$stage/experiments/"
+cp -r analysis requirements.txt "$stage/"
+find "$stage/analysis" -name __pycache__ -prune -exec rm -r {} +
+for file in README.md LICENSE CITATION.cff; do [ ! -e $file ] || cp $file "$stage/"; done
+cat >"$stage/BUNDLE.txt" <<END
+lloydbench $version, built ahead for $(uname -m) Linux; nothing to install, no root needed.
+
+  ./run_experiment sweeps/quickstart.yaml      writes results/ in the current folder
+  python3 -m analysis figures results/*/*      the figures: Python 3.10 with matplotlib (pip install -r requirements.txt)
+
+The NVIDIA driver is the node's own. Where the C library is older than $needed, the one in lib/glibc is used.$(
+  [ "$math_libs" = 1 ] || printf '\ncuBLAS, cuRAND and NCCL are the node'"'"'s: name their folder in LD_LIBRARY_PATH.')
+END
+chmod -R u+w,a+rX "$stage"
+chmod a+x "$stage/lib/glibc/$(basename "$interpreter")"
+tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -cf - "$name" | gzip -9n >"$stage.tar.gz"
+du -h "$stage.tar.gz"

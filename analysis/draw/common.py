@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from analysis.derive import POINT_COLUMNS
 from analysis.load import AXES
-from analysis.style import GREY, INK, WIDTH, count_text, version_styles, wrap
+from analysis.style import GREY, INK, WIDTH, count_text, shorten, version_styles, wrap
 
 DIRECT_UP_TO = 6
 """Panels whose lines are named at their ends; with more, one legend names them and the panels get
@@ -21,6 +21,9 @@ smaller.
 
 MAX_LISTED = 8
 """Lines of points without result under a figure; more are summarised."""
+
+LONGEST_REASON = 300
+"""Characters of a reason under a figure; the CSV has all of it."""
 
 NOTE_WIDTH = WIDTH - 0.2
 
@@ -67,7 +70,7 @@ def series_names(points: pd.DataFrame) -> pd.Series:
     names = points["version"].astype(str)
     for column in ("precision", "machine"):
         if points[column].nunique() > 1:
-            names = names + " " + points[column].astype(str)
+            names = names + " " + points[column].astype(str).str.removeprefix("NVIDIA ")
     return names
 
 
@@ -118,13 +121,14 @@ def bars(of: pd.DataFrame, column: str) -> list[list[float]]:
 
 
 def panel_title(columns: list[str], values: tuple) -> str:
+    """`K = 5, dim 2`: what a panel shows. A line may break after a comma, not within `K = 5`."""
     words = []
     for column, value in zip(columns, values, strict=True):
         if column in ("n", "k"):
             words.append(f"{column.upper()} = {count_text(value)}")
         else:
             words.append(str(value) if column == "data" else f"{column} {value}")
-    return ", ".join(words)
+    return ", ".join(word.replace(" ", "\u00a0") for word in words)
 
 
 def subtitle(points: pd.DataFrame, subject: Subject) -> list[str]:
@@ -200,8 +204,8 @@ def no_result(points: pd.DataFrame, csv: str, limit: int = MAX_LISTED) -> list[s
     """The points that cannot be drawn, in at most `limit` wrapped lines below a heading; [] when
     all can.
 
-    As much is said as there is room for: every reason, else the reasons that differ in more than
-    their numbers, else the first of those; `csv` is the file that has each point."""
+    As much is said as there is room for: every reason, else a line for those that differ in their
+    numbers only, else the first of those; `csv` is the file that has each point."""
     missing = points[points["reason"].notna() | points["status"].ne("ok")]
     if missing.empty:
         return []
@@ -212,16 +216,9 @@ def no_result(points: pd.DataFrame, csv: str, limit: int = MAX_LISTED) -> list[s
     if len(lines) <= limit:
         return [head, *lines]
     alike = missing["reason"].str.replace(r"\d[\d,.]*", "#", regex=True)
-    lines = []
-    blocks = [wrap(text, NOTE_WIDTH, indent="   ") for text in _groups(missing, points, alike)]
-    shown = 0
-    for block in blocks:
-        if len(lines) + len(block) > limit - (shown + 1 < len(blocks)):
-            break
-        lines += block
-        shown += 1
-    if shown < len(blocks):
-        lines.append(f"… and {len(blocks) - shown} further reasons.")
+    lines = [shorten(text, NOTE_WIDTH) for text in _groups(missing, points, alike)]
+    if len(lines) > limit:
+        lines[limit - 1 :] = [f"… and {len(lines) - limit + 1} more kinds."]
     return [f"{head} Each one is in {csv}.", *lines]
 
 
@@ -230,12 +227,13 @@ def _groups(missing: pd.DataFrame, points: pd.DataFrame, kind: pd.Series) -> lis
     for _, of in missing.groupby([missing["status"], kind], sort=False):
         versions = list(dict.fromkeys(of["version"]))
         who = ", ".join(versions[:4]) + (f" and {len(versions) - 4} more" if versions[4:] else "")
-        status, reason = of["status"].iloc[0], of["reason"].iloc[0]
+        status, reason = of["status"].iloc[0], " ".join(of["reason"].iloc[0].split())
+        reason = reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]} …"
         # an ok point is listed because it cannot be compared
         status = "without a speedup" if status == "ok" else status
-        example = "such as: " if of["reason"].nunique() > 1 else ""
+        colon = ", such as: " if of["reason"].nunique() > 1 else ": "
         at = _where(of, points[points["version"].isin(versions)])
-        texts.append(f"{who} {status}{at} ({_points(len(of))}): {example}{reason}")
+        texts.append(f"{who} {status}{at} ({_points(len(of))}){colon}{reason}")
     return texts
 
 

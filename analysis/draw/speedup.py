@@ -38,10 +38,11 @@ def draw(points: pd.DataFrame, subject: Subject) -> Drawing:
     shown = shown.assign(series=common.series_names(shown))
     styles = common.series_styles(shown, points, subject.baseline)
     notes = common.small_print(points, shown.index, _notes(shown, points, subject), f"{NAME}.csv")
-    keys = common.panel_columns(shown, ["k"])
+    one_n = shown["n"].nunique() == 1
+    keys = common.panel_columns(shown, ["k", "n"] if one_n else ["k"])
     panels = [(values, of) for values, of in shown.groupby(keys, sort=True)]
     header = (subject.title, common.subtitle(points, subject), notes)
-    if shown["n"].nunique() == 1:
+    if one_n:
         figure = _dots(panels, keys, header, styles, subject)
     else:
         figure = _lines(panels, keys, header, styles, subject, shown)
@@ -87,20 +88,22 @@ def _lines(panels, keys, header, styles, subject, shown) -> Figure:
     lines = sum(label.count("\n") + 1 for label in labels.values())
     height = max(2.5 if columns == 1 else 1.9 if direct else 1.4, 0.125 * lines if direct else 0)
     widest = max(style.text_width(part) for label in labels.values() for part in label.split("\n"))
+    # where each machine has a baseline of its own, the absolute times are in the CSV alone
+    grey = "" if shown["machine"].nunique() > 1 else f"grey: {subject.baseline}, ms per iteration"
+    grey = "\n".join(style.wrap(grey, style.WIDTH / max(columns, 2) - 0.35))
     page = style.Page(
         *header,
-        len(panels),
+        [common.panel_title(keys, values) for values, _ in panels],
         columns,
         height,
         left=0.6,
-        right=widest + 0.24 if direct else 0.1,
-        below=0.64,
+        right=widest + 0.24 if direct else 0.26,
+        below=0.64 + style.LINE * grey.count("\n") - (0.25 if not grey else 0),
         legend=None if direct else list(styles.items()),
     )
     low, high = _limits(shown)
     counts = sorted(int(n) for n in shown["n"].unique())
-    for place, ((values, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
-        axes.set_title(common.panel_title(keys, values), loc="left", fontweight="bold", pad=5)
+    for place, ((_, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
         style.log_axis(axes, "y", low, high)
         style.log_axis(axes, "x", counts[0], counts[-1])
         axes.axhline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
@@ -109,27 +112,31 @@ def _lines(panels, keys, header, styles, subject, shown) -> Figure:
             line = of[of["series"] == name]
             end = common.draw_line(axes, line, "n", "speedup", styles[name])
             ends.append((*end, labels[name], styles[name]["color"]))
-        _count_ticks(axes, counts, of, page.axes_width)
+        _count_ticks(axes, counts, of, page.axes_width, absolute=bool(grey))
         if place % columns == 0:
             axes.set_ylabel(f"speedup over {subject.baseline}")
-        _x_label(axes, subject)
+        _x_label(axes, grey)
         if direct:
             style.label_ends(axes, ends)
     return page.figure
 
 
-def _count_ticks(axes: Axes, counts: list[int], of: pd.DataFrame, width: float) -> None:
-    """N on the axis and, below each N in grey, the baseline's time per iteration there."""
+def _count_ticks(
+    axes: Axes, counts: list[int], of: pd.DataFrame, width: float, *, absolute: bool
+) -> None:
+    """N on the axis and, if `absolute`, below each in grey the baseline's ms per iteration."""
     base = of.drop_duplicates("n").set_index("n")["baseline_iteration_ms"]
     names = [style.count_text(n) for n in counts]
     times = [style.number_text(base[n]) if n in base.index else "–" for n in counts]
     wide = [max(pair, key=style.text_width) for pair in zip(names, times, strict=True)]
     at = style.log_positions(axes.get_xlim(), counts, width)
     chosen = style.fitting(at, wide)
+    tens = [i for i, n in enumerate(counts) if str(n).strip("0") == "1"]
+    if len(chosen) < len(counts) and len(tens) > 1:
+        kept = style.fitting([at[i] for i in tens], [wide[i] for i in tens])
+        chosen = [tens[i] for i in kept]
     axes.set_xticks([counts[i] for i in chosen], [names[i] for i in chosen])
-    if of["machine"].nunique() > 1:
-        return  # each machine has its own baseline: the CSV has them
-    for i in chosen:
+    for i in chosen if absolute else []:
         axes.annotate(
             times[i],
             (counts[i], 0),
@@ -142,10 +149,10 @@ def _count_ticks(axes: Axes, counts: list[int], of: pd.DataFrame, width: float) 
         )
 
 
-def _x_label(axes: Axes, subject: Subject) -> None:
-    axes.set_xlabel("N, number of points", labelpad=12)
+def _x_label(axes: Axes, grey: str) -> None:
+    axes.set_xlabel("N, number of points", labelpad=12 if grey else 4)
     axes.annotate(
-        f"grey: {subject.baseline}, ms per iteration",
+        grey,
         (0.5, 0),
         xycoords="axes fraction",
         xytext=(0, -35),
@@ -164,19 +171,15 @@ def _dots(panels, keys, header, styles, subject) -> Figure:
     tall = max(label.count("\n") + 1 for label in labels.values())
     page = style.Page(
         *header,
-        len(panels),
+        [common.panel_title(keys, values) for values, _ in panels],
         columns,
         (0.09 + 0.12 * tall) * max(most, 2) + 0.1,
         left=widest + 0.2,
-        right=0.55,
-        below=0.5,
+        right=0.6,
+        below=0.56,
     )
     low, high = _limits(pd.concat([of for _, of in panels]))
-    for (values, of), axes in zip(panels, page.axes, strict=True):
-        count = style.count_text(of["n"].iloc[0])
-        axes.set_title(
-            f"{common.panel_title(keys, values)}, N = {count}", loc="left", fontweight="bold", pad=5
-        )
+    for (_, of), axes in zip(panels, page.axes, strict=True):
         style.log_axis(axes, "x", low, high)
         axes.axvline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
         ranked = of.sort_values("speedup", kind="stable")
@@ -204,6 +207,6 @@ def _dots(panels, keys, header, styles, subject) -> Figure:
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
         own = of.drop_duplicates("machine")["baseline_iteration_ms"]
-        absolute = f" ({style.number_text(own.iloc[0])} ms per iteration)" if len(own) == 1 else ""
+        absolute = f"\n({style.number_text(own.iloc[0])} ms per iteration)" if len(own) == 1 else ""
         axes.set_xlabel(f"speedup over {subject.baseline}{absolute}")
     return page.figure

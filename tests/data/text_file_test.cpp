@@ -17,7 +17,7 @@ TEST_F(TextFile, ReadsEachFormatByItsExtensionOrFirstLine) {
                                                         {"a.txt", "1 2.5\n-3  4e-2\n"},
                                                         {"b.txt", "1,2.5\n-3,4e-2\n"},
                                                         {"a.inp", "1\t2.5\n-3\t4e-2\n"},
-                                                        {"a.dat", "  1 \t 2.5  \n-3 4e-2"},
+                                                        {"a.dat", "  1   2.5  \n-3 4e-2"},
                                                         {"a", "1,2.5\n-3,4e-2"}}) {
     const Dataset data = read_file(write(name, content));
     EXPECT_EQ(data.n(), 2) << name;
@@ -27,7 +27,7 @@ TEST_F(TextFile, ReadsEachFormatByItsExtensionOrFirstLine) {
 }
 
 TEST_F(TextFile, TheKeyFormatComesBeforeTheExtension) {
-  Source source = write("a.csv", "1 2\n3 4\n");
+  Source source = write("a.csv", "1 2\n3 \t 4\n");
   source.format = "space";
   EXPECT_EQ(values_of(read_file(source)), (Values{1, 2, 3, 4}));
 }

@@ -11,25 +11,33 @@ using Words = std::vector<std::string>;
 
 std::unique_ptr<Version> never_made() { throw std::logic_error("a plan makes no version"); }
 
+VersionInfo test_version(const char* name, Backend backend) {
+  VersionInfo info;
+  info.name = name;
+  info.family = "plantest";
+  info.backend = backend;
+  return info;
+}
+
+VersionInfo version_with_everything() {
+  VersionInfo info = test_version("plantest_everything", Backend::cuda);
+  info.axes = {"threads_per_block", "samples_per_thread", "threads", "processes", "gpus"};
+  info.precisions = {Precision::fp32, Precision::fp16};
+  info.unsupported = [](const Problem& problem, const Tunables& tunables,
+                        const DeviceLimits& device) -> std::optional<std::string> {
+    if (problem.k <= 100) return std::nullopt;
+    return "k = " + std::to_string(problem.k) + ", samples " +
+           std::to_string(tunables.samples_per_thread) + ", on " + device.name + ", stop after " +
+           std::to_string(problem.stop.iterations);
+  };
+  return info;
+}
+
 // Versions whose axes, precisions and limits these tests know.
-const bool kRegistered =
-    register_version(
-        {.name = "plantest_everything",
-         .family = "plantest",
-         .backend = Backend::cuda,
-         .axes = {"threads_per_block", "samples_per_thread", "threads", "processes", "gpus"},
-         .precisions = {Precision::fp32, Precision::fp16},
-         .unsupported = [](const Problem& problem, const Tunables& tunables,
-                           const DeviceLimits& device) -> std::optional<std::string> {
-           if (problem.k <= 100) return std::nullopt;
-           return "k = " + std::to_string(problem.k) + ", samples " +
-                  std::to_string(tunables.samples_per_thread) + ", on " + device.name +
-                  ", stop after " + std::to_string(problem.stop.iterations);
-         }},
-        never_made) &&
-    register_version({.name = "plantest_host", .family = "plantest", .axes = {}}, never_made) &&
-    register_version({.name = "plantest_unbuilt", .family = "plantest", .backend = Backend::cuda},
-                     nullptr);
+[[maybe_unused]] const bool kRegistered =
+    register_version(version_with_everything(), never_made) &&
+    register_version(test_version("plantest_host", Backend::cpu), never_made) &&
+    register_version(test_version("plantest_unbuilt", Backend::cuda), nullptr);
 
 TEST(Plan, AnAxisMultipliesOnlyTheVersionsThatUseIt) {
   EXPECT_EQ(ids_of(R"(name: t

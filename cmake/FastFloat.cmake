@@ -1,0 +1,7 @@
+# fast_float; where a distribution has none (Ubuntu 22.04), the standard library's parser behind the same call.
+find_path(FAST_FLOAT_INCLUDE_DIR fast_float/fast_float.h)
+if(NOT FAST_FLOAT_INCLUDE_DIR)
+  message(STATUS "fast_float was not found: numbers are read by the standard library, more slowly")
+  set(FAST_FLOAT_INCLUDE_DIR ${CMAKE_CURRENT_LIST_DIR}/fallback CACHE PATH "" FORCE)
+endif()
+include_directories(SYSTEM ${FAST_FLOAT_INCLUDE_DIR})

@@ -1,0 +1,130 @@
+import json
+
+import pytest
+from conftest import Sweep, measurement, point_rows
+
+from analysis.load import MEASUREMENT_COLUMNS, RunError, find_runs, load_run
+
+
+def test_a_whole_run_is_read(make_run):
+    run = load_run(make_run(n=(10_000,), k=(5,)))
+    assert run.name == "sweep"
+    assert run.baseline == "cpu_sequential"
+    assert run.machine == "NVIDIA H200"
+    assert run.environment_line() == (
+        "NVIDIA H200 · AMD EPYC 9654 96-Core Processor (96 cores) · driver 580.82.07 · "
+        "GNU 12.2.0 · commit 06af889d1c"
+    )
+    # 1 + 3 CPU points and 4 × 4 GPU points of 9 samples
+    assert len(run.plan) == 20
+    assert len(run.measurements) == 180
+    assert set(MEASUREMENT_COLUMNS) <= set(run.measurements)
+    assert run.phases["host_ms"].tolist() == [1.5]
+    assert run.measurements["n"].dtype == "Int64"
+    assert run.warnings == []
+
+
+def test_a_torn_last_line_is_dropped_and_named(make_run):
+    path = make_run(n=(10_000,), k=(5,))
+    file = path / "measurements.jsonl"
+    whole = file.read_bytes()
+    lines = whole.count(b"\n")
+    file.write_bytes(whole + whole.splitlines()[-1][:57])
+    run = load_run(path)
+    assert len(run.measurements) == lines
+    assert run.warnings == [f"{file}:{lines + 1}: the last line is cut off; it is left out"]
+
+
+@pytest.mark.parametrize("junk", [b"\xff\xfe{", b"[1, 2]", b"17", b'{"schema": 1,'])
+def test_a_broken_line_in_the_middle_is_dropped_and_named(make_run, junk):
+    path = make_run(n=(10_000,), k=(5,))
+    file = path / "measurements.jsonl"
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([*lines[:9], junk, *lines[9:]]) + b"\n")
+    run = load_run(path)
+    assert len(run.measurements) == len(lines)
+    assert run.warnings == [f"{file}:10: this line is not a row; it is left out"]
+
+
+def test_a_cut_off_point_is_used_and_said(make_run):
+    path = make_run(n=(10_000,), k=(5,))
+    file = path / "measurements.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:-2]))
+    run = load_run(path)
+    point = json.loads(lines[-1])["point"]
+    assert run.warnings == [f"{path}: {point} has 7 of 9 repetitions; those are used"]
+
+
+def test_optional_files_may_be_missing(make_run):
+    path = make_run(n=(10_000,), k=(5,))
+    for name in ("plan.json", "spec.resolved.json", "environment.json", "phases.jsonl"):
+        (path / name).unlink()
+    run = load_run(path)
+    assert run.name == "run"
+    assert run.baseline == ""
+    assert run.plan.empty
+    assert run.phases.empty
+    assert run.environment_line() == "NVIDIA H200"
+
+
+def test_a_run_that_ended_before_its_first_row_is_read(make_run):
+    path = make_run(n=(10_000,), k=(5,))
+    (path / "measurements.jsonl").unlink()
+    run = load_run(path)
+    assert run.measurements.empty
+    assert len(run.plan) == 20
+
+
+@pytest.mark.parametrize(("schema", "shown"), [(2, "2"), ("1", "'1'"), (None, "None")])
+def test_an_unknown_schema_is_refused_with_its_line(make_run, schema, shown):
+    path = make_run(n=(10_000,), k=(5,))
+    file = path / "measurements.jsonl"
+    lines = file.read_text().splitlines()
+    lines[3] = json.dumps({**json.loads(lines[3]), "schema": schema})
+    file.write_text("\n".join(lines))
+    with pytest.raises(RunError) as error:
+        load_run(path)
+    assert str(error.value).startswith(f"{file}:4: schema {shown}; this version reads schema 1.")
+
+
+def test_broken_json_beside_the_rows_is_refused_by_name(make_run):
+    path = make_run(n=(10_000,), k=(5,))
+    (path / "plan.json").write_text('{"points": [')
+    with pytest.raises(RunError, match=r"plan\.json: not valid JSON"):
+        load_run(path)
+
+
+def test_of_a_point_measured_again_only_the_last_measurement_counts(tmp_path):
+    point = next(iter(point_rows(Sweep(n=(10_000,), k=(5,)))))
+    rows = [measurement(point, status="failed", reason="worker ended by signal 9")]
+    rows += [
+        measurement(point, iteration_ms=t, repetition=i, repetitions=2)
+        for i, t in enumerate([5.0, 6.0])
+    ]
+    rows += [
+        measurement(point, iteration_ms=t, repetition=i, repetitions=3)
+        for i, t in enumerate([1.0, 2.0, 3.0])
+    ]
+    (tmp_path / "measurements.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    run = load_run(tmp_path)
+    assert run.measurements["iteration_ms"].tolist() == [1.0, 2.0, 3.0]
+    assert set(run.measurements["status"]) == {"ok"}
+
+
+def test_run_directories_are_found_below_a_folder(make_run, tmp_path):
+    b = make_run("recorded/b", n=(10_000,), k=(5,))
+    a = make_run("recorded/a", n=(10_000,), k=(5,))
+    (a / "figures").mkdir()
+    assert find_runs([tmp_path]) == [a, b]
+    assert find_runs([b, a, tmp_path]) == [b, a]
+
+
+def test_paths_that_hold_no_run_are_refused(tmp_path):
+    with pytest.raises(RunError, match=r"nowhere: no such directory$"):
+        find_runs([tmp_path / "nowhere"])
+    with pytest.raises(RunError, match="no run directory here or below it"):
+        find_runs([tmp_path])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="is a file, not a run directory"):
+        find_runs([tmp_path / "file"])

@@ -1,0 +1,101 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from analysis import style
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((1, "1"), (999, "999"), (1024, "1,024"), (10_000, "10⁴"), (20_000, "2×10⁴")),
+        *((12_345, "12,345"), (10**7, "10⁷"), (10**12, "10¹²"), (0, "0")),
+    ],
+)
+def test_counts_are_short_and_exact(value, text):
+    assert style.count_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((0.0123456, "0.0123"), (1.0, "1.00"), (9.996, "10.0"), (12.34, "12.3")),
+        *((999.6, "1,000"), (1234.5, "1,230"), (0.0, "0"), (0.09999, "0.100")),
+    ],
+)
+def test_numbers_have_three_digits(value, text):
+    assert style.number_text(value) == text
+
+
+def test_spread_leaves_alone_what_has_room():
+    assert style.spread([1.0, 3.0, 2.0], [0.5] * 3, 0, 4) == [1.0, 3.0, 2.0]
+
+
+def test_spread_separates_and_keeps_order_and_bounds():
+    random = np.random.default_rng(2)
+    for _ in range(200):
+        count = random.integers(1, 12)
+        wanted = random.choice([0.0, 1.0, 1.01, 2.5, 3.0], count).tolist()
+        heights = random.choice([0.1, 0.2], count).tolist()
+        centres = style.spread(wanted, heights, 0.0, 3.0)
+        boxes = sorted(
+            (c - h / 2, c + h / 2, w) for c, h, w in zip(centres, heights, wanted, strict=True)
+        )
+        assert boxes[0][0] >= -1e-9
+        assert boxes[-1][1] <= 3.0 + 1e-9
+        for below, above in pairwise(boxes):
+            assert above[0] >= below[1] - 1e-9
+            assert above[2] >= below[2]
+
+
+def test_spread_shares_the_shift_of_two_that_collide():
+    assert style.spread([1.0, 1.0], [0.5, 0.5], 0, 4) == [0.75, 1.25]
+
+
+def test_wrapped_lines_fit_and_lose_nothing():
+    text = "luigi_v3 unsupported: " + "x" * 400 + " needs 96,000 B of shared memory " * 5
+    lines = style.wrap(text, 3.0, indent="  ")
+    assert len(lines) > 3
+    assert all(style.text_width(line) <= 3.0 for line in lines)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+def test_shortened_text_fits_and_shows_that_it_is():
+    text = style.shorten("needs 96,000 B of shared memory per block, device allows 49,152 B", 2.0)
+    assert text.endswith(" …")
+    assert style.text_width(text) <= 2.0
+    assert style.shorten("short", 2.0) == "short"
+
+
+def test_labels_break_after_the_version_and_after_underscores():
+    assert style.break_label("luigi_v1_fused", 2.0) == "luigi_v1_fused"
+    assert style.break_label("luigi_v3_shared_centroids", 1.0) == "luigi_v3_shared_\ncentroids"
+    assert style.break_label("luigi_v1_fused GeForce RTX 4090", 1.0) == (
+        "luigi_v1_fused\nGeForce RTX 4090"
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.1, 900), (0.9, 4.2), (1.10, 1.25), (0.02, 0.3), (1e-6, 1e6), (80, 130)]
+)
+def test_every_log_axis_has_a_few_ticks(low, high):
+    ticks = style.log_ticks(low, high)
+    assert 3 <= len(ticks) <= 8
+    assert all(low <= tick <= high for tick in ticks)
+    assert ticks == sorted(set(ticks))
+
+
+def test_labels_that_fit_do_not_touch_and_keep_the_ends():
+    at = [0.0, 0.1, 0.2, 0.5, 1.0]
+    chosen = style.fitting(at, ["1,000"] * 5)
+    assert chosen[0] == 0
+    assert chosen[-1] == 4
+    width = style.text_width("1,000")
+    assert all(at[b] - at[a] >= width + 0.08 for a, b in pairwise(chosen))
+
+
+def test_versions_keep_apart_and_only_the_ninth_repeats_a_colour():
+    looks = [variants[0] for variants in style.version_styles([f"v{i}" for i in range(20)])]
+    assert len({look["color"] for look in looks[:8]}) == 8
+    assert len({(look["color"], look["marker"], str(look["linestyle"])) for look in looks}) == 20

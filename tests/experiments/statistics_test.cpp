@@ -1,0 +1,61 @@
+#include "experiments/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace lloyd {
+namespace {
+
+TEST(MedianInterval, TakesTheMiddle) {
+  EXPECT_EQ(median_interval({3, 1, 2}).median, 2);
+  EXPECT_EQ(median_interval({4, 1, 2, 3}).median, 2.5);
+  EXPECT_THROW(median_interval({}), std::invalid_argument);
+}
+
+TEST(MedianInterval, HasTheRanksOfTheBinomialTables) {
+  // n = 5: even the extremes miss with probability 2·2^-5 = 6.25%, so there is none; n = 6: the extremes (3.1%);
+  // n = 9: ranks 2 and 8 (3.9%); n = 20: ranks 6 and 15 (4.1%).
+  const auto of = [](int n) {
+    std::vector<double> samples;
+    for (int i = n; i >= 1; --i) samples.push_back(i);
+    return median_interval(samples);
+  };
+  EXPECT_FALSE(of(5).low);
+  EXPECT_FALSE(of(5).noise());
+  EXPECT_EQ(of(6).low, 1);
+  EXPECT_EQ(of(6).high, 6);
+  EXPECT_EQ(of(9).low, 2);
+  EXPECT_EQ(of(9).high, 8);
+  EXPECT_EQ(of(20).low, 6);
+  EXPECT_EQ(of(20).high, 15);
+  EXPECT_EQ(of(9).noise(), (8.0 - 2.0) / 2 / 5);
+}
+
+TEST(MedianInterval, CoversTheMedianOfASkewedDistribution) {
+  std::mt19937_64 random(7);
+  std::exponential_distribution<double> skewed(1.0);
+  const double median = std::log(2.0);
+  int covered = 0;
+  constexpr int kTrials = 4000;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    std::vector<double> samples(15);
+    for (double& x : samples) x = skewed(random);
+    const Interval interval = median_interval(samples);
+    covered += *interval.low <= median && median <= *interval.high;
+  }
+  // Ranks 4 and 12 of 15 cover with 96.5%; four standard errors of 4000 trials are 1.2%.
+  EXPECT_NEAR(covered / static_cast<double>(kTrials), 0.965, 0.012);
+}
+
+TEST(MedianInterval, StandsManySamples) {
+  std::vector<double> samples(5000);
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<double>(i);
+  const Interval interval = median_interval(samples);
+  // √n·1.96/2 = 69 ranks to either side.
+  EXPECT_NEAR(*interval.low, 2500 - 69, 3);
+  EXPECT_NEAR(*interval.high, 2500 + 69, 3);
+}
+
+}  // namespace
+}  // namespace lloyd

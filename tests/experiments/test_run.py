@@ -1,0 +1,430 @@
+"""run_experiment from outside: what a user types, what comes out, and every way a run can be disturbed."""
+
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build"))
+PROGRAM = BUILD / "run_experiment"
+FAULTY = BUILD / "tests" / "run_experiment_faulty"
+
+ROW_FIELDS = """schema point version family backend n k dim threads_per_block samples_per_thread
+threads processes gpus precision data seed repetition status reason solve_ms iteration_ms setup_ms
+transfer_ms end_to_end_ms iterations inertia verified label_mismatches timing_basis floor_ms gpu
+gpu_uuid sm_mhz mem_mhz temp_c power_w throttle host t_utc""".split()
+
+SPEC = """
+name: {name}
+versions: [{versions}]
+baseline: {baseline}
+axes:
+  n: [{n}]
+  k: [3]
+  dim: [2]
+  threads: [1]
+data: {{generator: uniform, seed: 42}}
+solve: {{iterations: {iterations}}}
+measure: {{repetitions: 6, max_seconds: 0.1, max_noise: 0.9, timeout: {timeout}}}
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built():
+    if not PROGRAM.exists():
+        pytest.fail(f"{PROGRAM} is not built; run `make`")
+
+
+@pytest.fixture
+def spec(tmp_path):
+    def write(versions="cpu_sequential", n="100, 200", timeout=60, iterations=5, name="small"):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(
+            SPEC.format(
+                name=name,
+                versions=versions,
+                baseline=versions.split(",")[0],
+                n=n,
+                timeout=timeout,
+                iterations=iterations,
+            )
+        )
+        return path
+
+    return write
+
+
+def run(*arguments, program=PROGRAM, **options):
+    return subprocess.run(
+        [program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **options,
+    )
+
+
+def rows(directory, name="measurements.jsonl"):
+    text = (directory / name).read_text()
+    assert text.endswith("\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def by_point(directory):
+    points = {}
+    for row in rows(directory):
+        points.setdefault(row["point"], []).append(row)
+    return points
+
+
+def test_a_run_leaves_what_the_contract_lists(spec, tmp_path):
+    out = tmp_path / "deep" / "run"
+    result = run(spec(), "--out", out)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == f"results: {out}"
+    for name in """spec.yaml spec.resolved.json environment.json plan.json measurements.jsonl
+                   phases.jsonl benchmark.json summary.md log.txt""".split():
+        assert (out / name).exists(), name
+    measured = rows(out)
+    assert {row["n"] for row in measured} == {100, 200}
+    for row in measured:
+        assert set(ROW_FIELDS) <= set(row)
+        assert row["status"] == "ok" and row["verified"] is True
+        assert row["solve_ms"] > 0 and row["inertia"] > 0
+        assert row["end_to_end_ms"] >= row["solve_ms"]
+        assert row["iterations"] == 5
+        assert row["iteration_ms"] == pytest.approx(row["solve_ms"] / 5)
+        assert row["timing_basis"] == "steady_clock"
+        nulls = {field for field in ("floor_ms",) if row[field] is None}
+        assert nulls <= set(row["null_reasons"])
+    for group in by_point(out).values():
+        assert [row["repetition"] for row in group] == list(range(len(group)))
+        assert len(group) >= 6
+    phases = rows(out, "phases.jsonl")
+    assert {row["phase"] for row in phases if row["part"] == "solve"} == {"assign", "update"}
+    assert all(row["calls"] == 5 for row in phases if row["part"] == "solve")
+    assert json.loads((out / "environment.json").read_text())["build"]["commit"]
+    benchmarks = json.loads((out / "benchmark.json").read_text())["benchmarks"]
+    assert len(benchmarks) == len(measured)
+
+
+def test_the_same_seed_gives_the_same_inertia(spec, tmp_path):
+    path = spec(n="500")
+    inertia = []
+    for name, seed in (("a", 7), ("b", 7), ("c", 8)):
+        run(path, "--out", tmp_path / name, "--seed", seed)
+        inertia.append(rows(tmp_path / name)[0]["inertia"])
+    assert inertia[0] == inertia[1] != inertia[2]
+
+
+def test_the_default_directory_is_under_results(spec, tmp_path):
+    result = run(spec(n="100"), "--quiet", cwd=tmp_path)
+    directory = pathlib.Path(result.stdout.strip().removeprefix("results: "))
+    assert directory.parent == pathlib.Path("results/small")
+    assert (tmp_path / directory / "measurements.jsonl").exists()
+
+
+def test_json_is_alone_on_standard_output(spec, tmp_path):
+    path = spec()
+    listed = json.loads(run("--list-versions", "--json").stdout)
+    keys = {"name", "family", "backend", "parent", "axes", "study", "summary", "available"}
+    assert all(keys | {"reason"} <= set(version) for version in listed)
+    points = json.loads(run(path, "--dry-run", "--json").stdout)
+    assert len(points) == 2
+    assert all({"point", "version", "available", "reason", "n", "k"} <= set(p) for p in points)
+    report = json.loads(run(path, "--json", "--out", tmp_path / "out").stdout)
+    assert report["results"] == str(tmp_path / "out")
+    assert report["exit_status"] == 0
+
+
+def test_a_dry_run_writes_nothing(spec, tmp_path):
+    path = spec()
+    before = set(tmp_path.iterdir())
+    result = run(path, "--dry-run", cwd=tmp_path)
+    assert result.returncode == 0
+    assert "2 points, 2 runnable here" in result.stdout
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_spec_error_is_told_and_nothing_runs(spec, tmp_path):
+    path = spec()
+    path.write_text(path.read_text().replace("threads:", "tbp:"))
+    out = tmp_path / "out"
+    result = run(path, "--out", out)
+    assert result.returncode == 2
+    assert f"{path}:9:3: unknown axis 'tbp'; did you mean 'threads_per_block'?" in result.stderr
+    assert result.stdout == ""
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--no-such-option"], [], ["--device", "-1"], ["x.yaml", "--out", "a", "--resume", "b"]],
+)
+def test_usage_errors_are_one_line_and_status_2(arguments):
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert len(result.stderr.strip().splitlines()) == 1, result.stderr
+
+
+FAULTS = {
+    "faulty_killed": ("failed", "killed by signal 9"),
+    "faulty_crashes": ("failed", "killed by signal 11"),
+    "faulty_hangs": ("timeout", "not done within 1 s"),
+    "faulty_exits": ("failed", "exited with status 3"),
+    "faulty_throws": ("failed", "the flux is out of phase"),
+    "faulty_wrong": ("incorrect", "whole solve"),
+    "faulty_nan": ("incorrect", "nan"),
+    "faulty_greedy": ("failed", "out of host memory"),
+}
+
+
+def test_a_point_that_misbehaves_costs_only_itself(spec, tmp_path):
+    out = tmp_path / "out"
+    path = spec(versions=",".join(["cpu_sequential", *FAULTS]), timeout=1)
+    result = run(path, "--out", out, program=FAULTY)
+    assert result.returncode == 1, result.stderr
+    points = by_point(out)
+    assert len(points) == 2 * (len(FAULTS) + 1)
+    for point, measured in points.items():
+        version = point.split("/")[0]
+        if version == "cpu_sequential":
+            assert measured[0]["status"] == "ok"
+            continue
+        status, reason = FAULTS[version]
+        assert (measured[0]["status"], len(measured)) == (status, 1), measured[0]
+        assert reason in measured[0]["reason"]
+        assert measured[0]["solve_ms"] is None
+    assert "speedup" in result.stdout
+
+
+def test_faults_are_redone_only_when_asked(spec, tmp_path):
+    out = tmp_path / "out"
+    path = spec(versions="cpu_sequential,faulty_throws", n="100")
+    run(path, "--out", out, program=FAULTY)
+    before = rows(out)
+    assert run("--resume", out, program=FAULTY).returncode == 1
+    assert rows(out) == before
+    assert run("--resume", out, "--retry-failed", program=FAULTY).returncode == 1
+    after = rows(out)
+    assert len(after) == len(before)
+    stamp = {row["version"]: row["t_utc"] for row in after}
+    was = {row["version"]: row["t_utc"] for row in before}
+    assert stamp["cpu_sequential"] == was["cpu_sequential"]
+    assert stamp["faulty_throws"] != was["faulty_throws"]
+
+
+def children_of(pid):
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in listed.stdout.split()]
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return
+        time.sleep(0.02)
+    pytest.fail("waited in vain")
+
+
+def start_slow_run(spec, out):
+    """A run whose first point is quick and whose second hangs."""
+    path = spec(versions="cpu_sequential,faulty_hangs", n="100", timeout=600)
+    process = subprocess.Popen(
+        [FAULTY, path, "--out", out, "--no-shuffle"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    measurements = out / "measurements.jsonl"
+    wait_for(lambda: measurements.exists() and children_of(process.pid))
+    wait_for(lambda: '"cpu_sequential"' in measurements.read_text())
+    time.sleep(0.2)
+    return process, children_of(process.pid)
+
+
+def test_an_interrupt_leaves_a_resumable_directory(spec, tmp_path):
+    out = tmp_path / "out"
+    process, workers = start_slow_run(spec, out)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"run_experiment --resume {out}" in stderr
+    for worker in workers:
+        assert not pathlib.Path(f"/proc/{worker}/exe").exists()
+    assert {row["version"] for row in rows(out)} == {"cpu_sequential"}
+    assert "not run" in (out / "summary.md").read_text()
+
+
+def test_kill_9_of_everything_then_resume(spec, tmp_path):
+    out = tmp_path / "out"
+    process, workers = start_slow_run(spec, out)
+    process.kill()
+    process.communicate()
+    # The workers die with their supervisor.
+    wait_for(lambda: not any(pathlib.Path(f"/proc/{worker}/exe").exists() for worker in workers))
+    before = rows(out)
+    with (out / "measurements.jsonl").open("a") as file:
+        file.write('{"point": "torn')
+    # Resuming stands before the same hanging point; a worker that is killed from outside fails it.
+    again = subprocess.Popen([FAULTY, "--resume", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: children_of(again.pid))
+    time.sleep(0.3)
+    os.kill(children_of(again.pid)[0], signal.SIGKILL)
+    again.communicate(timeout=60)
+    assert again.returncode == 1
+    after = rows(out)
+    assert [row for row in after if row["version"] == "cpu_sequential"] == before
+    assert [row["status"] for row in after if row["version"] == "faulty_hangs"] == ["failed"]
+
+
+def test_two_runs_into_one_directory_are_refused(spec, tmp_path):
+    out = tmp_path / "out"
+    process, _ = start_slow_run(spec, out)
+    try:
+        for arguments in (["--resume", out], [spec(name="other"), "--out", out]):
+            result = run(*arguments, program=FAULTY)
+            assert result.returncode == 2
+            assert "another run is writing there" in result.stderr
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+
+
+def test_an_existing_run_is_never_written_over(spec, tmp_path):
+    path, out = spec(n="100"), tmp_path / "out"
+    run(path, "--out", out)
+    before = {file: file.read_bytes() for file in out.iterdir()}
+    result = run(path, "--out", out)
+    assert result.returncode == 2
+    assert "never written over" in result.stderr
+    assert {file: file.read_bytes() for file in out.iterdir()} == before
+
+
+def test_resume_refuses_another_spec_and_names_the_difference(spec, tmp_path):
+    path, out = spec(n="100"), tmp_path / "out"
+    run(path, "--out", out)
+    path.write_text(path.read_text().replace("repetitions: 6", "repetitions: 8"))
+    result = run("--resume", out)
+    assert result.returncode == 2
+    assert "the spec differs (measure/repetitions: was 6, is 8)" in result.stderr
+
+
+def test_resume_refuses_other_data_and_another_binary(tmp_path):
+    data = tmp_path / "points.csv"
+    data.write_text("".join(f"{i},{i * i % 7}\n" for i in range(50)))
+    path = tmp_path / "file.yaml"
+    path.write_text(
+        "name: file\nversions: [cpu_sequential]\naxes: {k: [3]}\ndata: {file: points.csv}\n"
+        "measure: {repetitions: 6, max_seconds: 0.1}\n"
+    )
+    out = tmp_path / "out"
+    assert run(path, "--out", out).returncode == 0
+    assert run("--resume", out).returncode == 0
+    other = run("--resume", out, program=FAULTY)
+    assert other.returncode == 2
+    assert "the binary differs" in other.stderr
+    data.write_text(data.read_text().replace("7,0\n", "7,9\n"))
+    changed = run("--resume", out)
+    assert changed.returncode == 2
+    assert "the data differ (points.csv" in changed.stderr
+
+
+def test_resume_of_something_else_is_refused(tmp_path):
+    result = run("--resume", tmp_path)
+    assert result.returncode == 2
+    assert "is not a run directory" in result.stderr
+
+
+def test_a_full_disk_ends_the_run_with_its_rows_whole(spec, tmp_path):
+    out = tmp_path / "out"
+
+    def limit():
+        # A file-size limit fails a write as a full disk does, and needs no root.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    result = run(spec(n="100, 200, 300, 400, 500"), "--out", out, preexec_fn=limit)
+    assert result.returncode == 1
+    assert "cannot write" in result.stderr and "measurements.jsonl" in result.stderr
+    for group in by_point(out).values():
+        assert len(group) == group[0]["repetitions"]
+    resumed = run("--resume", out)
+    assert resumed.returncode == 0, resumed.stderr
+    assert len(by_point(out)) == 5
+
+
+def test_a_directory_that_cannot_be_made_is_said_at_once(spec, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    result = run(spec(), "--out", blocked / "out")
+    assert result.returncode == 2
+    assert "choose another" in result.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_that_cannot_be_written(spec, tmp_path):
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    result = run(spec(), "--out", locked / "out")
+    assert result.returncode == 2
+    assert "Permission denied" in result.stderr
+
+
+def test_an_absent_gpu_is_a_row_and_not_a_failure(tmp_path):
+    out = tmp_path / "out"
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    result = run(
+        "sweeps/quickstart.yaml",
+        *("--only", "luigi_*", "--set", "n=1000", "--out", out),
+        cwd=ROOT,
+        env=environment,
+    )
+    assert result.returncode == 0, result.stderr
+    measured = rows(out)
+    assert measured and all(row["status"] == "unsupported" for row in measured)
+    assert all("CUDA" in row["reason"] for row in measured)
+
+
+def test_points_beyond_memory_are_said_before_allocating(spec, tmp_path):
+    out = tmp_path / "out"
+    result = run(spec(n="100"), "--set", "n=1_000_000_000_000", "--out", out)
+    assert result.returncode == 0, result.stderr
+    (row,) = rows(out)
+    assert row["status"] == "unsupported"
+    assert "TB" in row["reason"] and "free" in row["reason"]
+
+
+def test_a_bad_data_file_is_named_with_its_line(tmp_path):
+    (tmp_path / "bad.csv").write_text("1,2\n3,x\n")
+    path = tmp_path / "bad.yaml"
+    path.write_text("name: bad\nversions: [cpu_sequential]\naxes: {k: [1]}\ndata: {file: bad.csv}\n")
+    result = run(path, "--out", tmp_path / "out")
+    assert result.returncode == 2
+    assert "bad.csv:2:3:" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_unverified_runs_say_so(spec, tmp_path):
+    path = spec(n="100")
+    path.write_text(path.read_text().replace("repetitions: 6", "repetitions: 6, verify: false"))
+    out = tmp_path / "out"
+    assert run(path, "--out", out).returncode == 0
+    row = rows(out)[0]
+    assert row["verified"] is False and row["inertia"] is None
+    assert row["null_reasons"]["inertia"] == "verify: false"
+
+
+def test_every_shipped_spec_is_sound():
+    for path in sorted((ROOT / "experiments" / "sweeps").glob("*.yaml")):
+        result = run(path, "--dry-run")
+        if "data/" in result.stderr or "No such file" in result.stderr or "not found" in result.stderr:
+            continue  # the study's own input file is not shipped
+        assert result.returncode == 0, f"{path}: {result.stderr}"

@@ -1,0 +1,159 @@
+// A verification is worth what it catches: versions that are wrong in one way each.
+#include "experiments/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "data/dataset.h"
+
+namespace lloyd {
+namespace {
+
+// The reference's own algorithm with one thing spoilt.
+struct Spoilt : Version {
+  using Spoil = std::function<void(const Problem&, Solution&)>;
+  explicit Spoilt(Spoil spoil_with) : spoil(std::move(spoil_with)) {}
+  void prepare(const Problem& given, Context&) override { problem = given; }
+  void run(Context&) override {}
+  Solution fetch(Context&) override {
+    const auto reference = make_cpu_reference(problem.points, problem.n, problem.dim);
+    Problem all_but_last = problem;
+    all_but_last.stop.iterations -= 1;
+    const ReferenceRun before = reference_solve(*reference, all_but_last);
+    const ReferenceRun after = reference_solve(*reference, problem);
+    Solution solution;
+    solution.labels.resize(static_cast<std::size_t>(problem.n));
+    std::vector<double> distances(solution.labels.size());
+    reference->nearest(before.centroids, problem.k, solution.labels, distances);
+    // What a fp32 version would hand back.
+    for (const double c : after.centroids) solution.centroids.push_back(static_cast<float>(c));
+    solution.iterations = after.iterations;
+    spoil(problem, solution);
+    return solution;
+  }
+  Problem problem;
+  Spoil spoil;
+};
+
+class Verify : public testing::Test {
+ protected:
+  Verify() {
+    data::Source source;
+    source.generator = "normal";
+    const data::Dataset drawn = data::generate(source, 500, 3);
+    points_.assign(drawn.values().begin(), drawn.values().end());
+    data::Init init;
+    centroids_ = data::initial_centroids(init, points_, 500, 3, 6);
+    // The last centroid is too far for any point: its cluster stays empty.
+    for (std::size_t c = 15; c < 18; ++c) centroids_[c] = 1e3f;
+    problem_ = {.n = 500, .k = 6, .dim = 3, .stop = {.iterations = 5}, .points = points_, .centroids = centroids_};
+  }
+
+  Verdict verdict_of(const Spoilt::Spoil& spoil) {
+    const auto reference = make_cpu_reference(points_, 500, 3);
+    const ReferenceRun run = reference_solve(*reference, problem_);
+    Context context;
+    const auto make = [&] { return std::make_unique<Spoilt>(spoil); };
+    return verify(solve(make, problem_, context), make, problem_, context, Distance::direct, *reference,
+                  {run.initial_inertia, run.inertia, run.iterations});
+  }
+
+  void expect_caught(const Spoilt::Spoil& spoil, const std::string& reason) {
+    const Verdict verdict = verdict_of(spoil);
+    EXPECT_FALSE(verdict.correct);
+    EXPECT_NE(verdict.reason.find(reason), std::string::npos) << verdict.reason;
+  }
+
+  std::vector<float> points_, centroids_;
+  Problem problem_;
+};
+
+TEST_F(Verify, PassesWhatIsRight) {
+  const Verdict verdict = verdict_of([](const Problem&, Solution&) {});
+  EXPECT_TRUE(verdict.correct) << verdict.reason;
+  EXPECT_EQ(verdict.label_mismatches, 0);
+  ASSERT_TRUE(verdict.inertia);
+  const auto reference = make_cpu_reference(points_, 500, 3);
+  EXPECT_NEAR(*verdict.inertia, reference_solve(*reference, problem_).inertia, 1e-4);
+}
+
+TEST_F(Verify, CatchesOneWrongLabel) {
+  // In the single steps only, with centroids that fit the labels: nothing but the label itself is wrong.
+  expect_caught(
+      [](const Problem& problem, Solution& s) {
+        if (problem.stop.iterations != 1) return;
+        s.labels[17] = (s.labels[17] + 1) % 5;
+        const ClusterSums clusters = cluster_sums(problem.points, problem.n, problem.dim, problem.k, s.labels);
+        for (std::size_t c = 0; c < 15; ++c)
+          s.centroids[c] = clusters.sums[c] / static_cast<double>(clusters.counts[c / 3]);
+      },
+      "one step from the initial centroids: point 17 is labelled");
+}
+
+TEST_F(Verify, CatchesALabelThatIsNone) {
+  expect_caught([](const Problem&, Solution& s) { s.labels[3] = 6; }, "whole solve: point 3 has label 6");
+  expect_caught([](const Problem&, Solution& s) { s.labels[3] = -1; }, "whole solve: point 3 has label -1");
+}
+
+TEST_F(Verify, CatchesNaNAndInfinity) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  expect_caught([=](const Problem&, Solution& s) { s.centroids[4] = nan; }, "centroid 1 has coordinate 1 = nan");
+  expect_caught([=](const Problem&, Solution& s) { s.centroids[4] = inf; }, "centroid 1 has coordinate 1 = inf");
+}
+
+TEST_F(Verify, CatchesACentroidThatIsNoMean) {
+  expect_caught([](const Problem&, Solution& s) { s.centroids[0] += 0.01; }, "centroid 0 is not the mean of its");
+}
+
+TEST_F(Verify, CatchesAnEmptyClusterThatMoved) {
+  expect_caught(
+      [](const Problem& problem, Solution& s) {
+        if (problem.stop.iterations == 1) s.centroids[15] = 0;
+      },
+      "one step from the initial centroids: the empty cluster 5 moved: coordinate 0 was 1000, is 0");
+}
+
+TEST_F(Verify, CatchesTooFewIterations) {
+  expect_caught(
+      [](const Problem& problem, Solution& s) {
+        if (problem.stop.iterations != 1) --s.iterations;
+      },
+      "whole solve: did 4 iterations of 5");
+}
+
+TEST_F(Verify, CatchesAWrongShape) {
+  expect_caught([](const Problem&, Solution& s) { s.labels.pop_back(); }, "returns 499 labels for 500 points");
+  expect_caught([](const Problem&, Solution& s) { s.centroids.pop_back(); }, "returns 17 centroid coordinates instead of 6 × 3");
+}
+
+TEST_F(Verify, CatchesASolveThatStopsEarlyAndHidesIt) {
+  // Labels and centroids of the first iteration under a claim of five: each step is right, the trajectory is not.
+  expect_caught(
+      [](const Problem& problem, Solution& s) {
+        if (problem.stop.iterations == 1) return;
+        Problem first = problem;
+        first.stop.iterations = 1;
+        Spoilt honest([](const Problem&, Solution&) {});
+        Context context;
+        honest.prepare(first, context);
+        s = honest.fetch(context);
+        s.iterations = problem.stop.iterations;
+      },
+      "inertia: is");
+}
+
+TEST(LabelExcessBound, ForgivesRoundingOnly) {
+  // Direct, fp32, dim 2: γ = 6·2^-24, so 1 against 1 + 3e-7 may be taken for each other and 1 + 1e-5 may not.
+  const double bound = label_excess_bound(Distance::direct, Precision::fp32, 2, 1, 1, 1, 1);
+  EXPECT_GT(bound, 3e-7);
+  EXPECT_LT(bound, 1e-6);
+  // fp64 forgives 2^29 times less; the expanded form forgives in proportion to the norms, not the distance.
+  EXPECT_LT(label_excess_bound(Distance::direct, Precision::fp64, 2, 1, 1, 1, 1), 1e-14);
+  EXPECT_GT(label_excess_bound(Distance::expanded, Precision::fp32, 2, 1, 1, 1e3, 1e3), 1e-1);
+}
+
+}  // namespace
+}  // namespace lloyd

@@ -1,0 +1,129 @@
+#include "kernels/reference.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "data/dataset.h"
+#include "kernels/device.h"
+
+namespace lloyd {
+namespace {
+
+data::Dataset normal_points(std::int64_t n, int dim) {
+  data::Source source;
+  source.generator = "normal";
+  return data::generate(source, n, dim);
+}
+
+TEST(Reference, FindsTheNearestByHand) {
+  const std::vector<float> points{0, 0, 3, 4, 10, 0};
+  const std::vector<double> centroids{0, 0, 10, 1};
+  std::vector<std::int32_t> labels(3);
+  std::vector<double> distances(3);
+  make_cpu_reference(points, 3, 2)->nearest(centroids, 2, labels, distances);
+  EXPECT_EQ(labels, (std::vector<std::int32_t>{0, 0, 1}));
+  EXPECT_EQ(distances, (std::vector<double>{0, 25, 1}));
+}
+
+TEST(Reference, GivesTiesToTheLowestIndex) {
+  const std::vector<float> points{1, 2};
+  const std::vector<double> centroids{5, 0, 2, 0, 2};  // five 1-D centroids: 0 and 2 are equally near to 1
+  std::vector<std::int32_t> labels(2);
+  std::vector<double> distances(2);
+  make_cpu_reference(points, 2, 1)->nearest(centroids, 5, labels, distances);
+  EXPECT_EQ(labels, (std::vector<std::int32_t>{1, 2}));
+}
+
+TEST(Reference, AgreesWithThePlainLoop) {
+  // Sizes around the tile of 64 points, and a dimension that no vector width divides.
+  for (const std::int64_t n : {1, 63, 64, 65, 200}) {
+    const int dim = 7, k = 5;
+    const data::Dataset points = normal_points(n, dim), seeds = normal_points(k, dim);
+    const std::vector<double> centroids(seeds.values().begin(), seeds.values().end());
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(n));
+    std::vector<double> distances(labels.size());
+    const auto values = std::as_const(points).values();
+    make_cpu_reference(values, n, dim)->nearest(centroids, k, labels, distances);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      double best = INFINITY;
+      int label = -1;
+      for (int j = 0; j < k; ++j) {
+        double d = 0;
+        for (int t = 0; t < dim; ++t) {
+          const double step = values[i * dim + t] - centroids[static_cast<std::size_t>(j * dim + t)];
+          d += step * step;
+        }
+        if (d < best) best = d, label = j;
+      }
+      ASSERT_EQ(labels[i], label) << "point " << i << " of " << n;
+      ASSERT_NEAR(distances[i], best, 1e-14 * best);
+    }
+  }
+}
+
+TEST(Reference, HasTheSameBitsOnTheGpu) {
+#if LLOYD_CUDA
+  if (const DeviceQuery query = query_devices(); query.devices.empty()) GTEST_SKIP() << query.problem;
+  for (const int dim : {1, 2, 7, 64}) {
+    const int k = 37;
+    const data::Dataset points = normal_points(1003, dim), seeds = normal_points(k, dim);
+    const std::vector<double> centroids(seeds.values().begin(), seeds.values().end());
+    std::vector<std::int32_t> cpu_labels(1003), gpu_labels(1003);
+    std::vector<double> cpu_distances(1003), gpu_distances(1003);
+    make_cpu_reference(std::as_const(points).values(), 1003, dim)->nearest(centroids, k, cpu_labels, cpu_distances);
+    make_cuda_reference(std::as_const(points).values(), 1003, dim)->nearest(centroids, k, gpu_labels, gpu_distances);
+    EXPECT_EQ(cpu_labels, gpu_labels) << "dim " << dim;
+    EXPECT_EQ(cpu_distances, gpu_distances) << "dim " << dim;
+  }
+#else
+  GTEST_SKIP() << "built without CUDA";
+#endif
+}
+
+TEST(ClusterSums, AddsUpByHand) {
+  const std::vector<float> points{1, -2, 3, 4, 5, 6};
+  const ClusterSums clusters = cluster_sums(points, 3, 2, 3, std::vector<std::int32_t>{2, 0, 2});
+  EXPECT_EQ(clusters.counts, (std::vector<std::int64_t>{1, 0, 2}));
+  EXPECT_EQ(clusters.sums, (std::vector<double>{3, 4, 0, 0, 6, 4}));
+  EXPECT_EQ(clusters.absolute_sums, (std::vector<double>{3, 4, 0, 0, 6, 8}));
+}
+
+TEST(ClusterSums, RefusesALabelThatIsNone) {
+  const std::vector<float> points{1, 2};
+  for (const std::int32_t stray : {-1, 2}) {
+    try {
+      cluster_sums(points, 2, 1, 2, std::vector<std::int32_t>{0, stray});
+      FAIL() << "label " << stray << " was accepted";
+    } catch (const std::out_of_range& error) {
+      EXPECT_EQ(error.what(), "point 1 has label " + std::to_string(stray) + ", which is not in [0, 2)");
+    }
+  }
+}
+
+TEST(Sum, LosesNothing) {
+  // 1e16 and -1e16 swallow what a plain sum adds between them.
+  std::vector<double> values(200'001, 1.0);
+  values.front() = 1e16;
+  values.back() = -1e16;
+  EXPECT_EQ(sum(values), 199'999.0);
+  EXPECT_EQ(sum(std::vector<double>{}), 0.0);
+}
+
+TEST(ReferenceSolve, FollowsLloydByHand) {
+  // Four points on a line, two centroids: one step finds the pairs, the second changes nothing.
+  const std::vector<float> points{0, 1, 10, 11}, centroids{0, 1};
+  Problem problem{.n = 4, .k = 2, .dim = 1, .stop = {.iterations = 10, .tolerance = 1e-9}, .points = points, .centroids = centroids};
+  const auto reference = make_cpu_reference(points, 4, 1);
+  const ReferenceRun run = reference_solve(*reference, problem);
+  EXPECT_EQ(run.centroids, (std::vector<double>{0.5, 10.5}));
+  EXPECT_EQ(run.initial_inertia, 0 + 0 + 81 + 100);
+  EXPECT_EQ(run.inertia, 1.0);
+  EXPECT_EQ(run.iterations, 3);  // to {0, 22/3}, to {0.5, 10.5}, and one that finds no move
+  problem.stop = {.iterations = 10, .min_changes = 1};
+  EXPECT_EQ(reference_solve(*reference, problem).iterations, 3);
+}
+
+}  // namespace
+}  // namespace lloyd
