@@ -44,7 +44,7 @@ format: .venv/.stamp ## format the C++ and Python code
 
 lint: setup ## check formats, and lint
 	@tools/setup-system.sh lint
-	@tools/lint.sh
+	@tools/lint.sh $(options)
 
 clean: ## remove what was built (keeps .venv and results)
 	rm -rf build build-asan build-bundle dist report

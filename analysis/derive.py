@@ -152,32 +152,26 @@ def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
     if not baseline:
         return points
     problem = ["machine", "n", "k", "dim", "data"]
-    denominators: dict[tuple, dict[str, int]] = {}
     base = fastest(points[points["version"] == baseline])
-    for index, key in zip(base.index, _keys(base, problem), strict=True):
-        denominators.setdefault(key, {})[base.at[index, "precision"]] = index
+    denominators: dict[tuple, dict[str, tuple]] = {}
+    for key, of in zip(_keys(base, problem), base.itertuples(index=False), strict=True):
+        denominators.setdefault(key, {})[of.precision] = of
 
     names = ["baseline_point", "baseline_iteration_ms", "baseline_timing_basis"]
     names += ["speedup", "speedup_low", "speedup_high"]
+    columns = ["point", "precision", "status", "times_ms"]
     rows = []
-    for index, key, precision, status, times in zip(
-        points.index,
-        _keys(points, problem),
-        points["precision"],
-        points["status"],
-        points["times_ms"],
-        strict=True,
+    for key, (point, precision, status, times) in zip(
+        _keys(points, problem), zip(*(points[c] for c in columns), strict=True), strict=True
     ):
         choices = denominators.get(key, {}) if status == "ok" else {}
         # a version in another precision is over the baseline's fp32, or the only one that it has
-        fallback = choices.get("fp32", next(iter(choices.values()), None))
-        chosen = choices.get(precision, fallback)
-        row = (None, np.nan, None, np.nan, np.nan, np.nan)
-        if chosen is not None:
-            of = points.loc[chosen]
-            ratio = (1.0, 1.0, 1.0) if chosen == index else ratio_interval(of["times_ms"], times)
-            row = (of["point"], of["iteration_ms"], of["timing_basis"], *ratio)
-        rows.append(row)
+        of = choices.get(precision, choices.get("fp32", next(iter(choices.values()), None)))
+        if of is None:
+            rows.append((None, np.nan, None, np.nan, np.nan, np.nan))
+            continue
+        ratio = (1.0, 1.0, 1.0) if of.point == point else ratio_interval(of.times_ms, times)
+        rows.append((of.point, of.iteration_ms, of.timing_basis, *ratio))
     points[names] = pd.DataFrame(rows, columns=names, index=points.index)
     orphan = points["status"].eq("ok") & points["speedup"].isna()
     points.loc[orphan, "reason"] = f"{baseline} has no result for this problem on this machine"

@@ -132,10 +132,8 @@ def find_runs(paths: list[Path]) -> list[Path]:
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
-    return [
-        (int(part or 0), part) if part.isdigit() else (-1, part)
-        for part in _DIGITS.split(str(path))
-    ]
+    parts = _DIGITS.split(str(path))
+    return [(int(part), part) if part.isdecimal() else (-1, part) for part in parts]
 
 
 def load_run(path: Path) -> Run:

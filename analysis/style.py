@@ -320,10 +320,12 @@ def fitting(positions: list[float], texts: list[str], gap: float = 0.08) -> list
     return chosen
 
 
-def shorten(text: str, width: float) -> str:
-    """`text` on one line of at most `width` inches, its end replaced by … where it is longer."""
-    first, *rest = wrap(text, width - text_width(" …"))
-    return f"{first} …" if rest else first
+def shorten(lines: list[str], most: int, width: float) -> list[str]:
+    """The first `most` of wrapped lines; where more are left out, the last ends in … (in `width`)."""
+    if len(lines) <= most:
+        return lines
+    last = wrap(lines[most - 1].rstrip(), width - text_width(" …"))[0]
+    return [*lines[: most - 1], f"{last} …"]
 
 
 def _right(positions: list[float], texts: list[str], i: int) -> float:
@@ -337,9 +339,10 @@ class Page:
     """A figure of equal panels under a title and above small print, laid out in inches.
 
     One axes for each title in `panels` (wrapped) stand in `columns` columns. Of each panel's share
-    `left`, `right` and `below` inches go to tick and line labels; the axes are `height` inches high; `last` more are kept below the last row. `subtitle` is wrapped paragraphs, `notes`
-    lines that fit WIDTH already (see `wrap`), each with its colour. `legend` is drawn under the
-    title when given: (label, style) pairs."""
+    `left`, `right` and `below` inches go to tick and line labels; the axes are `height` inches
+    high; `last` more are kept below the last row. `subtitle` is wrapped paragraphs, `notes` lines
+    that fit WIDTH already (see `wrap`), each with its colour. `legend` is drawn under the title
+    when given: (label, style) pairs."""
 
     def __init__(
         self,

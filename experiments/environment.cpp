@@ -126,7 +126,7 @@ Json describe_environment(const DeviceQuery& gpus) {
   Json variables = Json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    for (const char* prefix : {"OMP_", "GOMP_", "CUDA_", "NVIDIA_", "KMP_"})
+    for (const char* prefix : {"OMP_", "GOMP_", "KMP_", "CUDA_"})
       if (text.rfind(prefix, 0) == 0 && text.find('=') != std::string_view::npos)
         variables[std::string(text.substr(0, text.find('=')))] = text.substr(text.find('=') + 1);
   }

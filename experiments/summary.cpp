@@ -7,6 +7,7 @@
 #include <map>
 
 #include "experiments/statistics.h"
+#include "kernels/limits.h"
 
 namespace lloyd {
 namespace {
@@ -36,6 +37,11 @@ std::size_t width(const std::string& text) {
 
 std::string padded(const std::string& text, std::size_t columns) {
   return text + std::string(columns - std::min(columns, width(text)), ' ');
+}
+
+// Three significant digits, and never an exponent.
+std::string format_ratio(double ratio) {
+  return ratio >= 100 ? with_commas(std::llround(ratio)) + "×" : fmt::format("{:.3g}×", ratio);
 }
 
 std::string escaped(std::string text) {
@@ -80,7 +86,7 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
         line.iteration = format_ms(interval.median);
         if (interval.low) line.iteration += fmt::format(" [{}, {}]", format_ms(*interval.low), format_ms(*interval.high));
         if (const auto base = baseline.find(problem_key(point)); base != baseline.end())
-          line.speedup = fmt::format("{:.3g}×", base->second / interval.median);
+          line.speedup = format_ratio(base->second / interval.median);
       }
     }
     lines.push_back(std::move(line));

@@ -27,8 +27,8 @@ using profiling::NvtxRange;
 // A warm cache is made by an untimed solve right before the timed one; what runs longer than this
 // keeps nothing in cache that it does not touch itself.
 constexpr double kWarmSolveMs = 100;
-// A point's raw samples stay readable: no sweep needs more of them.
-constexpr int kMostRepetitions = 200;
+// What is still noisy after this many samples stays so, and a recorded run stays small.
+constexpr int kMostRepetitions = 50;
 
 struct Incorrect : std::runtime_error {
   using std::runtime_error::runtime_error;

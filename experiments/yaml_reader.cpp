@@ -1,13 +1,49 @@
 #include "experiments/yaml_reader.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "experiments/text.h"
 #include "kernels/limits.h"
 
 namespace lloyd {
+namespace {
+
+/// Notes where a document begins.
+class DocumentStart : public YAML::EventHandler {
+ public:
+  YAML::Mark mark;
+
+  void OnDocumentStart(const YAML::Mark& at) override { mark = at; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+/// Where a second document begins. YAML::Load drops what follows the first without a word, and
+/// YAML::LoadAll never ends when that is no document.
+std::optional<YAML::Mark> second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStart start;
+  if (!parser.HandleNextDocument(start) || !parser.HandleNextDocument(start)) return std::nullopt;
+  return start.mark;
+}
+
+}  // namespace
+
 Place place_of(const YAML::Node& node) {
   const YAML::Mark mark = node.Mark();
   return {mark.line + 1, mark.column + 1, ""};
@@ -49,9 +85,14 @@ std::optional<std::int64_t> read_whole(const std::string& text, const std::strin
 }
 
 std::optional<YAML::Node> YamlReader::parse(const std::string& text) {
-  std::vector<YAML::Node> documents;
+  YAML::Node document;
+  std::optional<YAML::Mark> second;
   try {
-    documents = YAML::LoadAll(text);
+    second = second_document(text);
+    document = YAML::Load(text);
+  } catch (const YAML::DeepRecursion&) {
+    errors_.add({1, 1, ""}, "not valid YAML: nested too deeply");
+    return std::nullopt;
   } catch (const YAML::Exception& error) {
     // A mark is null (-1) when yaml-cpp cannot tell.
     const Place place{std::max(error.mark.line, 0) + 1, std::max(error.mark.column, 0) + 1, ""};
@@ -61,15 +102,16 @@ std::optional<YAML::Node> YamlReader::parse(const std::string& text) {
                             alias ? " (a glob that begins with * needs quotes: \"*_fused\")" : ""));
     return std::nullopt;
   }
-  if (documents.empty() || documents.front().IsNull()) {
+  if (second) {
+    errors_.add({second->line + 1, second->column + 1, ""},
+                "the spec ends before this; it is a second document, or out of place");
+    return std::nullopt;
+  }
+  if (document.IsNull()) {
     errors_.add({1, 1, ""}, "the spec is empty; it needs name, versions, axes and data");
     return std::nullopt;
   }
-  if (documents.size() > 1) {
-    errors_.add(place_of(documents[1]), "a second document begins here; write one spec in a file");
-    return std::nullopt;
-  }
-  return documents.front();
+  return document;
 }
 
 std::optional<Section> YamlReader::section(const YAML::Node& node, const Place& place,

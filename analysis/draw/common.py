@@ -75,11 +75,11 @@ def series_names(points: pd.DataFrame) -> pd.Series:
 
 
 def panel_columns(points: pd.DataFrame, always: list[str]) -> list[str]:
-    """What a panel stands for: `always`, and each further property of the problem in which the
-    points differ.
+    """What a panel stands for: `always` and, after its first, each other property in which the
+    points differ. The last one changes fastest from panel to panel.
     """
     others = [c for c in ("dim", "data") if points[c].nunique() > 1]
-    return [*always, *(c for c in others if c not in always)]
+    return [always[0], *others, *always[1:]]
 
 
 def series_styles(shown: pd.DataFrame, points: pd.DataFrame, baseline: str) -> dict[str, dict]:
@@ -216,9 +216,13 @@ def no_result(points: pd.DataFrame, csv: str, limit: int = MAX_LISTED) -> list[s
     if len(lines) <= limit:
         return [head, *lines]
     alike = missing["reason"].str.replace(r"\d[\d,.]*", "#", regex=True)
-    lines = [shorten(text, NOTE_WIDTH) for text in _groups(missing, points, alike)]
-    if len(lines) > limit:
-        lines[limit - 1 :] = [f"… and {len(lines) - limit + 1} more kinds."]
+    groups = _groups(missing, points, alike)
+    shown = groups if len(groups) <= limit else groups[: limit - 1]
+    most = max(limit // len(groups), 1)
+    wrapped = [wrap(text, NOTE_WIDTH, indent="   ") for text in shown]
+    lines = [line for block in wrapped for line in shorten(block, most, NOTE_WIDTH)]
+    if len(shown) < len(groups):
+        lines.append(f"… and {len(groups) - len(shown)} more kinds.")
     return [f"{head} Each one is in {csv}.", *lines]
 
 

@@ -62,10 +62,13 @@ def test_wrapped_lines_fit_and_lose_nothing():
 
 
 def test_shortened_text_fits_and_shows_that_it_is():
-    text = style.shorten("needs 96,000 B of shared memory per block, device allows 49,152 B", 2.0)
-    assert text.endswith(" …")
-    assert style.text_width(text) <= 2.0
-    assert style.shorten("short", 2.0) == "short"
+    lines = style.wrap("needs 96,000 B of shared memory per block, device allows 49,152 B", 1.5)
+    assert len(lines) > 2
+    short = style.shorten(lines, 2, 1.5)
+    assert short[0] == lines[0]
+    assert short[1].endswith(" …")
+    assert all(style.text_width(line) <= 1.5 for line in short)
+    assert style.shorten(lines[:2], 2, 1.5) == lines[:2]
 
 
 def test_labels_break_after_the_version_and_after_underscores():

@@ -56,9 +56,16 @@ INSTANTIATE_TEST_SUITE_P(
                   "versions: [*_fused]",
                   {"s.yaml:2:12: not valid YAML: the referenced anchor is not defined "
                    "(a glob that begins with * needs quotes: \"*_fused\")"}},
-        ErrorCase{8,
-                  "---\nname: u\n",
-                  {"s.yaml:9:1: a second document begins here; write one spec in a file"}},
+        ErrorCase{
+            8,
+            "---\nname: u\n",
+            {"s.yaml:8:1: the spec ends before this; it is a second document, or out of place"}},
+        ErrorCase{
+            0,
+            "  a: b\n, c\nd: e\n",
+            {"s.yaml:2:1: the spec ends before this; it is a second document, or out of place"}},
+        ErrorCase{8, "title: x\n...\n", {}},
+        ErrorCase{0, std::string(50000, '['), {"s.yaml:1:1: not valid YAML: nested too deeply"}},
         ErrorCase{8, "[a]: 1", {"s.yaml:8:1: a key must be a word, not a list"}}));
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Usage: lint.sh [CMake option…]: checks the format of the C++ and Python code, and lints both.
+# lint.sh --fix: formats, and repairs what can be repaired without thought.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bin=.venv/bin
+mapfile -t cpp < <(find kernels experiments profiling data tests cmake tools \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \))
+python=(analysis tests tools)
+
+if [ "${1:-}" = --fix ]; then
+  $bin/clang-format -i "${cpp[@]}"
+  $bin/ruff check --quiet --fix "${python[@]}"
+  $bin/ruff format --quiet "${python[@]}"
+  exit
+fi
+$bin/clang-format --dry-run -Werror "${cpp[@]}"
+$bin/ruff check "${python[@]}"
+$bin/ruff format --check "${python[@]}"
+# The tests' macros and what only nvcc understands are left to the compilers' own warnings.
+tools/build.sh build lloyd_build_info "$@"
+find kernels experiments profiling data -name '*.cpp' -print0 |
+  xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p build 2>/dev/null

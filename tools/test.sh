@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Usage: test.sh [CMake option…]: the C++ tests, the Python tests, and the C++ tests of the host code again under
+# AddressSanitizer and UndefinedBehaviorSanitizer. Goes on after a failure; the last line says what was skipped.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+failed=()
+step() {
+  printf '\n== %s\n' "$1"
+  "${@:2}" || failed+=("$1")
+}
+
+reports=$PWD/build/test-reports
+tools/build.sh build all "$@" || exit
+rm -rf "$reports"
+mkdir "$reports"
+step "C++ tests" ctest --test-dir build --output-on-failure --output-junit "$reports/cpp.xml"
+step "Python tests" .venv/bin/python -m pytest --junitxml="$reports/python.xml"
+
+# -O1, as the tests would crawl without it; a version must not have to be fast here.
+if tools/build.sh build-asan all -DLLOYD_CUDA=OFF -DLLOYD_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
+  "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g -D_GLIBCXX_ASSERTIONS"; then
+  step "C++ tests under sanitizers" ctest --test-dir build-asan --output-on-failure
+else
+  failed+=("sanitizer build")
+fi
+
+echo
+.venv/bin/python tools/skipped.py "$reports"/*.xml
+if [ ${#failed[@]} -gt 0 ]; then
+  printf 'FAILED: %s\n' "$(IFS=,; echo "${failed[*]}")"
+  exit 1
+fi
