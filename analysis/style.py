@@ -321,7 +321,7 @@ def fitting(positions: list[float], texts: list[str], gap: float = 0.08) -> list
 
 
 def shorten(lines: list[str], most: int, width: float) -> list[str]:
-    """The first `most` of wrapped lines; where more are left out, the last ends in … (in `width`)."""
+    """The first `most` of wrapped lines; if that is not all, the last ends in … (in `width`)."""
     if len(lines) <= most:
         return lines
     last = wrap(lines[most - 1].rstrip(), width - text_width(" …"))[0]

@@ -27,11 +27,14 @@ struct Source {
   std::optional<int> centers;       // spec key `centers`
   std::optional<double> sigma;      // spec key `sigma`
 
-  std::filesystem::path file;  // absolute or relative to the current directory; empty when generated
-  std::string format;          // a name from formats(); empty: by extension and content
-  std::optional<bool> header;  // text: first line is a header; unset: detected (a first line that is not numeric)
+  std::filesystem::path
+      file;            // absolute or relative to the current directory; empty when generated
+  std::string format;  // a name from formats(); empty: by extension and content
+  std::optional<bool>
+      header;  // text: first line is a header; unset: detected (a first line that is not numeric)
   std::optional<int> index_column;  // text: 0-based column to leave out
-  std::optional<int> label_column;  // text: 0-based column to leave out; negative counts from the end
+  std::optional<int>
+      label_column;  // text: 0-based column to leave out; negative counts from the end
 
   /// One line that names the data: "uniform(range=[0,1), seed=42)" or the file's name.
   std::string describe() const;
@@ -48,11 +51,14 @@ const std::vector<std::string>& formats();
 /// n × dim floats, row-major.
 class Dataset {
  public:
-  Dataset(std::int64_t n, int dim);  // uninitialised; throws DataError with the sizes when it cannot be had
+  Dataset(std::int64_t n,
+          int dim);  // uninitialised; throws DataError with the sizes when it cannot be had
   std::int64_t n() const { return n_; }
   int dim() const { return dim_; }
   std::span<float> values() { return {values_.get(), static_cast<std::size_t>(n_) * dim_}; }
-  std::span<const float> values() const { return {values_.get(), static_cast<std::size_t>(n_) * dim_}; }
+  std::span<const float> values() const {
+    return {values_.get(), static_cast<std::size_t>(n_) * dim_};
+  }
 
  private:
   std::int64_t n_;
@@ -86,7 +92,7 @@ const std::vector<std::string>& init_methods();  // random_points, kmeans++, kme
 /// k × dim initial centroids for the n × dim points (row-major). Deterministic: the same bits on any thread count.
 /// random_points: k distinct rows drawn uniformly. kmeans++: Arthur & Vassilvitskii 2007. kmeans||: Bahmani et al. 2012
 /// (oversampling 2k, 5 rounds, weighted kmeans++ on the candidates). Throws DataError when k > n or the file does not fit.
-std::vector<float> initial_centroids(const Init& init, std::span<const float> points, std::int64_t n, int dim, int k,
-                                     int threads = 0);
+std::vector<float> initial_centroids(const Init& init, std::span<const float> points,
+                                     std::int64_t n, int dim, int k, int threads = 0);
 
 }  // namespace lloyd::data

@@ -32,7 +32,9 @@ std::string field_of(const char* file, std::string_view key) {
     const std::size_t at = line.find_first_of(":=");
     if (at == std::string::npos) continue;
     const std::size_t first = line.find_first_not_of(" \t\"", at + 1);
-    return first == std::string::npos ? "" : line.substr(first, line.find_last_not_of(" \t\"") - first + 1);
+    return first == std::string::npos
+               ? ""
+               : line.substr(first, line.find_last_not_of(" \t\"") - first + 1);
   }
   return "";
 }
@@ -58,15 +60,18 @@ std::string program_path() {
 std::filesystem::path home_directory() {
   if (const char* home = std::getenv("LLOYDBENCH_HOME")) return home;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path installed = program.parent_path().parent_path() / "share" / "lloydbench";
-  return std::filesystem::is_directory(installed / "experiments") ? installed
-                                                                   : std::filesystem::path(build_info::source_dir);
+  const std::filesystem::path installed =
+      program.parent_path().parent_path() / "share" / "lloydbench";
+  return std::filesystem::is_directory(installed / "experiments")
+             ? installed
+             : std::filesystem::path(build_info::source_dir);
 }
 
 std::string binary_fingerprint() {
   std::ifstream in("/proc/self/exe", std::ios::binary);
   // Run through a loader of its own, /proc/self/exe is the loader: the bundle's launcher names the program.
-  if (const char* binary = std::getenv("LLOYDBENCH_BINARY")) in = std::ifstream(binary, std::ios::binary);
+  if (const char* binary = std::getenv("LLOYDBENCH_BINARY"))
+    in = std::ifstream(binary, std::ios::binary);
   XXH3_state_t* state = XXH3_createState();
   XXH3_128bits_reset(state);
   std::vector<char> block(1 << 20);
@@ -87,7 +92,8 @@ Json describe_environment(const DeviceQuery& gpus) {
   env["kernel"] = system.release;
   env["cpu"] = {{"model", text_or_null(field_of("/proc/cpuinfo", "model name"))},
                 {"cores", available_cores()},
-                {"governor", text_or_null(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
+                {"governor",
+                 text_or_null(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
                 {"smt", text_or_null(first_line("/sys/devices/system/cpu/smt/active"))},
                 {"load_average", text_or_null(first_line("/proc/loadavg"))}};
   env["memory"] = text_or_null(field_of("/proc/meminfo", "MemTotal"));
@@ -100,7 +106,8 @@ Json describe_environment(const DeviceQuery& gpus) {
     gpu["index"] = d.index;
     gpu["name"] = d.name;
     gpu["uuid"] = d.uuid;
-    gpu["compute_capability"] = fmt::format("{}.{}", d.compute_capability / 10, d.compute_capability % 10);
+    gpu["compute_capability"] =
+        fmt::format("{}.{}", d.compute_capability / 10, d.compute_capability % 10);
     gpu["multiprocessors"] = d.multiprocessors;
     gpu["memory_bytes"] = d.memory_bytes;
     gpu["shared_bytes_per_block"] = d.shared_bytes;
@@ -112,7 +119,8 @@ Json describe_environment(const DeviceQuery& gpus) {
     env["gpus"].push_back(gpu);
   }
   if (gpus.devices.empty()) env["no_gpu"] = gpus.problem;
-  env["mps"] = std::getenv("CUDA_MPS_PIPE_DIRECTORY") != nullptr || std::filesystem::exists("/tmp/nvidia-mps");
+  env["mps"] = std::getenv("CUDA_MPS_PIPE_DIRECTORY") != nullptr ||
+               std::filesystem::exists("/tmp/nvidia-mps");
 
   env["build"] = {{"version", build_info::version},
                   {"commit", build_info::commit},

@@ -30,22 +30,27 @@ void print_dry_run(const Spec& spec, bool json) {
   }
   std::cout << fmt::format("{:<{}}  runnable here\n", "point", width);
   for (const Point& point : spec.points)
-    std::cout << fmt::format("{:<{}}  {}\n", point.id, width, point.available ? "yes" : "no: " + point.reason);
+    std::cout << fmt::format("{:<{}}  {}\n", point.id, width,
+                             point.available ? "yes" : "no: " + point.reason);
   std::cout << fmt::format("\n{} points, {} runnable here\n", spec.points.size(), runnable);
 }
 
 void list_versions(const DeviceQuery& gpus, int device, bool json) {
   using Json = nlohmann::ordered_json;
-  const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? Json(nullptr) : Json(text);
+  };
   Json list = Json::array();
   for (const RegisteredVersion& version : versions()) {
     const VersionInfo& info = version.info;
     std::string reason;
     if (version.make == nullptr)
       reason = "built without CUDA (configure with -DLLOYD_CUDA=ON)";
-    else if (info.backend == Backend::cuda && static_cast<std::size_t>(device) >= gpus.devices.size())
+    else if (info.backend == Backend::cuda &&
+             static_cast<std::size_t>(device) >= gpus.devices.size())
       reason = gpus.devices.empty() ? gpus.problem
-                                    : fmt::format("no CUDA device {}: this machine has {}", device, gpus.devices.size());
+                                    : fmt::format("no CUDA device {}: this machine has {}", device,
+                                                  gpus.devices.size());
     list.push_back({{"name", info.name},
                     {"family", info.family},
                     {"backend", to_string(info.backend)},
@@ -61,8 +66,11 @@ void list_versions(const DeviceQuery& gpus, int device, bool json) {
     return;
   }
   for (const auto& v : list)
-    std::cout << fmt::format("{:<28} {}{}\n", v.at("name").get<std::string>(), v.at("summary").get<std::string>(),
-                             v.at("available").get<bool>() ? "" : "\n" + std::string(29, ' ') + "not here: " + v.at("reason").get<std::string>());
+    std::cout << fmt::format(
+        "{:<28} {}{}\n", v.at("name").get<std::string>(), v.at("summary").get<std::string>(),
+        v.at("available").get<bool>()
+            ? ""
+            : "\n" + std::string(29, ' ') + "not here: " + v.at("reason").get<std::string>());
 }
 
 int run(int argc, char** argv) {
@@ -82,14 +90,19 @@ int run(int argc, char** argv) {
   app.add_option("--resume", resume, "go on with this run directory");
   app.add_flag("--retry-failed", options.retry_failed, "with --resume: redo failures too");
   app.add_option("--set", overrides.set, "axis=v1,v2: override an axis")->allow_extra_args(false);
-  app.add_option("--only", overrides.only, "versions to keep: names or globs, comma list")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--only", overrides.only, "versions to keep: names or globs, comma list")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--filter", overrides.filter, "regular expression: points to keep");
   app.add_option("--repetitions", overrides.repetitions, "override measure.repetitions");
   app.add_option("--warmup", overrides.warmup, "override measure.warmup");
   app.add_option("--timeout", overrides.timeout, "override measure.timeout (seconds per point)");
-  app.add_option("--device", options.device, "GPU to use, in CUDA's order")->check(CLI::NonNegativeNumber);
-  app.add_option("--seed", overrides.seed, "override the seeds of data, initial centroids and order");
-  app.add_flag("--shuffle,!--no-shuffle", overrides.shuffle, "run the points in random order, or in the spec's");
+  app.add_option("--device", options.device, "GPU to use, in CUDA's order")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", overrides.seed,
+                 "override the seeds of data, initial centroids and order");
+  app.add_flag("--shuffle,!--no-shuffle", overrides.shuffle,
+               "run the points in random order, or in the spec's");
   app.add_option("--profile", overrides.profile, "none|nvtx|counters|timeline|cpu|all, comma list");
   app.add_flag("--quiet", options.quiet, "errors and the result's place only");
   app.add_flag("!--no-progress", options.progress, "no live line");
@@ -108,7 +121,8 @@ int run(int argc, char** argv) {
     std::cerr << "run_experiment: " << message << '\n';
     return kUsage;
   };
-  if (!resume.empty() && !out.empty()) return usage("--out starts a run and --resume goes on with one: give one of them");
+  if (!resume.empty() && !out.empty())
+    return usage("--out starts a run and --resume goes on with one: give one of them");
   if (options.retry_failed && resume.empty()) return usage("--retry-failed needs --resume DIR");
 
   const DeviceQuery gpus = query_devices();

@@ -22,7 +22,8 @@ constexpr const char* kLock = ".lock";
 // An open file that is closed at the end.
 class File {
  public:
-  File(const fs::path& path, int flags) : path_(path), descriptor_(open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+  File(const fs::path& path, int flags)
+      : path_(path), descriptor_(open(path.c_str(), flags | O_CLOEXEC, 0644)) {
     if (descriptor_ < 0) fail("open");
   }
   ~File() { close(descriptor_); }
@@ -46,7 +47,8 @@ class File {
 
  private:
   [[noreturn]] void fail(const char* what) const {
-    throw std::system_error(errno, std::generic_category(), fmt::format("cannot {} {}", what, path_.string()));
+    throw std::system_error(errno, std::generic_category(),
+                            fmt::format("cannot {} {}", what, path_.string()));
   }
   fs::path path_;
   int descriptor_;
@@ -57,11 +59,13 @@ int lock(const fs::path& directory) {
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0)
     throw RunDirectoryError(
-        fmt::format("{}: cannot write there ({}); choose another folder with --out", directory.string(), strerror(errno)));
+        fmt::format("{}: cannot write there ({}); choose another folder with --out",
+                    directory.string(), strerror(errno)));
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     close(descriptor);
-    throw RunDirectoryError(fmt::format("{}: another run is writing there; wait for it to end or choose another --out",
-                                        directory.string()));
+    throw RunDirectoryError(
+        fmt::format("{}: another run is writing there; wait for it to end or choose another --out",
+                    directory.string()));
   }
   return descriptor;
 }
@@ -86,20 +90,23 @@ RunDirectory RunDirectory::create(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error)
-    throw RunDirectoryError(fmt::format("{}: cannot make the folder ({}); choose another with --out", path.string(),
-                                        error.message()));
+    throw RunDirectoryError(
+        fmt::format("{}: cannot make the folder ({}); choose another with --out", path.string(),
+                    error.message()));
   RunDirectory directory(path, lock(path));
   for (const auto& entry : fs::directory_iterator(path))
     if (entry.path().filename() != kLock)
-      throw RunDirectoryError(fmt::format(
-          "{0}: holds {1} already, and a run is never written over; choose another --out, or go on with --resume {0}",
-          path.string(), entry.path().filename().string()));
+      throw RunDirectoryError(
+          fmt::format("{0}: holds {1} already, and a run is never written over; choose another "
+                      "--out, or go on with --resume {0}",
+                      path.string(), entry.path().filename().string()));
   return directory;
 }
 
 RunDirectory RunDirectory::open(const fs::path& path) {
   if (!fs::is_regular_file(path / "plan.json"))
-    throw RunDirectoryError(fmt::format("{}: is not a run directory (it has no plan.json)", path.string()));
+    throw RunDirectoryError(
+        fmt::format("{}: is not a run directory (it has no plan.json)", path.string()));
   RunDirectory directory(path, lock(path));
   for (const char* name : {kMeasurements, kPhases}) {
     if (!fs::exists(path / name)) continue;

@@ -31,8 +31,9 @@ std::string parameters(const Point& point) {
 
 // As many columns as code points: the terminal's, for the letters we use.
 std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 std::string padded(const std::string& text, std::size_t columns) {
@@ -45,14 +46,17 @@ std::string format_ratio(double ratio) {
 }
 
 std::string escaped(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+    text.insert(at, "\\");
   return text;
 }
 
 }  // namespace
 
 std::string format_ms(double ms) {
-  const auto [value, unit] = ms < 1 ? std::pair(ms * 1e3, "µs") : ms < 1e3 ? std::pair(ms, "ms") : std::pair(ms / 1e3, "s");
+  const auto [value, unit] = ms < 1     ? std::pair(ms * 1e3, "µs")
+                             : ms < 1e3 ? std::pair(ms, "ms")
+                                        : std::pair(ms / 1e3, "s");
   const int digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
   return fmt::format("{:.{}f} {}", value, digits, unit);
 }
@@ -70,7 +74,8 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
   std::map<std::string, double> baseline;
   for (const Point& point : spec.points) {
     const auto found = results.find(point.id);
-    if (point.version != spec.baseline || found == results.end() || found->second.status != "ok") continue;
+    if (point.version != spec.baseline || found == results.end() || found->second.status != "ok")
+      continue;
     const double median = median_interval(found->second.iteration_ms).median;
     const auto [at, fresh] = baseline.emplace(problem_key(point), median);
     if (!fresh) at->second = std::min(at->second, median);
@@ -84,7 +89,9 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
       if (!found->second.iteration_ms.empty()) {
         const Interval interval = median_interval(found->second.iteration_ms);
         line.iteration = format_ms(interval.median);
-        if (interval.low) line.iteration += fmt::format(" [{}, {}]", format_ms(*interval.low), format_ms(*interval.high));
+        if (interval.low)
+          line.iteration +=
+              fmt::format(" [{}, {}]", format_ms(*interval.low), format_ms(*interval.high));
         if (const auto base = baseline.find(problem_key(point)); base != baseline.end())
           line.speedup = format_ratio(base->second / interval.median);
       }
@@ -102,26 +109,29 @@ std::string summary_table(const std::vector<SummaryLine>& lines) {
     status = std::max(status, width(line.status));
     iteration = std::max(iteration, width(line.iteration));
   }
-  std::string table = padded("version", version) + "  " + padded("point", parameter) + "  " + padded("status", status) +
-                      "  " + padded("per iteration [95%]", iteration) + "  speedup\n";
+  std::string table = padded("version", version) + "  " + padded("point", parameter) + "  " +
+                      padded("status", status) + "  " + padded("per iteration [95%]", iteration) +
+                      "  speedup\n";
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const SummaryLine& line = lines[i];
     // Points without a time that share version, status and reason are one line.
     const auto same = [&](const SummaryLine& other) {
-      return other.iteration.empty() && other.version == line.version && other.status == line.status &&
-             other.reason == line.reason;
+      return other.iteration.empty() && other.version == line.version &&
+             other.status == line.status && other.reason == line.reason;
     };
     std::size_t alike = 1;
     while (line.iteration.empty() && i + alike < lines.size() && same(lines[i + alike])) ++alike;
     if (alike > 1) {
-      table += padded(line.version, version) + "  " + padded(fmt::format("{} points", alike), parameter) + "  " +
+      table += padded(line.version, version) + "  " +
+               padded(fmt::format("{} points", alike), parameter) + "  " +
                padded(line.status, status) + "  " + line.reason + '\n';
       i += alike - 1;
       continue;
     }
-    std::string text = padded(line.version, version) + "  " + padded(line.parameters, parameter) + "  " +
-                       padded(line.status, status) + "  ";
-    text += line.iteration.empty() ? line.reason : padded(line.iteration, iteration) + "  " + line.speedup;
+    std::string text = padded(line.version, version) + "  " + padded(line.parameters, parameter) +
+                       "  " + padded(line.status, status) + "  ";
+    text += line.iteration.empty() ? line.reason
+                                   : padded(line.iteration, iteration) + "  " + line.speedup;
     text.erase(text.find_last_not_of(' ') + 1);
     table += text + '\n';
   }
@@ -135,24 +145,30 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
     gpus += (gpus.empty() ? "" : ", ") + gpu.at("name").get<std::string>();
   const auto& cpu = environment.at("cpu");
   std::string text = fmt::format("# {}\n\n", spec.title.empty() ? spec.name : spec.title);
-  text += fmt::format("{} on {}: {} ({} cores), {}.\nCommit {}{}; data {}; {} iterations at most, initial centroids {}.\n\n",
-                      environment.at("t_utc").get<std::string>(), environment.at("host").get<std::string>(),
-                      cpu.at("model").is_null() ? "unknown CPU" : cpu.at("model").get<std::string>(),
-                      cpu.at("cores").get<int>(), gpus.empty() ? "no GPU" : gpus,
-                      environment.at("build").at("commit").get<std::string>(),
-                      environment.at("build").at("dirty").get<bool>() ? " with local changes" : "",
-                      spec.data.describe(), spec.stop.iterations, spec.init.method);
   text += fmt::format(
-      "Time per Lloyd iteration: median and its 95% interval (order statistics; none below 6 samples). Speedup: ratio of "
-      "medians over {}.\n\n| version | point | status | per iteration | speedup |\n|---|---|---|---|---|\n",
+      "{} on {}: {} ({} cores), {}.\nCommit {}{}; data {}; {} iterations at most, initial "
+      "centroids {}.\n\n",
+      environment.at("t_utc").get<std::string>(), environment.at("host").get<std::string>(),
+      cpu.at("model").is_null() ? "unknown CPU" : cpu.at("model").get<std::string>(),
+      cpu.at("cores").get<int>(), gpus.empty() ? "no GPU" : gpus,
+      environment.at("build").at("commit").get<std::string>(),
+      environment.at("build").at("dirty").get<bool>() ? " with local changes" : "",
+      spec.data.describe(), spec.stop.iterations, spec.init.method);
+  text += fmt::format(
+      "Time per Lloyd iteration: median and its 95% interval (order statistics; none below 6 "
+      "samples). Speedup: ratio of "
+      "medians over {}.\n\n| version | point | status | per iteration | speedup "
+      "|\n|---|---|---|---|---|\n",
       spec.baseline.empty() ? "nothing (the spec names no baseline)" : spec.baseline);
   for (const SummaryLine& line : lines)
-    text += fmt::format("| {} | {} | {} | {} | {} |\n", line.version, line.parameters, line.status,
-                        line.iteration.empty() ? escaped(line.reason) : line.iteration, line.speedup);
+    text +=
+        fmt::format("| {} | {} | {} | {} | {} |\n", line.version, line.parameters, line.status,
+                    line.iteration.empty() ? escaped(line.reason) : line.iteration, line.speedup);
   return text;
 }
 
-nlohmann::ordered_json benchmark_json(const std::vector<Row>& measurements, const nlohmann::ordered_json& environment) {
+nlohmann::ordered_json benchmark_json(const std::vector<Row>& measurements,
+                                      const nlohmann::ordered_json& environment) {
   nlohmann::ordered_json json;
   json["context"] = {{"date", environment.at("t_utc")},
                      {"host_name", environment.at("host")},
@@ -164,7 +180,9 @@ nlohmann::ordered_json benchmark_json(const std::vector<Row>& measurements, cons
   std::map<std::string, int> families;
   for (const Row& row : measurements) {
     if (row.at("status") != "ok") continue;
-    const auto family = families.emplace(row.at("point").get<std::string>(), static_cast<int>(families.size())).first;
+    const auto family =
+        families.emplace(row.at("point").get<std::string>(), static_cast<int>(families.size()))
+            .first;
     json["benchmarks"].push_back({{"name", row.at("point")},
                                   {"family_index", family->second},
                                   {"per_family_instance_index", 0},

@@ -13,7 +13,8 @@ namespace lloyd {
 struct SummaryLine {
   std::string version, parameters, status;
   std::string iteration;  // "1.23 ms [1.20, 1.25]"
-  std::string speedup;    // over the baseline at the same n, k, dim, precision; "" where there is none
+  std::string
+      speedup;  // over the baseline at the same n, k, dim, precision; "" where there is none
   std::string reason;
 };
 
@@ -27,7 +28,8 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
                              const nlohmann::ordered_json& environment);
 
 /// Google Benchmark's JSON, which its compare.py reads: one entry per ok row.
-nlohmann::ordered_json benchmark_json(const std::vector<Row>& measurements, const nlohmann::ordered_json& environment);
+nlohmann::ordered_json benchmark_json(const std::vector<Row>& measurements,
+                                      const nlohmann::ordered_json& environment);
 
 /// "1.23 µs", "45.6 ms", "7.89 s": three significant digits.
 std::string format_ms(double ms);

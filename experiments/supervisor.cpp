@@ -33,7 +33,8 @@ struct Task {
 
 nlohmann::json fingerprints(const Spec& spec) {
   nlohmann::json data = data::fingerprint(spec.data);
-  if (spec.init.method == "file") data = nlohmann::json::array({data, data::fingerprint(spec.init.file)});
+  if (spec.init.method == "file")
+    data = nlohmann::json::array({data, data::fingerprint(spec.init.file)});
   return {{"data", data}, {"binary", binary_fingerprint()}};
 }
 
@@ -61,15 +62,18 @@ void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
   };
   const nlohmann::json resolved = load("spec.resolved.json");
   if (resolved != spec.resolved())
-    throw RunDirectoryError(fmt::format("{}: cannot resume: the spec differs ({}); start a new run", directory.path().string(),
+    throw RunDirectoryError(fmt::format("{}: cannot resume: the spec differs ({}); start a new run",
+                                        directory.path().string(),
                                         differences(resolved, spec.resolved())));
   const nlohmann::json was = load("plan.json").at("fingerprints"), is = fingerprints(spec);
   if (was.at("data") != is.at("data"))
-    throw RunDirectoryError(fmt::format("{}: cannot resume: the data differ ({} has other contents now); start a new run",
-                                        directory.path().string(), spec.data.describe()));
+    throw RunDirectoryError(fmt::format(
+        "{}: cannot resume: the data differ ({} has other contents now); start a new run",
+        directory.path().string(), spec.data.describe()));
   if (was.at("binary") != is.at("binary"))
     throw RunDirectoryError(
-        fmt::format("{}: cannot resume: the binary differs (run_experiment was built anew since); start a new run",
+        fmt::format("{}: cannot resume: the binary differs (run_experiment was built anew since); "
+                    "start a new run",
                     directory.path().string()));
 }
 
@@ -77,15 +81,20 @@ void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
 class Progress {
  public:
   Progress(std::size_t total, const RunOptions& options)
-      : total_(total), quiet_(options.quiet), live_(options.progress && !options.quiet && isatty(STDERR_FILENO)) {}
+      : total_(total),
+        quiet_(options.quiet),
+        live_(options.progress && !options.quiet && isatty(STDERR_FILENO)) {}
 
   void begin(const Point& point) {
     if (!live_) return;
     const double spent = (now_ms() - started_) / 1e3;
     const std::string eta =
-        measured_ == 0 ? "" : fmt::format(", about {:.0f} s left", spent / measured_ * static_cast<double>(total_ - done_));
+        measured_ == 0 ? ""
+                       : fmt::format(", about {:.0f} s left",
+                                     spent / measured_ * static_cast<double>(total_ - done_));
     ++measured_;
-    std::cerr << fmt::format("\r\033[K[{}/{}{}] {}", done_ + 1, total_, eta, point.id) << std::flush;
+    std::cerr << fmt::format("\r\033[K[{}/{}{}] {}", done_ + 1, total_, eta, point.id)
+              << std::flush;
   }
 
   void end(const std::string& what, const std::string& result, int points = 1) {
@@ -105,12 +114,14 @@ class Progress {
 std::string result_text(const std::vector<Row>& rows) {
   const Row& first = rows.at(0);
   if (first.at("status") != "ok")
-    return fmt::format("{}: {}", first.at("status").get<std::string>(), first.at("reason").get<std::string>());
+    return fmt::format("{}: {}", first.at("status").get<std::string>(),
+                       first.at("reason").get<std::string>());
   std::vector<double> ms;
   for (const Row& row : rows) ms.push_back(row.at("iteration_ms"));
   const Interval interval = median_interval(ms);
   std::string text = fmt::format("ok  {} per iteration", format_ms(interval.median));
-  if (interval.low) text += fmt::format(" [{}, {}]", format_ms(*interval.low), format_ms(*interval.high));
+  if (interval.low)
+    text += fmt::format(" [{}, {}]", format_ms(*interval.low), format_ms(*interval.high));
   return text + fmt::format("  {} repetitions", rows.size());
 }
 
@@ -118,7 +129,8 @@ class Descriptor {
  public:
   explicit Descriptor(const fs::path& path)
       : descriptor_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-    if (descriptor_ < 0) throw std::system_error(errno, std::generic_category(), "cannot open " + path.string());
+    if (descriptor_ < 0)
+      throw std::system_error(errno, std::generic_category(), "cannot open " + path.string());
   }
   ~Descriptor() { close(descriptor_); }
   Descriptor(const Descriptor&) = delete;
@@ -130,11 +142,16 @@ class Descriptor {
 
 class Supervisor {
  public:
-  Supervisor(const Spec& spec, const DeviceQuery& gpus, const RunOptions& options, RunDirectory directory)
-      : spec_(spec), directory_(std::move(directory)), log_(directory_.path() / "log.txt"), options_(options) {
+  Supervisor(const Spec& spec, const DeviceQuery& gpus, const RunOptions& options,
+             RunDirectory directory)
+      : spec_(spec),
+        directory_(std::move(directory)),
+        log_(directory_.path() / "log.txt"),
+        options_(options) {
     const auto index = static_cast<std::size_t>(options.device);
     if (index < gpus.devices.size()) device_ = gpus.devices[index];
-    source_ = {spec.data.describe(), spec.data.generator.empty() ? std::nullopt : std::optional(spec.data.seed)};
+    source_ = {spec.data.describe(),
+               spec.data.generator.empty() ? std::nullopt : std::optional(spec.data.seed)};
   }
 
   RunDirectory& directory() { return directory_; }
@@ -144,13 +161,15 @@ class Supervisor {
     Progress progress(tasks.size(), options_);
     for (const std::vector<Task>& group : ordered(record_unsupported(tasks, progress))) {
       std::unique_ptr<WorkerProcess> worker;
-      Job job{spec_.data, spec_.init, spec_.stop, spec_.measure, spec_.profile.nvtx, spec_.name, device_, {}};
+      Job job{spec_.data,         spec_.init, spec_.stop, spec_.measure,
+              spec_.profile.nvtx, spec_.name, device_,    {}};
       for (const Task& task : group) job.points.push_back(*task.point);
       for (std::size_t i = 0; i < group.size(); ++i) {
         if (interrupted()) return false;
         const Point& point = *group[i].point;
         progress.begin(point);
-        if (!worker) worker = std::make_unique<WorkerProcess>(program_path(), log_.get(), to_json(job).dump());
+        if (!worker)
+          worker = std::make_unique<WorkerProcess>(program_path(), log_.get(), to_json(job).dump());
         Reply reply;
         if (!ask(*worker, i, point, reply)) return false;
         if (reply.needs_restart) worker.reset();
@@ -174,13 +193,14 @@ class Supervisor {
         runnable.push_back(task);
         continue;
       }
-      rows.push_back(unmeasured_row(*task.point, source_, device_, "unsupported", task.point->reason));
+      rows.push_back(
+          unmeasured_row(*task.point, source_, device_, "unsupported", task.point->reason));
       ++reasons[{task.point->version, task.point->reason}];
     }
     directory_.append("measurements.jsonl", rows);
     for (const auto& [what, count] : reasons)
-      progress.end(fmt::format("{}, {} point{}", what.first, count, count == 1 ? "" : "s"), "unsupported: " + what.second,
-                   count);
+      progress.end(fmt::format("{}, {} point{}", what.first, count, count == 1 ? "" : "s"),
+                   "unsupported: " + what.second, count);
     return runnable;
   }
 
@@ -188,7 +208,9 @@ class Supervisor {
   std::vector<std::vector<Task>> ordered(const std::vector<Task>& tasks) const {
     std::vector<std::vector<Task>> groups;
     for (const Task& task : tasks) {
-      const auto same = [&](const auto& group) { return group[0].point->version == task.point->version; };
+      const auto same = [&](const auto& group) {
+        return group[0].point->version == task.point->version;
+      };
       const auto at = std::find_if(groups.begin(), groups.end(), same);
       if (at == groups.end())
         groups.push_back({task});
@@ -206,7 +228,8 @@ class Supervisor {
   bool ask(WorkerProcess& worker, std::size_t index, const Point& point, Reply& reply) {
     const auto problem = std::make_tuple(point.n, point.k, point.dim);
     Request request{index, std::nullopt};
-    if (const auto known = expected_.find(problem); known != expected_.end()) request.expected = known->second;
+    if (const auto known = expected_.find(problem); known != expected_.end())
+      request.expected = known->second;
     const WorkerProcess::Answer answer = worker.ask(to_json(request).dump(), spec_.measure.timeout);
     const auto lost = [&](const std::string& status, const std::string& reason) {
       reply.measurements = {unmeasured_row(point, source_, device_, status, reason)};
@@ -216,7 +239,8 @@ class Supervisor {
       case WorkerProcess::Outcome::interrupted:
         return false;
       case WorkerProcess::Outcome::timed_out:
-        lost("timeout", fmt::format("not done within {} s (measure.timeout)", spec_.measure.timeout));
+        lost("timeout",
+             fmt::format("not done within {} s (measure.timeout)", spec_.measure.timeout));
         return true;
       case WorkerProcess::Outcome::died:
         lost("failed", fmt::format("{}; its output is in log.txt", answer.text));
@@ -244,10 +268,12 @@ class Supervisor {
 };
 
 std::string default_directory(const Spec& spec) {
-  const std::string hash = fmt::format("{:08x}", std::hash<std::string>{}(spec.resolved().dump() + utc_now()));
-  return fmt::format("results/{}/{:%Y%m%dT%H%M%SZ}-{}", spec.name,
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())),
-                     hash.substr(0, 7));
+  const std::string hash =
+      fmt::format("{:08x}", std::hash<std::string>{}(spec.resolved().dump() + utc_now()));
+  return fmt::format(
+      "results/{}/{:%Y%m%dT%H%M%SZ}-{}", spec.name,
+      fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())),
+      hash.substr(0, 7));
 }
 
 RunDirectory start(const Spec& spec, const Overrides& overrides, const RunOptions& options) {
@@ -256,7 +282,8 @@ RunDirectory start(const Spec& spec, const Overrides& overrides, const RunOption
     refuse_if_different(directory, spec);
     return directory;
   }
-  RunDirectory directory = RunDirectory::create(options.out.empty() ? fs::path(default_directory(spec)) : options.out);
+  RunDirectory directory =
+      RunDirectory::create(options.out.empty() ? fs::path(default_directory(spec)) : options.out);
   directory.write("spec.yaml", spec.text);
   directory.write("spec.resolved.json", spec.resolved().dump(1) + '\n');
   nlohmann::json points = nlohmann::json::array();
@@ -279,7 +306,8 @@ std::vector<Task> remaining(const Spec& spec, RunDirectory& directory, bool retr
     const auto found = states.find(point.id);
     if (found != states.end()) {
       const PointState& state = found->second;
-      const bool failed = state.status == "failed" || state.status == "timeout" || state.status == "incorrect";
+      const bool failed =
+          state.status == "failed" || state.status == "timeout" || state.status == "incorrect";
       const bool keep = state.complete && (state.status == "ok" || (failed && !retry_failed));
       if (keep) continue;
       again.insert(point.id);
@@ -339,15 +367,17 @@ void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
   }
 }
 
-int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& gpus, const RunOptions& options) {
+int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& gpus,
+              const RunOptions& options) {
   RunDirectory directory = start(spec, overrides, options);
   const std::vector<Task> tasks = remaining(spec, directory, options.retry_failed);
   const nlohmann::ordered_json environment = describe_environment(gpus);
   directory.write("environment.json", environment.dump(1) + '\n');
   if (!options.quiet && !options.json)
-    std::cerr << fmt::format("{}: {} points{} into {}\n", spec.name, tasks.size(),
-                             tasks.size() == spec.points.size() ? "" : fmt::format(" of {}", spec.points.size()),
-                             directory.path().string());
+    std::cerr << fmt::format(
+        "{}: {} points{} into {}\n", spec.name, tasks.size(),
+        tasks.size() == spec.points.size() ? "" : fmt::format(" of {}", spec.points.size()),
+        directory.path().string());
 
   install_interrupt_handlers();
   Supervisor supervisor(spec, gpus, options, std::move(directory));
@@ -361,7 +391,8 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
 
   std::map<std::string, int> counts;
   for (const SummaryLine& line : lines) ++counts[line.status];
-  const bool failed = counts.contains("failed") || counts.contains("timeout") || counts.contains("incorrect");
+  const bool failed =
+      counts.contains("failed") || counts.contains("timeout") || counts.contains("incorrect");
   const int status = !finished ? 130 : failed ? 1 : 0;
   const std::string where = written.path().string();
   if (options.json) {
@@ -375,10 +406,12 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
     if (!options.quiet) {
       std::cout << '\n' << summary_table(lines) << '\n';
       std::string tally;
-      for (const auto& [name, count] : counts) tally += fmt::format("{}{} {}", tally.empty() ? "" : ", ", count, name);
+      for (const auto& [name, count] : counts)
+        tally += fmt::format("{}{} {}", tally.empty() ? "" : ", ", count, name);
       std::cout << tally << '\n';
     }
-    if (!finished) std::cerr << fmt::format("interrupted; go on with: run_experiment --resume {}\n", where);
+    if (!finished)
+      std::cerr << fmt::format("interrupted; go on with: run_experiment --resume {}\n", where);
     std::cout << "results: " << where << '\n';
   }
   return status;

@@ -28,6 +28,7 @@ void decide_availability(Spec& spec, const DeviceQuery& gpus, int device);
 
 /// Runs (or resumes) and writes the run directory. The exit status of the contract: 0, 1, or 130 when interrupted.
 /// Throws RunDirectoryError when the directory cannot be used as asked.
-int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& gpus, const RunOptions& options);
+int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& gpus,
+              const RunOptions& options);
 
 }  // namespace lloyd

@@ -147,26 +147,29 @@ class Worker {
     // The first solve is warm-up, source of the phase times (marking them costs time that no solve_ms may hold) and
     // subject of the verification, all in one: a baseline may need minutes for each.
     const Solution first = solve_with_phases(problem, context, point, reply);
-    const Verdict verdict = job_.measure.verify ? judge(first, problem, context, request, reply) : Verdict{};
+    const Verdict verdict =
+        job_.measure.verify ? judge(first, problem, context, request, reply) : Verdict{};
     for (int w = 1; w < job_.measure.warmup; ++w) solve(version_.make, problem, context);
     report(point, time_repetitions(point, problem, context), verdict, reply);
   }
 
-  Verdict judge(const Solution& solution, const Problem& problem, Context& context, const Request& request,
-                Reply& reply) const {
-    const std::unique_ptr<Reference> reference = session_->reference(problem.points, problem.n, problem.dim);
+  Verdict judge(const Solution& solution, const Problem& problem, Context& context,
+                const Request& request, Reply& reply) const {
+    const std::unique_ptr<Reference> reference =
+        session_->reference(problem.points, problem.n, problem.dim);
     std::optional<ExpectedRun> expected = request.expected;
     if (!expected) {
       const ReferenceRun run = reference_solve(*reference, problem);
       expected = reply.expected = ExpectedRun{run.initial_inertia, run.inertia, run.iterations};
     }
-    Verdict verdict =
-        verify(solution, version_.make, problem, context, version_.info.distance, *reference, *expected);
+    Verdict verdict = verify(solution, version_.make, problem, context, version_.info.distance,
+                             *reference, *expected);
     if (!verdict.correct) throw Incorrect(verdict.reason);
     return verdict;
   }
 
-  Solution solve_with_phases(const Problem& problem, Context& context, const Point& point, Reply& reply) {
+  Solution solve_with_phases(const Problem& problem, Context& context, const Point& point,
+                             Reply& reply) {
     const std::unique_ptr<Version> version = version_.make();
     const auto observed = [&](const char* part, auto&& body) {
       PhaseTimes times(*session_);

@@ -24,7 +24,8 @@ volatile std::sig_atomic_t interrupt_seen = 0;
 // Both ends above the descriptors that the child's own ends are put on, so that dup2 never meets itself.
 std::array<int, 2> make_pipe() {
   std::array<int, 2> low{}, ends{};
-  if (pipe2(low.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
+  if (pipe2(low.data(), O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
   for (std::size_t i = 0; i < 2; ++i) {
     ends[i] = fcntl(low[i], F_DUPFD_CLOEXEC, 10);
     close(low[i]);
@@ -94,7 +95,8 @@ std::string WorkerProcess::reap() {
   }
   kill(-pid_, SIGKILL);  // what it may have started
   pid_ = -1;
-  if (!WIFSIGNALED(status)) return fmt::format("the worker exited with status {}", WEXITSTATUS(status));
+  if (!WIFSIGNALED(status))
+    return fmt::format("the worker exited with status {}", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   return fmt::format("the worker was killed by signal {} ({}){}", signal, strsignal(signal),
                      signal == SIGKILL ? "; the kernel does that when memory runs out" : "");

@@ -9,8 +9,8 @@
 namespace lloyd::cuda {
 
 Error::Error(cudaError_t error, const char* attempted, const char* file, int line)
-    : std::runtime_error(fmt::format("{} ({}) at {}:{}: {}", cudaGetErrorString(error), cudaGetErrorName(error),
-                                     file, line, attempted)),
+    : std::runtime_error(fmt::format("{} ({}) at {}:{}: {}", cudaGetErrorString(error),
+                                     cudaGetErrorName(error), file, line, attempted)),
       code(error) {}
 
 namespace {
@@ -28,12 +28,15 @@ void* allocate(std::size_t bytes) {
     const std::int64_t held = held_bytes;
     const std::int64_t needed = held + static_cast<std::int64_t>(bytes);
     if (needed > static_cast<std::int64_t>(total))
-      throw Unsupported(fmt::format("needs {} B of device memory or more, the device has {} B", with_commas(needed),
+      throw Unsupported(fmt::format("needs {} B of device memory or more, the device has {} B",
+                                    with_commas(needed),
                                     with_commas(static_cast<std::int64_t>(total))));
-    throw OutOfMemory(fmt::format(
-        "out of device memory: needs {} B beside the {} B it holds, {} B of {} B are free; another process has the rest",
-        with_commas(static_cast<std::int64_t>(bytes)), with_commas(held),
-        with_commas(static_cast<std::int64_t>(free_bytes)), with_commas(static_cast<std::int64_t>(total))));
+    throw OutOfMemory(
+        fmt::format("out of device memory: needs {} B beside the {} B it holds, {} B of {} B are "
+                    "free; another process has the rest",
+                    with_commas(static_cast<std::int64_t>(bytes)), with_commas(held),
+                    with_commas(static_cast<std::int64_t>(free_bytes)),
+                    with_commas(static_cast<std::int64_t>(total))));
   }
   LLOYD_CUDA_CHECK(code);
   held_bytes += static_cast<std::int64_t>(bytes);

@@ -44,7 +44,8 @@ template <typename T>
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(std::size_t size) : data_(static_cast<T*>(allocate(size * sizeof(T)))), size_(size) {}
+  explicit Buffer(std::size_t size)
+      : data_(static_cast<T*>(allocate(size * sizeof(T)))), size_(size) {}
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
@@ -59,11 +60,13 @@ class Buffer {
   std::size_t bytes() const { return size_ * sizeof(T); }
 
   void upload(std::span<const T> host, cudaStream_t stream) {
-    LLOYD_CUDA_CHECK(cudaMemcpyAsync(data_, host.data(), host.size_bytes(), cudaMemcpyHostToDevice, stream));
+    LLOYD_CUDA_CHECK(
+        cudaMemcpyAsync(data_, host.data(), host.size_bytes(), cudaMemcpyHostToDevice, stream));
   }
   /// Blocks until the values are there.
   void download(std::span<T> host, cudaStream_t stream) const {
-    LLOYD_CUDA_CHECK(cudaMemcpyAsync(host.data(), data_, host.size_bytes(), cudaMemcpyDeviceToHost, stream));
+    LLOYD_CUDA_CHECK(
+        cudaMemcpyAsync(host.data(), data_, host.size_bytes(), cudaMemcpyDeviceToHost, stream));
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
   }
   void zero(cudaStream_t stream) { LLOYD_CUDA_CHECK(cudaMemsetAsync(data_, 0, bytes(), stream)); }

@@ -20,8 +20,8 @@ DeviceQuery query_devices() {
     int runtime = 0;
     cudaRuntimeGetVersion(&runtime);
     return {{},
-            fmt::format("no CUDA device: the driver supports CUDA {}.{}, this build needs {}.{}", driver / 1000,
-                        driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10)};
+            fmt::format("no CUDA device: the driver supports CUDA {}.{}, this build needs {}.{}",
+                        driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10)};
   }
   if (code == cudaErrorNoDevice || (code == cudaSuccess && count == 0))
     return {{}, "no CUDA device: the driver sees none (is CUDA_VISIBLE_DEVICES set?)"};
@@ -35,8 +35,10 @@ DeviceQuery query_devices() {
     limits.index = index;
     limits.name = p.name;
     limits.uuid = fmt::format(
-        "GPU-{:02x}{:02x}{:02x}{:02x}-{:02x}{:02x}-{:02x}{:02x}-{:02x}{:02x}-{:02x}{:02x}{:02x}{:02x}{:02x}{:02x}", u[0],
-        u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+        "GPU-{:02x}{:02x}{:02x}{:02x}-{:02x}{:02x}-{:02x}{:02x}-{:02x}{:02x}-{:02x}{:02x}{:02x}{:"
+        "02x}{:02x}{:02x}",
+        u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+        u[14], u[15]);
     limits.compute_capability = p.major * 10 + p.minor;
     limits.multiprocessors = p.multiProcessorCount;
     limits.max_threads_per_block = p.maxThreadsPerBlock;

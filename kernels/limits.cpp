@@ -12,7 +12,8 @@ std::string with_commas(std::int64_t value) {
   return digits;
 }
 
-std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block, const DeviceLimits& device) {
+std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block,
+                                                   const DeviceLimits& device) {
   if (bytes_per_block <= device.shared_bytes) return std::nullopt;
   return fmt::format("needs {} B of shared memory per block, device allows {} B (static)",
                      with_commas(bytes_per_block), with_commas(device.shared_bytes));
@@ -20,7 +21,8 @@ std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block,
 
 std::optional<std::string> no_change_count(const Stop& stop) {
   if (stop.min_changes <= 0) return std::nullopt;
-  return fmt::format("does not count the points that change cluster (min_changes = {})", stop.min_changes);
+  return fmt::format("does not count the points that change cluster (min_changes = {})",
+                     stop.min_changes);
 }
 
 }  // namespace lloyd

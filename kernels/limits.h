@@ -13,7 +13,8 @@ namespace lloyd {
 std::string with_commas(std::int64_t value);
 
 /// Set when a block needs more than the `device` gives without opting in.
-std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block, const DeviceLimits& device);
+std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block,
+                                                   const DeviceLimits& device);
 
 /// Set when the problem asks for the rule `min_changes`, which this version's strategy has no count for.
 std::optional<std::string> no_change_count(const Stop& stop);

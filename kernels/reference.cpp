@@ -8,7 +8,8 @@
 #include <limits>
 
 // Wider vectors where the machine has them, the same bits everywhere: the file is compiled without contraction.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__)
 #define LLOYD_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define LLOYD_CLONES
@@ -20,8 +21,8 @@ namespace {
 constexpr int kTile = 64;  // points whose distances are computed together: one lane each
 
 // `tile` holds kTile points dimension by dimension.
-LLOYD_CLONES void nearest_of_tile(const double* tile, int dim, const double* centroids, int k, std::int32_t* labels,
-                                  double* distances) {
+LLOYD_CLONES void nearest_of_tile(const double* tile, int dim, const double* centroids, int k,
+                                  std::int32_t* labels, double* distances) {
   double best[kTile];
   std::int64_t label[kTile];  // as wide as `best`, so that both selections use one mask
   for (int p = 0; p < kTile; ++p) {
@@ -49,7 +50,8 @@ LLOYD_CLONES void nearest_of_tile(const double* tile, int dim, const double* cen
 
 class CpuReference : public Reference {
  public:
-  CpuReference(std::span<const float> points, std::int64_t n, int dim) : points_(points), n_(n), dim_(dim) {}
+  CpuReference(std::span<const float> points, std::int64_t n, int dim)
+      : points_(points), n_(n), dim_(dim) {}
 
   void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
                std::span<double> distances) override {
@@ -61,7 +63,8 @@ class CpuReference : public Reference {
         const auto rows = std::min<std::int64_t>(kTile, n_ - first);
         for (std::int64_t p = 0; p < rows; ++p)
           for (int t = 0; t < dim_; ++t)
-            tile[static_cast<std::size_t>(t) * kTile + p] = points_[static_cast<std::size_t>(first + p) * dim_ + t];
+            tile[static_cast<std::size_t>(t) * kTile + p] =
+                points_[static_cast<std::size_t>(first + p) * dim_ + t];
         std::int32_t tile_labels[kTile];
         double tile_distances[kTile];
         nearest_of_tile(tile.data(), dim_, centroids.data(), k, tile_labels, tile_distances);
@@ -79,7 +82,8 @@ class CpuReference : public Reference {
 
 }  // namespace
 
-std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std::int64_t n, int dim) {
+std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std::int64_t n,
+                                              int dim) {
   return std::make_unique<CpuReference>(points, n, dim);
 }
 
@@ -88,8 +92,8 @@ ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim,
   const std::size_t cells = static_cast<std::size_t>(k) * dim;
   // Enough chunks to feed the cores, few enough that their partial sums stay below 64 MiB. Fixed by the sizes: the
   // order of the additions, and so the last bit, is the same on any machine.
-  const auto chunks =
-      std::clamp<std::int64_t>((std::int64_t{64} << 20) / static_cast<std::int64_t>(cells * 16 + k * 8), 1, 64);
+  const auto chunks = std::clamp<std::int64_t>(
+      (std::int64_t{64} << 20) / static_cast<std::int64_t>(cells * 16 + k * 8), 1, 64);
   struct Partial {
     std::vector<double> sums, absolute;
     std::vector<std::int64_t> counts;
@@ -117,15 +121,18 @@ ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim,
     }
   }
   if (stray >= 0)
-    throw std::out_of_range(fmt::format("point {} has label {}, which is not in [0, {})", stray.load(),
+    throw std::out_of_range(fmt::format("point {} has label {}, which is not in [0, {})",
+                                        stray.load(),
                                         labels[static_cast<std::size_t>(stray.load())], k));
-  ClusterSums total{std::move(partial[0].sums), std::move(partial[0].absolute), std::move(partial[0].counts)};
+  ClusterSums total{std::move(partial[0].sums), std::move(partial[0].absolute),
+                    std::move(partial[0].counts)};
   for (std::size_t chunk = 1; chunk < partial.size(); ++chunk) {
     for (std::size_t c = 0; c < cells; ++c) {
       total.sums[c] += partial[chunk].sums[c];
       total.absolute_sums[c] += partial[chunk].absolute[c];
     }
-    for (std::size_t j = 0; j < static_cast<std::size_t>(k); ++j) total.counts[j] += partial[chunk].counts[j];
+    for (std::size_t j = 0; j < static_cast<std::size_t>(k); ++j)
+      total.counts[j] += partial[chunk].counts[j];
   }
   return total;
 }
@@ -160,14 +167,16 @@ ReferenceRun reference_solve(Reference& reference, const Problem& problem) {
   while (run.iterations < problem.stop.iterations) {
     reference.nearest(run.centroids, problem.k, labels, distances);
     if (run.iterations == 0) run.initial_inertia = sum(distances);
-    const ClusterSums clusters = cluster_sums(problem.points, problem.n, problem.dim, problem.k, labels);
+    const ClusterSums clusters =
+        cluster_sums(problem.points, problem.n, problem.dim, problem.k, labels);
     double largest_move = 0;
     for (int j = 0; j < problem.k; ++j) {
       if (clusters.counts[static_cast<std::size_t>(j)] == 0) continue;
       double move = 0;
       for (int t = 0; t < problem.dim; ++t) {
         const std::size_t c = static_cast<std::size_t>(j) * problem.dim + t;
-        const double mean = clusters.sums[c] / static_cast<double>(clusters.counts[static_cast<std::size_t>(j)]);
+        const double mean =
+            clusters.sums[c] / static_cast<double>(clusters.counts[static_cast<std::size_t>(j)]);
         move += (mean - run.centroids[c]) * (mean - run.centroids[c]);
         run.centroids[c] = mean;
       }

@@ -5,11 +5,13 @@ namespace lloyd {
 namespace {
 
 constexpr int kBlock = 128;
-constexpr int kAtOnce = 8;  // centroids per pass over a point's coordinates: each is loaded once for eight distances
+constexpr int kAtOnce =
+    8;  // centroids per pass over a point's coordinates: each is loaded once for eight distances
 
 // The _rn intrinsics keep nvcc from contracting to FMA: the bits must be those of the CPU's reference.
-__global__ void nearest_kernel(const float* points, std::int64_t n, int dim, const double* centroids, int k,
-                               std::int32_t* labels, double* distances) {
+__global__ void nearest_kernel(const float* points, std::int64_t n, int dim,
+                               const double* centroids, int k, std::int32_t* labels,
+                               double* distances) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= n) return;
   const float* x = points + i * dim;
@@ -23,7 +25,8 @@ __global__ void nearest_kernel(const float* points, std::int64_t n, int dim, con
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
         // Past the end the last centroid stands in; its result is not looked at.
-        const double difference = coordinate - centroids[static_cast<std::int64_t>(first + min(j, count - 1)) * dim + t];
+        const double difference =
+            coordinate - centroids[static_cast<std::int64_t>(first + min(j, count - 1)) * dim + t];
         distance[j] = __dadd_rn(distance[j], __dmul_rn(difference, difference));
       }
     }
@@ -41,7 +44,11 @@ __global__ void nearest_kernel(const float* points, std::int64_t n, int dim, con
 class CudaReference : public Reference {
  public:
   CudaReference(std::span<const float> points, std::int64_t n, int dim)
-      : n_(n), dim_(dim), points_(points.size()), labels_(static_cast<std::size_t>(n)), distances_(labels_.size()) {
+      : n_(n),
+        dim_(dim),
+        points_(points.size()),
+        labels_(static_cast<std::size_t>(n)),
+        distances_(labels_.size()) {
     points_.upload(points, nullptr);
   }
 
@@ -49,8 +56,8 @@ class CudaReference : public Reference {
                std::span<double> distances) override {
     if (centroids_.size() < centroids.size()) centroids_ = cuda::Buffer<double>(centroids.size());
     centroids_.upload(centroids, nullptr);
-    nearest_kernel<<<cuda::blocks_for(n_, kBlock), kBlock>>>(points_.data(), n_, dim_, centroids_.data(), k,
-                                                             labels_.data(), distances_.data());
+    nearest_kernel<<<cuda::blocks_for(n_, kBlock), kBlock>>>(
+        points_.data(), n_, dim_, centroids_.data(), k, labels_.data(), distances_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     labels_.download(labels, nullptr);
     distances_.download(distances, nullptr);
@@ -67,7 +74,8 @@ class CudaReference : public Reference {
 
 }  // namespace
 
-std::unique_ptr<Reference> make_cuda_reference(std::span<const float> points, std::int64_t n, int dim) {
+std::unique_ptr<Reference> make_cuda_reference(std::span<const float> points, std::int64_t n,
+                                               int dim) {
   return std::make_unique<CudaReference>(points, n, dim);
 }
 

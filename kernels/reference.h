@@ -21,9 +21,11 @@ class Reference {
 };
 
 /// On all cores. `points` (n × dim, row-major) must outlive it.
-std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std::int64_t n, int dim);
+std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std::int64_t n,
+                                              int dim);
 /// On the current CUDA device, with a copy of the points there.
-std::unique_ptr<Reference> make_cuda_reference(std::span<const float> points, std::int64_t n, int dim);
+std::unique_ptr<Reference> make_cuda_reference(std::span<const float> points, std::int64_t n,
+                                               int dim);
 
 /// Sums of the points of each cluster, in float64, in an order that depends on the sizes only.
 struct ClusterSums {

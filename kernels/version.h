@@ -138,18 +138,20 @@ enum class Distance {
 };
 
 struct VersionInfo {
-  std::string name;     // file, registry, YAML, NVTX range and plot label
-  std::string family;   // folder
+  std::string name;    // file, registry, YAML, NVTX range and plot label
+  std::string family;  // folder
   Backend backend = Backend::cpu;
-  std::string parent;   // the version it improves on; empty for a root
-  std::vector<std::string> axes;  // of {threads_per_block, samples_per_thread, threads, processes, gpus}
+  std::string parent;  // the version it improves on; empty for a root
+  std::vector<std::string>
+      axes;  // of {threads_per_block, samples_per_thread, threads, processes, gpus}
   std::vector<Precision> precisions = {Precision::fp32};
   Distance distance = Distance::direct;
   std::string study;    // the report it comes from; empty for our own
   std::string summary;  // one line
   /// Why this problem cannot run with these tunables on this device, with the numbers; nullopt when it can. Sees
   /// only sizes: the problem's spans are empty. For a CPU version `device` is default-constructed.
-  std::function<std::optional<std::string>(const Problem&, const Tunables&, const DeviceLimits&)> unsupported;
+  std::function<std::optional<std::string>(const Problem&, const Tunables&, const DeviceLimits&)>
+      unsupported;
 };
 
 using VersionFactory = std::unique_ptr<Version> (*)();
@@ -170,9 +172,9 @@ bool register_version(VersionInfo info, VersionFactory make);
 }  // namespace lloyd
 
 /// LLOYD_VERSION(Class, {.name = "luigi_v1_fused", …}): the last lines of a version's file.
-#define LLOYD_VERSION(Class, ...)                                                                       \
-  [[maybe_unused]] static const bool Class##_registered = ::lloyd::register_version(                    \
-      ::lloyd::VersionInfo __VA_ARGS__,                                                                 \
+#define LLOYD_VERSION(Class, ...)                                                    \
+  [[maybe_unused]] static const bool Class##_registered = ::lloyd::register_version( \
+      ::lloyd::VersionInfo __VA_ARGS__,                                              \
       []() -> std::unique_ptr<::lloyd::Version> { return std::make_unique<Class>(); })
 
 /// The same for a CUDA version, whose class stands between `#if LLOYD_CUDA` and `#endif`: a build without CUDA still
@@ -180,7 +182,7 @@ bool register_version(VersionInfo info, VersionFactory make);
 #if LLOYD_CUDA
 #define LLOYD_CUDA_VERSION(Class, ...) LLOYD_VERSION(Class, __VA_ARGS__)
 #else
-#define LLOYD_CUDA_VERSION(Class, ...)               \
+#define LLOYD_CUDA_VERSION(Class, ...)                    \
   [[maybe_unused]] static const bool Class##_registered = \
       ::lloyd::register_version(::lloyd::VersionInfo __VA_ARGS__, nullptr)
 #endif

@@ -39,21 +39,22 @@ class Library : public Nvml {
     if (device == nullptr) return state;
     const auto clock = [&](unsigned which) -> std::optional<int> {
       unsigned mhz = 0;
-      if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetClockInfo", device, which, &mhz) != kSuccess)
+      if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetClockInfo", device, which,
+                                                    &mhz) != kSuccess)
         return std::nullopt;
       return static_cast<int>(mhz);
     };
     state.sm_mhz = clock(kClockSm);
     state.mem_mhz = clock(kClockMem);
     unsigned value = 0;
-    if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetTemperature", device, kTemperatureGpu, &value) ==
-        kSuccess)
+    if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetTemperature", device,
+                                                  kTemperatureGpu, &value) == kSuccess)
       state.temp_c = static_cast<int>(value);
     if (call<Return(Device, unsigned*)>("nvmlDeviceGetPowerUsage", device, &value) == kSuccess)
       state.power_w = value / 1000.0;
     unsigned long long reasons = 0;
-    if (call<Return(Device, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons", device, &reasons) ==
-        kSuccess)
+    if (call<Return(Device, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons",
+                                                  device, &reasons) == kSuccess)
       state.throttle = throttle_names(reasons);
     return state;
   }
@@ -66,24 +67,31 @@ class Library : public Nvml {
     Device device = find(uuid);
     if (device == nullptr) return out;
     unsigned a = 0, b = 0;
-    if (call<Return(Device, unsigned*, unsigned*)>("nvmlDeviceGetEccMode", device, &a, &b) == kSuccess)
+    if (call<Return(Device, unsigned*, unsigned*)>("nvmlDeviceGetEccMode", device, &a, &b) ==
+        kSuccess)
       out["ecc"] = a != 0;
-    if (call<Return(Device, unsigned*, unsigned*)>("nvmlDeviceGetMigMode", device, &a, &b) == kSuccess)
+    if (call<Return(Device, unsigned*, unsigned*)>("nvmlDeviceGetMigMode", device, &a, &b) ==
+        kSuccess)
       out["mig"] = a != 0;
     if (call<Return(Device, unsigned*)>("nvmlDeviceGetPersistenceMode", device, &a) == kSuccess)
       out["persistence"] = a != 0;
     if (call<Return(Device, unsigned*)>("nvmlDeviceGetComputeMode", device, &a) == kSuccess) {
-      const std::array<const char*, 4> modes{"default", "exclusive_thread", "prohibited", "exclusive_process"};
+      const std::array<const char*, 4> modes{"default", "exclusive_thread", "prohibited",
+                                             "exclusive_process"};
       if (a < modes.size()) out["compute_mode"] = modes[a];
     }
-    if (call<Return(Device, unsigned*)>("nvmlDeviceGetPowerManagementLimit", device, &a) == kSuccess)
+    if (call<Return(Device, unsigned*)>("nvmlDeviceGetPowerManagementLimit", device, &a) ==
+        kSuccess)
       out["power_limit_w"] = a / 1000.0;
-    if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetMaxClockInfo", device, kClockSm, &a) == kSuccess)
+    if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetMaxClockInfo", device, kClockSm,
+                                                  &a) == kSuccess)
       out["max_sm_mhz"] = a;
-    if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetMaxClockInfo", device, kClockMem, &a) == kSuccess)
+    if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetMaxClockInfo", device, kClockMem,
+                                                  &a) == kSuccess)
       out["max_mem_mhz"] = a;
     Utilization utilization{};
-    if (call<Return(Device, Utilization*)>("nvmlDeviceGetUtilizationRates", device, &utilization) == kSuccess)
+    if (call<Return(Device, Utilization*)>("nvmlDeviceGetUtilizationRates", device, &utilization) ==
+        kSuccess)
       out["busy_percent_at_start"] = utilization.gpu;
     return out;
   }
@@ -91,7 +99,8 @@ class Library : public Nvml {
  private:
   Device find(const std::string& uuid) const {
     Device device = nullptr;
-    if (call<Return(const char*, Device*)>("nvmlDeviceGetHandleByUUID", uuid.c_str(), &device) != kSuccess)
+    if (call<Return(const char*, Device*)>("nvmlDeviceGetHandleByUUID", uuid.c_str(), &device) !=
+        kSuccess)
       return nullptr;
     return device;
   }

@@ -42,9 +42,11 @@ const Phase& registered(const char* name) {
   static std::map<std::string_view, Phase> known;
   const auto found = known.find(name);
   if (found != known.end()) return found->second;
-  const auto category = static_cast<std::uint32_t>(NvtxRange::Level::phase) + static_cast<std::uint32_t>(known.size());
+  const auto category = static_cast<std::uint32_t>(NvtxRange::Level::phase) +
+                        static_cast<std::uint32_t>(known.size());
   nvtxDomainNameCategoryA(domain(), category, name);
-  return known.emplace(name, Phase{nvtxDomainRegisterStringA(domain(), name), category}).first->second;
+  return known.emplace(name, Phase{nvtxDomainRegisterStringA(domain(), name), category})
+      .first->second;
 }
 
 }  // namespace
@@ -68,7 +70,8 @@ void NvtxObserver::begin_phase(const char* name) {
 
 void NvtxObserver::begin_iteration(int iteration) {
   static const nvtxStringHandle_t name = nvtxDomainRegisterStringA(domain(), "iteration");
-  nvtxEventAttributes_t event = attributes(static_cast<std::uint32_t>(NvtxRange::Level::iteration), iteration);
+  nvtxEventAttributes_t event =
+      attributes(static_cast<std::uint32_t>(NvtxRange::Level::iteration), iteration);
   event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
   event.message.registered = name;
   nvtxDomainRangePushEx(domain(), &event);

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
-
-mpl.use("Agg")  # files only; no display is needed or opened
-
 from collections.abc import Callable
 from pathlib import Path
 
+import matplotlib as mpl
 import pandas as pd
 
 from analysis.draw import speedup, tpb

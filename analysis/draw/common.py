@@ -148,42 +148,39 @@ def tuned_axes(points: pd.DataFrame, but: tuple[str, ...] = ()) -> str:
     return " or ".join(a.replace("_", " ") for a in axes)
 
 
-def method_notes(drawn: pd.DataFrame, quantity: str, bars: str) -> list[str]:
-    """How the drawn points were measured: samples, intervals, timing basis, throttling,
-    verification.
+def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) -> list[str]:
+    """How the points in `measured` (the drawn and those they are compared with) were measured.
+
+    Samples, intervals, timing basis, throttling, verification. `bare` points have no interval.
     """
-    fewest, most = drawn["samples"].min(), drawn["samples"].max()
+    fewest, most = measured["samples"].min(), measured["samples"].max()
     count = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-    bare = int((drawn["samples"] < 6).sum())
     notes = [f"{quantity}, median of {count} samples a point. Bars: {bars}."]
     if bare:
-        notes[0] += f" {_points(bare)} with fewer than 6 samples: no interval, no bar."
-    notes += _basis_notes(drawn)
-    throttled = int(drawn["throttled_samples"].fillna(0).sum())
+        notes[0] += f" {_points(bare)} without a bar: an interval needs 6 samples."
+    notes += _basis_notes(measured)
+    throttled = int(measured["throttled_samples"].fillna(0).sum())
     if throttled:
+        samples = int(measured["samples"].sum())
         notes.append(
-            f"Throttled: {throttled:,} of {int(drawn['samples'].sum()):,} samples were taken while "
-            "the GPU held its clocks back; they are kept (throttled_samples in the CSV)."
+            f"Throttled: {throttled:,} of {samples:,} samples were taken while the GPU held its "
+            "clocks back; they are kept (throttled_samples in the CSV)."
         )
-    unverified = int((~drawn["verified"].eq(True)).sum())
+    unverified = int((~measured["verified"].eq(True)).sum())
     if unverified:
         notes.append(f"Not verified: {_points(unverified)}.")
     return notes
 
 
-def _basis_notes(drawn: pd.DataFrame) -> list[str]:
-    used = drawn.dropna(subset=["timing_basis"])
+def _basis_notes(measured: pd.DataFrame) -> list[str]:
+    used = measured.dropna(subset=["timing_basis"])
     clocks = {basis: sorted(set(of["version"])) for basis, of in used.groupby("timing_basis")}
-    if "baseline_timing_basis" in drawn:
-        for basis, of in drawn.dropna(subset=["baseline_timing_basis"]).groupby(
-            "baseline_timing_basis"
-        ):
-            clocks[basis] = sorted({*clocks.get(basis, []), *of["baseline"]})
     if not clocks:
         return ["How the points were timed is not recorded."]
-    words = [f"{', '.join(versions)} by {BASES.get(b, b)}" for b, versions in clocks.items()]
     if len(clocks) == 1:
-        words = [f"all by {BASES.get(next(iter(clocks)), next(iter(clocks)))}"]
+        (basis,) = clocks
+        return [f"Timed: all by {BASES.get(basis, basis)}."]
+    words = [f"{', '.join(versions)} by {BASES.get(b, b)}" for b, versions in clocks.items()]
     return [f"Timed: {'; '.join(words)}."]
 
 

@@ -50,10 +50,14 @@ def draw(points: pd.DataFrame, subject: Subject) -> Drawing:
 
 
 def _notes(shown: pd.DataFrame, points: pd.DataFrame, subject: Subject) -> list[str]:
+    compared = points.set_index(["machine", "point"], drop=False).loc[
+        list(dict.fromkeys(zip(shown["machine"], shown["baseline_point"], strict=True)))
+    ]
     notes = common.method_notes(
-        shown,
+        pd.concat([shown, compared]),
         f"Time per iteration of {subject.baseline} over the version's",
         "95% interval of the ratio of medians (bootstrap)",
+        int(shown["speedup_low"].isna().sum()),
     )
     ok = points[points["status"] == "ok"]
     tuned = common.tuned_axes(ok)

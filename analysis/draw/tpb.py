@@ -36,9 +36,10 @@ def draw(points: pd.DataFrame, subject: Subject) -> Drawing:
     shown = shown.assign(series=common.series_names(shown))
     styles = common.series_styles(shown, everything, subject.baseline)
     notes = common.method_notes(
-        shown.drop(columns=["baseline_timing_basis"]),
+        shown,
         "Time per iteration",
         "95% interval of the median (order statistics)",
+        int(shown["iteration_ms_low"].isna().sum()),
     )
     tuned = common.tuned_axes(ok, but=("threads_per_block",))
     if tuned:

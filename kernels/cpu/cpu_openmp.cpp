@@ -64,7 +64,8 @@ class Loop : public Version {
             changes += label != s.labels[i];
             s.labels[i] = label;
             ++local.counts[label];
-            for (int t = 0; t < dim; ++t) local.sums[static_cast<std::int64_t>(label) * dim + t] += x[t];
+            for (int t = 0; t < dim; ++t)
+              local.sums[static_cast<std::int64_t>(label) * dim + t] += x[t];
           }
         }
       }

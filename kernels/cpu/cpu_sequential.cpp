@@ -41,7 +41,8 @@ class Loop : public Version {
       {
         const auto phase = context.phase("assign");
         for (std::int64_t i = 0; i < problem_.n; ++i) {
-          const std::int32_t label = nearest<Dim>(s.points.data() + i * dim, s.centroids.data(), k, dim);
+          const std::int32_t label =
+              nearest<Dim>(s.points.data() + i * dim, s.centroids.data(), k, dim);
           changes += label != s.labels[i];
           s.labels[i] = label;
         }
@@ -84,16 +85,17 @@ class Sequential : public Version {
   std::unique_ptr<Version> loop_;
 };
 
-LLOYD_VERSION(Sequential, {.name = "cpu_sequential",
-                           .family = "cpu",
-                           .backend = Backend::cpu,
-                           .parent = "",
-                           .axes = {},
-                           .precisions = {Precision::fp32, Precision::fp64},
-                           .distance = Distance::direct,
-                           .study = "all five",
-                           .summary = "the naive loop on one core: the denominator of every speedup",
-                           .unsupported = {}});
+LLOYD_VERSION(Sequential,
+              {.name = "cpu_sequential",
+               .family = "cpu",
+               .backend = Backend::cpu,
+               .parent = "",
+               .axes = {},
+               .precisions = {Precision::fp32, Precision::fp64},
+               .distance = Distance::direct,
+               .study = "all five",
+               .summary = "the naive loop on one core: the denominator of every speedup",
+               .unsupported = {}});
 
 }  // namespace
 }  // namespace lloyd::cpu

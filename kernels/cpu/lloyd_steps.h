@@ -30,7 +30,8 @@ inline std::int32_t nearest(const T* x, const T* centroids, int k, int dim) {
   std::int32_t label = 0;
   T best = std::numeric_limits<T>::infinity();
   for (int j = 0; j < k; ++j) {
-    const T distance = squared_distance<Dim>(x, centroids + static_cast<std::size_t>(j) * (Dim > 0 ? Dim : dim), dim);
+    const T distance = squared_distance<Dim>(
+        x, centroids + static_cast<std::size_t>(j) * (Dim > 0 ? Dim : dim), dim);
     if (distance < best) {
       best = distance;
       label = j;
@@ -41,13 +42,14 @@ inline std::int32_t nearest(const T* x, const T* centroids, int k, int dim) {
 
 /// Moves each centroid that has points to their mean and returns the largest move (Euclidean).
 template <typename T>
-double move_centroids(std::vector<T>& centroids, const std::vector<T>& sums, const std::vector<std::int64_t>& counts,
-                      int dim) {
+double move_centroids(std::vector<T>& centroids, const std::vector<T>& sums,
+                      const std::vector<std::int64_t>& counts, int dim) {
   double largest = 0;
   for (std::size_t j = 0; j < counts.size(); ++j) {
     if (counts[j] == 0) continue;
     double move = 0;
-    for (std::size_t c = j * static_cast<std::size_t>(dim); c < (j + 1) * static_cast<std::size_t>(dim); ++c) {
+    for (std::size_t c = j * static_cast<std::size_t>(dim);
+         c < (j + 1) * static_cast<std::size_t>(dim); ++c) {
       const T mean = sums[c] / static_cast<T>(counts[j]);
       const double step = static_cast<double>(mean) - static_cast<double>(centroids[c]);
       move += step * step;
@@ -93,7 +95,9 @@ struct State {
     }
   }
 
-  Solution solution() const { return {labels, std::vector<double>(centroids.begin(), centroids.end()), iterations}; }
+  Solution solution() const {
+    return {labels, std::vector<double>(centroids.begin(), centroids.end()), iterations};
+  }
 };
 
 }  // namespace lloyd::cpu

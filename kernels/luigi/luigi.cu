@@ -1,7 +1,7 @@
-#include "kernels/luigi/luigi.h"
-
 #include <algorithm>
 #include <cmath>
+
+#include "kernels/luigi/luigi.h"
 
 namespace lloyd::luigi {
 
@@ -23,8 +23,8 @@ void Luigi::prepare(const Problem& problem, Context& context) {
 void Luigi::run(Context& context) {
   const cudaStream_t stream = context.stream;
   host_centroids_.assign(problem_.centroids.begin(), problem_.centroids.end());
-  LLOYD_CUDA_CHECK(
-      cudaMemcpyAsync(centroids_.data(), initial_.data(), initial_.bytes(), cudaMemcpyDeviceToDevice, stream));
+  LLOYD_CUDA_CHECK(cudaMemcpyAsync(centroids_.data(), initial_.data(), initial_.bytes(),
+                                   cudaMemcpyDeviceToDevice, stream));
   for (iterations_ = 0; iterations_ < problem_.stop.iterations;) {
     const auto iteration = context.iteration(iterations_);
     {
@@ -57,7 +57,8 @@ double Luigi::update(Context& context) {
       double move = 0;
       for (int t = 0; t < dim; ++t) {
         const std::size_t c = static_cast<std::size_t>(j) * dim + t;
-        const float mean = host_sums_[c] / static_cast<float>(host_counts_[static_cast<std::size_t>(j)]);
+        const float mean =
+            host_sums_[c] / static_cast<float>(host_counts_[static_cast<std::size_t>(j)]);
         const double step = static_cast<double>(mean) - host_centroids_[c];
         move += step * step;
         host_centroids_[c] = mean;

@@ -19,8 +19,8 @@ std::int64_t shared_bytes(const Problem& problem) { return 4LL * problem.k * (pr
 
 #if LLOYD_CUDA
 template <int Dim>
-__global__ void assign_and_sum(const float* points, const float* centroids, float* sums, int* counts,
-                               std::int32_t* labels, std::int64_t n, int k, int dim) {
+__global__ void assign_and_sum(const float* points, const float* centroids, float* sums,
+                               int* counts, std::int32_t* labels, std::int64_t n, int k, int dim) {
   extern __shared__ float block_sums[];  // k × dim, then k counts
   int* block_counts = reinterpret_cast<int*>(block_sums + k * dim);
   for (int c = threadIdx.x; c < k * dim; c += blockDim.x) block_sums[c] = 0;
@@ -45,9 +45,9 @@ class Fused : public Luigi {
   void assign(Context& context) override {
     with_dim(problem_.dim, [&](auto dim) {
       assign_and_sum<dim.value>
-          <<<blocks(context), context.tunables.threads_per_block, shared_bytes(problem_), context.stream>>>(
-              points_.data(), centroids_.data(), sums_.data(), counts_.data(), labels_.data(), problem_.n, problem_.k,
-              problem_.dim);
+          <<<blocks(context), context.tunables.threads_per_block, shared_bytes(problem_),
+             context.stream>>>(points_.data(), centroids_.data(), sums_.data(), counts_.data(),
+                               labels_.data(), problem_.n, problem_.k, problem_.dim);
     });
     LLOYD_CUDA_CHECK_LAUNCH();
   }
@@ -55,20 +55,22 @@ class Fused : public Luigi {
 #endif
 
 LLOYD_CUDA_VERSION(
-    Fused, {.name = "luigi_v1_fused",
-            .family = "luigi",
-            .backend = Backend::cuda,
-            .parent = "cpu_sequential",
-            .axes = {"threads_per_block"},
-            .precisions = {Precision::fp32},
-            .distance = Distance::direct,
-            .study = "luigi",
-            .summary = "one kernel: assignment from global memory, sums by shared atomics; division on the host",
-            .unsupported = [](const Problem& problem, const Tunables&,
-                              const DeviceLimits& device) -> std::optional<std::string> {
-              if (auto reason = no_change_count(problem.stop)) return reason;
-              return static_shared_shortfall(shared_bytes(problem), device);
-            }});
+    Fused,
+    {.name = "luigi_v1_fused",
+     .family = "luigi",
+     .backend = Backend::cuda,
+     .parent = "cpu_sequential",
+     .axes = {"threads_per_block"},
+     .precisions = {Precision::fp32},
+     .distance = Distance::direct,
+     .study = "luigi",
+     .summary =
+         "one kernel: assignment from global memory, sums by shared atomics; division on the host",
+     .unsupported = [](const Problem& problem, const Tunables&,
+                       const DeviceLimits& device) -> std::optional<std::string> {
+       if (auto reason = no_change_count(problem.stop)) return reason;
+       return static_shared_shortfall(shared_bytes(problem), device);
+     }});
 
 }  // namespace
 }  // namespace lloyd::luigi

@@ -19,8 +19,9 @@ std::int64_t shared_bytes(const Problem& problem) { return 4LL * problem.k * (pr
 
 #if LLOYD_CUDA
 template <int Dim>
-__global__ void assign_points(const float* points, const float* centroids, float* partial_sums, int* partial_counts,
-                              std::int32_t* labels, std::int64_t n, int k, int dim) {
+__global__ void assign_points(const float* points, const float* centroids, float* partial_sums,
+                              int* partial_counts, std::int32_t* labels, std::int64_t n, int k,
+                              int dim) {
   extern __shared__ float block_sums[];  // k × dim, then k counts
   int* block_counts = reinterpret_cast<int*>(block_sums + k * dim);
   for (int c = threadIdx.x; c < k * dim; c += blockDim.x) block_sums[c] = 0;
@@ -43,7 +44,8 @@ __global__ void assign_points(const float* points, const float* centroids, float
   for (int j = threadIdx.x; j < k; j += blockDim.x) my_counts[j] = block_counts[j];
 }
 
-__global__ void reduce(const float* partial_sums, const int* partial_counts, float* sums, int* counts, int k, int dim) {
+__global__ void reduce(const float* partial_sums, const int* partial_counts, float* sums,
+                       int* counts, int k, int dim) {
   const float* my_sums = partial_sums + static_cast<std::int64_t>(blockIdx.x) * k * dim;
   const int* my_counts = partial_counts + static_cast<std::int64_t>(blockIdx.x) * k;
   for (int c = threadIdx.x; c < k * dim; c += blockDim.x) atomicAdd(&sums[c], my_sums[c]);
@@ -53,7 +55,8 @@ __global__ void reduce(const float* partial_sums, const int* partial_counts, flo
 class Split : public Luigi {
   void prepare(const Problem& problem, Context& context) override {
     Luigi::prepare(problem, context);
-    const auto slots = static_cast<std::size_t>(blocks(context)) * static_cast<std::size_t>(problem.k);
+    const auto slots =
+        static_cast<std::size_t>(blocks(context)) * static_cast<std::size_t>(problem.k);
     partial_sums_ = cuda::Buffer<float>(slots * static_cast<std::size_t>(problem.dim));
     partial_counts_ = cuda::Buffer<int>(slots);
   }
@@ -62,11 +65,12 @@ class Split : public Luigi {
     const int block = context.tunables.threads_per_block;
     with_dim(problem_.dim, [&](auto dim) {
       assign_points<dim.value><<<blocks(context), block, shared_bytes(problem_), context.stream>>>(
-          points_.data(), centroids_.data(), partial_sums_.data(), partial_counts_.data(), labels_.data(), problem_.n,
-          problem_.k, problem_.dim);
+          points_.data(), centroids_.data(), partial_sums_.data(), partial_counts_.data(),
+          labels_.data(), problem_.n, problem_.k, problem_.dim);
     });
     LLOYD_CUDA_CHECK_LAUNCH();
-    reduce<<<blocks(context), block, 0, context.stream>>>(partial_sums_.data(), partial_counts_.data(), sums_.data(),
+    reduce<<<blocks(context), block, 0, context.stream>>>(partial_sums_.data(),
+                                                          partial_counts_.data(), sums_.data(),
                                                           counts_.data(), problem_.k, problem_.dim);
     LLOYD_CUDA_CHECK_LAUNCH();
   }
@@ -76,20 +80,23 @@ class Split : public Luigi {
 };
 #endif
 
-LLOYD_CUDA_VERSION(Split, {.name = "luigi_v2_split",
-                           .family = "luigi",
-                           .backend = Backend::cuda,
-                           .parent = "luigi_v1_fused",
-                           .axes = {"threads_per_block"},
-                           .precisions = {Precision::fp32},
-                           .distance = Distance::direct,
-                           .study = "luigi",
-                           .summary = "v1 in two kernels, assignment and reduction, so that a profiler can tell them apart",
-                           .unsupported = [](const Problem& problem, const Tunables&,
-                                             const DeviceLimits& device) -> std::optional<std::string> {
-                             if (auto reason = no_change_count(problem.stop)) return reason;
-                             return static_shared_shortfall(shared_bytes(problem), device);
-                           }});
+LLOYD_CUDA_VERSION(
+    Split,
+    {.name = "luigi_v2_split",
+     .family = "luigi",
+     .backend = Backend::cuda,
+     .parent = "luigi_v1_fused",
+     .axes = {"threads_per_block"},
+     .precisions = {Precision::fp32},
+     .distance = Distance::direct,
+     .study = "luigi",
+     .summary =
+         "v1 in two kernels, assignment and reduction, so that a profiler can tell them apart",
+     .unsupported = [](const Problem& problem, const Tunables&,
+                       const DeviceLimits& device) -> std::optional<std::string> {
+       if (auto reason = no_change_count(problem.stop)) return reason;
+       return static_shared_shortfall(shared_bytes(problem), device);
+     }});
 
 }  // namespace
 }  // namespace lloyd::luigi

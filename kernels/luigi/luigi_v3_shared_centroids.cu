@@ -15,36 +15,39 @@
 namespace lloyd::luigi {
 namespace {
 
-std::int64_t shared_bytes(const Problem& problem) { return 4LL * problem.k * (2 * problem.dim + 1); }
+std::int64_t shared_bytes(const Problem& problem) {
+  return 4LL * problem.k * (2 * problem.dim + 1);
+}
 
 #if LLOYD_CUDA
 class SharedCentroids : public Luigi {
   void assign(Context& context) override {
     with_dim(problem_.dim, [&](auto dim) {
       assign_and_sum_shared<dim.value>
-          <<<blocks(context), context.tunables.threads_per_block, shared_bytes(problem_), context.stream>>>(
-              points_.data(), centroids_.data(), sums_.data(), counts_.data(), labels_.data(), problem_.n, problem_.k,
-              problem_.dim);
+          <<<blocks(context), context.tunables.threads_per_block, shared_bytes(problem_),
+             context.stream>>>(points_.data(), centroids_.data(), sums_.data(), counts_.data(),
+                               labels_.data(), problem_.n, problem_.k, problem_.dim);
     });
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 };
 #endif
 
-LLOYD_CUDA_VERSION(SharedCentroids, {.name = "luigi_v3_shared_centroids",
-                                     .family = "luigi",
-                                     .backend = Backend::cuda,
-                                     .parent = "luigi_v1_fused",
-                                     .axes = {"threads_per_block"},
-                                     .precisions = {Precision::fp32},
-                                     .distance = Distance::direct,
-                                     .study = "luigi",
-                                     .summary = "v1 with the centroids copied to shared memory by each block",
-                                     .unsupported = [](const Problem& problem, const Tunables&,
-                                                       const DeviceLimits& device) -> std::optional<std::string> {
-                                       if (auto reason = no_change_count(problem.stop)) return reason;
-                                       return static_shared_shortfall(shared_bytes(problem), device);
-                                     }});
+LLOYD_CUDA_VERSION(SharedCentroids,
+                   {.name = "luigi_v3_shared_centroids",
+                    .family = "luigi",
+                    .backend = Backend::cuda,
+                    .parent = "luigi_v1_fused",
+                    .axes = {"threads_per_block"},
+                    .precisions = {Precision::fp32},
+                    .distance = Distance::direct,
+                    .study = "luigi",
+                    .summary = "v1 with the centroids copied to shared memory by each block",
+                    .unsupported = [](const Problem& problem, const Tunables&,
+                                      const DeviceLimits& device) -> std::optional<std::string> {
+                      if (auto reason = no_change_count(problem.stop)) return reason;
+                      return static_shared_shortfall(shared_bytes(problem), device);
+                    }});
 
 }  // namespace
 }  // namespace lloyd::luigi

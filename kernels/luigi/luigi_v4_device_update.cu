@@ -16,12 +16,14 @@
 namespace lloyd::luigi {
 namespace {
 
-std::int64_t shared_bytes(const Problem& problem) { return 4LL * problem.k * (2 * problem.dim + 1); }
+std::int64_t shared_bytes(const Problem& problem) {
+  return 4LL * problem.k * (2 * problem.dim + 1);
+}
 
 #if LLOYD_CUDA
 // A non-negative float orders like its bits, so the largest squared move can be kept by an integer atomicMax.
-__global__ void update_centroids(const float* sums, const int* counts, float* centroids, int k, int dim,
-                                 unsigned* largest_move_bits) {
+__global__ void update_centroids(const float* sums, const int* counts, float* centroids, int k,
+                                 int dim, unsigned* largest_move_bits) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
   if (j >= k || counts[j] == 0) return;
   float move = 0;
@@ -43,9 +45,9 @@ class DeviceUpdate : public Luigi {
   void assign(Context& context) override {
     with_dim(problem_.dim, [&](auto dim) {
       assign_and_sum_shared<dim.value>
-          <<<blocks(context), context.tunables.threads_per_block, shared_bytes(problem_), context.stream>>>(
-              points_.data(), centroids_.data(), sums_.data(), counts_.data(), labels_.data(), problem_.n, problem_.k,
-              problem_.dim);
+          <<<blocks(context), context.tunables.threads_per_block, shared_bytes(problem_),
+             context.stream>>>(points_.data(), centroids_.data(), sums_.data(), counts_.data(),
+                               labels_.data(), problem_.n, problem_.k, problem_.dim);
     });
     LLOYD_CUDA_CHECK_LAUNCH();
   }
@@ -57,14 +59,15 @@ class DeviceUpdate : public Luigi {
       if (check_move) largest_move_bits_.zero(context.stream);
       const int block = context.tunables.threads_per_block;
       update_centroids<<<cuda::blocks_for(problem_.k, block), block, 0, context.stream>>>(
-          sums_.data(), counts_.data(), centroids_.data(), problem_.k, problem_.dim, largest_move_bits_.data());
+          sums_.data(), counts_.data(), centroids_.data(), problem_.k, problem_.dim,
+          largest_move_bits_.data());
       LLOYD_CUDA_CHECK_LAUNCH();
     }
     if (!check_move) return 0;
     const auto phase = context.phase("converge");
     float squared = 0;
-    LLOYD_CUDA_CHECK(
-        cudaMemcpyAsync(&squared, largest_move_bits_.data(), sizeof squared, cudaMemcpyDeviceToHost, context.stream));
+    LLOYD_CUDA_CHECK(cudaMemcpyAsync(&squared, largest_move_bits_.data(), sizeof squared,
+                                     cudaMemcpyDeviceToHost, context.stream));
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
     return std::sqrt(squared);
   }
@@ -73,20 +76,22 @@ class DeviceUpdate : public Luigi {
 };
 #endif
 
-LLOYD_CUDA_VERSION(DeviceUpdate, {.name = "luigi_v4_device_update",
-                                  .family = "luigi",
-                                  .backend = Backend::cuda,
-                                  .parent = "luigi_v3_shared_centroids",
-                                  .axes = {"threads_per_block"},
-                                  .precisions = {Precision::fp32},
-                                  .distance = Distance::direct,
-                                  .study = "luigi",
-                                  .summary = "v3 with the division in a second kernel: no copies between iterations",
-                                  .unsupported = [](const Problem& problem, const Tunables&,
-                                                    const DeviceLimits& device) -> std::optional<std::string> {
-                                    if (auto reason = no_change_count(problem.stop)) return reason;
-                                    return static_shared_shortfall(shared_bytes(problem), device);
-                                  }});
+LLOYD_CUDA_VERSION(
+    DeviceUpdate,
+    {.name = "luigi_v4_device_update",
+     .family = "luigi",
+     .backend = Backend::cuda,
+     .parent = "luigi_v3_shared_centroids",
+     .axes = {"threads_per_block"},
+     .precisions = {Precision::fp32},
+     .distance = Distance::direct,
+     .study = "luigi",
+     .summary = "v3 with the division in a second kernel: no copies between iterations",
+     .unsupported = [](const Problem& problem, const Tunables&,
+                       const DeviceLimits& device) -> std::optional<std::string> {
+       if (auto reason = no_change_count(problem.stop)) return reason;
+       return static_shared_shortfall(shared_bytes(problem), device);
+     }});
 
 }  // namespace
 }  // namespace lloyd::luigi

@@ -7,8 +7,9 @@ namespace lloyd::luigi {
 
 /// Centroids, sums and counts in shared memory: 4·k·(2·dim + 1) B per block.
 template <int Dim>
-__global__ void assign_and_sum_shared(const float* points, const float* centroids, float* sums, int* counts,
-                                      std::int32_t* labels, std::int64_t n, int k, int dim) {
+__global__ void assign_and_sum_shared(const float* points, const float* centroids, float* sums,
+                                      int* counts, std::int32_t* labels, std::int64_t n, int k,
+                                      int dim) {
   extern __shared__ float block_sums[];  // k × dim sums, k × dim centroids, k counts
   float* block_centroids = block_sums + k * dim;
   int* block_counts = reinterpret_cast<int*>(block_centroids + k * dim);

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import realistic_faults
+from made_runs import realistic_faults
 
 from analysis.__main__ import main
 from analysis.load import RunError

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import measurement, write_lines
+from made_runs import measurement, write_lines
 
 from analysis.derive import all_points, common_baseline, fastest, machine_labels
 from analysis.load import RunError, load_run

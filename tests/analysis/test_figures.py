@@ -7,7 +7,7 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import HOST, Sweep, measurement, point_rows, realistic_faults, write_lines
+from made_runs import HOST, Sweep, measurement, point_rows, realistic_faults, write_lines
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis import style
@@ -308,14 +308,14 @@ def test_timing_bases_throttling_and_verification_are_in_the_small_print(make_ru
     write_lines(file, rows)
     said = small_print(drawing_of(path, "speedup"))
     assert "luigi_v4_device_update by CUDA events; cpu_openmp, cpu_sequential by" in said
-    assert "Throttled: 4 of 180 samples" in said
+    assert "Throttled: 4 of 216 samples" in said
     assert "Not verified: 4 points." in said
     assert "median of 9 samples a point" in said
 
 
 def test_few_samples_are_said_and_have_no_bar(make_run):
     drawing = drawing_of(make_run(k=(5,), repetitions=3), "speedup")
-    assert "20 points with fewer than 6 samples: no interval, no bar." in small_print(drawing)
+    assert "20 points without a bar: an interval needs 6 samples." in small_print(drawing)
     assert drawing.rows["speedup_low"][drawing.rows["drawn"]].isna().all()
 
 

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from conftest import Sweep, measurement, point_rows
+from made_runs import Sweep, measurement, point_rows
 
 from analysis.load import MEASUREMENT_COLUMNS, RunError, find_runs, load_run
 

@@ -62,14 +62,22 @@ VersionInfo info(const char* name) {
 }
 
 [[maybe_unused]] const bool registered = [] {
-  register_version(info("faulty_killed"), []() -> std::unique_ptr<Version> { return std::make_unique<Killed>(); });
-  register_version(info("faulty_crashes"), []() -> std::unique_ptr<Version> { return std::make_unique<Crashes>(); });
-  register_version(info("faulty_hangs"), []() -> std::unique_ptr<Version> { return std::make_unique<Hangs>(); });
-  register_version(info("faulty_exits"), []() -> std::unique_ptr<Version> { return std::make_unique<Exits>(); });
-  register_version(info("faulty_throws"), []() -> std::unique_ptr<Version> { return std::make_unique<Throws>(); });
-  register_version(info("faulty_wrong"), []() -> std::unique_ptr<Version> { return std::make_unique<Wrong>(); });
-  register_version(info("faulty_nan"), []() -> std::unique_ptr<Version> { return std::make_unique<NotANumber>(); });
-  register_version(info("faulty_greedy"), []() -> std::unique_ptr<Version> { return std::make_unique<Greedy>(); });
+  register_version(info("faulty_killed"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Killed>(); });
+  register_version(info("faulty_crashes"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Crashes>(); });
+  register_version(info("faulty_hangs"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Hangs>(); });
+  register_version(info("faulty_exits"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Exits>(); });
+  register_version(info("faulty_throws"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Throws>(); });
+  register_version(info("faulty_wrong"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Wrong>(); });
+  register_version(info("faulty_nan"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<NotANumber>(); });
+  register_version(info("faulty_greedy"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Greedy>(); });
   return true;
 }();
 

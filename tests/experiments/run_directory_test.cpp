@@ -20,7 +20,8 @@ class RunDirectoryTest : public testing::Test {
   }
   ~RunDirectoryTest() override { fs::remove_all(root_); }
 
-  static Row row(const std::string& point, int repetition, int repetitions, const std::string& status = "ok") {
+  static Row row(const std::string& point, int repetition, int repetitions,
+                 const std::string& status = "ok") {
     Row row;
     row["point"] = point;
     row["repetition"] = repetition;
@@ -54,26 +55,34 @@ TEST_F(RunDirectoryTest, MakesParents) {
 
 TEST_F(RunDirectoryTest, IsNeverWrittenOver) {
   RunDirectory::create(root_ / "run").write("plan.json", "{}");
-  EXPECT_NE(refusal([&] { RunDirectory::create(root_ / "run"); }).find("holds plan.json already"), std::string::npos);
+  EXPECT_NE(refusal([&] { RunDirectory::create(root_ / "run"); }).find("holds plan.json already"),
+            std::string::npos);
 }
 
 TEST_F(RunDirectoryTest, RefusesASecondWriter) {
   RunDirectory first = RunDirectory::create(root_ / "run");
   first.write("plan.json", "{}");
-  EXPECT_NE(refusal([&] { RunDirectory::create(root_ / "run"); }).find("another run is writing there"), std::string::npos);
-  EXPECT_NE(refusal([&] { RunDirectory::open(root_ / "run"); }).find("another run is writing there"), std::string::npos);
+  EXPECT_NE(
+      refusal([&] { RunDirectory::create(root_ / "run"); }).find("another run is writing there"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal([&] { RunDirectory::open(root_ / "run"); }).find("another run is writing there"),
+      std::string::npos);
 }
 
 TEST_F(RunDirectoryTest, RefusesWhatIsNoRun) {
-  EXPECT_NE(refusal([&] { RunDirectory::open(root_); }).find("is not a run directory"), std::string::npos);
+  EXPECT_NE(refusal([&] { RunDirectory::open(root_); }).find("is not a run directory"),
+            std::string::npos);
   std::ofstream(root_ / "file");
-  EXPECT_NE(refusal([&] { RunDirectory::create(root_ / "file"); }).find("cannot make the folder"), std::string::npos);
+  EXPECT_NE(refusal([&] { RunDirectory::create(root_ / "file"); }).find("cannot make the folder"),
+            std::string::npos);
 }
 
 TEST_F(RunDirectoryTest, RefusesAFolderThatCannotBeWritten) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
   fs::permissions(root_, fs::perms::owner_read | fs::perms::owner_exec);
-  EXPECT_NE(refusal([&] { RunDirectory::create(root_ / "run"); }).find("Permission denied"), std::string::npos);
+  EXPECT_NE(refusal([&] { RunDirectory::create(root_ / "run"); }).find("Permission denied"),
+            std::string::npos);
   fs::permissions(root_, fs::perms::owner_all);
 }
 
@@ -93,7 +102,8 @@ TEST_F(RunDirectoryTest, DropsATornLastLine) {
 
 TEST_F(RunDirectoryTest, ForgetsPoints) {
   RunDirectory directory = RunDirectory::create(root_ / "run");
-  directory.append("measurements.jsonl", {row("a", 0, 1), row("b", 0, 1, "failed"), row("c", 0, 1)});
+  directory.append("measurements.jsonl",
+                   {row("a", 0, 1), row("b", 0, 1, "failed"), row("c", 0, 1)});
   directory.append("phases.jsonl", {row("b", 0, 1)});
   directory.forget({"b"});
   const auto states = directory.states();
@@ -106,7 +116,9 @@ TEST_F(RunDirectoryTest, NamesALineThatIsNoJson) {
   RunDirectory directory = RunDirectory::create(root_ / "run");
   directory.append("measurements.jsonl", {row("a", 0, 1)});
   std::ofstream(root_ / "run" / "measurements.jsonl", std::ios::app) << "rubbish\n";
-  EXPECT_NE(refusal([&] { directory.read_rows("measurements.jsonl"); }).find("measurements.jsonl:2: is not JSON"),
+  EXPECT_NE(refusal([&] {
+              directory.read_rows("measurements.jsonl");
+            }).find("measurements.jsonl:2: is not JSON"),
             std::string::npos);
 }
 

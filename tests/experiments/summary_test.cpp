@@ -33,11 +33,13 @@ TEST(FormatMs, KeepsThreeDigits) {
 TEST(Summary, DividesByTheBaselineOfTheSameProblem) {
   Spec spec;
   spec.baseline = "cpu_sequential";
-  spec.points = {point("cpu_sequential", 5), point("cpu_openmp", 5), point("cpu_openmp", 7), point("cpu_openmp", 9)};
+  spec.points = {point("cpu_sequential", 5), point("cpu_openmp", 5), point("cpu_openmp", 7),
+                 point("cpu_openmp", 9)};
   std::vector<Row> rows;
   for (const double ms : {7.0, 8.0, 9.0}) rows.push_back(ok_row(spec.points[0], ms));
   for (const double ms : {3.0, 2.0, 1.0}) rows.push_back(ok_row(spec.points[1], ms));
-  rows.push_back(unmeasured_row(spec.points[2], {"uniform", 42}, std::nullopt, "timeout", "too slow"));
+  rows.push_back(
+      unmeasured_row(spec.points[2], {"uniform", 42}, std::nullopt, "timeout", "too slow"));
   const std::vector<SummaryLine> lines = summarize(spec, rows);
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0].speedup, "1×");
@@ -50,9 +52,12 @@ TEST(Summary, DividesByTheBaselineOfTheSameProblem) {
 
 TEST(BenchmarkJson, HasAnEntryPerOkRow) {
   const Point p = point("cpu_openmp", 5);
-  const nlohmann::ordered_json environment = {{"t_utc", "now"}, {"host", "h"}, {"cpu", {{"cores", 2}}}};
+  const nlohmann::ordered_json environment = {
+      {"t_utc", "now"}, {"host", "h"}, {"cpu", {{"cores", 2}}}};
   const auto json = benchmark_json(
-      {ok_row(p, 2), unmeasured_row(point("cpu_openmp", 7), {"uniform", 42}, std::nullopt, "failed", "x")}, environment);
+      {ok_row(p, 2),
+       unmeasured_row(point("cpu_openmp", 7), {"uniform", 42}, std::nullopt, "failed", "x")},
+      environment);
   ASSERT_EQ(json.at("benchmarks").size(), 1u);
   EXPECT_EQ(json.at("benchmarks")[0].at("name"), p.id);
   EXPECT_EQ(json.at("benchmarks")[0].at("real_time"), 40.0);

@@ -15,10 +15,47 @@ BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build"))
 PROGRAM = BUILD / "run_experiment"
 FAULTY = BUILD / "tests" / "run_experiment_faulty"
 
-ROW_FIELDS = """schema point version family backend n k dim threads_per_block samples_per_thread
-threads processes gpus precision data seed repetition status reason solve_ms iteration_ms setup_ms
-transfer_ms end_to_end_ms iterations inertia verified label_mismatches timing_basis floor_ms gpu
-gpu_uuid sm_mhz mem_mhz temp_c power_w throttle host t_utc""".split()
+ROW_FIELDS = [
+    "schema",
+    "point",
+    "version",
+    "family",
+    "backend",
+    "n",
+    "k",
+    "dim",
+    "threads_per_block",
+    "samples_per_thread",
+    "threads",
+    "processes",
+    "gpus",
+    "precision",
+    "data",
+    "seed",
+    "repetition",
+    "status",
+    "reason",
+    "solve_ms",
+    "iteration_ms",
+    "setup_ms",
+    "transfer_ms",
+    "end_to_end_ms",
+    "iterations",
+    "inertia",
+    "verified",
+    "label_mismatches",
+    "timing_basis",
+    "floor_ms",
+    "gpu",
+    "gpu_uuid",
+    "sm_mhz",
+    "mem_mhz",
+    "temp_c",
+    "power_w",
+    "throttle",
+    "host",
+    "t_utc",
+]
 
 SPEC = """
 name: {name}
@@ -89,8 +126,17 @@ def test_a_run_leaves_what_the_contract_lists(spec, tmp_path):
     result = run(spec(), "--out", out)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1] == f"results: {out}"
-    for name in """spec.yaml spec.resolved.json environment.json plan.json measurements.jsonl
-                   phases.jsonl benchmark.json summary.md log.txt""".split():
+    for name in [
+        "spec.yaml",
+        "spec.resolved.json",
+        "environment.json",
+        "plan.json",
+        "measurements.jsonl",
+        "phases.jsonl",
+        "benchmark.json",
+        "summary.md",
+        "log.txt",
+    ]:
         assert (out / name).exists(), name
     measured = rows(out)
     assert {row["n"] for row in measured} == {100, 200}
@@ -222,7 +268,9 @@ def test_faults_are_redone_only_when_asked(spec, tmp_path):
 
 
 def children_of(pid):
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    )
     return [int(line) for line in listed.stdout.split()]
 
 
@@ -275,7 +323,9 @@ def test_kill_9_of_everything_then_resume(spec, tmp_path):
     with (out / "measurements.jsonl").open("a") as file:
         file.write('{"point": "torn')
     # Resuming stands before the same hanging point; a worker that is killed from outside fails it.
-    again = subprocess.Popen([FAULTY, "--resume", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    again = subprocess.Popen(
+        [FAULTY, "--resume", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     wait_for(lambda: children_of(again.pid))
     time.sleep(0.3)
     os.kill(children_of(again.pid)[0], signal.SIGKILL)
@@ -405,7 +455,9 @@ def test_points_beyond_memory_are_said_before_allocating(spec, tmp_path):
 def test_a_bad_data_file_is_named_with_its_line(tmp_path):
     (tmp_path / "bad.csv").write_text("1,2\n3,x\n")
     path = tmp_path / "bad.yaml"
-    path.write_text("name: bad\nversions: [cpu_sequential]\naxes: {k: [1]}\ndata: {file: bad.csv}\n")
+    path.write_text(
+        "name: bad\nversions: [cpu_sequential]\naxes: {k: [1]}\ndata: {file: bad.csv}\n"
+    )
     result = run(path, "--out", tmp_path / "out")
     assert result.returncode == 2
     assert "bad.csv:2:3:" in result.stderr
@@ -425,6 +477,10 @@ def test_unverified_runs_say_so(spec, tmp_path):
 def test_every_shipped_spec_is_sound():
     for path in sorted((ROOT / "experiments" / "sweeps").glob("*.yaml")):
         result = run(path, "--dry-run")
-        if "data/" in result.stderr or "No such file" in result.stderr or "not found" in result.stderr:
+        if (
+            "data/" in result.stderr
+            or "No such file" in result.stderr
+            or "not found" in result.stderr
+        ):
             continue  # the study's own input file is not shipped
         assert result.returncode == 0, f"{path}: {result.stderr}"

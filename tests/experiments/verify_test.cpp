@@ -49,7 +49,12 @@ class Verify : public testing::Test {
     centroids_ = data::initial_centroids(init, points_, 500, 3, 6);
     // The last centroid is too far for any point: its cluster stays empty.
     for (std::size_t c = 15; c < 18; ++c) centroids_[c] = 1e3f;
-    problem_ = {.n = 500, .k = 6, .dim = 3, .stop = {.iterations = 5}, .points = points_, .centroids = centroids_};
+    problem_ = {.n = 500,
+                .k = 6,
+                .dim = 3,
+                .stop = {.iterations = 5},
+                .points = points_,
+                .centroids = centroids_};
   }
 
   Verdict verdict_of(const Spoilt::Spoil& spoil) {
@@ -57,8 +62,8 @@ class Verify : public testing::Test {
     const ReferenceRun run = reference_solve(*reference, problem_);
     Context context;
     const auto make = [&] { return std::make_unique<Spoilt>(spoil); };
-    return verify(solve(make, problem_, context), make, problem_, context, Distance::direct, *reference,
-                  {run.initial_inertia, run.inertia, run.iterations});
+    return verify(solve(make, problem_, context), make, problem_, context, Distance::direct,
+                  *reference, {run.initial_inertia, run.inertia, run.iterations});
   }
 
   void expect_caught(const Spoilt::Spoil& spoil, const std::string& reason) {
@@ -86,7 +91,8 @@ TEST_F(Verify, CatchesOneWrongLabel) {
       [](const Problem& problem, Solution& s) {
         if (problem.stop.iterations != 1) return;
         s.labels[17] = (s.labels[17] + 1) % 5;
-        const ClusterSums clusters = cluster_sums(problem.points, problem.n, problem.dim, problem.k, s.labels);
+        const ClusterSums clusters =
+            cluster_sums(problem.points, problem.n, problem.dim, problem.k, s.labels);
         for (std::size_t c = 0; c < 15; ++c)
           s.centroids[c] = clusters.sums[c] / static_cast<double>(clusters.counts[c / 3]);
       },
@@ -94,18 +100,24 @@ TEST_F(Verify, CatchesOneWrongLabel) {
 }
 
 TEST_F(Verify, CatchesALabelThatIsNone) {
-  expect_caught([](const Problem&, Solution& s) { s.labels[3] = 6; }, "whole solve: point 3 has label 6");
-  expect_caught([](const Problem&, Solution& s) { s.labels[3] = -1; }, "whole solve: point 3 has label -1");
+  expect_caught([](const Problem&, Solution& s) { s.labels[3] = 6; },
+                "whole solve: point 3 has label 6");
+  expect_caught([](const Problem&, Solution& s) { s.labels[3] = -1; },
+                "whole solve: point 3 has label -1");
 }
 
 TEST_F(Verify, CatchesNaNAndInfinity) {
-  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
-  expect_caught([=](const Problem&, Solution& s) { s.centroids[4] = nan; }, "centroid 1 has coordinate 1 = nan");
-  expect_caught([=](const Problem&, Solution& s) { s.centroids[4] = inf; }, "centroid 1 has coordinate 1 = inf");
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               inf = std::numeric_limits<double>::infinity();
+  expect_caught([=](const Problem&, Solution& s) { s.centroids[4] = nan; },
+                "centroid 1 has coordinate 1 = nan");
+  expect_caught([=](const Problem&, Solution& s) { s.centroids[4] = inf; },
+                "centroid 1 has coordinate 1 = inf");
 }
 
 TEST_F(Verify, CatchesACentroidThatIsNoMean) {
-  expect_caught([](const Problem&, Solution& s) { s.centroids[0] += 0.01; }, "centroid 0 is not the mean of its");
+  expect_caught([](const Problem&, Solution& s) { s.centroids[0] += 0.01; },
+                "centroid 0 is not the mean of its");
 }
 
 TEST_F(Verify, CatchesAnEmptyClusterThatMoved) {
@@ -113,7 +125,8 @@ TEST_F(Verify, CatchesAnEmptyClusterThatMoved) {
       [](const Problem& problem, Solution& s) {
         if (problem.stop.iterations == 1) s.centroids[15] = 0;
       },
-      "one step from the initial centroids: the empty cluster 5 moved: coordinate 0 was 1000, is 0");
+      "one step from the initial centroids: the empty cluster 5 moved: coordinate 0 was 1000, is "
+      "0");
 }
 
 TEST_F(Verify, CatchesTooFewIterations) {
@@ -125,8 +138,10 @@ TEST_F(Verify, CatchesTooFewIterations) {
 }
 
 TEST_F(Verify, CatchesAWrongShape) {
-  expect_caught([](const Problem&, Solution& s) { s.labels.pop_back(); }, "returns 499 labels for 500 points");
-  expect_caught([](const Problem&, Solution& s) { s.centroids.pop_back(); }, "returns 17 centroid coordinates instead of 6 × 3");
+  expect_caught([](const Problem&, Solution& s) { s.labels.pop_back(); },
+                "returns 499 labels for 500 points");
+  expect_caught([](const Problem&, Solution& s) { s.centroids.pop_back(); },
+                "returns 17 centroid coordinates instead of 6 × 3");
 }
 
 TEST_F(Verify, CatchesASolveThatStopsEarlyAndHidesIt) {

@@ -29,7 +29,8 @@ TEST(Reference, FindsTheNearestByHand) {
 
 TEST(Reference, GivesTiesToTheLowestIndex) {
   const std::vector<float> points{1, 2};
-  const std::vector<double> centroids{5, 0, 2, 0, 2};  // five 1-D centroids: 0 and 2 are equally near to 1
+  const std::vector<double> centroids{5, 0, 2, 0,
+                                      2};  // five 1-D centroids: 0 and 2 are equally near to 1
   std::vector<std::int32_t> labels(2);
   std::vector<double> distances(2);
   make_cpu_reference(points, 2, 1)->nearest(centroids, 5, labels, distances);
@@ -52,7 +53,8 @@ TEST(Reference, AgreesWithThePlainLoop) {
       for (int j = 0; j < k; ++j) {
         double d = 0;
         for (int t = 0; t < dim; ++t) {
-          const double step = values[i * dim + t] - centroids[static_cast<std::size_t>(j * dim + t)];
+          const double step =
+              values[i * dim + t] - centroids[static_cast<std::size_t>(j * dim + t)];
           d += step * step;
         }
         if (d < best) best = d, label = j;
@@ -65,15 +67,18 @@ TEST(Reference, AgreesWithThePlainLoop) {
 
 TEST(Reference, HasTheSameBitsOnTheGpu) {
 #if LLOYD_CUDA
-  if (const DeviceQuery query = query_devices(); query.devices.empty()) GTEST_SKIP() << query.problem;
+  if (const DeviceQuery query = query_devices(); query.devices.empty())
+    GTEST_SKIP() << query.problem;
   for (const int dim : {1, 2, 7, 64}) {
     const int k = 37;
     const data::Dataset points = normal_points(1003, dim), seeds = normal_points(k, dim);
     const std::vector<double> centroids(seeds.values().begin(), seeds.values().end());
     std::vector<std::int32_t> cpu_labels(1003), gpu_labels(1003);
     std::vector<double> cpu_distances(1003), gpu_distances(1003);
-    make_cpu_reference(std::as_const(points).values(), 1003, dim)->nearest(centroids, k, cpu_labels, cpu_distances);
-    make_cuda_reference(std::as_const(points).values(), 1003, dim)->nearest(centroids, k, gpu_labels, gpu_distances);
+    make_cpu_reference(std::as_const(points).values(), 1003, dim)
+        ->nearest(centroids, k, cpu_labels, cpu_distances);
+    make_cuda_reference(std::as_const(points).values(), 1003, dim)
+        ->nearest(centroids, k, gpu_labels, gpu_distances);
     EXPECT_EQ(cpu_labels, gpu_labels) << "dim " << dim;
     EXPECT_EQ(cpu_distances, gpu_distances) << "dim " << dim;
   }
@@ -97,7 +102,8 @@ TEST(ClusterSums, RefusesALabelThatIsNone) {
       cluster_sums(points, 2, 1, 2, std::vector<std::int32_t>{0, stray});
       FAIL() << "label " << stray << " was accepted";
     } catch (const std::out_of_range& error) {
-      EXPECT_EQ(error.what(), "point 1 has label " + std::to_string(stray) + ", which is not in [0, 2)");
+      EXPECT_EQ(error.what(),
+                "point 1 has label " + std::to_string(stray) + ", which is not in [0, 2)");
     }
   }
 }
@@ -113,7 +119,12 @@ TEST(Sum, LosesNothing) {
 TEST(ReferenceSolve, FollowsLloydByHand) {
   // Four points on a line, two centroids: one step finds the pairs, the second changes nothing.
   const std::vector<float> points{0, 1, 10, 11}, centroids{0, 1};
-  Problem problem{.n = 4, .k = 2, .dim = 1, .stop = {.iterations = 10, .tolerance = 1e-9}, .points = points, .centroids = centroids};
+  Problem problem{.n = 4,
+                  .k = 2,
+                  .dim = 1,
+                  .stop = {.iterations = 10, .tolerance = 1e-9},
+                  .points = points,
+                  .centroids = centroids};
   const auto reference = make_cpu_reference(points, 4, 1);
   const ReferenceRun run = reference_solve(*reference, problem);
   EXPECT_EQ(run.centroids, (std::vector<double>{0.5, 10.5}));

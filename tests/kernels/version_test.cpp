@@ -1,4 +1,6 @@
 // One suite over every registered version: a new version is tested by being registered.
+#include "kernels/version.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +12,6 @@
 #include "experiments/session.h"
 #include "experiments/verify.h"
 #include "kernels/device.h"
-#include "kernels/version.h"
 
 namespace lloyd {
 namespace {
@@ -20,7 +21,8 @@ struct Case {
   std::int64_t n;
   int k, dim;
   Stop stop;
-  std::function<void(std::vector<float>& points, std::vector<float>& centroids)> shape;  // after a normal draw
+  std::function<void(std::vector<float>& points, std::vector<float>& centroids)>
+      shape;  // after a normal draw
 };
 
 void keep(std::vector<float>&, std::vector<float>&) {}
@@ -36,35 +38,64 @@ const std::vector<Case>& cases() {
       {"ManyDimensions", 257, 9, 100, {.iterations = 5}, keep},
       {"MoreClustersThanThreads", 3000, 1000, 2, {.iterations = 5}, keep},
       {"OneIteration", 400, 4, 2, {.iterations = 1}, keep},
-      {"Ties", 500, 8, 2, {.iterations = 6},
+      {"Ties",
+       500,
+       8,
+       2,
+       {.iterations = 6},
        [](auto& points, auto& centroids) {
          // A small integer grid: squared distances are exact, so many of them are equal.
          for (float& x : points) x = std::round(x);
          for (float& c : centroids) c = std::round(c);
        }},
-      {"DuplicateCentroids", 200, 6, 3, {.iterations = 5},
+      {"DuplicateCentroids",
+       200,
+       6,
+       3,
+       {.iterations = 5},
        [](auto&, auto& centroids) {
          for (std::size_t c = 3; c < centroids.size(); ++c) centroids[c] = centroids[c % 3];
        }},
-      {"DuplicatePoints", 300, 5, 2, {.iterations = 5},
+      {"DuplicatePoints",
+       300,
+       5,
+       2,
+       {.iterations = 5},
        [](auto& points, auto&) {
          for (std::size_t i = 2; i < points.size(); ++i) points[i] = points[i % 2];
        }},
-      {"EmptyClusters", 400, 6, 2, {.iterations = 7},
+      {"EmptyClusters",
+       400,
+       6,
+       2,
+       {.iterations = 7},
        [](auto&, auto& centroids) {
-         for (std::size_t c = 6; c < centroids.size(); ++c) centroids[c] = 1e4f + static_cast<float>(c);
+         for (std::size_t c = 6; c < centroids.size(); ++c)
+           centroids[c] = 1e4f + static_cast<float>(c);
        }},
-      {"FarFromTheOrigin", 600, 5, 2, {.iterations = 6},
+      {"FarFromTheOrigin",
+       600,
+       5,
+       2,
+       {.iterations = 6},
        [](auto& points, auto& centroids) {
          for (float& x : points) x = x + 1000;
          for (float& c : centroids) c = c + 1000;
        }},
-      {"TinyScale", 300, 4, 2, {.iterations = 4},
+      {"TinyScale",
+       300,
+       4,
+       2,
+       {.iterations = 4},
        [](auto& points, auto& centroids) {
          for (float& x : points) x *= 1e-12f;
          for (float& c : centroids) c *= 1e-12f;
        }},
-      {"HugeScale", 300, 4, 2, {.iterations = 4},
+      {"HugeScale",
+       300,
+       4,
+       2,
+       {.iterations = 4},
        [](auto& points, auto& centroids) {
          for (float& x : points) x *= 1e15f;
          for (float& c : centroids) c *= 1e15f;
@@ -108,7 +139,8 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
     problem_ = {.n = c.n, .k = c.k, .dim = c.dim, .stop = c.stop};
     problem_.precision = version().info.precisions.front();
     if (version().info.unsupported)
-      if (const auto reason = version().info.unsupported(problem_, context_.tunables, context_.device))
+      if (const auto reason =
+              version().info.unsupported(problem_, context_.tunables, context_.device))
         GTEST_SKIP() << *reason;
     problem_.points = points_;
     problem_.centroids = centroids_;
@@ -123,17 +155,19 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
 TEST_P(EveryVersion, IsVerified) {
   std::vector<int> blocks{256};
   const auto& axes = version().info.axes;
-  if (std::find(axes.begin(), axes.end(), "threads_per_block") != axes.end()) blocks = {32, 256, 1024};
+  if (std::find(axes.begin(), axes.end(), "threads_per_block") != axes.end())
+    blocks = {32, 256, 1024};
   for (const Precision precision : version().info.precisions) {
     problem_.precision = precision;
     const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
     const ReferenceRun run = reference_solve(*reference, problem_);
     for (const int block : blocks) {
       context_.tunables.threads_per_block = block;
-      const Verdict verdict =
-          verify(solve(version().make, problem_, context_), version().make, problem_, context_,
-                 version().info.distance, *reference, {run.initial_inertia, run.inertia, run.iterations});
-      EXPECT_TRUE(verdict.correct) << to_string(precision) << ", " << block << " threads per block: " << verdict.reason;
+      const Verdict verdict = verify(solve(version().make, problem_, context_), version().make,
+                                     problem_, context_, version().info.distance, *reference,
+                                     {run.initial_inertia, run.inertia, run.iterations});
+      EXPECT_TRUE(verdict.correct)
+          << to_string(precision) << ", " << block << " threads per block: " << verdict.reason;
     }
   }
 }
@@ -149,7 +183,8 @@ TEST_P(EveryVersion, NeverRaisesTheInertia) {
     reference->nearest(solution.centroids, problem_.k, labels, distances);
     const double inertia = sum(distances);
     // fp32 sums move a centroid off the mean by some ulps: second order in the inertia.
-    ASSERT_LE(inertia, before * (1 + 1e-6) + 1e-9 * std::abs(before == INFINITY ? 0 : before)) << iterations << " iterations";
+    ASSERT_LE(inertia, before * (1 + 1e-6) + 1e-9 * std::abs(before == INFINITY ? 0 : before))
+        << iterations << " iterations";
     before = inertia;
   }
 }
@@ -172,33 +207,38 @@ TEST_P(EveryVersion, RunsTwiceWithTheSameAnswer) {
   const Solution b = once->fetch(context_);
   EXPECT_EQ(a.labels, b.labels);
   for (std::size_t c = 0; c < a.centroids.size(); ++c)
-    ASSERT_NEAR(a.centroids[c], b.centroids[c], 1e-4 * (1e-30 + std::abs(a.centroids[c])) + 1e-5 * std::abs(points_[0]));
+    ASSERT_NEAR(a.centroids[c], b.centroids[c],
+                1e-4 * (1e-30 + std::abs(a.centroids[c])) + 1e-5 * std::abs(points_[0]));
 }
 
 std::vector<Parameter> every_version_and_case() {
   std::vector<Parameter> all;
   for (const RegisteredVersion& version : versions())
-    for (std::size_t i = 0; i < cases().size(); ++i)
-      all.emplace_back(version.info.name, i);
+    for (std::size_t i = 0; i < cases().size(); ++i) all.emplace_back(version.info.name, i);
   return all;
 }
 
 // Instantiated when the test program starts, after every version has registered itself.
-INSTANTIATE_TEST_SUITE_P(Lloyd, EveryVersion, testing::ValuesIn(every_version_and_case()), [](const auto& tested) {
-  return std::get<0>(tested.param) + "_" + cases()[std::get<1>(tested.param)].name;
-});
+INSTANTIATE_TEST_SUITE_P(Lloyd, EveryVersion, testing::ValuesIn(every_version_and_case()),
+                         [](const auto& tested) {
+                           return std::get<0>(tested.param) + "_" +
+                                  cases()[std::get<1>(tested.param)].name;
+                         });
 
 TEST(Registry, IsWhatTheContractSays) {
-  const std::set<std::string> axes{"threads_per_block", "samples_per_thread", "threads", "processes", "gpus"};
+  const std::set<std::string> axes{"threads_per_block", "samples_per_thread", "threads",
+                                   "processes", "gpus"};
   ASSERT_FALSE(versions().empty());
   for (const RegisteredVersion& version : versions()) {
     const VersionInfo& info = version.info;
-    EXPECT_EQ(info.name.rfind(info.family + "_", 0), 0u) << info.name << " is not named after its family";
+    EXPECT_EQ(info.name.rfind(info.family + "_", 0), 0u)
+        << info.name << " is not named after its family";
     EXPECT_FALSE(info.summary.empty()) << info.name;
     EXPECT_FALSE(info.precisions.empty()) << info.name;
     EXPECT_TRUE(info.parent.empty() || find_version(info.parent) != nullptr)
         << info.name << " has an unknown parent " << info.parent;
-    for (const std::string& axis : info.axes) EXPECT_TRUE(axes.contains(axis)) << info.name << " reads axis " << axis;
+    for (const std::string& axis : info.axes)
+      EXPECT_TRUE(axes.contains(axis)) << info.name << " reads axis " << axis;
   }
 }
 
@@ -211,8 +251,10 @@ TEST(Registry, SaysWhatSharedMemoryIsMissing) {
     return v3->info.unsupported({.n = 10'000, .k = k, .dim = dim}, {}, device).value_or("");
   };
   EXPECT_EQ(reason(2457, 2), "");  // 4·2457·5 = 49,140
-  EXPECT_EQ(reason(2458, 2), "needs 49,160 B of shared memory per block, device allows 49,152 B (static)");
-  EXPECT_EQ(reason(1000, 12), "needs 100,000 B of shared memory per block, device allows 49,152 B (static)");
+  EXPECT_EQ(reason(2458, 2),
+            "needs 49,160 B of shared memory per block, device allows 49,152 B (static)");
+  EXPECT_EQ(reason(1000, 12),
+            "needs 100,000 B of shared memory per block, device allows 49,152 B (static)");
 }
 
 }  // namespace

@@ -1,0 +1,231 @@
+"""Writes run directories that look like real ones: a cost model of each version with noise, limits
+and faults.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+GPU = "NVIDIA H200"
+CPU = "AMD EPYC 9654 96-Core Processor"
+HOST = "node17"
+
+# ns per point × cluster × dimension, and µs per iteration for launches and copies
+GPU_VERSIONS = {
+    "luigi_v1_fused": (0.0021, 260.0),
+    "luigi_v2_split": (0.0016, 180.0),
+    "luigi_v3_shared_centroids": (0.0009, 170.0),
+    "luigi_v4_device_update": (0.0008, 22.0),
+}
+CPU_VERSIONS = {"cpu_sequential": 0.55, "cpu_openmp": 0.55}
+
+
+@dataclass
+class Sweep:
+    """What to write. `faults` maps a predicate on a row to (status, reason)."""
+
+    name: str = "sweep"
+    title: str = "Speedup over K"
+    n: tuple[int, ...] = (10_000, 100_000, 1_000_000, 10_000_000)
+    k: tuple[int, ...] = (5, 100, 1000)
+    dim: tuple[int, ...] = (2,)
+    threads_per_block: tuple[int, ...] = (128, 256, 512, 1024)
+    threads: tuple[int, ...] = (1, 2, 4)
+    repetitions: int = 9
+    gpu: str | None = GPU
+    gpu_speed: float = 1.0
+    baseline: str | None = "cpu_sequential"
+    figures: list[str] = field(default_factory=lambda: ["speedup", "tpb"])
+    faults: list[tuple[Callable[[dict], bool], str, str]] = field(default_factory=list)
+    throttled: Callable[[dict], bool] = lambda row: False
+    seed: int = 7
+
+
+def point_rows(sweep: Sweep) -> Iterable[dict]:
+    """One dict a point with its axes, id, backend and noiseless time per iteration in ms."""
+    blank = dict.fromkeys(
+        ["threads_per_block", "samples_per_thread", "threads", "processes", "gpus"]
+    )
+    for dim in sweep.dim:
+        for k in sweep.k:
+            for n in sweep.n:
+                for version, cost in CPU_VERSIONS.items():
+                    for threads in sweep.threads if version == "cpu_openmp" else [None]:
+                        ms = n * k * dim * cost / (0.93 * (threads or 1)) / 1e6 + 0.002
+                        yield _named(blank, version, "cpu", n, k, dim, ms, threads=threads)
+                for version, (cost, launch) in GPU_VERSIONS.items():
+                    for block in sweep.threads_per_block:
+                        unfit = 1 + 0.12 * abs(np.log2(block / 256)) ** 1.5
+                        ms = (n * k * dim * cost * unfit / 1e6 + launch / 1e3) / sweep.gpu_speed
+                        yield _named(blank, version, "cuda", n, k, dim, ms, threads_per_block=block)
+
+
+def _named(blank, version, backend, n, k, dim, ms, **tunables) -> dict:
+    axes = {**blank, **tunables}
+    own = "".join(f"/{axis}:{value}" for axis, value in tunables.items() if value is not None)
+    return {
+        "point": f"{version}/n:{n}/k:{k}/dim:{dim}{own}/precision:fp32",
+        "version": version,
+        "family": version.split("_")[0],
+        "backend": backend,
+        "n": n,
+        "k": k,
+        "dim": dim,
+        **axes,
+        "precision": "fp32",
+        "ms": ms,
+    }
+
+
+def measurement(point: dict, **values) -> dict:
+    """A row of measurements.jsonl for `point` (see point_rows), all fields present; `values`
+    override.
+    """
+    cuda = point["backend"] == "cuda"
+    row = {
+        "schema": 1,
+        **{key: value for key, value in point.items() if key != "ms"},
+        "data": "uniform(range=[0,1), seed=42)",
+        "seed": 42,
+        "repetition": 0,
+        "repetitions": 1,
+        "status": "ok",
+        "reason": None,
+        "solve_ms": None,
+        "iteration_ms": None,
+        "setup_ms": None,
+        "transfer_ms": None,
+        "end_to_end_ms": None,
+        "iterations": None,
+        "inertia": None,
+        "verified": True,
+        "label_mismatches": 0,
+        "timing_basis": "cuda_events" if cuda else "steady_clock",
+        "floor_ms": None,
+        "gpu": GPU if cuda else None,
+        "gpu_uuid": "GPU-0b5c" if cuda else None,
+        "sm_mhz": 1980 if cuda else None,
+        "mem_mhz": 3201 if cuda else None,
+        "temp_c": 41 if cuda else None,
+        "power_w": 210.5 if cuda else None,
+        "throttle": "" if cuda else None,
+        "host": HOST,
+        "t_utc": "2025-01-02T03:04:05.678Z",
+        "null_reasons": {"floor_ms": "ceilings were not measured"},
+    }
+    row.update(values)
+    if row["iteration_ms"] is not None and row["solve_ms"] is None:
+        row["solve_ms"] = row["iteration_ms"] * 20
+        row["iterations"] = 20
+    return row
+
+
+def write_lines(path: Path, rows: Iterable[dict]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def write_run(path: Path, sweep: Sweep) -> Path:
+    """Writes a whole run directory; times are the model's with 1% noise and a tail, as on a real
+    machine.
+    """
+    random = np.random.default_rng(sweep.seed)
+    path.mkdir(parents=True)
+    rows, plan = [], []
+    for point in point_rows(sweep):
+        plan.append({k: v for k, v in point.items() if k not in ("ms", "family", "backend")})
+        plan[-1] |= {"available": True, "reason": None}
+        cuda = point["backend"] == "cuda"
+        if cuda and sweep.gpu is None:
+            plan[-1] |= {"available": False, "reason": "no NVIDIA driver on this machine"}
+            rows.append(
+                _refused(point, "unsupported", "no NVIDIA driver on this machine", gpu=None)
+            )
+            continue
+        fault = next(((s, why) for test, s, why in sweep.faults if test(point)), None)
+        if fault:
+            if fault[0] != "not run":
+                rows.append(_refused(point, fault[0], fault[1].format(**point)))
+            continue
+        noise = 1 + np.abs(random.normal(0, 0.01, sweep.repetitions))
+        noise += random.random(sweep.repetitions) ** 8 * 0.05
+        for repetition in range(sweep.repetitions):
+            row = measurement(
+                point,
+                repetition=repetition,
+                repetitions=sweep.repetitions,
+                iteration_ms=point["ms"] * noise[repetition],
+                gpu=sweep.gpu if cuda else None,
+            )
+            if cuda and sweep.throttled(row):
+                row["throttle"] = "sw_power_cap"
+            rows.append(row)
+    write_lines(path / "measurements.jsonl", rows)
+    (path / "plan.json").write_text(json.dumps({"points": plan}))
+    spec = {
+        "name": sweep.name,
+        "title": sweep.title,
+        "baseline": sweep.baseline,
+        "figures": sweep.figures,
+    }
+    (path / "spec.resolved.json").write_text(json.dumps(spec))
+    environment = {
+        "host": HOST,
+        "cpu": {"model": CPU, "cores": 96},
+        "gpus": [{"name": sweep.gpu, "driver": "580.82.07"}] if sweep.gpu else [],
+        "build": {"commit": "06af889d1c2b3a4f", "dirty": False, "compiler": "GNU 12.2.0"},
+    }
+    (path / "environment.json").write_text(json.dumps(environment))
+    write_lines(
+        path / "phases.jsonl",
+        [
+            {
+                "point": plan[0]["point"],
+                "version": plan[0]["version"],
+                "phase": "assign",
+                "calls": 20,
+                "device_ms": None,
+                "host_ms": 1.5,
+            }
+        ],
+    )
+    return path
+
+
+def _refused(point: dict, status: str, reason: str, **values) -> dict:
+    return measurement(
+        point,
+        status=status,
+        reason=reason,
+        verified=False,
+        timing_basis=None,
+        null_reasons={"*": f"not measured: {status}"},
+        **values,
+    )
+
+
+def realistic_faults() -> list[tuple[Callable[[dict], bool], str, str]]:
+    """What goes wrong in a real sweep of the studies' versions."""
+    return [
+        (
+            lambda p: p["version"] == "luigi_v3_shared_centroids" and p["k"] >= 1000,
+            "unsupported",
+            "needs 96,000 B of shared memory per block, device allows 49,152 B (static)",
+        ),
+        (
+            lambda p: p["version"] == "luigi_v1_fused"
+            and p["threads_per_block"] == 1024
+            and p["k"] == 100,
+            "unsupported",
+            "needs 72 registers × 1,024 threads = 73,728 per block, device allows 65,536",
+        ),
+        (
+            lambda p: p["version"] == "cpu_openmp" and p["n"] * p["k"] >= 10**10,
+            "timeout",
+            "ended after 600 s",
+        ),
+    ]
