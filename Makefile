@@ -12,7 +12,7 @@ comma := ,
 options := -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) "-DLLOYD_CUDA_ARCHITECTURES=$(ARCHS)"
 
 .DEFAULT_GOAL := all
-.PHONY: all setup run test report bundle install format lint clean help system toolkit
+.PHONY: all setup run test report readme bundle install format lint clean help system toolkit
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 18
@@ -30,6 +30,9 @@ test: setup ## every test that this machine can run
 
 report: .venv/.stamp ## figures and tables of the recorded runs, or of RESULTS
 	@.venv/bin/python -m analysis report $(subst $(comma), ,$(RESULTS)) -o report
+
+readme: all ## the README's tables, from the recorded runs and the program
+	@.venv/bin/python -m analysis readme README.md data/recorded --program build/run_experiment $(if $(CHECK),--check)
 
 bundle: setup ## an archive in dist/ that runs on a GPU node without building
 	@tools/setup-system.sh bundle

@@ -90,10 +90,16 @@ def _parser() -> argparse.ArgumentParser:
         help="rewrite the tables between markers in a Markdown file",
         description="Rewrites what stands between <!-- table:BEGIN name --> and "
         "<!-- table:END name -->. The name is that of a DIR's spec, or the last parts of its path "
-        "(nvidia-h200/k1000). Tables of other runs are left alone.",
+        "(nvidia-h200/k1000), or `versions`: what the program lists. Others are left alone.",
     )
     update.add_argument("file", type=Path, metavar="FILE.md")
     update.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    update.add_argument(
+        "--program",
+        metavar="RUN_EXPERIMENT",
+        type=Path,
+        help="the program to ask for the table named `versions`",
+    )
     update.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if the file would change"
     )
@@ -174,6 +180,8 @@ def _readme(options: argparse.Namespace) -> int:
     runs = _load(options.dirs)
 
     def table(name: str) -> str | None:
+        if name == "versions" and options.program:
+            return tables.versions(readme.listed_versions(options.program))
         meant = [run for run in runs if readme.matches(name, run.name, run.path)]
         if len(meant) > 1:
             which = ", ".join(str(run.path) for run in meant)

@@ -3,11 +3,13 @@ cannot drift.
 
 A table is `<!-- table:BEGIN name -->`, the table, `<!-- table:END name -->`. The name is that of a
 run directory's spec, or the last parts of its path where two have the same spec: `k1000`,
-`nvidia-h200/k1000`."""
+`nvidia-h200/k1000`. The table `versions` is what the program lists."""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,3 +61,14 @@ def matches(name: str, spec: str, path: Path) -> bool:
     """Whether a marker's `name` means the run directory at `path` whose spec is called `spec`."""
     parts = Path(name).parts
     return name == spec or path.resolve().parts[-len(parts) :] == parts
+
+
+def listed_versions(program: Path) -> list[dict]:
+    """What `program --list-versions --json` prints: a dictionary a version. Raises RunError when it
+    cannot be had."""
+    command = [str(program.absolute()), "--list-versions", "--json"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        return json.loads(result.stdout)
+    except (OSError, subprocess.CalledProcessError, ValueError) as error:
+        raise RunError(f"{program}: cannot list its versions ({error}); run `make`") from None

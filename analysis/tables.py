@@ -125,3 +125,13 @@ def _speedup(p: pd.Series) -> str:
 
 def _why_not(p: pd.Series) -> str:
     return f"{p['status']}: {p['reason']}" if pd.notna(p["reason"]) else str(p["status"])
+
+
+def versions(listed: list[dict]) -> str:
+    """A Markdown table of the versions in `listed` (run_experiment --list-versions --json), the
+    CPU's first, then family by family."""
+    rows = ["| version | from | idea |", "| --- | --- | --- |"]
+    for version in sorted(listed, key=lambda v: (v["family"] != "cpu", v["family"])):
+        cells = (f"`{version['name']}`", version["study"] or "this project", version["summary"])
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows) + "\n"
