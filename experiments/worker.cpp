@@ -135,9 +135,16 @@ class Worker {
 
   void measure_point(const Point& point, const Request& request, Reply& reply) {
     const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
+    // For log.txt: where the time of a point goes that is not in its rows.
+    std::string spent = point.id + ":";
+    auto stage = [&spent, since = now_ms()](const char* name) mutable {
+      const double now = now_ms();
+      spent += fmt::format(" {} {:.1f} ms", name, now - std::exchange(since, now));
+    };
     Problem problem = point.problem(job_.stop);
     problem.points = inputs_.points(point);
     problem.centroids = inputs_.centroids(point);
+    stage("data");
     Context context;
     context.tunables = point.tunables();
     if (on_gpu_) context.device = *job_.device;
@@ -147,10 +154,14 @@ class Worker {
     // The first solve is warm-up, source of the phase times (marking them costs time that no solve_ms may hold) and
     // subject of the verification, all in one: a baseline may need minutes for each.
     const Solution first = solve_with_phases(problem, context, point, reply);
+    stage("first solve");
     const Verdict verdict =
         job_.measure.verify ? judge(first, problem, context, request, reply) : Verdict{};
+    stage("verification");
     for (int w = 1; w < job_.measure.warmup; ++w) solve(version_.make, problem, context);
     report(point, time_repetitions(point, problem, context), verdict, reply);
+    stage("measurement");
+    std::cerr << spent << std::endl;
   }
 
   Verdict judge(const Solution& solution, const Problem& problem, Context& context,

@@ -42,11 +42,11 @@ void install_interrupt_handlers() {
   action.sa_handler = [](int) { interrupt_seen = 1; };
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);  // a worker that dies while it is asked is an answer, not our end
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error like a full disk
 }
 
 WorkerProcess::WorkerProcess(const std::string& program, int log, const std::string& job) {
+  std::signal(SIGPIPE, SIG_IGN);  // a worker that dies while it is asked is an answer, not our end
   const auto down = make_pipe(), up = make_pipe();
   const pid_t supervisor = getpid();
   pid_ = fork();

@@ -3,6 +3,7 @@
 // Parent   luigi_v3_shared_centroids.
 // What     a second kernel divides the sums by the counts, one thread a centroid; nothing is copied between iterations.
 // Why      v3 stops the device twice per iteration for copies of k × dim floats; a launch costs less once k is large.
+//          The study has the host wait after each kernel; here the stream's order does that.
 // Limits   as v3. With a tolerance the largest move, 4 bytes, is copied down each iteration.
 // Study    about v3's speed: its device was busy with the assignment either way.
 #include <cmath>

@@ -124,10 +124,13 @@ def test_a_run_leaves_what_the_contract_lists(spec, tmp_path):
     for group in by_point(out).values():
         assert [row["repetition"] for row in group] == list(range(len(group)))
         assert len(group) >= 6
+    log = (out / "log.txt").read_text()
     phases = rows(out, "phases.jsonl")
     assert {row["phase"] for row in phases if row["part"] == "solve"} == {"assign", "update"}
     assert all(row["calls"] == 5 for row in phases if row["part"] == "solve")
     assert json.loads((out / "environment.json").read_text())["build"]["commit"]
+    for point in by_point(out):
+        assert re.search(f"^{point}: data .* verification .* measurement", log, re.MULTILINE)
     benchmarks = json.loads((out / "benchmark.json").read_text())["benchmarks"]
     assert len(benchmarks) == len(measured)
 

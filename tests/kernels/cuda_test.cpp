@@ -1,0 +1,76 @@
+// Device memory: what is too much for the device, and what somebody else holds.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "kernels/device.h"
+
+#if LLOYD_CUDA
+#include "kernels/cuda.h"
+#endif
+
+namespace lloyd {
+namespace {
+
+class Cuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const DeviceQuery query = query_devices(); query.devices.empty())
+      GTEST_SKIP() << query.problem;
+  }
+};
+
+#if LLOYD_CUDA
+TEST_F(Cuda, SaysWhenTheDeviceIsTooSmall) {
+  const auto total = query_devices().devices.front().memory_bytes;
+  try {
+    const cuda::Buffer<char> small(1'000'000);  // counts towards what is needed
+    const cuda::Buffer<char> large(static_cast<std::size_t>(total));
+    FAIL() << "more than the whole device was given";
+  } catch (const Unsupported& error) {
+    EXPECT_TRUE(std::regex_match(
+        error.what(),
+        std::regex("needs [0-9,]+ B of device memory or more, the device has [0-9,]+ B")))
+        << error.what();
+  }
+}
+
+TEST_F(Cuda, SaysWhenSomebodyElseHoldsTheMemory) {
+  std::size_t free_bytes = 0, total = 0;
+  LLOYD_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total));
+  // Held outside cuda::Buffer, as by another process: all but a quarter of a GiB.
+  void* held = nullptr;
+  LLOYD_CUDA_CHECK(cudaMalloc(&held, free_bytes - (std::size_t{256} << 20)));
+  try {
+    const cuda::Buffer<char> buffer(std::size_t{1} << 30);
+    ADD_FAILURE() << "memory that is taken was given";
+  } catch (const cuda::OutOfMemory& error) {
+    EXPECT_TRUE(std::regex_match(
+        error.what(),
+        std::regex("out of device memory: needs 1,073,741,824 B beside the 0 B it holds, "
+                   "[0-9,]+ B of [0-9,]+ B are free; another process has the rest")))
+        << error.what();
+  }
+  LLOYD_CUDA_CHECK(cudaFree(held));
+  // The failed call has left no error behind for the next one to trip over.
+  const cuda::Buffer<char> buffer(std::size_t{1} << 20);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST_F(Cuda, ErrorsNameTheCallAndThePlace) {
+  try {
+    LLOYD_CUDA_CHECK(cudaSetDevice(12345));
+    FAIL() << "device 12345 was found";
+  } catch (const cuda::Error& error) {
+    EXPECT_EQ(error.code, cudaErrorInvalidDevice);
+    EXPECT_TRUE(std::regex_search(error.what(), std::regex("cuda_test.cpp:[0-9]+: cudaSetDevice")))
+        << error.what();
+  }
+  cudaGetLastError();
+}
+#else
+TEST_F(Cuda, IsBuilt) { GTEST_SKIP() << "built without CUDA"; }
+#endif
+
+}  // namespace
+}  // namespace lloyd
