@@ -21,6 +21,9 @@ namespace {
 
 volatile std::sig_atomic_t interrupt_seen = 0;
 
+// For a worker to close its device and for a profiler around it to write what it has.
+constexpr double kGraceMs = 10'000;
+
 // Both ends above the descriptors that the child's own ends are put on, so that dup2 never meets itself.
 std::array<int, 2> make_pipe() {
   std::array<int, 2> low{}, ends{};
@@ -81,11 +84,17 @@ WorkerProcess::WorkerProcess(const std::string& program, int log, const std::str
 }
 
 WorkerProcess::~WorkerProcess() {
-  close(to_);
+  close(to_);  // the end of its input: an idle worker ends by itself
   close(from_);
-  if (pid_ > 0) {
-    kill(-pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+  if (pid_ <= 0) return;
+  const double deadline = now_ms() + (answered_ ? kGraceMs : 0);
+  while (waitpid(pid_, nullptr, WNOHANG) == 0) {
+    if (now_ms() >= deadline) {
+      kill(-pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+      return;
+    }
+    usleep(500);
   }
 }
 
@@ -103,12 +112,14 @@ std::string WorkerProcess::reap() {
 }
 
 WorkerProcess::Answer WorkerProcess::ask(const std::string& request, double timeout_seconds) {
+  answered_ = false;
   const std::string line = request + '\n';
   if (write(to_, line.data(), line.size()) < 0) return {Outcome::died, reap()};
   const double deadline = now_ms() + timeout_seconds * 1e3;
   while (true) {
     if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
       Answer answer{Outcome::replied, unread_.substr(0, end)};
+      answered_ = true;
       unread_.erase(0, end + 1);
       return answer;
     }

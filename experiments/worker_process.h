@@ -13,7 +13,7 @@ class WorkerProcess {
   /// Throws std::system_error when no process can be had.
   WorkerProcess(const std::string& program, int log, const std::string& job);
   WorkerProcess(const WorkerProcess&) = delete;
-  /// Kills it, with whatever it started, unless it has ended.
+  /// Lets it end when it has answered everything; kills it, with whatever it started, when it has not.
   ~WorkerProcess();
 
   enum class Outcome { replied, died, timed_out, interrupted };
@@ -29,6 +29,7 @@ class WorkerProcess {
   pid_t pid_ = -1;
   int to_ = -1, from_ = -1;
   std::string unread_;
+  bool answered_ = true;
 };
 
 /// Set by SIGINT and SIGTERM once install_interrupt_handlers() was called.
