@@ -54,13 +54,14 @@ double unit_roundoff(Precision precision) {
 std::string_view to_string(Backend backend) { return backend == Backend::cuda ? "cuda" : "cpu"; }
 
 Context::Range::Range(Context& context, const char* phase, int iteration)
-    : context_(context), is_phase_(phase != nullptr) {
-  for (RangeObserver* observer : context_.observers)
+    : context_(&context), is_phase_(phase != nullptr) {
+  for (RangeObserver* observer : context.observers)
     is_phase_ ? observer->begin_phase(phase) : observer->begin_iteration(iteration);
 }
 
 Context::Range::~Range() {
-  auto& observers = context_.observers;
+  if (context_ == nullptr) return;
+  auto& observers = context_->observers;
   for (auto it = observers.rbegin(); it != observers.rend(); ++it)
     is_phase_ ? (*it)->end_phase() : (*it)->end_iteration();
 }

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 struct CUstream_st;  // cudaStream_t is a pointer to this; the contract needs no CUDA header
@@ -100,13 +101,14 @@ class Context {
 
   class [[nodiscard]] Range {
    public:
-    Range(Range&&) = delete;
+    Range(Range&& other) noexcept
+        : context_(std::exchange(other.context_, nullptr)), is_phase_(other.is_phase_) {}
     ~Range();
 
    private:
     friend class Context;
     Range(Context& context, const char* phase, int iteration);
-    Context& context_;
+    Context* context_;  // null once moved from
     bool is_phase_;
   };
 

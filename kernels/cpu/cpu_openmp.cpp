@@ -92,21 +92,7 @@ class Loop : public Version {
   std::vector<Local> local_;
 };
 
-class OpenMp : public Version {
- public:
-  void prepare(const Problem& problem, Context& context) override {
-    if (problem.precision == Precision::fp64)
-      loop_ = std::make_unique<Loop<double>>();
-    else
-      loop_ = std::make_unique<Loop<float>>();
-    loop_->prepare(problem, context);
-  }
-  void run(Context& context) override { loop_->run(context); }
-  Solution fetch(Context& context) override { return loop_->fetch(context); }
-
- private:
-  std::unique_ptr<Version> loop_;
-};
+using OpenMp = EitherPrecision<Loop>;
 
 LLOYD_VERSION(OpenMp, {.name = "cpu_openmp",
                        .family = "cpu",

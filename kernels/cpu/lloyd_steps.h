@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -40,23 +42,29 @@ inline std::int32_t nearest(const T* x, const T* centroids, int k, int dim) {
   return label;
 }
 
-/// Moves each centroid that has points to their mean and returns the largest move (Euclidean).
+/// Moves centroid j to the mean of its points, if it has any, and returns the square of its move (Euclidean).
+template <typename T>
+double move_centroid(std::vector<T>& centroids, const std::vector<T>& sums,
+                     const std::vector<std::int64_t>& counts, int dim, std::size_t j) {
+  double move = 0;
+  if (counts[j] == 0) return move;
+  const auto d = static_cast<std::size_t>(dim);
+  for (std::size_t c = j * d; c < (j + 1) * d; ++c) {
+    const T mean = sums[c] / static_cast<T>(counts[j]);
+    const double step = static_cast<double>(mean) - static_cast<double>(centroids[c]);
+    move += step * step;
+    centroids[c] = mean;
+  }
+  return move;
+}
+
+/// move_centroid() for all of them. Returns the largest move.
 template <typename T>
 double move_centroids(std::vector<T>& centroids, const std::vector<T>& sums,
                       const std::vector<std::int64_t>& counts, int dim) {
   double largest = 0;
-  for (std::size_t j = 0; j < counts.size(); ++j) {
-    if (counts[j] == 0) continue;
-    double move = 0;
-    for (std::size_t c = j * static_cast<std::size_t>(dim);
-         c < (j + 1) * static_cast<std::size_t>(dim); ++c) {
-      const T mean = sums[c] / static_cast<T>(counts[j]);
-      const double step = static_cast<double>(mean) - static_cast<double>(centroids[c]);
-      move += step * step;
-      centroids[c] = mean;
-    }
-    largest = std::max(largest, move);
-  }
+  for (std::size_t j = 0; j < counts.size(); ++j)
+    largest = std::max(largest, move_centroid(centroids, sums, counts, dim, j));
   return std::sqrt(largest);
 }
 
@@ -98,6 +106,24 @@ struct State {
   Solution solution() const {
     return {labels, std::vector<double>(centroids.begin(), centroids.end()), iterations};
   }
+};
+
+/// A version that computes in fp32 or fp64, as the problem asks: Loop<float> or Loop<double>.
+template <template <typename> class Loop>
+class EitherPrecision : public Version {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    if (problem.precision == Precision::fp64)
+      loop_ = std::make_unique<Loop<double>>();
+    else
+      loop_ = std::make_unique<Loop<float>>();
+    loop_->prepare(problem, context);
+  }
+  void run(Context& context) override { loop_->run(context); }
+  Solution fetch(Context& context) override { return loop_->fetch(context); }
+
+ private:
+  std::unique_ptr<Version> loop_;
 };
 
 }  // namespace lloyd::cpu
