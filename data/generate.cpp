@@ -128,23 +128,29 @@ std::string generator_text(const Source& source) {
   return text + fmt::format("seed={})", source.seed);
 }
 
-Dataset generate(const Source& source, std::int64_t n, int dim, int threads) {
+std::shared_ptr<const Generator> make_generator(const Source& source) {
+  if (source.generator.empty()) return nullptr;
   const GeneratorOptions options = generator_options(source);
-  const std::uint64_t seed = source.seed;
-  Dataset data(n, dim);
+  Generator generator;
   if (source.generator == "uniform") {
-    fill(data, threads,
-         UniformValues{seed, options.low, options.high, least_float(options.low),
-                       greatest_float(options.high)});
+    generator.values = UniformValues{source.seed, options.low, options.high,
+                                     least_float(options.low), greatest_float(options.high)};
   } else if (source.generator == "uva_int") {
-    fill(data, threads, IntegerValues{seed, -100, 201});
+    generator.values = IntegerValues{source.seed, -100, 201};
   } else if (source.generator == "normal") {
-    fill(data, threads, NormalValues{seed});
+    generator.values = NormalValues{source.seed};
   } else {  // blobs, stamp_gauss
-    fill(data, threads,
-         BlobValues{seed, options.low, options.high, static_cast<std::uint32_t>(options.centers),
-                    options.sigma});
+    generator.values = BlobValues{source.seed, options.low, options.high,
+                                  static_cast<std::uint32_t>(options.centers), options.sigma};
   }
+  return std::make_shared<const Generator>(generator);
+}
+
+Dataset generate(const Source& source, std::int64_t n, int dim, int threads) {
+  generator_info(source.generator);  // a file has none: the error says which there are
+  const std::shared_ptr<const Generator> generator = make_generator(source);
+  Dataset data(n, dim);
+  std::visit([&](const auto& values) { fill(data, threads, values); }, generator->values);
   return data;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "data/dataset.h"
@@ -21,5 +22,10 @@ GeneratorOptions generator_options(const Source& source);
 /// "uniform(range=[0,1), seed=42)": every option that decides the values, in a fixed order. Throws
 /// like generator_options().
 std::string generator_text(const Source& source);
+
+struct Generator;  // data/random_values.h
+
+/// What draws the source's points; null when it is a file. Throws like generator_options().
+std::shared_ptr<const Generator> make_generator(const Source& source);
 
 }  // namespace lloyd::data

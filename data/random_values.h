@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <variant>
 
 #include "data/philox.h"
 
@@ -165,6 +166,12 @@ struct IntegerValues {
       out[i] = static_cast<float>(low + static_cast<int>(below(words.word[i], count)));
     }
   }
+};
+
+/// A generator with its options filled in: value (row, 4·block + i) of the points is out[i] after
+/// values(row, block, out).
+struct Generator {
+  std::variant<UniformValues, NormalValues, BlobValues, IntegerValues> values;
 };
 
 }  // namespace lloyd::data

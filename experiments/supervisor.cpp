@@ -85,6 +85,11 @@ class Progress {
         quiet_(options.quiet),
         live_(options.progress && !options.quiet && isatty(STDERR_FILENO)) {}
 
+  ~Progress() {
+    if (live_) std::cerr << "\r\033[K" << std::flush;
+  }
+  Progress(const Progress&) = delete;
+
   void begin(const Point& point) {
     if (!live_) return;
     const double spent = (now_ms() - started_) / 1e3;

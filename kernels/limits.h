@@ -19,4 +19,7 @@ std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block,
 /// Set when the problem asks for the rule `min_changes`, which this version's strategy has no count for.
 std::optional<std::string> no_change_count(const Stop& stop);
 
+/// Set when the problem asks for a min_changes above 1, of a version that only knows whether any point changed cluster.
+std::optional<std::string> only_a_change_flag(const Stop& stop);
+
 }  // namespace lloyd

@@ -17,6 +17,10 @@
 #include <utility>
 #include <vector>
 
+namespace lloyd::data {
+struct Generator;  // data/random_values.h
+}
+
 struct CUstream_st;  // cudaStream_t is a pointer to this; the contract needs no CUDA header
 
 namespace lloyd {
@@ -45,6 +49,8 @@ struct Problem {
   Stop stop;
   std::span<const float> points;     // n × dim, row-major
   std::span<const float> centroids;  // k × dim, row-major: where the loop starts
+  // What drew the points, for a version that draws the same bits itself; null when they are a file's.
+  const data::Generator* generator = nullptr;
 };
 
 /// What a version returns: the labels of the last assignment and the centroids of the update that followed it.
@@ -151,7 +157,7 @@ struct VersionInfo {
   std::string study;    // the report it comes from; empty for our own
   std::string summary;  // one line
   /// Why this problem cannot run with these tunables on this device, with the numbers; nullopt when it can. Sees
-  /// only sizes: the problem's spans are empty. For a CPU version `device` is default-constructed.
+  /// only sizes and the generator: the problem's spans are empty. For a CPU version `device` is default-constructed.
   std::function<std::optional<std::string>(const Problem&, const Tunables&, const DeviceLimits&)>
       unsupported;
 };

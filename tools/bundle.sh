@@ -61,9 +61,15 @@ for program in "$stage"/libexec/*; do
   chmod 755 "$stage/$(basename "$program")"
 done
 if [ "$with_tests" = 1 ]; then
-  # shellcheck disable=SC2016 # the script's own variables
-  printf '#!/bin/sh\n# Runs every test program, whatever the others say; fails if one did.\ncd "$(dirname "$0")" || exit\nstatus=0\n%sexit $status\n' \
-    "$(for test in "${programs[@]:1}"; do printf './%s "$@" || status=1\\n' "$(basename "$test")"; done)" >"$stage/run_tests"
+  cat >"$stage/run_tests" <<'END'
+#!/bin/sh
+# Runs every test program, whatever the others say; fails if one did. Arguments go to each, such as --gtest_filter.
+status=0
+for program in "$(dirname "$0")"/*_tests; do
+  [ "$program" -ef "$0" ] || "$program" "$@" || status=1
+done
+exit $status
+END
   chmod 755 "$stage/run_tests"
 fi
 
