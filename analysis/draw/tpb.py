@@ -11,6 +11,7 @@ from analysis.draw.common import Drawing, Subject
 from analysis.load import PROBLEM
 
 NAME = "tpb"
+NAME_IN_WORDS = "threads per block"
 
 
 def draw(points: pd.DataFrame, subject: Subject) -> Drawing:
@@ -54,8 +55,11 @@ def draw(points: pd.DataFrame, subject: Subject) -> Drawing:
     labels = {s: style.break_label(s, 1.7 if columns == 1 else 0.98) for s in styles}
     lines = sum(label.count("\n") + 1 for label in labels.values())
     widest = max(style.text_width(part) for label in labels.values() for part in label.split("\n"))
+    title = subject.title
+    if NAME_IN_WORDS not in title.lower():
+        title += f": {NAME_IN_WORDS}"
     page = style.Page(
-        f"{subject.title}: threads per block",
+        title,
         common.subtitle(points, subject),
         common.small_print(points, shown.index, notes, f"{NAME}.csv"),
         [common.panel_title(keys, values) for values, _ in panels],
