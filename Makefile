@@ -12,7 +12,7 @@ comma := ,
 options := -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) "-DLLOYD_CUDA_ARCHITECTURES=$(ARCHS)"
 
 .DEFAULT_GOAL := all
-.PHONY: all setup run test report readme bundle install format lint clean help system toolkit
+.PHONY: all setup run test sanitize report readme bundle install format lint clean help system toolkit
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 18
@@ -27,6 +27,10 @@ run: all ## run SPEC and draw its figures
 
 test: setup ## every test that this machine can run
 	@tools/test.sh $(options)
+
+sanitize: setup ## every CUDA version under compute-sanitizer (needs a GPU)
+	@tools/build.sh build kernels_tests $(options)
+	@tools/sanitize.sh
 
 report: .venv/.stamp ## figures and tables of the recorded runs, or of RESULTS
 	@.venv/bin/python -m analysis report $(subst $(comma), ,$(RESULTS)) -o report

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "build_info.h"
+#include "experiments/external.h"
 #include "experiments/job.h"
 #include "experiments/run_directory.h"
 #include "experiments/spec.h"
@@ -45,7 +46,7 @@ void list_versions(const DeviceQuery& gpus, int device, bool json) {
     const VersionInfo& info = version.info;
     std::string reason;
     if (version.make == nullptr)
-      reason = "built without CUDA (configure with -DLLOYD_CUDA=ON)";
+      reason = version.unavailable;
     else if (info.backend == Backend::cuda &&
              static_cast<std::size_t>(device) >= gpus.devices.size())
       reason = gpus.devices.empty() ? gpus.problem
@@ -80,7 +81,7 @@ int run(int argc, char** argv) {
   std::string spec_name;
   Overrides overrides;
   RunOptions options;
-  bool dry_run = false, list = false, worker = false;
+  bool dry_run = false, list = false, worker = false, shuffle = true;
   std::string out, resume;
   app.add_option("SPEC", spec_name, "spec: a YAML file, looked up here and then in experiments/");
   app.add_flag("--dry-run", dry_run, "print the points and whether they can run here; run nothing");
@@ -101,7 +102,7 @@ int run(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--seed", overrides.seed,
                  "override the seeds of data, initial centroids and order");
-  app.add_flag("--shuffle,!--no-shuffle", overrides.shuffle,
+  app.add_flag("--shuffle,!--no-shuffle", shuffle,
                "run the points in random order, or in the spec's");
   app.add_option("--profile", overrides.profile, "none|nvtx|counters|timeline|cpu|all, comma list");
   app.add_flag("--quiet", options.quiet, "errors and the result's place only");
@@ -115,6 +116,7 @@ int run(int argc, char** argv) {
     return kUsage;
   }
   if (worker) return run_worker();
+  if (app.count("--shuffle") > 0) overrides.shuffle = shuffle;
   options.out = out;
   options.resume = resume;
   const auto usage = [](const std::string& message) {
@@ -125,6 +127,11 @@ int run(int argc, char** argv) {
     return usage("--out starts a run and --resume goes on with one: give one of them");
   if (options.retry_failed && resume.empty()) return usage("--retry-failed needs --resume DIR");
 
+  try {
+    discover_external_versions();
+  } catch (const std::runtime_error& error) {
+    return usage(error.what());
+  }
   const DeviceQuery gpus = query_devices();
   if (list) {
     list_versions(gpus, options.device, options.json);

@@ -185,21 +185,23 @@ std::string precision_names(const std::vector<Precision>& precisions) {
 
 std::optional<std::string> why_not(const Point& point, const Stop& stop,
                                    const std::optional<DeviceLimits>& device,
-                                   const std::string& no_device_reason) {
+                                   const std::string& no_device_reason,
+                                   const data::Generator* generator) {
   const RegisteredVersion* version = find_version(point.version);
   if (version == nullptr) return "this build has no version of that name";
   const VersionInfo& info = version->info;
   const bool on_gpu = info.backend == Backend::cuda;
-  if (version->make == nullptr) return "built without CUDA (configure with -DLLOYD_CUDA=ON)";
+  if (version->make == nullptr) return version->unavailable;
   if (on_gpu && !device) return no_device_reason;
   if (std::find(info.precisions.begin(), info.precisions.end(), point.precision) ==
       info.precisions.end())
     return fmt::format("computes in {} only, not {}", precision_names(info.precisions),
                        to_string(point.precision));
   const DeviceLimits limits = on_gpu ? *device : DeviceLimits{};
+  Problem problem = point.problem(stop);
+  problem.generator = generator;
   if (info.unsupported)
-    if (auto reason = info.unsupported(point.problem(stop), point.tunables(), limits))
-      return reason;
+    if (auto reason = info.unsupported(problem, point.tunables(), limits)) return reason;
   if (on_gpu && point.threads_per_block.value_or(0) > limits.max_threads_per_block)
     return fmt::format("needs {} threads per block, device allows {}", *point.threads_per_block,
                        limits.max_threads_per_block);
@@ -311,9 +313,9 @@ Tunables Point::tunables() const {
 
 void decide_availability(std::vector<Point>& points, const Stop& stop,
                          const std::optional<DeviceLimits>& device,
-                         const std::string& no_device_reason) {
+                         const std::string& no_device_reason, const data::Generator* generator) {
   for (Point& point : points) {
-    const auto reason = why_not(point, stop, device, no_device_reason);
+    const auto reason = why_not(point, stop, device, no_device_reason, generator);
     point.available = !reason;
     point.reason = reason.value_or("");
   }

@@ -100,10 +100,11 @@ Spec load_spec(const std::filesystem::path& path, const Overrides& overrides,
                const std::string& typed = "");
 
 /// Fills `available` and `reason` of each point for the GPU at hand (nullopt: none, because of
-/// `no_device_reason`).
+/// `no_device_reason`) and the generator of the data (null: a file).
 void decide_availability(std::vector<Point>& points, const Stop& stop,
                          const std::optional<DeviceLimits>& device,
-                         const std::string& no_device_reason);
+                         const std::string& no_device_reason,
+                         const data::Generator* generator = nullptr);
 
 /// A point as JSON: `point`, `version`, every axis (null where unused), `available`, `reason`.
 nlohmann::json to_json(const Point& point);

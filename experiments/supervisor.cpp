@@ -13,7 +13,9 @@
 #include <random>
 #include <set>
 
+#include "data/generators.h"
 #include "experiments/environment.h"
+#include "experiments/external.h"
 #include "experiments/job.h"
 #include "experiments/run_directory.h"
 #include "experiments/session.h"
@@ -35,7 +37,11 @@ nlohmann::json fingerprints(const Spec& spec) {
   nlohmann::json data = data::fingerprint(spec.data);
   if (spec.init.method == "file")
     data = nlohmann::json::array({data, data::fingerprint(spec.init.file)});
-  return {{"data", data}, {"binary", binary_fingerprint()}};
+  nlohmann::json external = nlohmann::json::object();
+  for (const Point& point : spec.points)
+    if (const auto file = external_file(point.version); file && !external.contains(point.version))
+      external[point.version] = data::fingerprint({.file = *file});
+  return {{"data", data}, {"binary", binary_fingerprint()}, {"external", external}};
 }
 
 // The first few places where two resolved specs differ, as "measure/repetitions: was 9, is 5".
@@ -75,6 +81,10 @@ void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
         fmt::format("{}: cannot resume: the binary differs (run_experiment was built anew since); "
                     "start a new run",
                     directory.path().string()));
+  if (was.at("external") != is.at("external"))
+    throw RunDirectoryError(
+        fmt::format("{}: cannot resume: the external versions differ ({}); start a new run",
+                    directory.path().string(), differences(was.at("external"), is.at("external"))));
 }
 
 // One line a point, and on a terminal a last line that says how far the run is.
@@ -360,7 +370,8 @@ void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
     limits = gpus.devices[index];
   else if (!gpus.devices.empty())
     why = fmt::format("no CUDA device {}: this machine has {}", device, gpus.devices.size());
-  decide_availability(spec.points, spec.stop, limits, why);
+  const auto generator = data::make_generator(spec.data);
+  decide_availability(spec.points, spec.stop, limits, why, generator.get());
   for (Point& point : spec.points) {
     if (!point.available) continue;
     try {
@@ -384,6 +395,12 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
         tasks.size() == spec.points.size() ? "" : fmt::format(" of {}", spec.points.size()),
         directory.path().string());
 
+  const Profile& profile = spec.profile;
+  if (!profile.counters.empty() || profile.timeline || !profile.cpu.empty())
+    std::cerr << "note: this version takes times and NVTX ranges only; the counters and the "
+                 "timeline that the spec asks "
+                 "for are not measured\n";
+
   install_interrupt_handlers();
   Supervisor supervisor(spec, gpus, options, std::move(directory));
   const bool finished = supervisor.run(tasks);
@@ -392,7 +409,7 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   const std::vector<Row> measurements = written.read_rows("measurements.jsonl");
   const std::vector<SummaryLine> lines = summarize(spec, measurements);
   written.write("summary.md", summary_markdown(spec, lines, environment));
-  written.write("benchmark.json", benchmark_json(measurements, environment).dump(1) + '\n');
+  written.write("benchmark.json", benchmark_json(measurements, environment).dump() + '\n');
 
   std::map<std::string, int> counts;
   for (const SummaryLine& line : lines) ++counts[line.status];

@@ -8,6 +8,8 @@
 #include <map>
 #include <memory>
 
+#include "data/generators.h"
+#include "experiments/external.h"
 #include "experiments/job.h"
 #include "experiments/session.h"
 #include "experiments/statistics.h"
@@ -80,7 +82,9 @@ class Collector : public benchmark::BenchmarkReporter {
 };
 
 struct Repetition {
-  double solve_ms = 0, setup_ms = 0, fetch_ms = 0, transfer_ms = 0;
+  double solve_ms = 0;
+  std::optional<double> setup_ms, fetch_ms, transfer_ms;
+  std::string timing_basis;
   int iterations = 0;
   profiling::GpuState gpu;
   std::string t_utc;
@@ -144,6 +148,7 @@ class Worker {
     Problem problem = point.problem(job_.stop);
     problem.points = inputs_.points(point);
     problem.centroids = inputs_.centroids(point);
+    problem.generator = generator_.get();
     stage("data");
     Context context;
     context.tunables = point.tunables();
@@ -280,8 +285,17 @@ class Worker {
     Solution solution;
     r.fetch_ms = timed([&] { solution = version->fetch(context); });
     r.iterations = solution.iterations;
+    r.transfer_ms = 0;
     for (const auto& [phase, spent] : transfers.collect())
-      if (phase == "transfer") r.transfer_ms += spent.host_ms;
+      if (phase == "transfer") *r.transfer_ms += spent.host_ms;
+    r.timing_basis = session_->timing_basis();
+    if (const std::optional<SelfReport> own = version->self_report()) {
+      r.solve_ms = own->solve_ms;
+      r.setup_ms = own->setup_ms;
+      r.fetch_ms = own->fetch_ms;
+      r.transfer_ms = own->transfer_ms;
+      r.timing_basis = "self_reported";
+    }
     r.t_utc = utc_now();
     return r;
   }
@@ -297,14 +311,15 @@ class Worker {
       row["status"] = "ok";
       row["solve_ms"] = r.solve_ms;
       row["iteration_ms"] = r.solve_ms / r.iterations;
-      row["setup_ms"] = r.setup_ms;
-      row["transfer_ms"] = r.transfer_ms;
-      row["end_to_end_ms"] = r.setup_ms + r.solve_ms + r.fetch_ms;
+      row["setup_ms"] = or_null(r.setup_ms);
+      row["transfer_ms"] = or_null(r.transfer_ms);
+      row["end_to_end_ms"] =
+          r.setup_ms && r.fetch_ms ? Row(*r.setup_ms + r.solve_ms + *r.fetch_ms) : Row(nullptr);
       row["iterations"] = r.iterations;
       row["inertia"] = or_null(verdict.inertia);
       row["verified"] = verdict.correct;
       row["label_mismatches"] = or_null(verdict.label_mismatches);
-      row["timing_basis"] = session_->timing_basis();
+      row["timing_basis"] = r.timing_basis;
       row["sm_mhz"] = or_null(r.gpu.sm_mhz);
       row["mem_mhz"] = or_null(r.gpu.mem_mhz);
       row["temp_c"] = or_null(r.gpu.temp_c);
@@ -314,6 +329,8 @@ class Worker {
       Row why;
       why["floor_ms"] = "no measured ceilings for this machine";
       if (!verdict.inertia) why["inertia"] = why["label_mismatches"] = "verify: false";
+      for (const char* field : {"setup_ms", "transfer_ms", "end_to_end_ms"})
+        if (row[field].is_null()) why[field] = "the external version does not report it";
       if (!on_gpu_)
         why["gpu"] = "runs on the CPU";
       else if (!nvml_)
@@ -324,6 +341,7 @@ class Worker {
   }
 
   Job job_;
+  std::shared_ptr<const data::Generator> generator_ = data::make_generator(job_.data);
   const RegisteredVersion& version_;
   Inputs inputs_;
   bool on_gpu_;
@@ -355,6 +373,8 @@ int run_worker() {
     const Request request = request_from_json(nlohmann::json::parse(line));
     Reply reply;
     try {
+      const std::string& version = job.points.at(0).version;
+      if (find_version(version) == nullptr) discover_external_versions(version);
       if (!worker) worker = std::make_unique<Worker>(job);
       reply = worker->measure(request);
     } catch (const std::exception& error) {

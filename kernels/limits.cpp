@@ -27,8 +27,9 @@ std::optional<std::string> no_change_count(const Stop& stop) {
 
 std::optional<std::string> only_a_change_flag(const Stop& stop) {
   if (stop.min_changes <= 1) return std::nullopt;
-  return fmt::format("keeps a flag, not a count, of points that change cluster: min_changes can be 0 or 1, not {}",
-                     stop.min_changes);
+  return fmt::format(
+      "keeps a flag, not a count, of points that change cluster: min_changes can be 0 or 1, not {}",
+      stop.min_changes);
 }
 
 }  // namespace lloyd

@@ -22,6 +22,18 @@ std::vector<RegisteredVersion>& registry() {
   return instance;
 }
 
+bool insert(RegisteredVersion version) {
+  auto& all = registry();
+  const std::string& name = version.info.name;
+  const auto at = std::lower_bound(
+      all.begin(), all.end(), name,
+      [](const RegisteredVersion& a, const std::string& b) { return a.info.name < b; });
+  if (at != all.end() && at->info.name == name)
+    throw std::logic_error("two versions are named " + name);
+  all.insert(at, std::move(version));
+  return true;
+}
+
 }  // namespace
 
 std::string_view to_string(Precision precision) {
@@ -67,14 +79,11 @@ Context::Range::~Range() {
 }
 
 bool register_version(VersionInfo info, VersionFactory make) {
-  auto& all = registry();
-  const auto at = std::lower_bound(
-      all.begin(), all.end(), info.name,
-      [](const RegisteredVersion& a, const std::string& name) { return a.info.name < name; });
-  if (at != all.end() && at->info.name == info.name)
-    throw std::logic_error("two versions are named " + info.name);
-  all.insert(at, {std::move(info), make});
-  return true;
+  return insert({std::move(info), std::move(make), ""});
+}
+
+bool register_unavailable(VersionInfo info, std::string reason) {
+  return insert({std::move(info), nullptr, std::move(reason)});
 }
 
 const std::vector<RegisteredVersion>& versions() { return registry(); }

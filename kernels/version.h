@@ -125,6 +125,13 @@ class Context {
   Range iteration(int number) { return Range(*this, nullptr, number); }
 };
 
+/// What a version in another process, where no clock of the harness reaches, says of its own times.
+struct SelfReport {
+  double solve_ms = 0;  // of the last run()
+  std::optional<double> setup_ms, fetch_ms,
+      transfer_ms;  // of prepare(), of fetch(), of copies in both
+};
+
 class Version {
  public:
   virtual ~Version() = default;
@@ -134,6 +141,8 @@ class Version {
   virtual void run(Context& context) = 0;
   /// The answer of the last run().
   virtual Solution fetch(Context& context) = 0;
+  /// After fetch(). nullopt: the harness times this version, as it does every version that runs in its own process.
+  virtual std::optional<SelfReport> self_report() const { return std::nullopt; }
 };
 
 enum class Backend { cpu, cuda };
@@ -156,17 +165,20 @@ struct VersionInfo {
   Distance distance = Distance::direct;
   std::string study;    // the report it comes from; empty for our own
   std::string summary;  // one line
+  /// Draws problem.generator's points itself in prepare(), so that setup_ms has the generation in it.
+  bool draws_points = false;
   /// Why this problem cannot run with these tunables on this device, with the numbers; nullopt when it can. Sees
   /// only sizes and the generator: the problem's spans are empty. For a CPU version `device` is default-constructed.
   std::function<std::optional<std::string>(const Problem&, const Tunables&, const DeviceLimits&)>
       unsupported;
 };
 
-using VersionFactory = std::unique_ptr<Version> (*)();
+using VersionFactory = std::function<std::unique_ptr<Version>()>;
 
 struct RegisteredVersion {
   VersionInfo info;
-  VersionFactory make;  // null in a build without the version's backend
+  VersionFactory make;      // null when it cannot run here whatever the problem …
+  std::string unavailable;  // … because of this
 };
 
 /// Every registered version, sorted by name.
@@ -176,6 +188,8 @@ const RegisteredVersion* find_version(std::string_view name);
 
 /// Use LLOYD_VERSION.
 bool register_version(VersionInfo info, VersionFactory make);
+/// Knows of a version that cannot run here, because of `reason`.
+bool register_unavailable(VersionInfo info, std::string reason);
 
 }  // namespace lloyd
 
@@ -190,7 +204,7 @@ bool register_version(VersionInfo info, VersionFactory make);
 #if LLOYD_CUDA
 #define LLOYD_CUDA_VERSION(Class, ...) LLOYD_VERSION(Class, __VA_ARGS__)
 #else
-#define LLOYD_CUDA_VERSION(Class, ...)                    \
-  [[maybe_unused]] static const bool Class##_registered = \
-      ::lloyd::register_version(::lloyd::VersionInfo __VA_ARGS__, nullptr)
+#define LLOYD_CUDA_VERSION(Class, ...)                                                   \
+  [[maybe_unused]] static const bool Class##_registered = ::lloyd::register_unavailable( \
+      ::lloyd::VersionInfo __VA_ARGS__, "built without CUDA (configure with -DLLOYD_CUDA=ON)")
 #endif

@@ -68,7 +68,7 @@ def test_its_tables_are_up_to_date():
 
 
 def test_every_file_and_target_it_names_exists():
-    for path in re.findall(r"\]\(([^)#:]+)\)", README):
+    for path in re.findall(r"\]\(([^)\s#:]+)\)", README):
         assert (ROOT / path).exists(), path
     makefile = (ROOT / "Makefile").read_text()
     for target in set(re.findall(r"`?make ([a-z]+)", README)):

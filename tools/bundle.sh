@@ -21,16 +21,25 @@ mkdir -p "$stage"/{libexec,lib/glibc,experiments}
 
 programs=($build/run_experiment)
 if [ "$with_tests" = 1 ]; then
-  mapfile -t -O 1 programs < <(find $build/tests -type f -executable -exec grep -lq ^.ELF {} \; -print | sort)
+  mapfile -t -O 1 programs < <(find $build/tests -type f -executable -name '*_tests' | sort)
 fi
 
-# What ldd finds, and CUPTI, whose parts open each other when they run. The driver's libraries are the node's.
+# What ldd finds, and what is opened when it runs: CUPTI and its parts, cuBLAS. The driver's libraries are the node's.
 libraries=("${programs[@]}")
-cupti=$(sed -n 's/^CUDA_cupti_LIBRARY:FILEPATH=//p' $build/CMakeCache.txt)
-if [ -n "$cupti" ]; then
-  cupti=$(dirname "$cupti")
-  libraries+=("$cupti"/libcupti.so.* "$cupti/libnvperf_host.so" "$cupti/libnvperf_target.so")
-  cp -L "${libraries[@]:${#programs[@]}}" "$stage/lib/"
+if grep -q '^LLOYD_CUDA:BOOL=ON' $build/CMakeCache.txt; then
+  opened=(libcupti.so.13 libnvperf_host.so libnvperf_target.so)
+  [ "$math_libs" = 0 ] || opened+=(libcublas.so.13 libcublasLt.so.13)
+  # Where CMake found them: in a full toolkit CUPTI has a folder of its own.
+  mapfile -t folders < <(sed -nE 's/^CUDA_(cupti_LIBRARY|CUDART):FILEPATH=(.*)\/[^/]*$/\2/p' $build/CMakeCache.txt)
+  for library in "${opened[@]}"; do
+    file=$(find -L "${folders[@]}" -maxdepth 1 -name "$library" -print -quit)
+    if [ -n "$file" ]; then
+      cp -L "$file" "$stage/lib/"
+      libraries+=("$file")
+    else
+      echo "$library is not in the CUDA toolkit (${folders[*]}): the bundle goes without it" >&2
+    fi
+  done
 fi
 ldd "${libraries[@]}" | awk '$2 == "=>" {print $1, $3}' | sort -u | while read -r library path; do
   case $library in
@@ -75,6 +84,9 @@ fi
 
 cp -r experiments/sweeps "$stage/experiments/"
 cp -r analysis requirements.txt "$stage/"
+for family in kernels/python kernels/peer; do
+  [ ! -d $family ] || install -D -t "$stage/$family" $family/*.py
+done
 find "$stage/analysis" -name __pycache__ -prune -exec rm -r {} +
 for file in README.md LICENSE CITATION.cff; do [ ! -e $file ] || cp $file "$stage/"; done
 cat >"$stage/BUNDLE.txt" <<END

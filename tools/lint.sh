@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin
 mapfile -t cpp < <(find kernels experiments profiling data tests cmake tools \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \))
-python=(analysis tests tools)
+python=(analysis kernels tests tools)
 
 if [ "${1:-}" = --fix ]; then
   $bin/clang-format -i "${cpp[@]}"

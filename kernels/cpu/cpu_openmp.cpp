@@ -5,6 +5,7 @@
 //          iteration in thread order. luigi merges with atomics: the same work, but then the last bit changes from run to run.
 // Why      assignment has no dependence between points: near-linear in `threads` while k × dim × n dwarfs the merge.
 // Limits   threads × k × dim sums in memory. luigi saw about 3× on 4 cores.
+// Here     16 Xeon cores, n = 1e7, k = 1000, dim 2, 2026-11-21: 874 ms per iteration, 14.8×.
 #include <omp.h>
 
 #include <limits>

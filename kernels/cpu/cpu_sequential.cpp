@@ -6,6 +6,7 @@
 // Why      a speedup is worth what its baseline is worth: no trick here that the reports did not have, and none left out
 //          that their compiler gave them for free.
 // Limits   none but memory.
+// Here     one Xeon core, n = 1e7, k = 1000, dim 2, 2026-11-21: 13.0 s per iteration.
 #include <limits>
 #include <memory>
 

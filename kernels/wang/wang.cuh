@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cuda.h"
@@ -131,9 +132,8 @@ class Wang : public Version {
     sums_.zero(context.stream);
     counts_.zero(context.stream);
     if (largest_move_bits_.size() > 0) largest_move_bits_.zero(context.stream);
-    accumulate<<<blocks(context), block, 0, context.stream>>>(points_.data(), labels_.data(),
-                                                              sums_.data(), counts_.data(),
-                                                              problem_.n, problem_.dim);
+    accumulate<<<blocks(context), block, 0, context.stream>>>(
+        points_.data(), labels_.data(), sums_.data(), counts_.data(), problem_.n, problem_.dim);
     LLOYD_CUDA_CHECK_LAUNCH();
     divide<<<cuda::blocks_for(problem_.k, block), block, 0, context.stream>>>(
         sums_.data(), counts_.data(), centroids_.data(), problem_.k, problem_.dim,
@@ -160,16 +160,16 @@ class Wang : public Version {
   cuda::Buffer<std::int32_t> labels_;
 
  private:
-  /// Waits: the widened copy dies at the end.
+  /// Waits, because the widened copy dies at the end.
   static void upload(cuda::Buffer<T>& buffer, std::span<const float> values, cudaStream_t stream) {
+    std::vector<double> widened;
     if constexpr (std::is_same_v<T, float>) {
       buffer.upload(values, stream);
-      LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
     } else {
-      const std::vector<T> widened(values.begin(), values.end());
+      widened.assign(values.begin(), values.end());
       buffer.upload(widened, stream);
-      LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
+    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
   }
 
   cuda::Buffer<unsigned long long> largest_move_bits_;

@@ -43,8 +43,9 @@ LLOYD_CUDA_VERSION(
      .distance = Distance::direct,
      .study = "wang",
      .summary = "three kernels: assignment from global memory, sums by global atomics, division",
-     .unsupported = [](const Problem& problem, const Tunables&,
-                       const DeviceLimits&) { return no_change_count(problem.stop); }});
+     .unsupported = [](const Problem& problem, const Tunables&, const DeviceLimits&) {
+       return no_change_count(problem.stop);
+     }});
 
 }  // namespace
 }  // namespace lloyd::wang

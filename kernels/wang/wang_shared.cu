@@ -51,21 +51,21 @@ class Loop : public Wang<T> {
 using Shared = cpu::EitherPrecision<Loop>;
 #endif
 
-LLOYD_CUDA_VERSION(Shared,
-                   {.name = "wang_shared",
-                    .family = "wang",
-                    .backend = Backend::cuda,
-                    .parent = "wang_global",
-                    .axes = {"threads_per_block"},
-                    .precisions = {Precision::fp64, Precision::fp32},
-                    .distance = Distance::direct,
-                    .study = "wang",
-                    .summary = "wang_global with the centroids copied to shared memory by each block",
-                    .unsupported = [](const Problem& problem, const Tunables&,
-                                      const DeviceLimits& device) -> std::optional<std::string> {
-                      if (auto reason = no_change_count(problem.stop)) return reason;
-                      return static_shared_shortfall(shared_bytes(problem), device);
-                    }});
+LLOYD_CUDA_VERSION(
+    Shared, {.name = "wang_shared",
+             .family = "wang",
+             .backend = Backend::cuda,
+             .parent = "wang_global",
+             .axes = {"threads_per_block"},
+             .precisions = {Precision::fp64, Precision::fp32},
+             .distance = Distance::direct,
+             .study = "wang",
+             .summary = "wang_global with the centroids copied to shared memory by each block",
+             .unsupported = [](const Problem& problem, const Tunables&,
+                               const DeviceLimits& device) -> std::optional<std::string> {
+               if (auto reason = no_change_count(problem.stop)) return reason;
+               return static_shared_shortfall(shared_bytes(problem), device);
+             }});
 
 }  // namespace
 }  // namespace lloyd::wang

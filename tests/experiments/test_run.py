@@ -135,6 +135,18 @@ def test_a_run_leaves_what_the_contract_lists(spec, tmp_path):
     assert len(benchmarks) == len(measured)
 
 
+def test_points_run_in_random_order_unless_told_otherwise(spec, tmp_path):
+    path = spec(n=", ".join(str(100 + i) for i in range(8)))
+    orders = []
+    for name, options in (("a", []), ("b", ["--shuffle"]), ("c", ["--no-shuffle"])):
+        run(path, "--out", tmp_path / name, *options)
+        orders.append(list(by_point(tmp_path / name)))
+    given = [f"cpu_sequential/n:{100 + i}/k:3/dim:2/precision:fp32" for i in range(8)]
+    assert orders[0] == orders[1] != given
+    assert orders[2] == given
+    assert sorted(orders[0]) == given
+
+
 def test_the_same_seed_gives_the_same_inertia(spec, tmp_path):
     path = spec(n="500")
     inertia = []

@@ -9,9 +9,11 @@
 #include <set>
 
 #include "data/dataset.h"
+#include "data/generators.h"
 #include "experiments/session.h"
 #include "experiments/verify.h"
 #include "kernels/device.h"
+#include "tests/kernels/tested_versions.h"
 
 namespace lloyd {
 namespace {
@@ -102,6 +104,7 @@ const std::vector<Case>& cases() {
        }},
       {"StopsWhenCentroidsRest", 800, 6, 2, {.iterations = 500, .tolerance = 1e-3}, keep},
       {"StopsWhenLabelsRest", 800, 6, 2, {.iterations = 500, .min_changes = 2}, keep},
+      {"StopsWhenNoLabelChanges", 800, 6, 2, {.iterations = 500, .min_changes = 1}, keep},
   };
   return all;
 }
@@ -115,7 +118,7 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
 
   // Skips, with the reason, what this machine or this version cannot do.
   void SetUp() override {
-    if (version().make == nullptr) GTEST_SKIP() << "built without CUDA";
+    if (version().make == nullptr) GTEST_SKIP() << version().unavailable;
     if (version().info.backend == Backend::cuda) {
       const DeviceQuery query = query_devices();
       if (query.devices.empty()) GTEST_SKIP() << query.problem;
@@ -138,36 +141,55 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
     c.shape(points_, centroids_);
     problem_ = {.n = c.n, .k = c.k, .dim = c.dim, .stop = c.stop};
     problem_.precision = version().info.precisions.front();
+    // A version that draws the points itself can be tested where they are as they were drawn.
+    if (std::equal(points_.begin(), points_.end(), points.values().begin())) {
+      generator_ = data::make_generator(source);
+      problem_.generator = generator_.get();
+    }
     if (version().info.unsupported)
       if (const auto reason =
               version().info.unsupported(problem_, context_.tunables, context_.device))
         GTEST_SKIP() << *reason;
     problem_.points = points_;
     problem_.centroids = centroids_;
+    try {
+      solve(version().make, problem_, context_);
+    } catch (const Unsupported& reason) {  // that only trying can tell
+      GTEST_SKIP() << reason.what();
+    }
   }
 
   std::unique_ptr<Session> session_;
   Context context_;
   Problem problem_;
   std::vector<float> points_, centroids_;
+  std::shared_ptr<const data::Generator> generator_;
 };
 
 TEST_P(EveryVersion, IsVerified) {
-  std::vector<int> blocks{256};
   const auto& axes = version().info.axes;
-  if (std::find(axes.begin(), axes.end(), "threads_per_block") != axes.end())
-    blocks = {32, 256, 1024};
+  const auto reads = [&](const char* axis) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  };
+  std::vector<std::pair<int, int>> launches{{256, 1}};  // threads per block, samples per thread
+  if (reads("threads_per_block")) launches.insert(launches.end(), {{32, 1}, {100, 1}, {1024, 1}});
+  if (reads("samples_per_thread")) launches.insert(launches.end(), {{32, 5}, {100, 3}});
   for (const Precision precision : version().info.precisions) {
     problem_.precision = precision;
     const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
     const ReferenceRun run = reference_solve(*reference, problem_);
-    for (const int block : blocks) {
+    for (const auto& [block, samples] : launches) {
       context_.tunables.threads_per_block = block;
+      context_.tunables.samples_per_thread = samples;
+      if (const auto& unsupported = version().info.unsupported;
+          unsupported && unsupported(problem_, context_.tunables, context_.device))
+        continue;
       const Verdict verdict = verify(solve(version().make, problem_, context_), version().make,
                                      problem_, context_, version().info.distance, *reference,
                                      {run.initial_inertia, run.inertia, run.iterations});
       EXPECT_TRUE(verdict.correct)
-          << to_string(precision) << ", " << block << " threads per block: " << verdict.reason;
+          << to_string(precision) << ", " << block << " threads per block, " << samples
+          << " samples per thread: " << verdict.reason;
     }
   }
 }
@@ -213,8 +235,8 @@ TEST_P(EveryVersion, RunsTwiceWithTheSameAnswer) {
 
 std::vector<Parameter> every_version_and_case() {
   std::vector<Parameter> all;
-  for (const RegisteredVersion& version : versions())
-    for (std::size_t i = 0; i < cases().size(); ++i) all.emplace_back(version.info.name, i);
+  for (const std::string& version : tested_versions())
+    for (std::size_t i = 0; i < cases().size(); ++i) all.emplace_back(version, i);
   return all;
 }
 

@@ -1,0 +1,150 @@
+#include "experiments/child_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+
+#include "experiments/job.h"
+#include "experiments/session.h"
+
+namespace lloyd {
+namespace {
+
+struct Pipe {
+  Descriptor from, to;
+  Pipe() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+      throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
+    const Descriptor read_end(ends[0]), write_end(ends[1]);
+    // Above the descriptors that a child's own ends are put on, so that dup2 never meets itself.
+    from = Descriptor(fcntl(ends[0], F_DUPFD_CLOEXEC, 10));
+    to = Descriptor(fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
+  }
+};
+
+// As exec wants them. Made before the fork: a child of a process with threads may not allocate.
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (std::string& text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+// In a child: its three streams, and none of the worker's own line to the supervisor.
+void use_streams(int input, int output, int error) {
+  dup2(input, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(error, STDERR_FILENO);
+  fcntl(kReplyDescriptor, F_SETFD, FD_CLOEXEC);
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+ChildProcess::ChildProcess(std::vector<std::string> command, std::vector<std::string> variables,
+                           int error) {
+  Pipe down, up;
+  const std::vector<char*> arguments = pointers(command), environment = pointers(variables);
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot start " + command[0]);
+  if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    std::signal(SIGPIPE, SIG_DFL);
+    use_streams(down.from.get(), up.to.get(), error);
+    execvpe(arguments[0], arguments.data(), environment.data());
+    dprintf(STDERR_FILENO, "cannot start %s: %s\n", arguments[0], strerror(errno));
+    _exit(127);
+  }
+  to_ = std::move(down.to);
+  from_ = std::move(up.from);
+}
+
+ChildProcess::~ChildProcess() {
+  if (pid_ < 0) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+bool ChildProcess::send(const std::string& text) {
+  std::signal(SIGPIPE, SIG_IGN);  // its death while it is asked is an answer, not our end
+  for (std::size_t sent = 0; sent < text.size();) {
+    const ssize_t wrote = write(to_.get(), text.data() + sent, text.size() - sent);
+    if (wrote < 0 && errno != EINTR) return false;
+    if (wrote > 0) sent += static_cast<std::size_t>(wrote);
+  }
+  return true;
+}
+
+std::optional<std::string> ChildProcess::line(std::size_t longest) {
+  while (true) {
+    if (const std::size_t end = unread_.find('\n');
+        end != std::string::npos || unread_.size() > longest) {
+      std::string line = unread_.substr(0, end);
+      unread_.erase(0, end == std::string::npos ? end : end + 1);
+      return line;
+    }
+    std::array<char, 1 << 16> block{};
+    const ssize_t got = read(from_.get(), block.data(), block.size());
+    if (got > 0) unread_.append(block.data(), static_cast<std::size_t>(got));
+    if (got == 0 || (got < 0 && errno != EINTR)) return std::nullopt;
+  }
+}
+
+std::optional<int> ChildProcess::wait(double deadline) {
+  int status = 0;
+  while (waitpid(pid_, &status, WNOHANG) == 0) {
+    if (now_ms() >= deadline) return std::nullopt;
+    usleep(500);
+  }
+  pid_ = -1;
+  return status;
+}
+
+// A shell in a session of its own, which no signal to this process's group reaches, waits for the end of an input that
+// only this process holds open, and removes the folder then.
+WorkDirectory::WorkDirectory(const std::filesystem::path& base) {
+  std::string name = (std::filesystem::absolute(base) / "lloydbench-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr)
+    throw std::system_error(errno, std::generic_category(),
+                            "cannot make a folder in " + base.string());
+  path_ = name;
+  Pipe pipe;
+  const Descriptor nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  keeper_ = fork();
+  if (keeper_ < 0) {
+    const int why = errno;
+    std::filesystem::remove(path_);
+    throw std::system_error(why, std::generic_category(), "cannot start a shell");
+  }
+  if (keeper_ == 0) {
+    setsid();
+    use_streams(pipe.from.get(), nowhere.get(), nowhere.get());
+    // Twice: a program that dies with us may still be writing.
+    execl("/bin/sh", "sh", "-c", "read -r _; rm -rf -- \"$1\" || { sleep 1; rm -rf -- \"$1\"; }",
+          "sh", name.c_str(), nullptr);
+    _exit(127);
+  }
+  hold_ = std::move(pipe.to);
+}
+
+WorkDirectory::~WorkDirectory() {
+  hold_ = Descriptor();
+  while (waitpid(keeper_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace lloyd

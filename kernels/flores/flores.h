@@ -1,0 +1,95 @@
+// What flores's three versions share: buffers, the loop and the division on the host. Each iteration copies something
+// down and the centroids up, which solve_ms counts.
+//
+// The study computes in two dimensions, float, and stops when no point changes cluster or after 20 iterations. Its flag
+// says that at least one point has changed, so here min_changes can be 1. (The largest move is at hand on the host.)
+//
+// The report does not say which points a thread takes. Here a block's points lie together and neighbouring threads take
+// neighbouring points: thread t takes t, t + threads, t + 2 × threads, …
+//
+// Corrected in all: an empty cluster keeps its centroid; the report does not say what becomes of its division by zero.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cuda.h"
+#include "kernels/version.h"
+
+namespace lloyd::flores {
+
+/// The nearest of k centroids to the point x, the lowest index on ties. Dim = 0: `dim` dimensions at run time.
+template <int Dim>
+__device__ int nearest(const float* x, const float* centroids, int k, int dim) {
+  const int d = Dim > 0 ? Dim : dim;
+  float best = INFINITY;
+  int label = 0;
+  for (int j = 0; j < k; ++j, centroids += d) {
+    float distance = 0;
+    for (int t = 0; t < d; ++t) {
+      const float difference = x[t] - centroids[t];
+      distance += difference * difference;
+    }
+    if (distance < best) {
+      best = distance;
+      label = j;
+    }
+  }
+  return label;
+}
+
+/// Sets the label and, when it is a new one, the flag: atomically, as in the study, and only where it is not yet seen
+/// to be set, so that few threads queue for it.
+__device__ inline void set_label(std::int32_t* label, std::int32_t value, int* changed) {
+  if (*label == value) return;
+  *label = value;
+  if (*static_cast<volatile int*>(changed) == 0) atomicCAS(changed, 0, 1);
+}
+
+/// Calls body with std::integral_constant<int, D>: 2 for two dimensions, as the study compiled in, 0 for any other.
+template <typename Body>
+void with_dim(int dim, Body&& body) {
+  if (dim == 2)
+    body(std::integral_constant<int, 2>{});
+  else
+    body(std::integral_constant<int, 0>{});
+}
+
+class Flores : public Version {
+ public:
+  void prepare(const Problem& problem, Context& context) override;
+  void run(Context& context) override;
+  Solution fetch(Context& context) override;
+
+ protected:
+  /// Fills points_, once. Here: from the host.
+  virtual void place_points(Context& context);
+  /// From points_ and centroids_ to labels_ and changed_ (zeroed beforehand).
+  virtual void assign(Context& context) = 0;
+  /// The sums and counts of the clusters into host_sums_ and host_counts_.
+  virtual void sum(Context& context) = 0;
+
+  std::int64_t points_per_block(const Context& context) const {
+    return std::int64_t{context.tunables.threads_per_block} * context.tunables.samples_per_thread;
+  }
+  unsigned blocks(const Context& context) const {
+    return static_cast<unsigned>((problem_.n + points_per_block(context) - 1) /
+                                 points_per_block(context));
+  }
+
+  Problem problem_;
+  cuda::Buffer<float> points_, centroids_;
+  cuda::Buffer<std::int32_t> labels_;
+  cuda::Buffer<int> changed_;
+  std::vector<float> host_sums_;
+  std::vector<std::int64_t> host_counts_;
+
+ private:
+  bool any_point_changed(Context& context) const;
+
+  std::vector<float> host_centroids_;
+  int iterations_ = 0;
+};
+
+}  // namespace lloyd::flores

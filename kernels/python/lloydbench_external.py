@@ -1,0 +1,185 @@
+"""For authors of external versions in Python: speaks the protocol of kernels/external/README.md.
+
+A version's file defines a class with `prepare`, `run` and `fetch`, and ends with
+
+    if __name__ == "__main__":
+        lloydbench_external.main(MyVersion, name="python_mine", …)
+
+The harness puts this module's folder on PYTHONPATH. Import what is heavy in `prepare`, not at the
+top of the file: `describe` is asked of every version each time that the program starts.
+"""
+
+import json
+import sys
+from importlib.util import find_spec
+
+
+class Unsupported(Exception):  # noqa: N818 - a verdict, not an error
+    """What this version cannot do with this problem on this machine. Say it with the numbers."""
+
+
+def check_memory(problem, needed_bytes, what):
+    """Raises Unsupported when `needed_bytes` for `what` are more than this process may have."""
+    free = problem.memory_bytes
+    if free is not None and needed_bytes > free:
+        raise Unsupported(f"needs {needed_bytes:,} B of memory for {what}, {free:,} B are free")
+
+
+def stops(problem, labels_before, labels, centroids_before, centroids):
+    """Whether the rules `tolerance` and `min_changes` end the loop after this step (NumPy arrays).
+
+    Labels (n) and centroids (k × dim), each before and after; `labels_before` is None at first.
+    """
+    if problem.tolerance > 0:
+        moves = ((centroids.astype("float64") - centroids_before) ** 2).sum(axis=1)
+        if float(moves.max()) ** 0.5 < problem.tolerance:
+            return True
+    if problem.min_changes > 0 and labels_before is not None:
+        return int((labels_before != labels).sum()) < problem.min_changes
+    return problem.n < problem.min_changes
+
+
+def main(
+    version_class,
+    *,
+    name,
+    summary,
+    requires=(),
+    backend="cpu",
+    parent="",
+    axes=(),
+    precisions=("fp32",),
+    distance="direct",
+    study="",
+):
+    """Describes or serves, as the command line says.
+
+    `requires`: the Python packages without which the version cannot run, by the name that is
+    imported. `version_class()` is made anew for each problem and has three methods:
+
+    prepare(problem)  allocates and re-lays out. problem has n, dim, k, precision ("fp32"),
+                      iterations, tolerance, min_changes, points (n × dim float32), centroids
+                      (k × dim float32), the tunables (threads, …), device (CUDA index) and
+                      memory_bytes (free, or None).
+    run()             iterates from the initial centroids, and returns the number of iterations
+                      once all work is done (a GPU is synchronised). It is timed from outside.
+    fetch()           returns labels (n) and centroids (k × dim) of the last run.
+
+    A version that copies to and from a device sets `self.transfer_ms` in prepare and in fetch;
+    without it, 0 ms are reported. Raise Unsupported(reason) for what cannot be done.
+    """
+    if sys.argv[1:] == ["describe"]:
+        missing = [package for package in requires if find_spec(package) is None]
+        description = {
+            "name": name,
+            "family": name.split("_")[0],
+            "backend": backend,
+            "parent": parent,
+            "axes": list(axes),
+            "precisions": list(precisions),
+            "distance": distance,
+            "study": study,
+            "summary": summary,
+            "available": not missing,
+            "reason": f"{sys.executable} has no package {', '.join(missing)}: install it there, or "
+            "name another interpreter in LLOYDBENCH_PYTHON"
+            if missing
+            else "",
+        }
+        print(json.dumps(description))
+    elif len(sys.argv) == 3 and sys.argv[1] == "serve":
+        import os
+
+        if backend == "cpu" and "threads" not in axes:
+            # One thread, as the row says; the libraries read this when they are loaded.
+            for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+                os.environ[variable] = "1"
+        # Standard output is the conversation's alone: what libraries print goes to the log.
+        answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(2, 1)
+        _serve(_Conversation(version_class, sys.argv[2], requires), answers)
+    else:
+        sys.exit(f"usage: {sys.argv[0]} describe | serve WORKDIR")
+
+
+def _serve(conversation, answers):
+    import traceback
+
+    steps = {
+        "prepare": conversation.prepare,
+        "run": conversation.run,
+        "fetch": conversation.fetch,
+    }
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["do"] == "end":
+            break
+        try:
+            reply = {"ok": True, **steps[request["do"]](request)}
+        except Unsupported as reason:
+            reply = {"ok": False, "status": "unsupported", "reason": str(reason)}
+        except Exception as error:
+            traceback.print_exc()
+            reason = f"{type(error).__name__}: {error}"
+            reply = {"ok": False, "status": "failed", "reason": reason}
+        print(json.dumps(reply), file=answers, flush=True)
+
+
+class _Conversation:
+    def __init__(self, version_class, folder, requires):
+        self.version_class = version_class
+        self.folder = folder
+        self.requires = requires
+        self.version = None
+        self.told_libraries = False
+
+    def prepare(self, request):
+        from types import SimpleNamespace
+
+        self.version = None  # frees what it holds before the next one allocates
+        problem = SimpleNamespace(**request)
+        problem.points = self._read(request["points"], problem.n, problem.dim)
+        problem.centroids = self._read(request["centroids"], problem.k, problem.dim)
+        version = self.version_class()
+        setup_ms, _ = _timed(version.prepare, problem)
+        self.version = version
+        if not self.told_libraries:
+            self._tell_libraries()
+        return {"setup_ms": setup_ms, "transfer_ms": self._transfer_ms()}
+
+    def run(self, _):
+        solve_ms, iterations = _timed(self.version.run)
+        return {"solve_ms": solve_ms, "iterations": int(iterations)}
+
+    def fetch(self, _):
+        import numpy as np
+
+        fetch_ms, (labels, centroids) = _timed(self.version.fetch)
+        np.asarray(labels, dtype="<i4").tofile(f"{self.folder}/labels.i32")
+        np.asarray(centroids, dtype="<f8").tofile(f"{self.folder}/centroids.f64")
+        return {"fetch_ms": fetch_ms, "transfer_ms": self._transfer_ms()}
+
+    def _read(self, name, rows, columns):
+        import numpy as np
+
+        return np.fromfile(f"{self.folder}/{name}", dtype="<f4").reshape(rows, columns)
+
+    def _transfer_ms(self):
+        return getattr(self.version, "transfer_ms", 0.0)
+
+    def _tell_libraries(self):
+        """In the log: which libraries were measured."""
+        self.told_libraries = True
+        modules = [(name, sys.modules.get(name)) for name in self.requires]
+        versions = [f"{name} {getattr(module, '__version__', '?')}" for name, module in modules]
+        python = f"Python {sys.version.split()[0]}"
+        print(f"{sys.argv[0]}: {', '.join([python, *versions])}", file=sys.stderr, flush=True)
+
+
+def _timed(body, *arguments):
+    """Milliseconds, and what `body` returned."""
+    import time
+
+    start = time.perf_counter()
+    result = body(*arguments)
+    return (time.perf_counter() - start) * 1e3, result

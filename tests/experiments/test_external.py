@@ -1,0 +1,382 @@
+"""External versions from outside: the protocol, and every way to break it."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
+PROGRAM = BUILD / "run_experiment"
+
+# Lloyd's loop without any library. A fault strikes where the name says, and only when n = 200.
+SCRIPT = """#!/usr/bin/env python3
+import json, os, pathlib, struct, sys, time
+
+name = pathlib.Path(sys.argv[0]).stem
+fault = name.removeprefix("toy_")
+if sys.argv[1] == "describe":
+    told = {"name": name, "family": "toy", "backend": "cpu", "parent": "", "axes": [],
+            "precisions": ["fp64"], "distance": "direct", "study": "", "summary": "a toy",
+            "available": True, "reason": ""}
+    if fault == "mute":
+        time.sleep(3600)
+    if fault == "broken":
+        sys.exit("no such flux capacitor")
+    if fault == "babbling":
+        print("hello")
+    if fault == "endless":
+        while True:
+            print("x" * 1000)
+    told |= {"misnamed": {"name": "toy_other"}, "axed": {"axes": ["treads"]},
+             "plain": {"backend": "tpu"}, "absent": {"available": False, "reason": "sold out"},
+             "typed": {"precisions": "fp64"}}.get(fault, {})
+    print(json.dumps(told))
+    sys.exit()
+
+folder = pathlib.Path(sys.argv[2])
+for line in sys.stdin:
+    request = json.loads(line)
+    do, reply = request["do"], {"ok": True}
+    if do == "end":
+        break
+    if do == "prepare":
+        p = request
+        strikes = p["n"] == 200
+        points, start = [
+            list(struct.iter_unpack(f"<{p['dim']}f", (folder / p[file]).read_bytes()))
+            for file in ("points", "centroids")
+        ]
+        reply |= {"setup_ms": 1.5, "transfer_ms": 0}
+        if fault == "picky" and strikes:
+            reply = {"ok": False, "status": "unsupported", "reason": "takes 100 points, not 200"}
+        if fault == "failing" and strikes:
+            reply = {"ok": False, "status": "failed", "reason": "the flux is out of phase"}
+    if do == "run":
+        begin = time.perf_counter()
+        if strikes and fault == "crashing":
+            os.kill(os.getpid(), 11)
+        if strikes and fault == "exiting":
+            sys.exit(3)
+        if strikes and fault == "hanging":
+            pathlib.Path(os.environ["TOY_LOG"]).write_text(f"{os.getpid()} {folder}")
+            time.sleep(3600)
+        if strikes and fault == "garbled":
+            print("Epoch 1: loss 0.5")
+        if strikes and fault == "flooding":
+            while True:
+                print("x" * 1000, end="")
+        centroids = [list(c) for c in start]
+        for _ in range(p["iterations"]):
+            labels = [
+                min(range(p["k"]), key=lambda j: sum((a - b) ** 2 for a, b in zip(x, centroids[j])))
+                for x in points
+            ]
+            for j in range(p["k"]):
+                mine = [x for x, label in zip(points, labels) if label == j]
+                if mine:
+                    centroids[j] = [sum(column) / len(mine) for column in zip(*mine)]
+        reply |= {"iterations": p["iterations"], "solve_ms": (time.perf_counter() - begin) * 1e3}
+        if strikes and fault == "boasting":
+            reply["solve_ms"] = 1e6
+        if strikes and fault == "negative":
+            reply["solve_ms"] = -1
+        if strikes and fault == "timeless":
+            del reply["solve_ms"]
+        if strikes and fault == "lazy":
+            reply["iterations"] -= 1
+    if do == "fetch":
+        if strikes and fault == "short":
+            labels.pop()
+        if strikes and fault == "nan":
+            centroids[0][0] = float("nan")
+        if strikes and fault == "wrong":
+            labels = [(label + 1) % p["k"] for label in labels]
+        if strikes and fault == "ranging":
+            labels[0] = p["k"]
+        if not (strikes and fault == "mean"):
+            (folder / "labels.i32").write_bytes(struct.pack(f"<{len(labels)}i", *labels))
+        flat = sum(centroids, [])
+        (folder / "centroids.f64").write_bytes(struct.pack(f"<{len(flat)}d", *flat))
+        reply |= {"fetch_ms": 0.5, "transfer_ms": 0}
+    print(json.dumps(reply), flush=True)
+"""
+
+SPEC = """
+name: external
+versions: [cpu_sequential, {versions}]
+baseline: cpu_sequential
+axes: {{n: [{n}], k: [{k}], dim: [2], precision: [fp64]}}
+data: {{generator: uniform, seed: 42}}
+solve: {{iterations: 3}}
+measure: {{repetitions: 6, max_seconds: 0.1, max_noise: 0.9, timeout: {timeout}}}
+"""
+
+
+@pytest.fixture
+def toys(tmp_path):
+    """Makes a folder of toy versions, a spec over them, and runs it."""
+
+    class Toys:
+        out = tmp_path / "out"
+        folder = tmp_path / "versions"
+        environment = {  # noqa: RUF012 - one instance
+            **os.environ,
+            "LLOYDBENCH_VERSIONS": str(tmp_path / "versions"),
+            "TOY_LOG": str(tmp_path / "toy.log"),
+        }
+
+        def add(self, name, text=SCRIPT):
+            path = self.folder / name
+            path.write_text(text)
+            path.chmod(0o755)
+            return path
+
+        def spec(self, versions, n="100, 200", k=3, timeout=60):
+            path = tmp_path / "external.yaml"
+            path.write_text(SPEC.format(versions=", ".join(versions), n=n, k=k, timeout=timeout))
+            return path
+
+        def run(self, *arguments, **environment):
+            return subprocess.run(
+                [PROGRAM, *map(str, arguments)],
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+                env=self.environment | environment,
+            )
+
+        def listed(self, **environment):
+            result = self.run("--list-versions", "--json", **environment)
+            assert result.returncode == 0, result.stderr
+            return {version["name"]: version for version in json.loads(result.stdout)}
+
+        def sweep(self, versions, *arguments, **options):
+            result = self.run(self.spec(versions, **options), "--out", self.out, *arguments)
+            lines = (self.out / "measurements.jsonl").read_text().splitlines()
+            return result, [json.loads(line) for line in lines]
+
+    Toys.folder.mkdir()
+    return Toys()
+
+
+def test_a_toy_without_any_library_is_verified_and_measured(toys):
+    toys.add("toy_good.py")
+    result, rows = toys.sweep(["toy_good"])
+    assert result.returncode == 0, result.stderr
+    rows = [row for row in rows if row["version"] == "toy_good"]
+    assert len({row["point"] for row in rows}) == 2
+    for row in rows:
+        assert (row["status"], row["verified"]) == ("ok", True)
+        assert (row["timing_basis"], row["family"], row["iterations"]) == (
+            "self_reported",
+            "toy",
+            3,
+        )
+        assert (row["setup_ms"], row["transfer_ms"]) == (1.5, 0)
+        assert row["end_to_end_ms"] == pytest.approx(1.5 + row["solve_ms"] + 0.5)
+
+
+FAULTS = {
+    "crashing": ("failed", r"^run: toy_crashing was killed by signal 11 .*log.txt"),
+    "exiting": ("failed", r"^run: toy_exiting exited with status 3"),
+    "hanging": ("timeout", r"not done within 3 s"),
+    "garbled": ("failed", r"^run: toy_garbled answered 'Epoch 1: loss 0.5', which is not the prot"),
+    "flooding": ("failed", r"^run: toy_flooding answered 'x{60}\.\.\.', which is not"),
+    "failing": ("failed", r"^prepare: the flux is out of phase$"),
+    "picky": ("unsupported", r"^takes 100 points, not 200$"),
+    "boasting": ("failed", r"^run: reports 1000000.000 ms, but answered after"),
+    "negative": ("failed", r"^reports solve_ms = -1, which is no duration"),
+    "timeless": ("failed", r"^run: reports no solve_ms and iterations"),
+    "short": ("failed", r"^wrote 796 B to labels.i32: 200 labels take 800 B$"),
+    "mean": ("failed", r"^did not write labels.i32$"),
+    "nan": ("incorrect", r"centroid 0 has coordinate 0 = nan"),
+    "wrong": ("incorrect", r"is not the mean of its"),
+    "ranging": ("incorrect", r"label"),
+    "lazy": ("incorrect", r"did 2 iterations of 3"),
+}
+
+
+def test_a_fault_costs_its_point_and_nothing_more(toys):
+    for fault in FAULTS:
+        toys.add(f"toy_{fault}.py")
+    result, rows = toys.sweep(['"toy_*"'], timeout=3)
+    assert result.returncode == 1, result.stderr
+    points = {(row["version"], row["n"]): row for row in rows}
+    assert len(points) == 2 * (len(FAULTS) + 1)
+    for (version, n), row in points.items():
+        if n == 100 or version == "cpu_sequential":
+            assert row["status"] == "ok", row
+            continue
+        status, reason = FAULTS[version.removeprefix("toy_")]
+        assert row["status"] == status, row
+        assert re.search(reason, row["reason"]), row["reason"]
+        assert row["solve_ms"] is None
+
+
+DESCRIPTIONS = {
+    "mute": "describe: not done within 5 s",
+    "broken": "describe: exited with status 1: no such flux capacitor",
+    "babbling": "describe: prints 'hello', not one JSON object",
+    "endless": "describe: prints without end",
+    "misnamed": "describe: name must be that of the file, 'toy_misnamed', not 'toy_other'",
+    "axed": "describe: axes has 'treads'; it may have gpus, processes, samples_per_thread, ",
+    "plain": "describe: backend has 'tpu'; it may have cpu, cuda",
+    "typed": "describe: precisions must be a list of texts",
+    "absent": "sold out",
+}
+
+
+def test_what_does_not_describe_itself_is_unavailable_and_named(toys):
+    for fault in (*DESCRIPTIONS, "good"):
+        toys.add(f"toy_{fault}.py")
+    toys.add("toy_foreign", "#!/no/such/interpreter")
+    toys.add("data.txt").chmod(0o644)
+    listed = toys.listed()
+    assert listed["toy_good"]["available"] is True
+    assert "data" not in listed
+    foreign = listed["toy_foreign"]["reason"]
+    assert foreign.startswith("describe: exited with status 127: cannot start"), foreign
+    for fault, reason in DESCRIPTIONS.items():
+        version = listed[f"toy_{fault}"]
+        assert version["available"] is False
+        assert version["family"] == "toy"
+        assert version["reason"].startswith(reason), version["reason"]
+
+    (toys.folder / "toy_mute.py").unlink()  # it would take 5 s again
+    result, rows = toys.sweep(["toy_good", "toy_absent", "toy_broken"])
+    assert result.returncode == 0, result.stderr
+    told = {row["version"]: (row["status"], row["reason"]) for row in rows}
+    assert told["toy_good"] == ("ok", None)
+    assert told["toy_absent"] == ("unsupported", "sold out")
+    assert told["toy_broken"] == ("unsupported", DESCRIPTIONS["broken"])
+
+
+def test_names_are_taken_once_and_folders_exist(toys):
+    toys.add("cpu_sequential.py")
+    result = toys.run("--list-versions")
+    assert result.returncode == 2
+    assert "there is a version cpu_sequential already" in result.stderr
+    result = toys.run("--list-versions", LLOYDBENCH_VERSIONS="/no/such/folder")
+    assert result.returncode == 2
+    assert "LLOYDBENCH_VERSIONS=/no/such/folder: there is no such folder" in result.stderr
+
+
+def test_no_process_and_no_folder_outlive_kill_9(toys):
+    toys.add("toy_hanging.py")
+    log = pathlib.Path(toys.environment["TOY_LOG"])
+    process = subprocess.Popen(
+        [PROGRAM, toys.spec(["toy_hanging"], n="200"), "--out", toys.out, "--no-shuffle"],
+        env=toys.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def wait_for(condition):
+        deadline = time.monotonic() + 30
+        while not condition():
+            assert time.monotonic() < deadline, "waited in vain"
+            time.sleep(0.02)
+
+    wait_for(lambda: log.exists() and len(log.read_text().split()) == 2)
+    pid, folder = log.read_text().split()
+    assert (pathlib.Path(folder) / "points.f32").stat().st_size == 200 * 2 * 4
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    wait_for(lambda: not pathlib.Path(f"/proc/{pid}/exe").exists())
+    wait_for(lambda: not pathlib.Path(folder).exists())
+
+
+def test_resume_refuses_a_version_that_was_changed(toys):
+    path = toys.add("toy_good.py")
+    toys.sweep(["toy_good"])
+    assert toys.run("--resume", toys.out).returncode == 0
+    path.write_text(SCRIPT + "\n# faster now\n")
+    result = toys.run("--resume", toys.out)
+    assert result.returncode == 2
+    assert "the external versions differ (toy_good: was " in result.stderr
+
+
+@pytest.mark.skipif(
+    subprocess.run(
+        ["sh", "-c", "perl -MTime::HiRes -e 1"], check=False, stderr=subprocess.DEVNULL
+    ).returncode
+    != 0,
+    reason="no Perl with Time::HiRes here",
+)
+def test_the_page_s_example_works(toys):
+    page = (ROOT / "kernels" / "external" / "README.md").read_text()
+    toys.add("perl_loop", re.search(r"```perl\n(.*?)```", page, re.DOTALL)[1])
+    result, rows = toys.sweep(["perl_loop"], k="1, 7")
+    assert result.returncode == 0, result.stderr
+    rows = [row for row in rows if row["version"] == "perl_loop"]
+    assert {(row["k"], row["n"], row["status"]) for row in rows} == {
+        (k, n, "ok") for k in (1, 7) for n in (100, 200)
+    }
+    # What it does not report is null, with the reason.
+    assert rows[0]["setup_ms"] is rows[0]["end_to_end_ms"] is None
+    assert rows[0]["null_reasons"]["setup_ms"] == "the external version does not report it"
+
+
+def test_an_interpreter_without_the_packages_says_so(toys, tmp_path):
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    bare.chmod(0o755)
+    listed = toys.listed(LLOYDBENCH_PYTHON=str(bare), PYTHONPATH="")
+    assert "has no package numpy, sklearn: install" in listed["python_sklearn"]["reason"]
+    gone = toys.listed(LLOYDBENCH_PYTHON="/no/such/python")
+    assert "cannot start /no/such/python" in gone["python_numpy"]["reason"]
+
+
+def test_numpy_says_what_its_tensors_need(toys):
+    _, (row,) = toys.sweep(["python_numpy"], "--filter", "python", n="400_000", k=100_000)
+    assert row["status"] == "unsupported"
+    assert re.search(
+        r"needs 1,600,006,400,000 B of memory for two tensors of 400,000 × 2 × 100,000 values and "
+        r"400,000 × 100,000 distances, [\d,]+ B are free",
+        row["reason"],
+    )
+
+
+def test_sklearn_s_step_is_that_of_its_kmeans(tmp_path):
+    """The compiled step that python_sklearn calls goes where KMeans.fit() goes."""
+    np = pytest.importorskip("numpy")
+    cluster = pytest.importorskip("sklearn.cluster")
+    random = np.random.default_rng(1)
+    points = random.normal(size=(2000, 3)).astype(np.float32)
+    centroids = points[:7].copy()
+    points.tofile(tmp_path / "points.f32")
+    centroids.tofile(tmp_path / "centroids.f32")
+    requests = [
+        {
+            "do": "prepare",
+            **{"n": 2000, "k": 7, "dim": 3, "precision": "fp64", "iterations": 10, "tolerance": 0},
+            **{"min_changes": 0, "points": "points.f32", "centroids": "centroids.f32"},
+            **{"threads": 1, "memory_bytes": None},
+        },
+        {"do": "run"},
+        {"do": "fetch"},
+        {"do": "end"},
+    ]
+    script = ROOT / "kernels" / "python" / "python_sklearn.py"
+    result = subprocess.run(
+        [sys.executable, script, "serve", tmp_path],
+        input="".join(json.dumps(request) + "\n" for request in requests),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    replies = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [reply["ok"] for reply in replies] == [True, True, True]
+    ours = np.fromfile(tmp_path / "centroids.f64").reshape(7, 3)
+    fitted = cluster.KMeans(7, init=centroids, n_init=1, max_iter=10, tol=0, algorithm="lloyd")
+    fitted.fit(points.astype(np.float64))
+    assert fitted.n_iter_ == 10
+    np.testing.assert_allclose(ours, fitted.cluster_centers_, rtol=1e-9, atol=1e-12)

@@ -1,0 +1,18 @@
+#include "experiments/external.h"
+#include "kernels/version.h"
+#include "tests/kernels/tested_versions.h"
+
+namespace lloyd {
+
+std::vector<std::string> tested_versions() {
+  static const std::vector<std::string> tested = [] {  // gtest asks for every suite
+    discover_external_versions();
+    std::vector<std::string> names;
+    for (const RegisteredVersion& version : versions())
+      if (external_file(version.info.name)) names.push_back(version.info.name);
+    return names;
+  }();
+  return tested;
+}
+
+}  // namespace lloyd
