@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "experiments/external.h"
 #include "experiments/text.h"
 #include "kernels/version.h"
 #include "tests/experiments/spec_text.h"
