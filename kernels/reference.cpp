@@ -93,7 +93,9 @@ ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim,
   // Enough chunks to feed the cores, few enough that their partial sums stay below 64 MiB. Fixed by the sizes: the
   // order of the additions, and so the last bit, is the same on any machine.
   const auto chunks = std::clamp<std::int64_t>(
-      (std::int64_t{64} << 20) / static_cast<std::int64_t>(cells * 16 + k * 8), 1, 64);
+      (std::int64_t{64} << 20) /
+          static_cast<std::int64_t>(cells * 16 + static_cast<std::size_t>(k) * 8),
+      1, 64);
   struct Partial {
     std::vector<double> sums, absolute;
     std::vector<std::int64_t> counts;
