@@ -37,7 +37,8 @@ VersionInfo version_with_everything() {
 [[maybe_unused]] const bool kRegistered =
     register_version(version_with_everything(), never_made) &&
     register_version(test_version("plantest_host", Backend::cpu), never_made) &&
-    register_version(test_version("plantest_unbuilt", Backend::cuda), nullptr);
+    register_unavailable(test_version("plantest_unbuilt", Backend::cuda),
+                         "built without CUDA (configure with -DLLOYD_CUDA=ON)");
 
 TEST(Plan, AnAxisMultipliesOnlyTheVersionsThatUseIt) {
   EXPECT_EQ(ids_of(R"(name: t
