@@ -123,7 +123,12 @@ json to_json(const Job& job) {
             {"max_seconds", m.max_seconds},
             {"l2_cold", m.l2_cold},
             {"verify", m.verify}}},
-          {"nvtx", job.nvtx},
+          {"profile",
+           {{"nvtx", job.profile.nvtx},
+            {"counters", job.profile.counters},
+            {"timeline", job.profile.timeline},
+            {"cpu", job.profile.cpu}}},
+          {"pass", to_string(job.pass)},
           {"experiment", job.experiment},
           {"device", job.device ? device_json(*job.device) : json(nullptr)},
           {"points", points}};
@@ -143,7 +148,10 @@ Job job_from_json(const json& j) {
   job.measure.max_seconds = m.at("max_seconds");
   job.measure.l2_cold = m.at("l2_cold");
   job.measure.verify = m.at("verify");
-  job.nvtx = j.at("nvtx");
+  const json& profile = j.at("profile");
+  job.profile = {profile.at("nvtx"), profile.at("counters"), profile.at("timeline"),
+                 profile.at("cpu")};
+  job.pass = parse_pass(j.at("pass").get<std::string>());
   job.experiment = j.at("experiment");
   if (!j.at("device").is_null()) job.device = device_from(j.at("device"));
   for (const json& point : j.at("points")) job.points.push_back(point_from(point));
@@ -161,12 +169,22 @@ Request request_from_json(const json& j) {
 nlohmann::ordered_json to_json(const Reply& reply) {
   return {{"measurements", reply.measurements},
           {"phases", reply.phases},
+          {"counters", reply.counters},
+          {"events", reply.events},
+          {"status", reply.status},
+          {"reason", reply.reason},
           {"expected", expected_json<nlohmann::ordered_json>(reply.expected)},
           {"needs_restart", reply.needs_restart}};
 }
 
 Reply reply_from_json(const nlohmann::ordered_json& j) {
-  return {j.at("measurements"), j.at("phases"), expected_from(j.at("expected")),
+  return {j.at("measurements"),
+          j.at("phases"),
+          j.at("counters"),
+          j.at("events"),
+          j.at("status"),
+          j.at("reason"),
+          expected_from(j.at("expected")),
           j.at("needs_restart")};
 }
 

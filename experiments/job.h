@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "experiments/profile.h"
 #include "experiments/rows.h"
 #include "experiments/spec.h"
 #include "experiments/verify.h"
@@ -22,7 +23,8 @@ struct Job {
   data::Init init;
   Stop stop;
   Measure measure;
-  bool nvtx = true;
+  Profile profile;
+  Pass pass = Pass::timing;
   std::string experiment;              // the spec's name
   std::optional<DeviceLimits> device;  // for versions that need one
   std::vector<Point> points;           // all of one version
@@ -36,6 +38,9 @@ struct Request {
 struct Reply {
   std::vector<Row> measurements;
   std::vector<Row> phases;
+  std::vector<Row> counters;            // of a profiling pass, as the next three
+  std::vector<Row> events;              // timeline.jsonl
+  std::string status, reason;           // of the pass: ok, unsupported or failed
   std::optional<ExpectedRun> expected;  // newly computed
   bool needs_restart = false;           // the CUDA context may be poisoned
 };

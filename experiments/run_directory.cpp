@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -17,6 +18,11 @@ namespace {
 
 constexpr const char* kMeasurements = "measurements.jsonl";
 constexpr const char* kPhases = "phases.jsonl";
+constexpr const char* kCounters = "counters.jsonl";
+constexpr const char* kTimeline = "timeline.jsonl";
+constexpr const char* kPasses = "passes.jsonl";
+constexpr std::array<const char*, 5> kRowFiles{kMeasurements, kPhases, kCounters, kTimeline,
+                                               kPasses};
 constexpr const char* kLock = ".lock";
 
 // An open file that is closed at the end.
@@ -108,7 +114,7 @@ RunDirectory RunDirectory::open(const fs::path& path) {
     throw RunDirectoryError(
         fmt::format("{}: is not a run directory (it has no plan.json)", path.string()));
   RunDirectory directory(path, lock(path));
-  for (const char* name : {kMeasurements, kPhases}) {
+  for (const char* name : kRowFiles) {
     if (!fs::exists(path / name)) continue;
     const std::string text = read_text(path / name);
     const std::size_t whole = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
@@ -168,15 +174,36 @@ std::map<std::string, PointState> RunDirectory::states() const {
   return states;
 }
 
+std::map<std::pair<std::string, std::string>, std::string> RunDirectory::passes() const {
+  std::map<std::pair<std::string, std::string>, std::string> passes;
+  for (const Row& row : read_rows(kPasses))
+    passes[{row.at("point").get<std::string>(), row.at("pass").get<std::string>()}] =
+        row.at("status").get<std::string>();
+  return passes;
+}
+
 void RunDirectory::forget(const std::set<std::string>& points) {
   if (points.empty()) return;
-  for (const char* name : {kMeasurements, kPhases}) {
-    if (!fs::exists(path_ / name)) continue;
-    std::string kept;
-    for (const Row& row : read_rows(name))
-      if (!points.contains(row.at("point").get<std::string>())) kept += row.dump() + '\n';
-    write(name, kept);
-  }
+  for (const char* name : kRowFiles)
+    remove_rows(
+        name, [&](const Row& row) { return points.contains(row.at("point").get<std::string>()); });
+}
+
+void RunDirectory::forget_passes(const std::set<std::pair<std::string, std::string>>& passes) {
+  if (passes.empty()) return;
+  for (const char* name : {kCounters, kTimeline, kPasses})
+    remove_rows(name, [&](const Row& row) {
+      return passes.contains({row.at("point").get<std::string>(),
+                              name == kTimeline ? "timeline" : row.at("pass").get<std::string>()});
+    });
+}
+
+void RunDirectory::remove_rows(const char* name, const std::function<bool(const Row&)>& unwanted) {
+  if (!fs::exists(path_ / name)) return;
+  std::string kept;
+  for (const Row& row : read_rows(name))
+    if (!unwanted(row)) kept += row.dump() + '\n';
+  write(name, kept);
 }
 
 }  // namespace lloyd

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/rows.h"
@@ -44,11 +46,16 @@ class RunDirectory {
   std::vector<Row> read_rows(const std::string& name) const;
   /// By point id.
   std::map<std::string, PointState> states() const;
-  /// Takes out the rows of these points, from measurements and phases.
+  /// The status of each profiling pass that ended, by point id and the pass's name.
+  std::map<std::pair<std::string, std::string>, std::string> passes() const;
+  /// Takes out every row of these points: times and profiles.
   void forget(const std::set<std::string>& points);
+  /// Takes out the rows of these profiling passes (point id, name of the pass).
+  void forget_passes(const std::set<std::pair<std::string, std::string>>& passes);
 
  private:
   RunDirectory(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
+  void remove_rows(const char* name, const std::function<bool(const Row&)>& unwanted);
   std::filesystem::path path_;
   int lock_ = -1;
 };

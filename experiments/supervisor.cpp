@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -27,10 +28,11 @@ namespace lloyd {
 namespace fs = std::filesystem;
 namespace {
 
-// A point that is to be run, and where it stands in the spec.
+// What is still to do for a point.
 struct Task {
-  std::size_t index = 0;
   const Point* point = nullptr;
+  bool timed = false;           // its times are in the rows already
+  std::vector<Pass> profiling;  // passes to take once it is timed
 };
 
 nlohmann::json fingerprints(const Spec& spec) {
@@ -119,6 +121,13 @@ class Progress {
     std::cerr << fmt::format("[{}/{}] {}  {}\n", done_, total_, what, result);
   }
 
+  /// Tells something that is no point's end.
+  void note(const std::string& text) {
+    if (quiet_) return;
+    if (live_) std::cerr << "\r\033[K";
+    std::cerr << text << '\n';
+  }
+
  private:
   std::size_t total_, done_ = 0;
   int measured_ = 0;
@@ -173,26 +182,14 @@ class Supervisor {
 
   /// False when interrupted.
   bool run(const std::vector<Task>& tasks) {
-    Progress progress(tasks.size(), options_);
-    for (const std::vector<Task>& group : ordered(record_unsupported(tasks, progress))) {
-      std::unique_ptr<WorkerProcess> worker;
-      Job job{spec_.data,         spec_.init, spec_.stop, spec_.measure,
-              spec_.profile.nvtx, spec_.name, device_,    {}};
-      for (const Task& task : group) job.points.push_back(*task.point);
-      for (std::size_t i = 0; i < group.size(); ++i) {
-        if (interrupted()) return false;
-        const Point& point = *group[i].point;
-        progress.begin(point);
-        if (!worker)
-          worker = std::make_unique<WorkerProcess>(program_path(), log_.get(), to_json(job).dump());
-        Reply reply;
-        if (!ask(*worker, i, point, reply)) return false;
-        if (reply.needs_restart) worker.reset();
-        // Phases first: a point counts as done by its measurements.
-        directory_.append("phases.jsonl", reply.phases);
-        directory_.append("measurements.jsonl", reply.measurements);
-        progress.end(point.id, result_text(reply.measurements));
-      }
+    const auto to_time =
+        std::count_if(tasks.begin(), tasks.end(), [](const Task& task) { return !task.timed; });
+    Progress progress(static_cast<std::size_t>(to_time), options_);
+    for (std::vector<Task>& group : ordered(record_unsupported(tasks, progress))) {
+      if (!time(group, progress)) return false;
+      for (const Pass pass :
+           profiling_passes(spec_.profile, find_version(group[0].point->version)->info))
+        if (!profile(group, pass, progress)) return false;
     }
     return true;
   }
@@ -204,7 +201,7 @@ class Supervisor {
     std::vector<Row> rows;
     std::map<std::pair<std::string, std::string>, int> reasons;
     for (const Task& task : tasks) {
-      if (task.point->available) {
+      if (task.timed || task.point->available) {
         runnable.push_back(task);
         continue;
       }
@@ -240,14 +237,93 @@ class Supervisor {
     return groups;
   }
 
-  bool ask(WorkerProcess& worker, std::size_t index, const Point& point, Reply& reply) {
+  Job job(Pass pass, const std::vector<const Point*>& points) const {
+    Job job{spec_.data, spec_.init, spec_.stop, spec_.measure, spec_.profile, pass,
+            spec_.name, device_,    {}};
+    for (const Point* point : points) job.points.push_back(*point);
+    return job;
+  }
+
+  /// Times what is not timed yet. False when interrupted.
+  bool time(std::vector<Task>& group, Progress& progress) {
+    std::vector<Task*> tasks;
+    std::vector<const Point*> points;
+    for (Task& task : group) {
+      if (task.timed) continue;
+      tasks.push_back(&task);
+      points.push_back(task.point);
+    }
+    return ask_each(
+        job(Pass::timing, points), [&](const Point& point) { progress.begin(point); },
+        [&](std::size_t i, const Reply& reply, double) {
+          // Phases first: a point counts as done by its measurements.
+          directory_.append("phases.jsonl", reply.phases);
+          directory_.append("measurements.jsonl", reply.measurements);
+          tasks[i]->timed = reply.measurements.at(0).at("status") == "ok";
+          progress.end(points[i]->id, result_text(reply.measurements));
+        });
+  }
+
+  /// Profiles what was timed: whatever comes of it is told in counters.jsonl and passes.jsonl and costs no time and no
+  /// exit status. False when interrupted.
+  bool profile(const std::vector<Task>& group, Pass pass, Progress& progress) {
+    std::vector<const Point*> points;
+    for (const Task& task : group)
+      if (task.timed &&
+          std::find(task.profiling.begin(), task.profiling.end(), pass) != task.profiling.end())
+        points.push_back(task.point);
+    std::map<std::pair<std::string, std::string>, int> results;
+    const bool finished = ask_each(
+        job(pass, points), [](const Point&) {},
+        [&](std::size_t i, const Reply& reply, double seconds) {
+          directory_.append("counters.jsonl", reply.counters);
+          directory_.append("timeline.jsonl", reply.events);
+          // Last: it makes the pass complete.
+          directory_.append("passes.jsonl",
+                            {pass_row(*points[i], pass, reply.status, reply.reason,
+                                      reply.counters.size() + reply.events.size(), seconds)});
+          ++results[{reply.status, reply.reason}];
+        });
+    for (const auto& [result, count] : results)
+      progress.note(fmt::format("{}, {} of {} point{}: {}{}", group[0].point->version,
+                                to_string(pass), count, count == 1 ? "" : "s", result.first,
+                                result.second.empty() ? "" : ": " + result.second));
+    return finished;
+  }
+
+  /// Has a worker answer for each point of the job, with a new one after each that was lost. False when interrupted.
+  bool ask_each(const Job& job, const std::function<void(const Point&)>& before,
+                const std::function<void(std::size_t, const Reply&, double)>& after) {
+    std::unique_ptr<WorkerProcess> worker;
+    for (std::size_t i = 0; i < job.points.size(); ++i) {
+      if (interrupted()) return false;
+      before(job.points[i]);
+      const double start = now_ms();
+      if (!worker)
+        worker = std::make_unique<WorkerProcess>(program_path(), log_.get(), to_json(job).dump());
+      Reply reply;
+      if (!ask(*worker, job, i, reply)) return false;
+      if (reply.needs_restart) worker.reset();
+      after(i, reply, (now_ms() - start) / 1e3);
+    }
+    return true;
+  }
+
+  bool ask(WorkerProcess& worker, const Job& job, std::size_t index, Reply& reply) {
+    const Point& point = job.points[index];
     const auto problem = std::make_tuple(point.n, point.k, point.dim);
     Request request{index, std::nullopt};
     if (const auto known = expected_.find(problem); known != expected_.end())
       request.expected = known->second;
     const WorkerProcess::Answer answer = worker.ask(to_json(request).dump(), spec_.measure.timeout);
     const auto lost = [&](const std::string& status, const std::string& reason) {
-      reply.measurements = {unmeasured_row(point, source_, device_, status, reason)};
+      reply = Reply{};
+      reply.status = status;
+      reply.reason = reason;
+      if (job.pass == Pass::timing)
+        reply.measurements = {unmeasured_row(point, source_, device_, status, reason)};
+      else
+        reply.counters = missing_counters(point, job.pass, job.profile, status, reason);
       reply.needs_restart = true;
     };
     switch (answer.outcome) {
@@ -314,22 +390,35 @@ RunDirectory start(const Spec& spec, const Overrides& overrides, const RunOption
 // What a resumed run has still to do; forgets the rows that it will write again.
 std::vector<Task> remaining(const Spec& spec, RunDirectory& directory, bool retry_failed) {
   const auto states = directory.states();
+  const auto passes = directory.passes();
+  const auto done = [&](const std::string& status) {
+    const bool failed = status == "failed" || status == "timeout" || status == "incorrect";
+    return status == "ok" || (failed && !retry_failed);
+  };
   std::vector<Task> tasks;
   std::set<std::string> again;
-  for (std::size_t i = 0; i < spec.points.size(); ++i) {
-    const Point& point = spec.points[i];
-    const auto found = states.find(point.id);
-    if (found != states.end()) {
+  std::set<std::pair<std::string, std::string>> passes_again;
+  for (const Point& point : spec.points) {
+    Task task{&point, false, {}};
+    if (const auto found = states.find(point.id); found != states.end()) {
       const PointState& state = found->second;
-      const bool failed =
-          state.status == "failed" || state.status == "timeout" || state.status == "incorrect";
-      const bool keep = state.complete && (state.status == "ok" || (failed && !retry_failed));
-      if (keep) continue;
-      again.insert(point.id);
+      task.timed = state.complete && state.status == "ok";
+      if (state.complete && done(state.status) && !task.timed) continue;
+      if (!task.timed) again.insert(point.id);
     }
-    tasks.push_back({i, &point});
+    for (const Pass pass : profiling_passes(spec.profile, find_version(point.version)->info)) {
+      if (!point.available) break;  // timed on a machine that had what it needs
+      const auto key = std::make_pair(point.id, std::string(to_string(pass)));
+      if (const auto found = passes.find(key);
+          task.timed && found != passes.end() && done(found->second))
+        continue;
+      task.profiling.push_back(pass);
+      if (task.timed) passes_again.insert(key);
+    }
+    if (!task.timed || !task.profiling.empty()) tasks.push_back(std::move(task));
   }
   directory.forget(again);
+  directory.forget_passes(passes_again);
   return tasks;
 }
 
@@ -394,12 +483,6 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
         "{}: {} points{} into {}\n", spec.name, tasks.size(),
         tasks.size() == spec.points.size() ? "" : fmt::format(" of {}", spec.points.size()),
         directory.path().string());
-
-  const Profile& profile = spec.profile;
-  if (!profile.counters.empty() || profile.timeline || !profile.cpu.empty())
-    std::cerr << "note: this version takes times and NVTX ranges only; the counters and the "
-                 "timeline that the spec asks "
-                 "for are not measured\n";
 
   install_interrupt_handlers();
   Supervisor supervisor(spec, gpus, options, std::move(directory));

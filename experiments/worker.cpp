@@ -1,4 +1,4 @@
-// One process per version: loads the data, verifies each point, then times it.
+// One process per version and pass: loads the data, then verifies and times each point, or profiles it.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -106,6 +106,11 @@ class Worker {
     if (!session_) session_ = make_cpu_session();
   }
 
+  Reply answer(const Request& request) {
+    return job_.pass == Pass::timing ? measure(request) : profile(request);
+  }
+
+ private:
   Reply measure(const Request& request) {
     const Point& point = job_.points.at(request.point);
     Reply reply;
@@ -124,7 +129,50 @@ class Worker {
     return reply;
   }
 
- private:
+  Reply profile(const Request& request) {
+    const Point& point = job_.points.at(request.point);
+    const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
+    Reply reply;
+    try {
+      Problem problem = make_problem(point);
+      problem.stop.iterations = profiled_iterations(job_.pass, job_.stop);
+      const auto solve = profiled_solve(version_.make, problem, make_context(point), *session_);
+      profiling::Profile taken =
+          take_profile(job_.pass, job_.profile, *solve, job_.device.value_or(DeviceLimits{}));
+      reply.status = "ok";
+      for (const Row& row : taken.counters)
+        reply.counters.push_back(counter_row(point, job_.pass, row));
+      reply.events = std::move(taken.events);
+    } catch (const profiling::Unavailable& error) {
+      reply.status = "unsupported";
+      reply.reason = error.what();
+    } catch (const std::exception& error) {
+      reply.status = "failed";
+      reply.reason = error.what();
+      reply.needs_restart = on_gpu_;
+    }
+    if (reply.status != "ok")
+      reply.counters = missing_counters(point, job_.pass, job_.profile, reply.status, reply.reason);
+    return reply;
+  }
+
+  Problem make_problem(const Point& point) {
+    Problem problem = point.problem(job_.stop);
+    problem.points = inputs_.points(point);
+    problem.centroids = inputs_.centroids(point);
+    problem.generator = generator_.get();
+    return problem;
+  }
+
+  Context make_context(const Point& point) {
+    Context context;
+    context.tunables = point.tunables();
+    if (on_gpu_) context.device = *job_.device;
+    context.stream = session_->stream();
+    if (job_.profile.nvtx) context.observers.push_back(&nvtx_);
+    return context;
+  }
+
   RowSource row_source() const {
     return {job_.data.describe(),
             job_.data.generator.empty() ? std::nullopt : std::optional(job_.data.seed)};
@@ -145,17 +193,9 @@ class Worker {
       const double now = now_ms();
       spent += fmt::format(" {} {:.1f} ms", name, now - std::exchange(since, now));
     };
-    Problem problem = point.problem(job_.stop);
-    problem.points = inputs_.points(point);
-    problem.centroids = inputs_.centroids(point);
-    problem.generator = generator_.get();
+    const Problem problem = make_problem(point);
     stage("data");
-    Context context;
-    context.tunables = point.tunables();
-    if (on_gpu_) context.device = *job_.device;
-    context.stream = session_->stream();
-
-    if (job_.nvtx) context.observers.push_back(&nvtx_);
+    Context context = make_context(point);
     // The first solve is warm-up, source of the phase times (marking them costs time that no solve_ms may hold) and
     // subject of the verification, all in one: a baseline may need minutes for each.
     const Solution first = solve_with_phases(problem, context, point, reply);
@@ -376,14 +416,20 @@ int run_worker() {
       const std::string& version = job.points.at(0).version;
       if (find_version(version) == nullptr) discover_external_versions(version);
       if (!worker) worker = std::make_unique<Worker>(job);
-      reply = worker->measure(request);
+      reply = worker->answer(request);
     } catch (const std::exception& error) {
       // The worker never stood: the device is absent, busy or refuses.
-      reply.measurements = {unmeasured_row(
-          job.points.at(request.point),
-          {job.data.describe(),
-           job.data.generator.empty() ? std::nullopt : std::optional(job.data.seed)},
-          job.device, "failed", fmt::format("cannot start on the device: {}", error.what()))};
+      const Point& point = job.points.at(request.point);
+      reply.status = "failed";
+      reply.reason = fmt::format("cannot start on the device: {}", error.what());
+      if (job.pass == Pass::timing)
+        reply.measurements = {unmeasured_row(
+            point,
+            {job.data.describe(),
+             job.data.generator.empty() ? std::nullopt : std::optional(job.data.seed)},
+            job.device, reply.status, reply.reason)};
+      else
+        reply.counters = missing_counters(point, job.pass, job.profile, reply.status, reply.reason);
       reply.needs_restart = true;
     }
     send(reply);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <stdexcept>
 #include <thread>
@@ -57,6 +58,27 @@ struct Greedy : Faulty {
   void prepare(const Problem&, Context&) override { throw std::bad_alloc(); }
 };
 
+// Right in the first process that runs it, whose number the file $LLOYDBENCH_TEST_FIRST keeps; a fault in any later one.
+template <typename Fault>
+struct Later : Version {
+  void prepare(const Problem& problem, Context& context) override {
+    version_ = is_first() ? find_version("cpu_sequential")->make() : std::make_unique<Fault>();
+    version_->prepare(problem, context);
+  }
+  void run(Context& context) override { version_->run(context); }
+  Solution fetch(Context& context) override { return version_->fetch(context); }
+
+ private:
+  static bool is_first() {
+    const char* file = std::getenv("LLOYDBENCH_TEST_FIRST");
+    pid_t first = 0;
+    if (std::ifstream(file) >> first) return first == getpid();
+    std::ofstream(file) << getpid();
+    return true;
+  }
+  std::unique_ptr<Version> version_;
+};
+
 VersionInfo info(const char* name) {
   return {.name = name, .family = "faulty", .summary = "misbehaves on purpose", .unsupported = {}};
 }
@@ -78,6 +100,10 @@ VersionInfo info(const char* name) {
                    []() -> std::unique_ptr<Version> { return std::make_unique<NotANumber>(); });
   register_version(info("faulty_greedy"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<Greedy>(); });
+  register_version(info("faulty_crashes_later"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Later<Crashes>>(); });
+  register_version(info("faulty_hangs_later"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Later<Hangs>>(); });
   return true;
 }();
 

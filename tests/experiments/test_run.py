@@ -460,6 +460,69 @@ def test_unverified_runs_say_so(spec, tmp_path):
     assert row["null_reasons"]["inertia"] == "verify: false"
 
 
+def profiled_spec(spec, versions, timeout=60):
+    path = spec(versions=versions, n="100", timeout=timeout)
+    path.write_text(path.read_text() + "profile: {cpu: [cycles, instructions]}\n")
+    return path
+
+
+LATER = {
+    "faulty_crashes_later": ("failed", "killed by signal 11"),
+    "faulty_hangs_later": ("timeout", "not done within 2 s"),
+}
+
+
+@pytest.mark.parametrize("version", LATER)
+def test_a_profiling_pass_that_misbehaves_costs_no_timing(spec, tmp_path, version):
+    out = tmp_path / "out"
+    environment = {**os.environ, "LLOYDBENCH_TEST_FIRST": str(tmp_path / "first")}
+    path = profiled_spec(spec, version, timeout=2)
+    result = run(path, "--out", out, program=FAULTY, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert {row["status"] for row in rows(out)} == {"ok"}
+    status, reason = LATER[version]
+    counted = rows(out, "counters.jsonl")
+    assert [row["metric"] for row in counted] == ["cycles", "instructions"]
+    for row in (*counted, *rows(out, "passes.jsonl")):
+        assert (row["status"], row["pass"], row["version"]) == (status, "cpu", version)
+        assert reason in row["reason"]
+    assert all(row["value"] is None for row in counted)
+    assert f"{version}, cpu of 1 point: {status}" in result.stderr
+
+    # A failure stays, as a failed point does, unless it is to be tried again.
+    before = {file.name: file.read_bytes() for file in out.glob("*.jsonl")}
+    assert run("--resume", out, program=FAULTY, env=environment).returncode == 0
+    assert {file.name: file.read_bytes() for file in out.glob("*.jsonl")} == before
+    (tmp_path / "first").unlink()
+    again = run("--resume", out, "--retry-failed", program=FAULTY, env=environment)
+    assert again.returncode == 0, again.stderr
+    assert (out / "measurements.jsonl").read_bytes() == before["measurements.jsonl"]
+    assert len(rows(out, "passes.jsonl")) == 1
+    assert status not in {row["status"] for row in rows(out, "counters.jsonl")}
+
+
+def test_resume_profiles_what_was_only_timed(spec, tmp_path):
+    out = tmp_path / "out"
+    path = profiled_spec(spec, "cpu_sequential")
+    assert run(path, "--out", out).returncode == 0
+    counted, timed = rows(out, "counters.jsonl"), rows(out)
+    # As if the run had been killed between the rows of the pass and the note that it is complete.
+    (out / "passes.jsonl").unlink()
+    result = run("--resume", out)
+    assert result.returncode == 0, result.stderr
+    assert rows(out) == timed
+    assert [row["metric"] for row in rows(out, "counters.jsonl")] == [
+        row["metric"] for row in counted
+    ]
+    assert len(rows(out, "passes.jsonl")) == 1
+
+
+def test_what_is_not_ok_is_not_profiled(spec, tmp_path):
+    out = tmp_path / "out"
+    run(profiled_spec(spec, "cpu_sequential,faulty_wrong"), "--out", out, program=FAULTY)
+    assert {row["version"] for row in rows(out, "counters.jsonl")} == {"cpu_sequential"}
+
+
 SPECS = sorted((ROOT / "experiments" / "sweeps").glob("*.yaml"))
 
 

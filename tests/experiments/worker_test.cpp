@@ -91,6 +91,9 @@ TEST(Job, SurvivesTheTrip) {
   job.init.seed = 18'446'744'073'709'551'615u;
   job.stop = {.iterations = 9, .tolerance = 1e-3, .min_changes = 4};
   job.measure.max_noise = 0.125;
+  job.profile.counters = {"l1"};
+  job.profile.cpu = {"cycles"};
+  job.pass = Pass::cpu;
   job.device.emplace();
   job.device->uuid = "GPU-1";
   Point point;

@@ -1,0 +1,138 @@
+#include "experiments/profile.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include "experiments/session.h"
+
+namespace lloyd {
+namespace {
+
+constexpr std::array<std::pair<Pass, std::string_view>, 4> kPasses{{{Pass::timing, "timing"},
+                                                                    {Pass::counters, "counters"},
+                                                                    {Pass::timeline, "timeline"},
+                                                                    {Pass::cpu, "cpu"}}};
+
+// Enough that the mean does not hang on the first, whose labels all change.
+constexpr int kCountedIterations = 3;
+
+class ProfiledSolve : public profiling::Subject {
+ public:
+  ProfiledSolve(const VersionFactory& make, const Problem& problem, const Context& context,
+                Session& session)
+      : make_(make), problem_(problem), context_(context), session_(session) {}
+
+  void prepare() override {
+    version_.reset();  // its memory first: two may not fit
+    version_ = make_();
+    version_->prepare(problem_, context_);
+    session_.synchronize();
+  }
+  void run() override {
+    version_->run(context_);
+    session_.synchronize();
+  }
+  void fetch() override { version_->fetch(context_); }
+  void observe(RangeObserver* observer) override {
+    if (observer_ != nullptr) std::erase(context_.observers, observer_);
+    observer_ = observer;
+    if (observer_ != nullptr) context_.observers.push_back(observer_);
+  }
+  int iterations() const override { return problem_.stop.iterations; }
+
+ private:
+  const VersionFactory& make_;
+  Problem problem_;
+  Context context_;
+  Session& session_;
+  RangeObserver* observer_ = nullptr;
+  std::unique_ptr<Version> version_;
+};
+
+}  // namespace
+
+std::string_view to_string(Pass pass) {
+  for (const auto& [value, name] : kPasses)
+    if (value == pass) return name;
+  throw std::logic_error("unnamed pass");
+}
+
+Pass parse_pass(std::string_view name) {
+  for (const auto& [value, known] : kPasses)
+    if (known == name) return value;
+  throw std::invalid_argument("no pass is called " + std::string(name));
+}
+
+std::vector<Pass> profiling_passes(const Profile& profile, const VersionInfo& version) {
+  std::vector<Pass> passes;
+  const bool cuda = version.backend == Backend::cuda;
+  if (cuda && !profile.counters.empty()) passes.push_back(Pass::counters);
+  if (cuda && profile.timeline) passes.push_back(Pass::timeline);
+  if (!cuda && !profile.cpu.empty()) passes.push_back(Pass::cpu);
+  return passes;
+}
+
+int profiled_iterations(Pass pass, const Stop& stop) {
+  return pass == Pass::counters ? std::min(stop.iterations, kCountedIterations) : stop.iterations;
+}
+
+std::unique_ptr<profiling::Subject> profiled_solve(const VersionFactory& make,
+                                                   const Problem& problem, const Context& context,
+                                                   Session& session) {
+  return std::make_unique<ProfiledSolve>(make, problem, context, session);
+}
+
+profiling::Profile take_profile(Pass pass, const Profile&, profiling::Subject& subject,
+                                const DeviceLimits&) {
+  // Kernels are loaded, libraries opened and files read at their first use: none of it belongs in a profile.
+  subject.prepare();
+  subject.run();
+  subject.fetch();
+  throw profiling::Unavailable("this build has no " + std::string(to_string(pass)) + " pass");
+}
+
+Row counter_row(const Point& point, Pass pass, const Row& rest) {
+  Row row;
+  row["point"] = point.id;
+  row["version"] = point.version;
+  for (const char* field : {"phase", "kernel", "metric", "preset", "value", "unit", "passes",
+                            "replay", "status", "reason"})
+    row[field] = nullptr;
+  row["pass"] = to_string(pass);
+  row.update(rest);
+  return row;
+}
+
+std::vector<Row> missing_counters(const Point& point, Pass pass, const Profile& wanted,
+                                  const std::string& status, const std::string& reason) {
+  std::vector<Row> rows;
+  const auto add = [&](const char* field, const std::string& name) {
+    rows.push_back(
+        counter_row(point, pass, {{field, name}, {"status", status}, {"reason", reason}}));
+  };
+  // CUPTI's own names have two underscores in a row; a preset has none.
+  if (pass == Pass::counters)
+    for (const std::string& word : wanted.counters)
+      add(word.find("__") == std::string::npos ? "preset" : "metric", word);
+  if (pass == Pass::cpu)
+    for (const std::string& word : wanted.cpu) add("metric", word);
+  return rows;
+}
+
+Row pass_row(const Point& point, Pass pass, const std::string& status, const std::string& reason,
+             std::size_t rows, double seconds) {
+  Row row;
+  row["point"] = point.id;
+  row["version"] = point.version;
+  row["pass"] = to_string(pass);
+  row["status"] = status;
+  row["reason"] = reason.empty() ? Row(nullptr) : Row(reason);
+  row["rows"] = rows;
+  row["seconds"] = seconds;
+  row["t_utc"] = utc_now();
+  return row;
+}
+
+}  // namespace lloyd
