@@ -52,6 +52,8 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr)
 
 int available_cores() { return omp_get_num_procs(); }
 
+std::string cpu_model() { return field_of("/proc/cpuinfo", "model name"); }
+
 std::string program_path() {
   if (const char* launcher = std::getenv("LLOYDBENCH_EXEC")) return launcher;
   return std::filesystem::read_symlink("/proc/self/exe").string();
@@ -90,7 +92,7 @@ Json describe_environment(const DeviceQuery& gpus) {
   uname(&system);
   env["os"] = text_or_null(field_of("/etc/os-release", "PRETTY_NAME"));
   env["kernel"] = system.release;
-  env["cpu"] = {{"model", text_or_null(field_of("/proc/cpuinfo", "model name"))},
+  env["cpu"] = {{"model", text_or_null(cpu_model())},
                 {"cores", available_cores()},
                 {"governor",
                  text_or_null(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},

@@ -14,6 +14,9 @@ nlohmann::ordered_json describe_environment(const DeviceQuery& gpus);
 /// Cores that this process may use (affinity and cgroup quota are what OpenMP sees).
 int available_cores();
 
+/// As /proc/cpuinfo names it; empty where it does not.
+std::string cpu_model();
+
 /// XXH3 (128 bits) of this program's file, in hex.
 std::string binary_fingerprint();
 /// The command that starts this program again.

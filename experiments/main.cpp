@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "build_info.h"
+#include "experiments/ceilings.h"
 #include "experiments/external.h"
 #include "experiments/job.h"
 #include "experiments/run_directory.h"
@@ -81,13 +82,17 @@ int run(int argc, char** argv) {
   std::string spec_name;
   Overrides overrides;
   RunOptions options;
-  bool dry_run = false, list = false, worker = false, shuffle = true;
+  bool dry_run = false, list = false, ceilings = false, worker = false, shuffle = true;
   std::string out, resume;
   app.add_option("SPEC", spec_name, "spec: a YAML file, looked up here and then in experiments/");
   app.add_flag("--dry-run", dry_run, "print the points and whether they can run here; run nothing");
   app.add_flag("--list-versions", list, "print every version");
+  app.add_flag("--ceilings", ceilings,
+               "measure what this machine can do at most, which floor_ms is made of");
   app.add_flag("--json", options.json, "print JSON and nothing else on standard output");
-  app.add_option("--out", out, "run directory (default results/<spec name>/<UTC>-<hash>)");
+  app.add_option(
+      "--out", out,
+      "run directory (default results/<spec name>/<UTC>-<hash>); with --ceilings, a file");
   app.add_option("--resume", resume, "go on with this run directory");
   app.add_flag("--retry-failed", options.retry_failed, "with --resume: redo failures too");
   app.add_option("--set", overrides.set, "axis=v1,v2: override an axis")->allow_extra_args(false);
@@ -125,6 +130,8 @@ int run(int argc, char** argv) {
   };
   if (!resume.empty() && !out.empty())
     return usage("--out starts a run and --resume goes on with one: give one of them");
+  if (ceilings && !spec_name.empty())
+    return usage("--ceilings measures the machine and takes no spec");
   if (options.retry_failed && resume.empty()) return usage("--retry-failed needs --resume DIR");
 
   try {
@@ -133,6 +140,7 @@ int run(int argc, char** argv) {
     return usage(error.what());
   }
   const DeviceQuery gpus = query_devices();
+  if (ceilings) return run_ceilings(gpus, {out, options.device, options.json, options.quiet});
   if (list) {
     list_versions(gpus, options.device, options.json);
     return 0;

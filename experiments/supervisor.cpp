@@ -15,6 +15,7 @@
 #include <set>
 
 #include "data/generators.h"
+#include "experiments/ceilings.h"
 #include "experiments/environment.h"
 #include "experiments/external.h"
 #include "experiments/job.h"
@@ -167,11 +168,13 @@ class Descriptor {
 class Supervisor {
  public:
   Supervisor(const Spec& spec, const DeviceQuery& gpus, const RunOptions& options,
-             RunDirectory directory)
+             RunDirectory directory, KnownCeilings gpu_ceilings, KnownCeilings cpu_ceilings)
       : spec_(spec),
         directory_(std::move(directory)),
         log_(directory_.path() / "log.txt"),
-        options_(options) {
+        options_(options),
+        gpu_ceilings_(std::move(gpu_ceilings)),
+        cpu_ceilings_(std::move(cpu_ceilings)) {
     const auto index = static_cast<std::size_t>(options.device);
     if (index < gpus.devices.size()) device_ = gpus.devices[index];
     source_ = {spec.data.describe(),
@@ -256,11 +259,13 @@ class Supervisor {
     return ask_each(
         job(Pass::timing, points), [&](const Point& point) { progress.begin(point); },
         [&](std::size_t i, const Reply& reply, double) {
+          std::vector<Row> measurements = reply.measurements;
+          for (Row& row : measurements) fill_floor(row, *points[i]);
           // Phases first: a point counts as done by its measurements.
           directory_.append("phases.jsonl", reply.phases);
-          directory_.append("measurements.jsonl", reply.measurements);
-          tasks[i]->timed = reply.measurements.at(0).at("status") == "ok";
-          progress.end(points[i]->id, result_text(reply.measurements));
+          directory_.append("measurements.jsonl", measurements);
+          tasks[i]->timed = measurements.at(0).at("status") == "ok";
+          progress.end(points[i]->id, result_text(measurements));
         });
   }
 
@@ -349,11 +354,29 @@ class Supervisor {
     return true;
   }
 
+  void fill_floor(Row& row, const Point& point) const {
+    if (row.at("status") != "ok") return;
+    const KnownCeilings& known = row.at("backend") == "cuda" ? gpu_ceilings_ : cpu_ceilings_;
+    std::string why_not = known.why_not;
+    if (known.rates) {
+      Problem problem = point.problem(spec_.stop);
+      problem.stop.iterations = row.at("iterations");
+      const std::optional<double> floor =
+          floor_ms(problem, *known.rates, point.gpus.value_or(1), why_not);
+      if (floor) {
+        row["floor_ms"] = *floor;
+        return;
+      }
+    }
+    row["null_reasons"]["floor_ms"] = why_not;
+  }
+
   const Spec& spec_;
   RunDirectory directory_;
   Descriptor log_;
   RunOptions options_;
   std::optional<DeviceLimits> device_;
+  KnownCeilings gpu_ceilings_, cpu_ceilings_;
   RowSource source_;
   std::map<std::tuple<std::int64_t, int, int>, ExpectedRun> expected_;
 };
@@ -476,7 +499,11 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
               const RunOptions& options) {
   RunDirectory directory = start(spec, overrides, options);
   const std::vector<Task> tasks = remaining(spec, directory, options.retry_failed);
-  const nlohmann::ordered_json environment = describe_environment(gpus);
+  nlohmann::ordered_json environment = describe_environment(gpus);
+  const auto device = static_cast<std::size_t>(options.device);
+  KnownCeilings gpu_ceilings, cpu_ceilings = find_cpu_ceilings();
+  if (device < gpus.devices.size()) gpu_ceilings = find_gpu_ceilings(gpus.devices[device]);
+  environment["ceilings"] = {{"gpu", gpu_ceilings.source}, {"cpu", cpu_ceilings.source}};
   directory.write("environment.json", environment.dump(1) + '\n');
   if (!options.quiet && !options.json)
     std::cerr << fmt::format(
@@ -485,7 +512,8 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
         directory.path().string());
 
   install_interrupt_handlers();
-  Supervisor supervisor(spec, gpus, options, std::move(directory));
+  Supervisor supervisor(spec, gpus, options, std::move(directory), std::move(gpu_ceilings),
+                        std::move(cpu_ceilings));
   const bool finished = supervisor.run(tasks);
 
   RunDirectory& written = supervisor.directory();

@@ -367,7 +367,6 @@ class Worker {
       row["throttle"] = or_null(r.gpu.throttle);
       row["t_utc"] = r.t_utc;
       Row why;
-      why["floor_ms"] = "no measured ceilings for this machine";
       if (!verdict.inertia) why["inertia"] = why["label_mismatches"] = "verify: false";
       for (const char* field : {"setup_ms", "transfer_ms", "end_to_end_ms"})
         if (row[field].is_null()) why[field] = "the external version does not report it";

@@ -17,8 +17,8 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <memory>
 
+#include "kernels/cublas.h"
 #include "kernels/cuda.h"
-#include "kernels/fast/cublas.h"
 #endif
 
 namespace lloyd::fast {
@@ -123,7 +123,7 @@ class CublasVersion : public Version {
   void prepare(const Problem& problem, Context& context) override {
     problem_ = problem;
     const auto n = static_cast<std::size_t>(problem.n), k = static_cast<std::size_t>(problem.k);
-    cublas_ = std::make_unique<Cublas>(context.stream);
+    cublas_ = std::make_unique<cuda::Cublas>(context.stream, cuda::Cublas::Math::pedantic);
     tile_ = std::min(problem.n, std::max<std::int64_t>(1, kTileProducts / problem.k));
     points_ = cuda::Buffer<float>(problem.points.size());
     initial_ = cuda::Buffer<float>(problem.centroids.size());
@@ -237,7 +237,7 @@ class CublasVersion : public Version {
   }
 
   Problem problem_;
-  std::unique_ptr<Cublas> cublas_;
+  std::unique_ptr<cuda::Cublas> cublas_;
   std::int64_t tile_ = 0;
   int iterations_ = 0;
   cuda::Buffer<float> points_, initial_, centroids_, sums_, norms_, products_;

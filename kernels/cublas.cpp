@@ -1,4 +1,4 @@
-#include "kernels/fast/cublas.h"
+#include "kernels/cublas.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -7,12 +7,13 @@
 
 #include "kernels/version.h"
 
-namespace lloyd::fast {
+namespace lloyd::cuda {
 
 // The few declarations that we need of cublas_v2.h (cuBLAS library guide, chapter 2; the ABI of a major version is stable).
 struct Cublas::Library {
   using Handle = void*;
   static constexpr int kSuccess = 0, kTranspose = 1, kNoTranspose = 0, kPedanticMath = 2;
+  static constexpr int kDefaultAlgorithm = -1;
 
   void* library = nullptr;
   Handle handle = nullptr;
@@ -26,7 +27,7 @@ struct Cublas::Library {
   }
 };
 
-Cublas::Cublas(cudaStream_t stream) : library_(std::make_unique<Library>()) {
+Cublas::Cublas(cudaStream_t stream, Math math) : library_(std::make_unique<Library>()) {
   const std::string name = fmt::format("libcublas.so.{}", CUDART_VERSION / 1000);
   library_->library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library_->library == nullptr)
@@ -34,7 +35,8 @@ Cublas::Cublas(cudaStream_t stream) : library_(std::make_unique<Library>()) {
         fmt::format("needs {}, which is not installed (name its folder in LD_LIBRARY_PATH)", name));
   library_->call("cublasCreate_v2", &library_->handle);
   library_->call("cublasSetStream_v2", library_->handle, stream);
-  library_->call("cublasSetMathMode", library_->handle, Library::kPedanticMath);
+  if (math == Math::pedantic)
+    library_->call("cublasSetMathMode", library_->handle, Library::kPedanticMath);
 }
 
 Cublas::~Cublas() {
@@ -50,4 +52,31 @@ void Cublas::gemm_tn(int m, int n, int k, float alpha, const float* a, const flo
                  static_cast<const float*>(&beta), c, m);
 }
 
-}  // namespace lloyd::fast
+void Cublas::square_gemm(Tensor tensor, bool transpose_a, int size, const void* a, const void* b,
+                         void* c) {
+  // cudaDataType and cublasComputeType_t: CUBLAS_COMPUTE_32F, _32F_FAST_TF32 and _64F.
+  const auto [type, compute] = [&]() -> std::pair<int, int> {
+    switch (tensor) {
+      case Tensor::fp16:
+        return {CUDA_R_16F, 68};
+      case Tensor::bf16:
+        return {CUDA_R_16BF, 68};
+      case Tensor::tf32:
+        return {CUDA_R_32F, 77};
+      case Tensor::fp64:
+        return {CUDA_R_64F, 70};
+    }
+    throw std::logic_error("no such type");
+  }();
+  const float one = 1, zero = 0;
+  const double one_fp64 = 1, zero_fp64 = 0;
+  const bool wide = tensor == Tensor::fp64;
+  const void* alpha = wide ? static_cast<const void*>(&one_fp64) : &one;
+  const void* beta = wide ? static_cast<const void*>(&zero_fp64) : &zero;
+  library_->call("cublasGemmEx", library_->handle,
+                 transpose_a ? Library::kTranspose : Library::kNoTranspose, Library::kNoTranspose,
+                 size, size, size, alpha, a, type, size, b, type, size, beta, c, type, size,
+                 compute, static_cast<int>(Library::kDefaultAlgorithm));
+}
+
+}  // namespace lloyd::cuda

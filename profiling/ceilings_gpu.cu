@@ -1,0 +1,475 @@
+// The GPU's ceilings. Each is tried in a few ways, because which one a chip likes best is not known beforehand; the
+// harness keeps the best and lists the others.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <mma.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "kernels/cublas.h"
+#include "kernels/cuda.h"
+#include "profiling/ceilings.h"
+
+namespace lloyd::profiling {
+namespace {
+
+constexpr int kSamples = 15;
+// Long enough for NVML to be asked in the middle.
+constexpr double kSampleMs = 15;
+// An H200 runs into its power limit after some 50 ms of matrix products (measured: bf16 689 TFLOP/s at 1530 MHz back to back).
+// A solve of some milliseconds does not, so the ceiling is that of a burst out of a pause.
+constexpr double kBurstMs = 8, kPauseMs = 150;
+enum class Pace { back_to_back, bursts };
+// An idle GPU takes this long to raise its clocks.
+constexpr double kWarmUpMs = 150;
+constexpr int kBlock = 256;
+constexpr int kUnroll = 8;
+
+class Stream {
+ public:
+  Stream() { LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~Stream() { cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  operator cudaStream_t() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class Event {
+ public:
+  Event() { LLOYD_CUDA_CHECK(cudaEventCreate(&event_)); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  operator cudaEvent_t() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+enum class Cache { all, l2_only };
+
+template <Cache cache>
+__device__ uint4 load(const uint4* from) {
+  // volatile: a load whose value is known already must happen all the same.
+  uint4 v;
+  if constexpr (cache == Cache::all)
+    asm volatile("ld.global.ca.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(from));
+  else
+    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(from));
+  return v;
+}
+
+// The whole grid walks over `mask` + 1 elements (a power of two), again and again until `steps` are done.
+__global__ void __launch_bounds__(kBlock)
+    read_around(const uint4* from, std::size_t mask, int steps, unsigned* never) {
+  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kBlock;
+  std::size_t at = static_cast<std::size_t>(blockIdx.x) * kBlock + threadIdx.x;
+  unsigned bits = 0;
+  for (int step = 0; step < steps; step += kUnroll) {
+    uint4 v[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      v[u] = load<Cache::l2_only>(from + ((at + u * stride) & mask));
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) bits |= v[u].x | v[u].y | v[u].z | v[u].w;
+    at += kUnroll * stride;
+  }
+  if (bits == 0) *never = bits;  // the data are not zero
+}
+
+__global__ void __launch_bounds__(kBlock)
+    copy_around(const uint4* from, uint4* to, std::size_t mask, int steps) {
+  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kBlock;
+  std::size_t at = static_cast<std::size_t>(blockIdx.x) * kBlock + threadIdx.x;
+  for (int step = 0; step < steps; step += kUnroll) {
+    uint4 v[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) v[u] = __ldcs(from + ((at + u * stride) & mask));
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) __stcs(to + ((at + u * stride) & mask), v[u]);
+    at += kUnroll * stride;
+  }
+}
+
+// Loads of the same addresses round after round would be merged into one, so each round starts a warp's width further on.
+constexpr int kShifts = 8;
+constexpr int kHeld = kUnroll * kBlock + (kShifts - 1) * 32;  // 35.5 KiB
+
+// Every block reads the same elements, which stay in L1.
+__global__ void __launch_bounds__(kBlock) read_l1(const uint4* from, int rounds, unsigned* never) {
+  unsigned bits = 0;
+#pragma unroll 1
+  for (int round = 0; round < rounds; ++round) {
+    const uint4* at = from + threadIdx.x + round % kShifts * 32;
+    uint4 v[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) v[u] = load<Cache::all>(at + u * kBlock);
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) bits |= v[u].x | v[u].y | v[u].z | v[u].w;
+  }
+  if (bits == 0) *never = bits;
+}
+
+__global__ void __launch_bounds__(kBlock)
+    read_shared(const uint4* from, int rounds, unsigned* never) {
+  __shared__ uint4 held[kHeld];
+  for (int i = threadIdx.x; i < kHeld; i += kBlock) held[i] = from[i];
+  __syncthreads();
+  unsigned bits = 0;
+#pragma unroll 1
+  for (int round = 0; round < rounds; ++round) {
+    const uint4* at = held + threadIdx.x + round % kShifts * 32;
+    uint4 v[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) v[u] = at[u * kBlock];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) bits |= v[u].x | v[u].y | v[u].z | v[u].w;
+  }
+  if (bits == 0) *never = bits;
+}
+
+// Eight chains a thread cover the latency of an FMA even at a quarter of the occupancy.
+constexpr int kChains = 8, kFmasPerRound = 32;
+
+template <typename T>
+__global__ void __launch_bounds__(kBlock) fma_chains(T a, T b, int rounds, T* never) {
+  T x[kChains];
+#pragma unroll
+  for (int i = 0; i < kChains; ++i) x[i] = static_cast<T>(threadIdx.x + i);
+#pragma unroll 1
+  for (int round = 0; round < rounds; ++round) {
+#pragma unroll
+    for (int u = 0; u < kFmasPerRound; ++u)
+#pragma unroll
+      for (int i = 0; i < kChains; ++i) x[i] = x[i] * a + b;
+  }
+  T sum = 0;
+#pragma unroll
+  for (int i = 0; i < kChains; ++i) sum += x[i];
+  if (sum < 0) *never = sum;  // a, b and x are positive
+}
+
+// Matrix products of fragments that stay in registers, by the warp-level instruction (WMMA). Below what Hopper's
+// warpgroup instructions reach, so only where cuBLAS cannot be had.
+template <typename Stored, typename Fragment, typename Sum, int m, int n, int k>
+__global__ void __launch_bounds__(kBlock) mma_chains(int rounds, Sum* never) {
+#if __CUDA_ARCH__ >= 800
+  using namespace nvcuda::wmma;
+  constexpr int kSums = 4;
+  fragment<matrix_a, m, n, k, Fragment, row_major> a;
+  fragment<matrix_b, m, n, k, Fragment, col_major> b;
+  fragment<accumulator, m, n, k, Sum> sums[kSums];
+  fill_fragment(a, static_cast<Stored>(1.0f / (1 + threadIdx.x)));
+  fill_fragment(b, static_cast<Stored>(1.0f / (2 + threadIdx.x)));
+#pragma unroll
+  for (int s = 0; s < kSums; ++s) fill_fragment(sums[s], static_cast<Sum>(0));
+#pragma unroll 1
+  for (int round = 0; round < rounds; ++round)
+#pragma unroll
+    for (int s = 0; s < kSums; ++s) mma_sync(sums[s], a, b, sums[s]);
+#pragma unroll
+  for (int s = 0; s < kSums; ++s)
+    if (sums[s].x[0] < static_cast<Sum>(0)) *never = sums[s].x[0];
+#endif
+}
+constexpr int kMmaSums = 4;
+
+template <typename T>
+__global__ void fill_random(T* values, std::size_t count) {
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+       i += static_cast<std::size_t>(gridDim.x) * blockDim.x) {
+    // The finaliser of MurmurHash3: any spread of bits will do, zeros would not (they draw less power).
+    std::uint32_t bits = static_cast<std::uint32_t>(i) + 0x9e3779b9u;
+    bits = (bits ^ (bits >> 16)) * 0x85ebca6bu;
+    bits = (bits ^ (bits >> 13)) * 0xc2b2ae35u;
+    bits ^= bits >> 16;
+    values[i] = static_cast<T>(static_cast<float>(bits >> 8) * 0x1p-23f - 1);
+  }
+}
+
+// With random floats in it.
+cuda::Buffer<uint4> random_buffer(std::size_t bytes, cudaStream_t stream) {
+  cuda::Buffer<uint4> buffer(bytes / sizeof(uint4));
+  fill_random<<<1024, kBlock, 0, stream>>>(reinterpret_cast<float*>(buffer.data()), bytes / 4);
+  LLOYD_CUDA_CHECK_LAUNCH();
+  return buffer;
+}
+
+std::size_t power_of_two_below(std::size_t limit) {
+  std::size_t size = 1;
+  while (size * 2 <= limit) size *= 2;
+  return size;
+}
+
+// Not fmt: nvcc 13.0 miscompiles its consteval format strings in some of these places.
+template <typename... Parts>
+std::string text(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+std::string mib(std::size_t bytes) { return text(bytes >> 20, " MiB"); }
+
+class Bench {
+ public:
+  Bench(const DeviceLimits& device, Nvml* nvml, const Announce& announce)
+      : device_(device), nvml_(nvml), announce_(announce) {}
+
+  GpuCeilings run() {
+    LLOYD_CUDA_CHECK(cudaDeviceGetAttribute(&l2_bytes_, cudaDevAttrL2CacheSize, device_.index));
+    dram();
+    l2();
+    on_chip();
+    fma<float>("fp32_fma");
+    fma<double>("fp64_fma");
+    tensors();
+    return {l2_bytes_, std::move(results_)};
+  }
+
+ private:
+  // As many blocks as are resident at a time, so that none waits for a second turn.
+  template <typename Kernel>
+  int resident_blocks(Kernel kernel) const {
+    int blocks = 0;
+    LLOYD_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kBlock, 0));
+    return blocks * device_.multiprocessors;
+  }
+
+  // `work` units of 1e9 (GB/s) or 1e12 (TFLOP/s) per second are done by one call of `launch`.
+  template <typename Launch>
+  void take(const char* name, const char* unit, std::string method, double work, Launch&& launch,
+            Pace pace = Pace::back_to_back) {
+    announce_(text(name, ": ", method));
+    const double scale = std::string_view(unit) == "GB/s" ? 1e9 : 1e12;
+    Ceiling ceiling{name, unit, std::move(method), {}, {}, {}};
+    double one_ms = timed(1, launch);  // with what is loaded and allocated on first use: discarded
+    for (double spent = 0; spent < kWarmUpMs;) {
+      const int count = std::max(1, static_cast<int>(kSampleMs / one_ms));
+      const double ms = timed(count, launch);
+      one_ms = ms / count;
+      spent += ms;
+    }
+    const double sample_ms = pace == Pace::bursts ? kBurstMs : kSampleMs;
+    const int count = std::max(1, static_cast<int>(std::ceil(sample_ms / one_ms)));
+    for (int sample = 0; sample < kSamples; ++sample) {
+      if (pace == Pace::bursts) {
+        std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(kPauseMs));
+        timed(1, launch);
+      }
+      const double ms =
+          timed(count, launch, nvml_ == nullptr ? nullptr : &ceiling.states.emplace_back());
+      ceiling.samples.push_back(work * count / (ms / 1e3) / scale);
+    }
+    results_.push_back(std::move(ceiling));
+  }
+
+  template <typename Launch>
+  double timed(int count, Launch& launch, GpuState* state = nullptr) {
+    LLOYD_CUDA_CHECK(cudaEventRecord(start_, stream_));
+    for (int i = 0; i < count; ++i) launch();
+    LLOYD_CUDA_CHECK(cudaEventRecord(end_, stream_));
+    if (state != nullptr) *state = nvml_->state(device_.uuid);
+    LLOYD_CUDA_CHECK(cudaEventSynchronize(end_));
+    float ms = 0;
+    LLOYD_CUDA_CHECK(cudaEventElapsedTime(&ms, start_, end_));
+    return static_cast<double>(ms);
+  }
+
+  void cannot(const char* name, const char* unit, const std::string& reason) {
+    results_.push_back({name, unit, {}, {}, reason, {}});
+  }
+
+  void dram() {
+    std::size_t free_bytes = 0, total = 0;
+    LLOYD_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total));
+    const std::size_t bytes = std::min(std::size_t{4} << 30, power_of_two_below(free_bytes / 4));
+    if (bytes < static_cast<std::size_t>(l2_bytes_) * 8) {
+      const std::string reason =
+          text(mib(free_bytes), " of device memory are free, and eight times the L2 cache (",
+               mib(static_cast<std::size_t>(l2_bytes_)), ") are needed four times over");
+      cannot("dram_copy", "GB/s", reason);
+      cannot("dram_read", "GB/s", reason);
+      return;
+    }
+    const auto from = random_buffer(bytes, stream_);
+    const cuda::Buffer<uint4> to(from.size());
+    const auto size = static_cast<double>(bytes);
+    take("dram_copy", "GB/s", text("cudaMemcpyAsync of ", mib(bytes), ", bytes read and written"),
+         2 * size, [&] {
+           LLOYD_CUDA_CHECK(
+               cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, stream_));
+         });
+    // A block for every kUnroll elements of its threads, or few enough blocks for each to stay a while. Powers of two
+    // divide the buffer, so that a grid walks it in whole steps.
+    const std::size_t most = from.size() / (std::size_t{kBlock} * kUnroll);
+    for (const std::size_t blocks :
+         {most, power_of_two_below(static_cast<std::size_t>(device_.multiprocessors) * 64)}) {
+      const auto grid = static_cast<unsigned>(std::min(blocks, most));
+      const auto steps = static_cast<int>(from.size() / (std::size_t{grid} * kBlock));
+      const std::string how = text(mib(bytes), ", 16 B a thread, ", kUnroll, " in flight, ", grid,
+                                   " blocks of ", kBlock);
+      take("dram_copy", "GB/s", "kernel: copy " + how + ", bytes read and written", 2 * size, [&] {
+        copy_around<<<grid, kBlock, 0, stream_>>>(from.data(), to.data(), from.size() - 1, steps);
+        LLOYD_CUDA_CHECK_LAUNCH();
+      });
+      take("dram_read", "GB/s", "kernel: read " + how, size, [&] {
+        read_around<<<grid, kBlock, 0, stream_>>>(from.data(), from.size() - 1, steps,
+                                                  never<unsigned>());
+        LLOYD_CUDA_CHECK_LAUNCH();
+      });
+    }
+  }
+
+  void l2() {
+    const std::size_t largest = power_of_two_below(static_cast<std::size_t>(l2_bytes_) / 2);
+    const auto from = random_buffer(largest, stream_);
+    constexpr int kSteps = 1024;
+    const int blocks = resident_blocks(read_around);
+    for (const std::size_t bytes : {largest / 4, largest / 2, largest}) {
+      take("l2_read", "GB/s",
+           text("kernel: read ", mib(bytes), " of the ", mib(static_cast<std::size_t>(l2_bytes_)),
+                " L2 again and again past L1, ", blocks, " blocks of ", kBlock),
+           16.0 * kBlock * blocks * kSteps, [&] {
+             read_around<<<blocks, kBlock, 0, stream_>>>(from.data(), bytes / sizeof(uint4) - 1,
+                                                         kSteps, never<unsigned>());
+             LLOYD_CUDA_CHECK_LAUNCH();
+           });
+    }
+  }
+
+  void on_chip() {
+    const auto from = random_buffer(kHeld * sizeof(uint4), stream_);
+    constexpr int kRounds = 4096;
+    const auto read = [&](const char* name, const char* what, auto kernel) {
+      const int blocks = resident_blocks(kernel);
+      take(name, "GB/s",
+           text("kernel: read ", what, ", 36 KiB a block, 16 B a thread, ", blocks, " blocks of ",
+                kBlock),
+           16.0 * kUnroll * kBlock * blocks * kRounds, [&] {
+             kernel<<<blocks, kBlock, 0, stream_>>>(from.data(), kRounds, never<unsigned>());
+             LLOYD_CUDA_CHECK_LAUNCH();
+           });
+    };
+    read("l1_read", "the same global memory", read_l1);
+    read("shared_read", "shared memory", read_shared);
+  }
+
+  template <typename T>
+  void fma(const char* name) {
+    constexpr int kRounds = 2048;
+    const int blocks = resident_blocks(fma_chains<T>);
+    take(name, "TFLOP/s",
+         text("kernel: ", kChains, " chains of FMAs a thread, ", blocks, " blocks of ", kBlock),
+         2.0 * kChains * kFmasPerRound * kRounds * kBlock * blocks, [&] {
+           fma_chains<T><<<blocks, kBlock, 0, stream_>>>(static_cast<T>(0.999), static_cast<T>(0.5),
+                                                         kRounds, never<T>());
+           LLOYD_CUDA_CHECK_LAUNCH();
+         });
+  }
+
+  void tensors() {
+    using Tensor = cuda::Cublas::Tensor;
+    std::unique_ptr<cuda::Cublas> cublas;
+    std::string why_not;
+    try {
+      cublas = std::make_unique<cuda::Cublas>(stream_, cuda::Cublas::Math::standard);
+    } catch (const Unsupported& absent) {
+      why_not = absent.what();
+    }
+    if (device_.compute_capability < 80) {
+      for (const char* name : {"bf16_tensor", "tf32_tensor", "fp64_tensor"})
+        cannot(name, "TFLOP/s",
+               text("such tensor cores come with compute capability 8.0, this GPU has ",
+                    device_.compute_capability / 10, '.', device_.compute_capability % 10));
+      if (cublas)
+        gemm<__half>("fp16_tensor", Tensor::fp16, *cublas);
+      else
+        cannot("fp16_tensor", "TFLOP/s", why_not);
+    } else if (cublas) {
+      gemm<__half>("fp16_tensor", Tensor::fp16, *cublas);
+      gemm<__nv_bfloat16>("bf16_tensor", Tensor::bf16, *cublas);
+      gemm<float>("tf32_tensor", Tensor::tf32, *cublas);
+      gemm<double>("fp64_tensor", Tensor::fp64, *cublas);
+    } else {
+      using nvcuda::wmma::precision::tf32;
+      mma<__half, __half, float, 16, 16, 16>("fp16_tensor", why_not);
+      mma<__nv_bfloat16, __nv_bfloat16, float, 16, 16, 16>("bf16_tensor", why_not);
+      mma<float, tf32, float, 16, 16, 8>("tf32_tensor", why_not);
+      mma<double, double, double, 8, 8, 4>("fp64_tensor", why_not);
+    }
+  }
+
+  template <typename T>
+  void gemm(const char* name, cuda::Cublas::Tensor tensor, cuda::Cublas& cublas) {
+    constexpr int kSize = 8192;
+    constexpr std::size_t kCount = std::size_t{kSize} * kSize;
+    const cuda::Buffer<T> a(kCount), b(kCount), c(kCount);
+    for (const cuda::Buffer<T>* matrix : {&a, &b}) {
+      fill_random<<<1024, kBlock, 0, stream_>>>(matrix->data(), kCount);
+      LLOYD_CUDA_CHECK_LAUNCH();
+    }
+    const auto product = [&](bool transpose_a, Pace pace) {
+      take(
+          name, "TFLOP/s",
+          text("cublasGemmEx, ", kSize, "×", kSize, "×", kSize, ", ", transpose_a ? "TN" : "NN",
+               ", random data, ",
+               pace == Pace::bursts ? text("bursts of ", kBurstMs, " ms, ", kPauseMs, " ms apart")
+                                    : "back to back"),
+          2.0 * kSize * kSize * kSize,
+          [&] { cublas.square_gemm(tensor, transpose_a, kSize, a.data(), b.data(), c.data()); },
+          pace);
+    };
+    product(false, Pace::bursts);
+    product(true, Pace::bursts);
+    product(true, Pace::back_to_back);
+  }
+
+  template <typename Stored, typename Fragment, typename Sum, int m, int n, int k>
+  void mma(const char* name, const std::string& why_no_cublas) {
+    constexpr int kRounds = 4096;
+    const auto kernel = mma_chains<Stored, Fragment, Sum, m, n, k>;
+    const int blocks = resident_blocks(kernel);
+    take(name, "TFLOP/s",
+         text("kernel: WMMA ", m, "×", n, "×", k, " in registers, ", blocks, " blocks of ", kBlock,
+              ", because cuBLAS ", why_no_cublas),
+         2.0 * m * n * k * kMmaSums * kRounds * (kBlock / 32) * blocks, [&] {
+           kernel<<<blocks, kBlock, 0, stream_>>>(kRounds, never<Sum>());
+           LLOYD_CUDA_CHECK_LAUNCH();
+         });
+  }
+
+  // Where the kernels write what they never write; without it the compiler would see that nothing is needed.
+  template <typename T>
+  T* never() const {
+    return reinterpret_cast<T*>(never_.data());
+  }
+
+  const DeviceLimits& device_;
+  Nvml* nvml_;
+  const Announce& announce_;
+  int l2_bytes_ = 0;
+  Stream stream_;
+  Event start_, end_;
+  cuda::Buffer<double> never_{1};
+  std::vector<Ceiling> results_;
+};
+
+}  // namespace
+
+GpuCeilings measure_gpu_ceilings(const DeviceLimits& device, Nvml* nvml, const Announce& announce) {
+  LLOYD_CUDA_CHECK(cudaSetDevice(device.index));
+  return Bench(device, nvml, announce).run();
+}
+
+}  // namespace lloyd::profiling

@@ -1,0 +1,179 @@
+#include "experiments/floor.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "experiments/ceilings.h"
+#include "experiments/environment.h"
+#include "experiments/rows.h"
+
+namespace lloyd {
+namespace {
+
+Problem problem(std::int64_t n, int k, int dim, Precision precision = Precision::fp32) {
+  Problem p;
+  p.n = n;
+  p.k = k;
+  p.dim = dim;
+  p.precision = precision;
+  p.stop.iterations = 20;
+  return p;
+}
+
+// A machine of round numbers: 1 GB/s from memory, 4 from a cache of 1000 B, 1 GFLOP/s in fp32, 100 in bf16.
+FloorRates rates() {
+  FloorRates r;
+  r.dram = 1e9;
+  r.cache = 4e9;
+  r.cache_bytes = 1000;
+  r.fp32 = 1e9;
+  r.bf16 = 100e9;
+  return r;
+}
+
+double floor_of(const Problem& p, int devices = 1, const FloorRates& of = rates()) {
+  std::string why_not;
+  const auto floor = floor_ms(p, of, devices, why_not);
+  EXPECT_TRUE(floor) << why_not;
+  return floor.value_or(-1);
+}
+
+TEST(IterationWork, CountsPointsCentroidsAndLabelsOnce) {
+  const IterationWork work = iteration_work(problem(1000, 10, 2));
+  EXPECT_DOUBLE_EQ(work.flops, 2.0 * 1000 * 10 * 2);
+  // points 8000 B, centroids 80 B read and 80 B written, labels 4000 B in one of 20 iterations
+  EXPECT_DOUBLE_EQ(work.bytes, 8000 + 80 + 80 + 200);
+  EXPECT_DOUBLE_EQ(work.resident_bytes, 8080);
+}
+
+TEST(IterationWork, ReadsAndWritesLabelsWhenChangesAreCounted) {
+  Problem p = problem(1000, 10, 2);
+  p.stop.min_changes = 1;
+  EXPECT_DOUBLE_EQ(iteration_work(p).bytes, 8000 + 80 + 80 + 8000);
+}
+
+TEST(IterationWork, TakesTwoBytesWhereTheArithmeticIsHalf) {
+  EXPECT_DOUBLE_EQ(iteration_work(problem(1000, 10, 2, Precision::bf16)).resident_bytes, 4040);
+  EXPECT_DOUBLE_EQ(iteration_work(problem(1000, 10, 2, Precision::tf32)).resident_bytes, 8080);
+  EXPECT_DOUBLE_EQ(iteration_work(problem(1000, 10, 2, Precision::fp64)).resident_bytes, 8080);
+}
+
+TEST(Floor, IsTheLargerOfMemoryAndArithmetic) {
+  // k = 10: 40,000 operations at 1 GFLOP/s beat 8360 B at 1 GB/s; k = 1: 4000 operations do not beat 8216 B.
+  EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2)), 40000 / 1e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(1000, 1, 2)), (8000 + 16 + 200) / 1e9 * 1e3);
+}
+
+TEST(Floor, TakesTheRateOfThePrecision) {
+  // 40,000 operations at 100 GFLOP/s take 0.4 µs; the 4280 B at 1 GB/s take longer.
+  EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2, Precision::bf16)), (4000 + 80 + 200) / 1e9 * 1e3);
+}
+
+TEST(Floor, ReadsFromTheCacheWhatFitsIt) {
+  FloorRates fast = rates();
+  fast.fp32 = 1e12;
+  // 100 points: 800 B and 8 B of centroids fit 1000 B; 200 do not.
+  EXPECT_DOUBLE_EQ(floor_of(problem(100, 1, 2), 1, fast), (800 + 16 + 20) / 4e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 1, fast), (1600 + 16 + 40) / 1e9 * 1e3);
+  // On two devices half of the 200 fits each, and they share the work.
+  EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 2, fast), (1600 + 16 + 40) / 4e9 / 2 * 1e3);
+}
+
+TEST(Floor, SaysWhichCeilingIsMissing) {
+  std::string why_not;
+  EXPECT_FALSE(floor_ms(problem(1000, 10, 2, Precision::fp16), rates(), 1, why_not));
+  EXPECT_EQ(why_not, "the ceilings have no rate of fp16");
+  FloorRates no_memory = rates();
+  no_memory.dram.reset();
+  EXPECT_FALSE(floor_ms(problem(1000, 10, 2), no_memory, 1, why_not));
+  EXPECT_EQ(why_not, "the ceilings have no bandwidth of memory");
+}
+
+class CeilingsFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_);
+    setenv("LLOYDBENCH_CEILINGS", folder_.c_str(), 1);
+    setenv("LLOYDBENCH_HOME", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("LLOYDBENCH_CEILINGS");
+    unsetenv("LLOYDBENCH_HOME");
+    std::filesystem::remove_all(folder_);
+  }
+
+  // Ceilings of a GPU whose best sample of fp32 is `tflops`.
+  void write(const std::string& name, const std::string& uuid, double tflops,
+             const std::string& t_utc, const std::string& gpu = "Card") const {
+    const auto ceiling = [](const char* of, const char* unit, double most) {
+      return Row{{"name", of}, {"unit", unit}, {"value", most * 0.9}, {"max", most}};
+    };
+    Row json;
+    json["t_utc"] = t_utc;
+    json["host"] = host_name();
+    json["gpu"] = {{"name", gpu},
+                   {"uuid", uuid},
+                   {"multiprocessors", 10},
+                   {"memory_bytes", 99},
+                   {"l2_bytes", 1000}};
+    json["cpu"] = {{"model", cpu_model()}, {"cores", available_cores()}, {"cache_bytes", 5}};
+    json["ceilings"] = {ceiling("dram_read", "GB/s", 2), ceiling("dram_copy", "GB/s", 3),
+                        ceiling("fp32_fma", "TFLOP/s", tflops), ceiling("cpu_read", "GB/s", 7)};
+    std::ofstream(folder_ / name) << json.dump();
+  }
+
+  static DeviceLimits card(const std::string& uuid) {
+    DeviceLimits device;
+    device.name = "Card";
+    device.uuid = uuid;
+    device.multiprocessors = 10;
+    device.memory_bytes = 99;
+    return device;
+  }
+
+  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "ceilings_folder";
+};
+
+TEST_F(CeilingsFolder, FindsTheNewestOfTheSameGpuBeforeAnyOther) {
+  write("old.json", "GPU-1", 1, "2026-01-01T00:00:00.000Z");
+  write("new.json", "GPU-1", 2, "2026-02-01T00:00:00.000Z");
+  write("sibling.json", "GPU-2", 3, "2026-03-01T00:00:00.000Z");
+  write("stranger.json", "GPU-3", 4, "2026-04-01T00:00:00.000Z", "Another card");
+  const KnownCeilings same = find_gpu_ceilings(card("GPU-1"));
+  ASSERT_TRUE(same.rates) << same.why_not;
+  EXPECT_DOUBLE_EQ(*same.rates->fp32, 2e12);
+  EXPECT_DOUBLE_EQ(*same.rates->dram, 3e9);  // the better of reading and copying
+  EXPECT_EQ(same.rates->cache_bytes, 1000);
+  EXPECT_EQ(same.source.at("measured_on"), "this one");
+  const KnownCeilings model = find_gpu_ceilings(card("GPU-9"));
+  ASSERT_TRUE(model.rates) << model.why_not;
+  EXPECT_DOUBLE_EQ(*model.rates->fp32, 3e12);
+  EXPECT_EQ(model.source.at("measured_on"), "one of the same model");
+  ASSERT_TRUE(find_cpu_ceilings().rates);
+  EXPECT_DOUBLE_EQ(*find_cpu_ceilings().rates->dram, 7e9);
+}
+
+TEST_F(CeilingsFolder, SaysHowToGetThemAndWhatItCouldNotRead) {
+  write("stranger.json", "GPU-3", 4, "2026-04-01T00:00:00.000Z", "Another card");
+  std::ofstream(folder_ / "torn.json") << "{\"ceilings\": [";
+  const KnownCeilings none = find_gpu_ceilings(card("GPU-1"));
+  EXPECT_FALSE(none.rates);
+  EXPECT_EQ(none.why_not,
+            "no measured ceilings of Card (GPU-1): run_experiment --ceilings measures them; " +
+                (folder_ / "torn.json").string() + " is no file of ceilings");
+}
+
+TEST_F(CeilingsFolder, AreFoundAmongTheRecordedOnesToo) {
+  std::filesystem::create_directories(folder_ / "data" / "recorded" / "card");
+  write("data/recorded/card/ceilings.json", "GPU-1", 5, "2026-01-01T00:00:00.000Z");
+  setenv("LLOYDBENCH_CEILINGS", (folder_ / "absent").c_str(), 1);
+  const KnownCeilings known = find_gpu_ceilings(card("GPU-1"));
+  ASSERT_TRUE(known.rates) << known.why_not;
+  EXPECT_DOUBLE_EQ(*known.rates->fp32, 5e12);
+}
+
+}  // namespace
+}  // namespace lloyd
