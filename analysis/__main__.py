@@ -7,10 +7,11 @@ import difflib
 import sys
 from pathlib import Path
 
-from analysis import readme, tables
+from analysis import claims, published, readme, tables
 from analysis.derive import all_points, machine_labels
 from analysis.draw import FIGURES, draw, write
 from analysis.load import Run, RunError, find_runs, load_run
+from analysis.measures import Rows
 from analysis.report import subject, write_report
 
 EPILOG = """\
@@ -20,6 +21,8 @@ directories.
   python -m analysis figures results/quickstart/20250102T030405-1a2b3c4d
   python -m analysis figures data/recorded/nvidia-h200/* --out figures --only speedup
   python -m analysis report data/recorded -o report
+  python -m analysis table luigi data/recorded
+  python -m analysis claims data/recorded --study wang
   python -m analysis readme README.md data/recorded --check
 
 Exit status: 0 done; 1 --check found a file out of date; 2 something given cannot be used (one line
@@ -76,6 +79,29 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     report.add_argument("-o", "--out", required=True, metavar="OUT", type=Path)
     report.set_defaults(command=_report)
+
+    study = commands.add_parser(
+        "table",
+        help="a study's tables beside the runs' values",
+        description="Prints, as Markdown, every published number of STUDY with its place and what "
+        "the first of the DIRs that has the row gives for it, then the study's claims. Without a "
+        f"DIR: the published numbers alone. Studies: {', '.join(published.studies())}.",
+    )
+    study.add_argument("study", metavar="STUDY")
+    study.add_argument("dirs", nargs="*", metavar="DIR", type=Path)
+    study.set_defaults(command=_study)
+
+    claim = commands.add_parser(
+        "claims",
+        help="check the studies' conclusions against the runs' rows",
+        description="Prints a line a claim: what was published, what is here, and whether it "
+        "holds, fails or cannot be judged, and then why not. A claim that several runs can judge "
+        "has a line for each.",
+    )
+    claim.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    claim.add_argument("--study", metavar="STUDY", help="the claims of this study only")
+    claim.add_argument("--only", metavar="ID,…", help="these claims only")
+    claim.set_defaults(command=_claims)
 
     table = commands.add_parser(
         "readme-table",
@@ -161,6 +187,33 @@ def _figures(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     for path in write_report(_load(options.dirs), options.out):
         print(path)
+    return 0
+
+
+def _study(options: argparse.Namespace) -> int:
+    study = published.check_study(options.study)
+    runs = [Rows(run) for run in _load(options.dirs)]
+    judged = [
+        judgment
+        for claim in claims.read_claims()
+        if claim.study == study
+        for judgment in claims.judge(claim, runs)
+    ]
+    print(tables.published(study, published.compared(study, runs), judged), end="")
+    return 0
+
+
+def _claims(options: argparse.Namespace) -> int:
+    chosen = claims.read_claims()
+    if options.study:
+        study = published.check_study(options.study)
+        chosen = [claim for claim in chosen if claim.study == study]
+    if options.only:
+        chosen = claims.choose(chosen, [name.strip() for name in options.only.split(",")])
+    runs = [Rows(run) for run in _load(options.dirs)]
+    for claim in chosen:
+        for judgment in claims.judge(claim, runs):
+            print(f"{claim.id}: {claim.says}: {claims.sentence(judgment)}")
     return 0
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.ceilings import Ceilings, load_ceilings, nearest_file
+
 SCHEMA = 1
 
 AXES = ["threads_per_block", "samples_per_thread", "threads", "processes", "gpus"]
@@ -26,7 +28,11 @@ MEASUREMENT_COLUMNS = [
 PLAN_COLUMNS = [
     *("point", "version", "n", "k", "dim", *AXES, "precision", "available", "reason"),
 ]
-PHASE_COLUMNS = ["point", "version", "phase", "calls", "device_ms", "host_ms"]
+PHASE_COLUMNS = ["point", "version", "part", "phase", "calls", "device_ms", "host_ms"]
+COUNTER_COLUMNS = [
+    *("point", "version", "phase", "kernel", "metric", "preset", "value", "unit", "passes"),
+    *("replay", "status", "reason"),
+]
 
 _INTEGERS = ["n", "k", "dim", *AXES, "repetition", "repetitions", "iterations", "calls"]
 _DIGITS = re.compile(r"(\d+)")
@@ -42,9 +48,10 @@ class Run:
     """One run directory.
 
     `measurements` has one row per point × repetition (times in ms), `phases` one row per point ×
-    phase, `plan` one row per point; every column that the format knows is there, null where the
-    file has none. Of a point that was measured again by a resumed run, only the last measurement is
-    kept. `warnings` says in plain words what was found amiss."""
+    phase, `counters` one row per point × phase × kernel × metric, `plan` one row per point; every
+    column that the format knows is there, null where the file has none. Of a point that was
+    measured again by a resumed run, only the last measurement is kept. `parents` maps a version to
+    the one that it is derived from. `warnings` says in plain words what was found amiss."""
 
     path: Path
     spec: dict
@@ -52,6 +59,9 @@ class Run:
     plan: pd.DataFrame
     measurements: pd.DataFrame
     phases: pd.DataFrame
+    counters: pd.DataFrame
+    ceilings: Ceilings | None
+    parents: dict[str, str]
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -148,15 +158,30 @@ def load_run(path: Path) -> Run:
     points = plan.get("points", []) if isinstance(plan, dict) else plan
     measurements = _last_measurement(_frame(rows, MEASUREMENT_COLUMNS))
     _check_repetitions(path, measurements, warnings)
+    environment = _read_json(path / "environment.json")
+    measured = measurements["gpu"].dropna()
+    gpus = environment.get("gpus") or [{}]
+    gpu = str(measured.iloc[0] if len(measured) else gpus[0].get("name") or "")
     return Run(
         path=path,
         spec=_read_json(path / "spec.resolved.json"),
-        environment=_read_json(path / "environment.json"),
+        environment=environment,
         plan=_frame(points, PLAN_COLUMNS),
         measurements=measurements,
         phases=_frame(_read_lines(path / "phases.jsonl", warnings), PHASE_COLUMNS),
+        counters=_frame(_read_lines(path / "counters.jsonl", warnings), COUNTER_COLUMNS),
+        ceilings=load_ceilings(path, environment, gpu, warnings),
+        parents=_parents(path, plan),
         warnings=warnings,
     )
+
+
+def _parents(path: Path, plan: dict | list) -> dict[str, str]:
+    """Which version each one is derived from: the plan says so, else the nearest parents.json."""
+    if isinstance(plan, dict) and plan.get("parents"):
+        return plan["parents"]
+    file = nearest_file(path, "parents.json")
+    return _read_json(file) if file else {}
 
 
 def _read_json(path: Path) -> dict:
@@ -201,7 +226,7 @@ def _frame(rows: list[dict], columns: list[str]) -> pd.DataFrame:
     for column in frame.columns:
         if column in _INTEGERS:
             frame[column] = pd.to_numeric(frame[column]).astype("Int64")
-        elif column.endswith("_ms"):
+        elif column.endswith("_ms") or column == "value":
             frame[column] = pd.to_numeric(frame[column]).astype("float64")
     return frame
 

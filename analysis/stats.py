@@ -61,7 +61,7 @@ def ratio_interval(
     # is make-believe
     if not (median_ranks(len(above), confidence) and median_ranks(len(below), confidence)):
         return Interval(ratio, np.nan, np.nan)
-    ratios = _resampled_medians(above, 0) / _resampled_medians(below, 1)
+    ratios = resampled_medians(above, 0) / resampled_medians(below, 1)
     tail = (1 - confidence) / 2
     low, high = np.quantile(ratios, [tail, 1 - tail])
     return Interval(ratio, float(low), float(high))
@@ -74,7 +74,8 @@ def _sorted(samples: np.ndarray) -> np.ndarray:
     return ordered
 
 
-def _resampled_medians(ordered: np.ndarray, stream: int) -> np.ndarray:
+def resampled_medians(ordered: np.ndarray, stream: int) -> np.ndarray:
+    """RESAMPLES medians of bootstrap resamples of sorted samples; streams are independent."""
     lower, upper = _middle_ranks(len(ordered), stream)
     return (ordered[lower] + ordered[upper]) / 2
 

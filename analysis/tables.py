@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from analysis import claims
+from analysis.claims import Judgment
 from analysis.derive import fastest
 from analysis.load import AXES, Run
+from analysis.published import Number
 from analysis.style import count_text, number_text
 
 
@@ -135,3 +138,108 @@ def versions(listed: list[dict]) -> str:
         cells = (f"`{version['name']}`", version["study"] or "this project", version["summary"])
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"
+
+
+_PUBLISHED_AXES = {
+    "n": "N",
+    "k": "K",
+    "dim": "dim",
+    "precision": "precision",
+    "threads_per_block": "threads per block",
+    "samples_per_thread": "samples per thread",
+    "processes": "processes",
+    "threads": "threads",
+}
+
+
+def published(study: str, numbers: list[Number], judged: list[Judgment]) -> str:
+    """A study's tables beside a run's values, its other numbers, and its claims with verdicts."""
+    text = [f"# {study}: published and here\n"]
+    for name, header, rows in published_tables(numbers):
+        text.append(f"## {name}\n")
+        text.append(markdown(header, rows, {*header} & {"published", "here"}))
+    text.append("## Claims\n")
+    text.append(claims_table(judged))
+    return "\n".join(text)
+
+
+def published_tables(numbers: list[Number]) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Name, header and rows of each table of a study, in its order; what stands in no table last.
+
+    A column is left out where no row has anything for it."""
+    names = list(dict.fromkeys(number.row["table"] for number in numbers))
+    tables = []
+    for name in [n for n in names if n] + [n for n in names if not n]:
+        of = [number for number in numbers if number.row["table"] == name]
+        columns = [("what", [_item(n) for n in of])]
+        columns += [
+            (words, [_axis(n.row[axis]) for n in of]) for axis, words in _PUBLISHED_AXES.items()
+        ]
+        columns += [
+            ("quantity", [n.row["quantity"] for n in of]),
+            ("published", [_published(n.row) for n in of]),
+            ("here", [_here(n) for n in of]),
+            ("by, or why not", [_by(n) for n in of]),
+        ]
+        columns = [(head, cells) for head, cells in columns if any(cells)]
+        rows = [list(cells) for cells in zip(*(cells for _, cells in columns), strict=True)]
+        place = of[0].row["place"]
+        title = f"{name} ({place})" if name not in place else place
+        title = title if name else "Numbers in no table"
+        tables.append((title, [head for head, _ in columns], rows))
+    return tables
+
+
+def claims_table(judged: list[Judgment]) -> str:
+    """Each claim with what was measured and the verdict; Markdown."""
+    header = ["claim", "published", "here", "holds if", "verdict", "by"]
+    return markdown(header, [claim_cells(judgment) for judgment in judged], set())
+
+
+def claim_cells(judgment: Judgment) -> list[str]:
+    claim = judgment.claim
+    why = f": {judgment.why}" if judgment.why else ""
+    counters = "; ".join(
+        f"{expression} = {claims.value_text(value, '')}" for expression, value in judgment.counters
+    )
+    return [
+        f"{claim.says} ({claim.where})",
+        claim.published,
+        claims.value_text(judgment.value, claim.unit),
+        claims.condition(claim),
+        judgment.verdict + why + (f" [{counters}]" if counters else ""),
+        "; ".join(p for p in (judgment.run, claims.place_text(judgment.place)) if p),
+    ]
+
+
+def _item(number: Number) -> str:
+    row = number.row
+    where = f", {row['device']}" if row["device"] else ""
+    place = f" ({row['place']})" if not row["table"] else ""
+    return row["item"] + where + place
+
+
+def _axis(value: str) -> str:
+    return count_text(int(value)) if value.isdecimal() else value
+
+
+def _published(row: dict[str, str]) -> str:
+    spread = f" ± {row['spread']}" if row["spread"] else ""
+    return row["value"] + spread + _unit(row["unit"])
+
+
+def _unit(unit: str) -> str:
+    return unit if unit in ("×", "%", "") else "" if unit == "count" else f" {unit}"
+
+
+def _here(number: Number) -> str:
+    value = number.quantity_here
+    if value is None:
+        return ""
+    return interval_text(value.value, *value.interval(), unit=_unit(number.row["unit"]))
+
+
+def _by(number: Number) -> str:
+    if number.quantity_here is None:
+        return "" if not number.row["here"] else number.why
+    return f"{number.row['version']} in {number.run}"

@@ -401,8 +401,13 @@ RunDirectory start(const Spec& spec, const Overrides& overrides, const RunOption
   directory.write("spec.yaml", spec.text);
   directory.write("spec.resolved.json", spec.resolved().dump(1) + '\n');
   nlohmann::json points = nlohmann::json::array();
-  for (const Point& point : spec.points) points.push_back(to_json(point));
+  nlohmann::json parents = nlohmann::json::object();  // what the ladder's steps are over
+  for (const Point& point : spec.points) {
+    points.push_back(to_json(point));
+    parents[point.version] = find_version(point.version)->info.parent;
+  }
   const nlohmann::json plan = {{"points", points},
+                               {"parents", parents},
                                {"fingerprints", fingerprints(spec)},
                                {"spec", fs::absolute(spec.path).string()},
                                {"overrides", to_json(overrides)}};

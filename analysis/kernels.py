@@ -1,0 +1,59 @@
+"""Counters of a run, one row a kernel: operations, bytes, seconds, occupancy, hit rates."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+DURATION = "gpu__time_duration.sum"
+OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
+L1_HITS = "l1tex__t_sector_hit_rate.pct"
+L2_HITS = "lts__t_sector_hit_rate.pct"
+BYTES = {"l1": "l1tex__t_bytes.sum", "l2": "lts__t_bytes.sum", "dram": "dram__bytes.sum"}
+OPERATIONS = {
+    "fp32": "flop_fp32",
+    "fp64": "flop_fp64",
+    "fp16": "flop_fp16",
+    "tensor": "op_tensor",
+}
+
+_TO_SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "second": 1.0}
+
+
+def seconds(rows: pd.DataFrame) -> pd.Series:
+    """The durations of rows of counters.jsonl in seconds; a unit that is not known is taken for
+    CUPTI's ns."""
+    return rows["value"] * rows["unit"].map(_TO_SECONDS).fillna(1e-9)
+
+
+def short_name(kernel: str) -> str:
+    """`void lloyd::(anonymous namespace)::assign<2>(float const*, int)` as `assign`."""
+    name = kernel.replace("(anonymous namespace)", "").split("(")[0].split("<")[0]
+    return name.split("::")[-1].split(" ")[-1] or kernel
+
+
+def by_kernel(counters: pd.DataFrame) -> pd.DataFrame:
+    """One row for each point × phase × kernel that has any value: `seconds`, `fp32` … `tensor`
+    (operations), `l1`, `l2`, `dram` (bytes); `occupancy`, `l1_hits`, `l2_hits` (%). NaN where a
+    counter is missing."""
+    rows = counters[counters["value"].notna()].copy()
+    is_time = rows["metric"].eq(DURATION)
+    rows.loc[is_time, "value"] = seconds(rows[is_time])
+    key = ["point", "version", "phase", "kernel"]
+    names = {
+        DURATION: "seconds",
+        OCCUPANCY: "occupancy",
+        L1_HITS: "l1_hits",
+        L2_HITS: "l2_hits",
+        **{metric: level for level, metric in BYTES.items()},
+        **{metric: kind for kind, metric in OPERATIONS.items()},
+    }
+    rows["name"] = rows["metric"].map(names)
+    rows = rows[rows["name"].notna()]
+    # a counter that several presets ask for is there once for each
+    rows = rows.drop_duplicates([*key, "metric"])
+    columns = list(names.values())
+    if rows.empty:
+        return pd.DataFrame(columns=[*key, *columns])
+    rows[key] = rows[key].fillna("")
+    table = rows.set_index([*key, "name"])["value"].unstack("name").reset_index()
+    return table.reindex(columns=[*key, *columns])

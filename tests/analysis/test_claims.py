@@ -1,0 +1,295 @@
+import json
+
+import numpy as np
+import pytest
+from made_runs import measurement, write_lines
+
+from analysis import claims
+from analysis.__main__ import main
+from analysis.claims import FAILS, HOLDS, UNJUDGED, Claim, judge, read_claims
+from analysis.load import RunError, load_run
+from analysis.measures import ExpressionError, MissingError, Place, Rows, combine, evaluate
+
+HERE = Place(n=1000, k=4, dim=2)
+
+
+def point(version, n=1000, precision="fp32", **axes):
+    names = ["threads_per_block", "samples_per_thread", "threads", "processes", "gpus"]
+    own = "".join(f"/{name}:{value}" for name, value in axes.items())
+    return {
+        "point": f"{version}/n:{n}{own}/{precision}",
+        "version": version,
+        "family": "a",
+        "backend": "cuda" if version.startswith("fast") else "cpu",
+        **{"n": n, "k": 4, "dim": 2, "precision": precision},
+        **{name: axes.get(name) for name in names},
+    }
+
+
+@pytest.fixture
+def rows_of(tmp_path):
+    """rows_of({point: times}, phases=[…], counters=[…]) as a run that can be asked."""
+
+    def make(samples, phases=(), counters=(), name="made", **values):
+        path = tmp_path / name
+        path.mkdir()
+        lines = [
+            measurement(of, iteration_ms=t, repetition=i, repetitions=len(times), **values)
+            for of, times in samples
+            for i, t in enumerate(times)
+        ]
+        write_lines(path / "measurements.jsonl", lines)
+        write_lines(path / "phases.jsonl", phases)
+        write_lines(path / "counters.jsonl", counters)
+        spec = {"name": name, "baseline": "cpu_sequential"}
+        (path / "spec.resolved.json").write_text(json.dumps(spec))
+        return Rows(load_run(path))
+
+    return make
+
+
+SLOW = [40.0 + d / 10 for d in range(9)]
+FAST = [4.0 + d / 100 for d in range(9)]
+
+
+def claim(value, holds, at=(HERE,), **values):
+    return Claim("c", "luigi", "there", "so it is", tuple(at), value, holds, **values)
+
+
+def pair(rows_of, slow=SLOW, fast=FAST, **values):
+    return rows_of([(point("cpu_sequential"), slow), (point("fast_a"), fast)], **values)
+
+
+@pytest.mark.parametrize(
+    ("holds", "verdict"),
+    [
+        ("value > 9", HOLDS),
+        ("value >= 5", HOLDS),
+        ("value < 9", FAILS),
+        ("value > 11", FAILS),
+        ("9 <= value <= 11", HOLDS),
+        ("1 <= value <= 2", FAILS),
+        ("20 < value < 30", FAILS),
+        # the interval of the ratio lies around 10
+        ("value > 10", UNJUDGED),
+        ("10 <= value <= 20", UNJUDGED),
+    ],
+)
+def test_a_verdict_is_of_the_whole_interval(rows_of, holds, verdict):
+    (judgment,) = judge(claim("time('cpu_sequential') / time('fast_a')", holds), [pair(rows_of)])
+    assert judgment.verdict == verdict
+    assert judgment.value.value == pytest.approx(40.4 / 4.04)
+    low, high = judgment.value.interval()
+    assert 9.8 < low < 10 < high < 10.2
+
+
+def test_no_verdict_from_too_few_samples(rows_of):
+    rows = pair(rows_of, fast=FAST[:5])
+    (judgment,) = judge(claim("time('cpu_sequential') / time('fast_a')", "value > 1"), [rows])
+    assert judgment.verdict == UNJUDGED
+    assert judgment.why == "fast_a has 5 samples, an interval needs 6"
+    # the value is shown all the same, as what it is
+    assert claims.value_text(judgment.value, "×") == "10.0× (no interval)"
+
+
+def test_missing_rows_are_named(rows_of):
+    (judgment,) = judge(claim("time('fast_b')", "value > 1"), [pair(rows_of)])
+    assert judgment.verdict == UNJUDGED
+    assert judgment.why == "fast_b n=1,000 k=4 dim=2: no row"
+
+
+def test_a_point_without_result_says_why(rows_of):
+    bad = rows_of([(point("fast_a"), [1.0])], status="unsupported", reason="needs 3 B")
+    with pytest.raises(MissingError, match="fast_a n=1,000 k=4 dim=2: unsupported, needs 3 B"):
+        evaluate("time('fast_a')", bad, HERE)
+
+
+def test_the_first_problem_that_can_be_judged_counts(rows_of):
+    rows = pair(rows_of)
+    places = (HERE._replace(n=10**6), HERE)
+    (judgment,) = judge(claim("speedup('fast_a')", "value > 1", at=places), [rows])
+    assert judgment.place == HERE
+    assert judgment.verdict == HOLDS
+
+
+def test_every_run_that_can_judge_does(rows_of):
+    two = [pair(rows_of, name="a"), pair(rows_of, fast=SLOW, slow=FAST, name="b")]
+    given = judge(claim("speedup('fast_a')", "value > 1"), two)
+    assert [(j.run, j.verdict) for j in given] == [("a", HOLDS), ("b", FAILS)]
+
+
+def test_ratios_are_within_one_run(rows_of):
+    apart = [
+        rows_of([(point("cpu_sequential"), SLOW)], name="a"),
+        rows_of([(point("fast_a"), FAST)], name="b"),
+    ]
+    (judgment,) = judge(claim("speedup('fast_a')", "value > 1"), apart)
+    assert judgment.verdict == UNJUDGED
+
+
+def test_the_same_point_is_the_same_draw_and_cancels(rows_of):
+    rows = pair(rows_of)
+    one = evaluate("time('fast_a') / time('fast_a')", rows, HERE)
+    assert one.interval() == (1.0, 1.0)
+    apart = evaluate("time('fast_a') / time('cpu_sequential')", rows, HERE)
+    assert apart.interval()[0] < apart.interval()[1]
+
+
+def test_least_and_most_and_arithmetic_by_hand(rows_of):
+    rows = pair(rows_of)
+    most = evaluate("most(time('fast_a'), time('cpu_sequential'))", rows, HERE)
+    assert most.value == 40.4
+    mixed = evaluate("2 * least(time('fast_a'), time('cpu_sequential')) - 1", rows, HERE)
+    assert mixed.value == pytest.approx(2 * 4.04 - 1)
+    assert mixed.interval()[0] < mixed.value < mixed.interval()[1]
+
+
+def test_tunables_left_open_are_at_their_fastest(rows_of):
+    some = [
+        (point("fast_a", threads_per_block=128), SLOW),
+        (point("fast_a", threads_per_block=256), FAST),
+    ]
+    rows = rows_of(some)
+    assert evaluate("time('fast_a')", rows, HERE).value == 4.04
+    assert evaluate("time('fast_a', threads_per_block=128)", rows, HERE).value == 40.4
+
+
+def test_several_precisions_must_be_told_apart(rows_of):
+    rows = rows_of([(point("fast_a"), FAST), (point("fast_a", precision="fp64"), SLOW)])
+    with pytest.raises(MissingError, match=r"several precision \(fp32, fp64\), none named"):
+        evaluate("time('fast_a')", rows, HERE)
+    assert evaluate("time('fast_a', precision='fp64')", rows, HERE).value == 40.4
+
+
+def test_phases_and_counters_are_taken_as_they_are(rows_of):
+    of = point("fast_a")
+    phase = {"point": of["point"], "version": "fast_a", "part": "solve", "host_ms": 9.0}
+    counter = {"point": of["point"], "version": "fast_a", "phase": "assign", "passes": 1}
+    time = {**counter, "metric": "gpu__time_duration.sum", "unit": "ns", "status": "ok"}
+    rows = rows_of(
+        [(of, FAST[:2])],
+        phases=[
+            {**phase, "phase": "assign", "calls": 20, "device_ms": 3.0},
+            {**phase, "phase": "update", "calls": 10, "device_ms": 1.0},
+            {**phase, "part": "setup", "phase": "transfer", "calls": 1, "device_ms": 50.0},
+        ],
+        counters=[
+            {**time, "kernel": "void assign_points<2>(float*)", "value": 900.0},
+            {**time, "kernel": "reduce(float*)", "value": 100.0},
+            {**counter, "kernel": "reduce(float*)", "metric": "x.pct", "value": 40.0, "unit": "%"},
+            {**counter, "kernel": "reduce(float*)", "metric": "y.pct", "value": None},
+        ],
+    )
+    (judgment,) = judge(claim("phase_share('fast_a', 'assign')", "value >= 75"), [rows])
+    assert judgment.verdict == HOLDS
+    assert claims.value_text(judgment.value, "%") == "75.0% (profiled)"
+    assert evaluate("phase_call_ms('fast_a', 'update')", rows, HERE).value == pytest.approx(0.1)
+    assert evaluate("kernel_share('fast_a', 'reduce')", rows, HERE).value == pytest.approx(10)
+    assert evaluate("counter('fast_a', 'x.pct')", rows, HERE).value == 40
+    with pytest.raises(MissingError, match=r"no counter y\.pct"):
+        evaluate("counter('fast_a', 'y.pct')", rows, HERE)
+
+
+def test_counters_that_explain_are_shown_where_there_are_any(rows_of):
+    of = point("fast_a")
+    counter = {"point": of["point"], "version": "fast_a", "phase": "assign", "kernel": "a"}
+    rows = rows_of(
+        [(point("cpu_sequential"), SLOW), (of, FAST)],
+        counters=[{**counter, "metric": "x.pct", "value": 98.5}],
+    )
+    because = ("counter('fast_a', 'x.pct')", "counter('fast_a', 'z.pct')")
+    (judgment,) = judge(claim("speedup('fast_a')", "value > 99", because=because), [rows])
+    assert judgment.verdict == FAILS
+    assert [(text, value.value) for text, value in judgment.counters] == [(because[0], 98.5)]
+
+
+def test_combine_keeps_the_reason_of_what_has_no_interval(rows_of):
+    rows = pair(rows_of, fast=FAST[:3])
+    ratio = evaluate("time('cpu_sequential') / time('fast_a')", rows, HERE)
+    assert np.isnan(ratio.interval()).all()
+    assert combine(lambda a: 2 * a, ratio).why == "fast_a has 3 samples, an interval needs 6"
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("tim('fast_a')", "no function 'tim'; there are time, solve"),
+        ("time('fast_a', tbp=1)", "unknown axis 'tbp'"),
+        ("time()", "missing 1 required positional argument"),
+        ("time('fast_a').value", "is neither a number, a call nor arithmetic"),
+        ("__import__('os')", "no function '__import__'"),
+        ("1 + 1", "measures nothing"),
+        ("time('fast_a'", "was never closed"),
+    ],
+)
+def test_wrong_expressions_are_said(rows_of, expression, message):
+    with pytest.raises(ExpressionError, match=message):
+        evaluate(expression, pair(rows_of), HERE)
+
+
+GOOD = """
+[[claim]]
+id = "a"
+study = "luigi"
+where = "there"
+says = "so"
+at = [{n = 1000}]
+value = "time('fast_a')"
+holds = "value > 1"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD + "units = 3", r"claim 1 \('a'\): unknown key 'units'; 'unit'\?"),
+        (GOOD.replace('holds = "value > 1"', ""), r"claim 1 \('a'\): lacks holds"),
+        (GOOD.replace("value > 1", "value = 1"), r"'value = 1' is not like 'value >= 4'"),
+        (GOOD.replace("value > 1", "1 < 2"), "is not like"),
+        (GOOD.replace("value > 1", "value == 1"), "is not like"),
+        (GOOD.replace("n = 1000", "m = 1000"), "at: .*'m'"),
+        (GOOD.replace("time('fast_a')", "time("), "never closed"),
+        (GOOD + GOOD, "claim 'a' is there twice"),
+        ("[[claim]", "not valid TOML"),
+    ],
+)
+def test_a_wrong_claims_file_is_said(tmp_path, text, message):
+    file = tmp_path / "claims.toml"
+    file.write_text(text)
+    with pytest.raises(RunError, match=message):
+        read_claims(file)
+
+
+def test_a_good_claims_file_is_read(tmp_path):
+    file = tmp_path / "claims.toml"
+    file.write_text(GOOD)
+    (one,) = read_claims(file)
+    assert one.at == (Place(n=1000),)
+    assert claims.condition(one) == "> 1"
+
+
+def test_the_claims_command_prints_a_verdict_a_line(make_run, capsys):
+    path = make_run(n=(10_000, 10_000_000), k=(5,))
+    assert main(["claims", str(path), "--only", "luigi-k5-speedup,luigi-k5-fewer-points"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("luigi-k5-speedup: With K = 5 and 10⁷ points")
+    assert "published 4×, here " in first
+    assert first.endswith("(holds if ≥ 4×; N = 10⁷, K = 5, dim 2; sweep): holds")
+    assert second.endswith(": holds")
+
+
+def test_unknown_claims_are_named(make_run, capsys):
+    path = make_run(n=(10_000,), k=(5,))
+    assert main(["claims", str(path), "--only", "luigi-k5-speedupp"]) == 2
+    assert "unknown claim 'luigi-k5-speedupp'; did you mean 'luigi-k5-speedup'?" in (
+        capsys.readouterr().err
+    )
+
+
+def test_the_rule_of_shared_memory_is_counted_point_by_point(make_run):
+    beyond = [(lambda p: p["version"].startswith("luigi_v3") and p["k"] > 819, "unsupported", "no")]
+    rows = Rows(load_run(make_run(n=(10_000,), k=(5, 1000), faults=beyond)))
+    rule = "beyond_shared_memory('luigi_v3_shared_centroids')"
+    assert evaluate(rule, rows, Place()).value == 0
+    # a version that fits all the same contradicts the rule at each of its 4 points with K = 1000
+    assert evaluate(rule.replace("v3_shared_centroids", "v2_split"), rows, Place()).value == 4
