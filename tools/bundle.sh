@@ -84,6 +84,7 @@ fi
 
 cp -r experiments/sweeps "$stage/experiments/"
 cp -r analysis requirements.txt "$stage/"
+install -D -t "$stage/data/published" data/published/*
 for family in kernels/python kernels/peer; do
   [ ! -d $family ] || install -D -t "$stage/$family" $family/*.py
 done
