@@ -1,7 +1,9 @@
 // run_experiment: the command line.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <iostream>
 
 #include "build_info.h"
@@ -12,6 +14,7 @@
 #include "experiments/spec.h"
 #include "experiments/supervisor.h"
 #include "kernels/device.h"
+#include "profiling/doctor.h"
 
 namespace lloyd {
 namespace {
@@ -75,6 +78,34 @@ void list_versions(const DeviceQuery& gpus, int device, bool json) {
             : "\n" + std::string(29, ' ') + "not here: " + v.at("reason").get<std::string>());
 }
 
+void print_doctor(const DeviceQuery& gpus, int device, bool json) {
+  using Json = nlohmann::ordered_json;
+  using profiling::Health;
+  const std::vector<profiling::Check> checks = profiling::examine(gpus, device, home_directory());
+  const auto word = [](Health health) {
+    return health == Health::ok ? "ok" : health == Health::warn ? "warn" : "missing";
+  };
+  if (json) {
+    Json list = Json::array();
+    for (const profiling::Check& check : checks)
+      list.push_back({{"check", check.name},
+                      {"status", word(check.health)},
+                      {"detail", check.detail},
+                      {"remedy", check.remedy.empty() ? Json(nullptr) : Json(check.remedy)}});
+    std::cout << list.dump(1) << '\n';
+    return;
+  }
+  const bool colours = isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
+  for (const profiling::Check& check : checks) {
+    const char* colour = check.health == Health::ok     ? "\033[32m"
+                         : check.health == Health::warn ? "\033[33m"
+                                                        : "\033[31m";
+    std::cout << fmt::format("{}{:<8}{} {:<12} {}\n", colours ? colour : "", word(check.health),
+                             colours ? "\033[0m" : "", check.name, check.detail);
+    if (!check.remedy.empty()) std::cout << std::string(22, ' ') << "-> " << check.remedy << '\n';
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"lloydbench: sweeps over many versions of Lloyd's k-means, verified and measured"};
   app.name("run_experiment");
@@ -82,13 +113,16 @@ int run(int argc, char** argv) {
   std::string spec_name;
   Overrides overrides;
   RunOptions options;
-  bool dry_run = false, list = false, ceilings = false, worker = false, shuffle = true;
+  bool dry_run = false, list = false, ceilings = false, doctor = false, worker = false,
+       shuffle = true;
   std::string out, resume;
   app.add_option("SPEC", spec_name, "spec: a YAML file, looked up here and then in experiments/");
   app.add_flag("--dry-run", dry_run, "print the points and whether they can run here; run nothing");
   app.add_flag("--list-versions", list, "print every version");
   app.add_flag("--ceilings", ceilings,
                "measure what this machine can do at most, which floor_ms is made of");
+  app.add_flag("--doctor", doctor,
+               "print what this machine can do, and the remedy for what it cannot");
   app.add_flag("--json", options.json, "print JSON and nothing else on standard output");
   app.add_option(
       "--out", out,
@@ -140,6 +174,10 @@ int run(int argc, char** argv) {
     return usage(error.what());
   }
   const DeviceQuery gpus = query_devices();
+  if (doctor) {
+    print_doctor(gpus, options.device, options.json);
+    return 0;
+  }
   if (ceilings) return run_ceilings(gpus, {out, options.device, options.json, options.quiet});
   if (list) {
     list_versions(gpus, options.device, options.json);

@@ -18,6 +18,12 @@ struct Utilization {
   unsigned gpu, memory;
 };
 
+struct ProcessInfo {  // nvmlProcessInfo_t of _v3
+  unsigned pid;
+  unsigned long long used_bytes;
+  unsigned gpu_instance, compute_instance;
+};
+
 class Library : public Nvml {
  public:
   explicit Library(void* handle) : handle_(handle) {}
@@ -89,6 +95,18 @@ class Library : public Nvml {
     if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetMaxClockInfo", device, kClockMem,
                                                   &a) == kSuccess)
       out["max_mem_mhz"] = a;
+    std::array<ProcessInfo, 64> processes{};
+    unsigned count = processes.size();
+    if (call<Return(Device, unsigned*, ProcessInfo*)>("nvmlDeviceGetComputeRunningProcesses_v3",
+                                                      device, &count,
+                                                      processes.data()) == kSuccess) {
+      out["compute_processes"] = nlohmann::json::array();
+      for (unsigned i = 0; i < count; ++i) out["compute_processes"].push_back(processes[i].pid);
+    }
+    unsigned long long reasons = 0;
+    if (call<Return(Device, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons",
+                                                  device, &reasons) == kSuccess)
+      out["clocks_set_by_application"] = (reasons & 0x2) != 0;
     Utilization utilization{};
     if (call<Return(Device, Utilization*)>("nvmlDeviceGetUtilizationRates", device, &utilization) ==
         kSuccess)

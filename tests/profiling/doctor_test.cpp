@@ -1,0 +1,91 @@
+#include "profiling/doctor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "profiling/perf_events.h"
+
+namespace lloyd::profiling {
+namespace {
+
+TEST(CounterPermission, IsWhatTheDriverSays) {
+  const auto judged = [](const char* params, bool admin) {
+    return judge_counter_permission(params, admin).health;
+  };
+  EXPECT_EQ(judged("Foo: 1\nRmProfilingAdminOnly: 0\n", false), Health::ok);
+  EXPECT_EQ(judged("RmProfilingAdminOnly: 1\n", true), Health::ok);
+  EXPECT_EQ(judged("RmProfilingAdminOnly: 1\n", false), Health::missing);
+  EXPECT_EQ(judged("Foo: 0\n", false), Health::warn);
+  EXPECT_EQ(judge_counter_permission(std::nullopt, false).health, Health::warn);
+}
+
+TEST(CounterPermission, NamesTheDriverOptionAndTheContainerFlag) {
+  const std::string remedy = judge_counter_permission("RmProfilingAdminOnly: 1", false).remedy;
+  EXPECT_NE(remedy.find("NVreg_RestrictProfilingToAdminUsers=0"), std::string::npos);
+  EXPECT_NE(remedy.find("--cap-add=SYS_ADMIN"), std::string::npos);
+}
+
+TEST(CudaVersions, NeedADriverOfTheSameMajorOrNewer) {
+  EXPECT_EQ(judge_cuda_versions(13000, 0).health, Health::missing);
+  EXPECT_EQ(judge_cuda_versions(13000, 12080).health, Health::missing);
+  EXPECT_NE(judge_cuda_versions(13000, 12080).detail.find("12.8"), std::string::npos);
+  EXPECT_EQ(judge_cuda_versions(13010, 13000).health, Health::ok);  // minor versions are compatible
+  EXPECT_EQ(judge_cuda_versions(13000, 14000).health, Health::ok);
+}
+
+TEST(OtherProfilers, AreNamed) {
+  EXPECT_EQ(judge_other_profilers({}, {}).health, Health::ok);
+  const Check check =
+      judge_other_profilers({"CUDA_INJECTION64_PATH"}, {"nv-hostengine (process 7)"});
+  EXPECT_EQ(check.health, Health::warn);
+  EXPECT_EQ(check.detail, "nv-hostengine (process 7), CUDA_INJECTION64_PATH is set");
+}
+
+TEST(Pmu, SplitsTheReasonFromTheRemedy) {
+  EXPECT_EQ(judge_pmu("").health, Health::ok);
+  const Check check = judge_pmu("not permitted (level 3): have root run it");
+  EXPECT_EQ(check.health, Health::missing);
+  EXPECT_EQ(check.detail, "not permitted (level 3)");
+  EXPECT_EQ(check.remedy, "have root run it");
+}
+
+TEST(Examine, WorksWithoutAGpuAndAsksNothingOfOne) {
+  const DeviceQuery none{{}, "no CUDA device: there is none"};
+  std::vector<std::string> names;
+  for (const Check& check : examine(none, 0, "/nowhere")) {
+    names.push_back(check.name);
+    EXPECT_FALSE(check.detail.empty()) << check.name;
+    if (check.name == "gpu") {
+      EXPECT_EQ(check.detail, none.problem);
+      EXPECT_EQ(check.health, Health::missing);
+    }
+  }
+  for (const char* name : {"gpu", "counters", "profiler", "clocks", "mig", "exclusive", "pmu",
+                           "mpi", "nsys", "ncu", "python"})
+    EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
+}
+
+TEST(PerfEvent, CountsOrSaysWhyNot) {
+  EXPECT_THROW(
+      {
+        std::string why_not;
+        PerfEvent::open("l4_misses", why_not);
+      },
+      std::invalid_argument);
+  std::string why_not;
+  const auto instructions = PerfEvent::open("instructions", why_not);
+  if (!instructions) {
+    EXPECT_FALSE(why_not.empty());
+    GTEST_SKIP() << "no PMU here: " << why_not;
+  }
+  const double before = instructions->read().events;
+  volatile int sum = 0;
+  for (int i = 0; i < 1'000'000; ++i) sum = sum + i;
+  // A loop around a load, an addition and a store: at least three instructions each.
+  EXPECT_GT(instructions->read().events - before, 3e6);
+  EXPECT_LT(instructions->read().events - before, 3e7);
+}
+
+}  // namespace
+}  // namespace lloyd::profiling

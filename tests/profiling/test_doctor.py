@@ -1,0 +1,58 @@
+"""run_experiment --doctor from outside."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
+
+
+def doctor(*arguments, **variables):
+    return subprocess.run(
+        [BUILD / "run_experiment", "--doctor", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env={**os.environ, **variables},
+    )
+
+
+def test_json_has_a_status_and_a_remedy_for_each_check():
+    checks = json.loads(doctor("--json").stdout)
+    names = [check["check"] for check in checks]
+    assert len(set(names)) == len(names)
+    asked = {"gpu", "counters", "profiler", "clocks", "mig", "exclusive", "pmu", "mpi"}
+    assert asked | {"nsys", "ncu", "python"} <= set(names)
+    assert {"driver", "toolkit"} & set(names)
+    for check in checks:
+        assert set(check) == {"check", "status", "detail", "remedy"}
+        assert check["status"] in {"ok", "warn", "missing"}
+        assert check["detail"].strip()
+        if check["status"] != "ok" and check["detail"] != "no GPU to ask":
+            assert check["remedy"] or "NVML" in check["detail"], check
+
+
+def test_a_tool_is_found_on_the_path_and_an_injected_profiler_is_seen(tmp_path):
+    tool = tmp_path / "nsys"
+    tool.write_text("#!/bin/sh\necho 'NVIDIA Nsight Systems version 2025.9.9'\n")
+    tool.chmod(0o755)
+    output = doctor(
+        "--json", PATH=f"{tmp_path}:{os.environ['PATH']}", NVTX_INJECTION64_PATH="/nowhere/tool.so"
+    ).stdout
+    checks = {check["check"]: check for check in json.loads(output)}
+    assert checks["nsys"]["status"] == "ok"
+    assert "2025.9.9" in checks["nsys"]["detail"]
+    assert checks["profiler"]["status"] == "warn"
+    assert "NVTX_INJECTION64_PATH" in checks["profiler"]["detail"]
+
+
+def test_the_table_has_a_line_for_each_check_and_no_colours_in_a_pipe():
+    text = doctor().stdout
+    assert "\033" not in text
+    checks = json.loads(doctor("--json").stdout)
+    for check in checks:
+        start = f"{check['status']:<8} {check['check']:<12} "
+        assert any(line.startswith(start) for line in text.splitlines()), check
