@@ -103,6 +103,12 @@ std::optional<ExpectedRun> expected_from(const Json& j) {
 
 }  // namespace
 
+RowSource row_source(const Job& job) {
+  return {job.data.describe(),
+          job.data.generator.empty() ? std::nullopt : std::optional(job.data.seed), job.cores,
+          job.binding};
+}
+
 json to_json(const Job& job) {
   json points = json::array();
   for (const Point& point : job.points) points.push_back(to_json(point));
@@ -131,7 +137,9 @@ json to_json(const Job& job) {
           {"pass", to_string(job.pass)},
           {"experiment", job.experiment},
           {"device", job.device ? device_json(*job.device) : json(nullptr)},
-          {"points", points}};
+          {"points", points},
+          {"cores", job.cores},
+          {"binding", job.binding}};
 }
 
 Job job_from_json(const json& j) {
@@ -155,6 +163,8 @@ Job job_from_json(const json& j) {
   job.experiment = j.at("experiment");
   if (!j.at("device").is_null()) job.device = device_from(j.at("device"));
   for (const json& point : j.at("points")) job.points.push_back(point_from(point));
+  job.cores = j.at("cores");
+  job.binding = j.at("binding");
   return job;
 }
 

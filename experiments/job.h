@@ -3,14 +3,19 @@
 //
 //   to the worker (standard input):   first a Job, then one Request a line; end of input ends it
 //   from the worker (descriptor 3):   one Reply a line
+//
+// Of a worker of several ranks, rank 0 is told and answers (experiments/launch.h).
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "experiments/profile.h"
 #include "experiments/rows.h"
+#include "experiments/session.h"
 #include "experiments/spec.h"
 #include "experiments/verify.h"
 
@@ -27,7 +32,9 @@ struct Job {
   Pass pass = Pass::timing;
   std::string experiment;              // the spec's name
   std::optional<DeviceLimits> device;  // for versions that need one
-  std::vector<Point> points;           // all of one version
+  std::vector<Point> points;           // all of one version, with one number of processes
+  int cores = 1;                       // of the machine, for the worker itself may be bound to some
+  std::string binding;                 // of a launched worker's ranks
 };
 
 struct Request {
@@ -45,6 +52,8 @@ struct Reply {
   bool needs_restart = false;           // the CUDA context may be poisoned
 };
 
+RowSource row_source(const Job& job);
+
 nlohmann::json to_json(const Job& job);
 Job job_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const Request& request);
@@ -52,7 +61,11 @@ Request request_from_json(const nlohmann::json& json);
 nlohmann::ordered_json to_json(const Reply& reply);
 Reply reply_from_json(const nlohmann::ordered_json& json);
 
-/// Serves requests until its input ends. The exit status.
-int run_worker();
+using OpenSession = std::function<std::unique_ptr<Session>(const Job&)>;
+/// Where a version that runs in this process alone does: on the job's device, or on the CPU.
+std::unique_ptr<Session> open_session(const Job& job);
+
+/// Serves requests until its input ends, answering on the descriptor `replies`. The exit status.
+int run_worker(int replies = kReplyDescriptor, const OpenSession& open = open_session);
 
 }  // namespace lloyd

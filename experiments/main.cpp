@@ -10,6 +10,7 @@
 #include "experiments/ceilings.h"
 #include "experiments/external.h"
 #include "experiments/job.h"
+#include "experiments/launch.h"
 #include "experiments/run_directory.h"
 #include "experiments/spec.h"
 #include "experiments/supervisor.h"
@@ -48,11 +49,9 @@ void list_versions(const DeviceQuery& gpus, int device, bool json) {
   Json list = Json::array();
   for (const RegisteredVersion& version : versions()) {
     const VersionInfo& info = version.info;
-    std::string reason;
-    if (version.make == nullptr)
-      reason = version.unavailable;
-    else if (info.backend == Backend::cuda &&
-             static_cast<std::size_t>(device) >= gpus.devices.size())
+    std::string reason = unavailable_here(version);
+    if (reason.empty() && info.backend == Backend::cuda &&
+        static_cast<std::size_t>(device) >= gpus.devices.size())
       reason = gpus.devices.empty() ? gpus.problem
                                     : fmt::format("no CUDA device {}: this machine has {}", device,
                                                   gpus.devices.size());

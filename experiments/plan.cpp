@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "experiments/launch.h"
 #include "experiments/text.h"
 #include "kernels/limits.h"
 
@@ -191,7 +192,7 @@ std::optional<std::string> why_not(const Point& point, const Stop& stop,
   if (version == nullptr) return "this build has no version of that name";
   const VersionInfo& info = version->info;
   const bool on_gpu = info.backend == Backend::cuda;
-  if (version->make == nullptr) return version->unavailable;
+  if (const std::string reason = unavailable_here(*version); !reason.empty()) return reason;
   if (on_gpu && !device) return no_device_reason;
   if (std::find(info.precisions.begin(), info.precisions.end(), point.precision) ==
       info.precisions.end())

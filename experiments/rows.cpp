@@ -15,6 +15,12 @@ Row or_null(const std::optional<T>& value) {
   return value ? Row(*value) : Row(nullptr);
 }
 
+// Whether more threads than the machine has cores are at work; nullopt for a version that is given no number of them.
+std::optional<bool> oversubscribed(const Point& point, int cores) {
+  if (!point.threads && !point.processes) return std::nullopt;
+  return std::int64_t{point.threads.value_or(1)} * point.processes.value_or(1) > cores;
+}
+
 }  // namespace
 
 std::string utc_now() {
@@ -49,6 +55,8 @@ Row measurement_row(const Point& point, const RowSource& source,
   row["processes"] = or_null(point.processes);
   row["gpus"] = or_null(point.gpus);
   row["precision"] = to_string(point.precision);
+  row["oversubscribed"] = or_null(oversubscribed(point, source.cores));
+  row["binding"] = source.binding.empty() ? Row(nullptr) : Row(source.binding);
   row["data"] = source.data;
   row["seed"] = or_null(source.seed);
   row["repetition"] = 0;

@@ -16,6 +16,8 @@ inline constexpr int kSchema = 1;
 struct RowSource {
   std::string data;                   // Source::describe()
   std::optional<std::uint64_t> seed;  // of generated data
+  int cores = 1;                      // of the machine
+  std::string binding;  // of MPI ranks: core, hwthread or none; empty for other workers
 };
 
 /// A row of measurements.jsonl with the point's parameters filled in and everything measured still

@@ -11,32 +11,19 @@ double now_ms() {
       .count();
 }
 
-namespace {
+void CpuSession::start() { start_ = now_ms(); }
 
-class CpuSession : public Session {
- public:
-  CUstream_st* stream() const override { return nullptr; }
-  std::string timing_basis() const override { return "steady_clock"; }
-  void start() override { start_ = now_ms(); }
-  double stop() override { return now_ms() - start_; }
-  void synchronize() override {}
-  void evict_caches() override {
-    // Larger than any last-level cache that one socket has today.
-    sweep_.assign(std::size_t{512} << 20, static_cast<char>(sweep_.empty() ? 0 : sweep_[0] + 1));
-  }
-  bool mark(std::size_t) override { return false; }
-  double between_marks(std::size_t, std::size_t) const override { return 0; }
-  std::unique_ptr<Reference> reference(std::span<const float> points, std::int64_t n,
-                                       int dim) const override {
-    return make_cpu_reference(points, n, dim);
-  }
+double CpuSession::stop() { return now_ms() - start_; }
 
- private:
-  double start_ = 0;
-  std::vector<char> sweep_;
-};
+void CpuSession::evict_caches() {
+  // Larger than any last-level cache that one socket has today.
+  sweep_.assign(std::size_t{512} << 20, static_cast<char>(sweep_.empty() ? 0 : sweep_[0] + 1));
+}
 
-}  // namespace
+std::unique_ptr<Reference> CpuSession::reference(std::span<const float> points, std::int64_t n,
+                                                 int dim) const {
+  return make_cpu_reference(points, n, dim);
+}
 
 std::unique_ptr<Session> make_cpu_session() { return std::make_unique<CpuSession>(); }
 

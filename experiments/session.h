@@ -16,7 +16,7 @@ class Session {
   virtual ~Session() = default;
   virtual CUstream_st* stream() const = 0;
   /// "cuda_events": events on the version's stream. "steady_clock": the host's clock around a
-  /// blocking call.
+  /// blocking call. "mpi_max": from a barrier on, the steady clock of the slowest rank.
   virtual std::string timing_basis() const = 0;
   virtual void start() = 0;
   /// Milliseconds since start(), once everything that was queued between is done.
@@ -30,6 +30,31 @@ class Session {
   virtual double between_marks(std::size_t first, std::size_t second) const = 0;
   virtual std::unique_ptr<Reference> reference(std::span<const float> points, std::int64_t n,
                                                int dim) const = 0;
+  /// What makes instances of `version` that run here.
+  virtual VersionFactory factory(const RegisteredVersion& version) { return version.make; }
+  /// The ranks that run a version together; null where it runs in this process alone.
+  virtual ompi_communicator_t* communicator() const { return nullptr; }
+  /// False when an instance failed half-way and left the others waiting: no more can be run here.
+  virtual bool usable() const { return true; }
+};
+
+/// The host's clock and caches.
+class CpuSession : public Session {
+ public:
+  CUstream_st* stream() const override { return nullptr; }
+  std::string timing_basis() const override { return "steady_clock"; }
+  void start() override;
+  double stop() override;
+  void synchronize() override {}
+  void evict_caches() override;
+  bool mark(std::size_t) override { return false; }
+  double between_marks(std::size_t, std::size_t) const override { return 0; }
+  std::unique_ptr<Reference> reference(std::span<const float> points, std::int64_t n,
+                                       int dim) const override;
+
+ private:
+  double start_ = 0;
+  std::vector<char> sweep_;
 };
 
 std::unique_ptr<Session> make_cpu_session();

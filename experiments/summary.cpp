@@ -15,6 +15,7 @@ namespace {
 struct Result {
   std::string status, reason;
   std::vector<double> iteration_ms;
+  bool oversubscribed = false;
 };
 
 // What a point is divided by: the baseline's fastest point of the same problem.
@@ -66,6 +67,7 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
   for (const Row& row : measurements) {
     Result& result = results[row.at("point").get<std::string>()];
     result.status = row.at("status").get<std::string>();
+    result.oversubscribed = row.at("oversubscribed") == true;
     if (result.status == "ok")
       result.iteration_ms.push_back(row.at("iteration_ms").get<double>());
     else
@@ -86,6 +88,7 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     if (const auto found = results.find(point.id); found != results.end()) {
       line.status = found->second.status;
       line.reason = found->second.reason;
+      if (found->second.oversubscribed) line.parameters += " (oversubscribed)";
       if (!found->second.iteration_ms.empty()) {
         const Interval interval = median_interval(found->second.iteration_ms);
         line.iteration = format_ms(interval.median);
@@ -157,7 +160,8 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
   text += fmt::format(
       "Time per Lloyd iteration: median and its 95% interval (order statistics; none below 6 "
       "samples). Speedup: ratio of "
-      "medians over {}.\n\n| version | point | status | per iteration | speedup "
+      "medians over {}. Oversubscribed: more threads than cores.\n\n| version | point | status | "
+      "per iteration | speedup "
       "|\n|---|---|---|---|---|\n",
       spec.baseline.empty() ? "nothing (the spec names no baseline)" : spec.baseline);
   for (const SummaryLine& line : lines)

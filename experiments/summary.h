@@ -11,8 +11,8 @@ namespace lloyd {
 
 /// One line of the summary: a point and what came of it.
 struct SummaryLine {
-  std::string version, parameters, status;
-  std::string iteration;  // "1.23 ms [1.20, 1.25]"
+  std::string version, parameters, status;  // parameters: "n:100 k:5 … (oversubscribed)"
+  std::string iteration;                    // "1.23 ms [1.20, 1.25]"
   std::string
       speedup;  // over the baseline at the same n, k, dim, precision; "" where there is none
   std::string reason;

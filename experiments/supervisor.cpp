@@ -19,10 +19,12 @@
 #include "experiments/environment.h"
 #include "experiments/external.h"
 #include "experiments/job.h"
+#include "experiments/launch.h"
 #include "experiments/run_directory.h"
 #include "experiments/session.h"
 #include "experiments/statistics.h"
 #include "experiments/summary.h"
+#include "experiments/text.h"
 #include "experiments/worker_process.h"
 
 namespace lloyd {
@@ -178,7 +180,8 @@ class Supervisor {
     const auto index = static_cast<std::size_t>(options.device);
     if (index < gpus.devices.size()) device_ = gpus.devices[index];
     source_ = {spec.data.describe(),
-               spec.data.generator.empty() ? std::nullopt : std::optional(spec.data.seed)};
+               spec.data.generator.empty() ? std::nullopt : std::optional(spec.data.seed),
+               available_cores(), ""};
   }
 
   RunDirectory& directory() { return directory_; }
@@ -219,12 +222,13 @@ class Supervisor {
     return runnable;
   }
 
-  // Random order, so that drift of the machine falls on no version in particular, but all of a version in one go: a process each.
+  // Random order, so that drift of the machine falls on no version in particular, but all of a version in one go: a process
+  // each, or its ranks.
   std::vector<std::vector<Task>> ordered(const std::vector<Task>& tasks) const {
     std::vector<std::vector<Task>> groups;
     for (const Task& task : tasks) {
       const auto same = [&](const auto& group) {
-        return group[0].point->version == task.point->version;
+        return share_a_worker(*group[0].point, *task.point);
       };
       const auto at = std::find_if(groups.begin(), groups.end(), same);
       if (at == groups.end())
@@ -241,8 +245,17 @@ class Supervisor {
   }
 
   Job job(Pass pass, const std::vector<const Point*>& points) const {
-    Job job{spec_.data, spec_.init, spec_.stop, spec_.measure, spec_.profile, pass,
-            spec_.name, device_,    {}};
+    Job job{spec_.data,
+            spec_.init,
+            spec_.stop,
+            spec_.measure,
+            spec_.profile,
+            pass,
+            spec_.name,
+            device_,
+            {},
+            source_.cores,
+            ""};
     for (const Point* point : points) job.points.push_back(*point);
     return job;
   }
@@ -297,15 +310,19 @@ class Supervisor {
   }
 
   /// Has a worker answer for each point of the job, with a new one after each that was lost. False when interrupted.
-  bool ask_each(const Job& job, const std::function<void(const Point&)>& before,
+  bool ask_each(Job job, const std::function<void(const Point&)>& before,
                 const std::function<void(std::size_t, const Reply&, double)>& after) {
+    if (job.points.empty()) return true;
+    const Launch launch = launch_for(job.points[0]);
+    job.binding = launch.binding;
+    if (!launch.binding.empty()) dprintf(log_.get(), "%s\n", join(launch.command, " ").c_str());
     std::unique_ptr<WorkerProcess> worker;
     for (std::size_t i = 0; i < job.points.size(); ++i) {
       if (interrupted()) return false;
       before(job.points[i]);
       const double start = now_ms();
       if (!worker)
-        worker = std::make_unique<WorkerProcess>(program_path(), log_.get(), to_json(job).dump());
+        worker = std::make_unique<WorkerProcess>(launch.command, log_.get(), to_json(job).dump());
       Reply reply;
       if (!ask(*worker, job, i, reply)) return false;
       if (reply.needs_restart) worker.reset();
@@ -326,7 +343,7 @@ class Supervisor {
       reply.status = status;
       reply.reason = reason;
       if (job.pass == Pass::timing)
-        reply.measurements = {unmeasured_row(point, source_, device_, status, reason)};
+        reply.measurements = {unmeasured_row(point, row_source(job), device_, status, reason)};
       else
         reply.counters = missing_counters(point, job.pass, job.profile, status, reason);
       reply.needs_restart = true;

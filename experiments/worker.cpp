@@ -92,18 +92,14 @@ struct Repetition {
 
 class Worker {
  public:
-  explicit Worker(Job job)
+  Worker(Job job, const OpenSession& open)
       : job_(std::move(job)),
         version_(*find_version(job_.points.at(0).version)),
         inputs_(job_),
-        on_gpu_(version_.info.backend == Backend::cuda) {
-#if LLOYD_CUDA
-    if (on_gpu_) {
-      session_ = make_cuda_session(job_.device->index);
-      nvml_ = profiling::Nvml::open(no_nvml_);
-    }
-#endif
-    if (!session_) session_ = make_cpu_session();
+        on_gpu_(version_.info.backend == Backend::cuda),
+        session_(open(job_)),
+        make_(session_->factory(version_)) {
+    if (on_gpu_) nvml_ = profiling::Nvml::open(no_nvml_);
   }
 
   Reply answer(const Request& request) {
@@ -126,6 +122,7 @@ class Worker {
       fail(reply, point, "failed", error.what());
       reply.needs_restart = on_gpu_;
     }
+    reply.needs_restart |= !session_->usable();
     return reply;
   }
 
@@ -136,7 +133,7 @@ class Worker {
     try {
       Problem problem = make_problem(point);
       problem.stop.iterations = profiled_iterations(job_.pass, job_.stop);
-      const auto solve = profiled_solve(version_.make, problem, make_context(point), *session_);
+      const auto solve = profiled_solve(make_, problem, make_context(point), *session_);
       profiling::Profile taken =
           take_profile(job_.pass, job_.profile, *solve, job_.device.value_or(DeviceLimits{}));
       reply.status = "ok";
@@ -149,7 +146,7 @@ class Worker {
     } catch (const std::exception& error) {
       reply.status = "failed";
       reply.reason = error.what();
-      reply.needs_restart = on_gpu_;
+      reply.needs_restart = on_gpu_ || !session_->usable();
     }
     if (reply.status != "ok")
       reply.counters = missing_counters(point, job_.pass, job_.profile, reply.status, reply.reason);
@@ -169,18 +166,14 @@ class Worker {
     context.tunables = point.tunables();
     if (on_gpu_) context.device = *job_.device;
     context.stream = session_->stream();
+    context.communicator = session_->communicator();
     if (job_.profile.nvtx) context.observers.push_back(&nvtx_);
     return context;
   }
 
-  RowSource row_source() const {
-    return {job_.data.describe(),
-            job_.data.generator.empty() ? std::nullopt : std::optional(job_.data.seed)};
-  }
-
   void fail(Reply& reply, const Point& point, const std::string& status,
             const std::string& reason) const {
-    Row row = unmeasured_row(point, row_source(), job_.device, status, reason);
+    Row row = unmeasured_row(point, row_source(job_), job_.device, status, reason);
     reply.measurements = {std::move(row)};
     reply.phases.clear();
   }
@@ -203,7 +196,7 @@ class Worker {
     const Verdict verdict =
         job_.measure.verify ? judge(first, problem, context, request, reply) : Verdict{};
     stage("verification");
-    for (int w = 1; w < job_.measure.warmup; ++w) solve(version_.make, problem, context);
+    for (int w = 1; w < job_.measure.warmup; ++w) solve(make_, problem, context);
     report(point, time_repetitions(point, problem, context), verdict, reply);
     stage("measurement");
     std::cerr << spent << std::endl;
@@ -218,15 +211,15 @@ class Worker {
       const ReferenceRun run = reference_solve(*reference, problem);
       expected = reply.expected = ExpectedRun{run.initial_inertia, run.inertia, run.iterations};
     }
-    Verdict verdict = verify(solution, version_.make, problem, context, version_.info.distance,
-                             *reference, *expected);
+    Verdict verdict =
+        verify(solution, make_, problem, context, version_.info.distance, *reference, *expected);
     if (!verdict.correct) throw Incorrect(verdict.reason);
     return verdict;
   }
 
   Solution solve_with_phases(const Problem& problem, Context& context, const Point& point,
                              Reply& reply) {
-    const std::unique_ptr<Version> version = version_.make();
+    const std::unique_ptr<Version> version = make_();
     const auto observed = [&](const char* part, auto&& body) {
       PhaseTimes times(*session_);
       context.observers.push_back(&times);
@@ -312,7 +305,7 @@ class Worker {
       context.observers.pop_back();
       return ms;
     };
-    const std::unique_ptr<Version> version = version_.make();
+    const std::unique_ptr<Version> version = make_();
     r.setup_ms = timed([&] { version->prepare(problem, context); });
     if (job_.measure.l2_cold)
       session_->evict_caches();
@@ -345,7 +338,7 @@ class Worker {
     const auto or_null = [](const auto& value) { return value ? Row(*value) : Row(nullptr); };
     for (std::size_t i = 0; i < repetitions.size(); ++i) {
       const Repetition& r = repetitions[i];
-      Row row = measurement_row(point, row_source(), job_.device);
+      Row row = measurement_row(point, row_source(job_), job_.device);
       row["repetition"] = i;
       row["repetitions"] = repetitions.size();
       row["status"] = "ok";
@@ -385,15 +378,16 @@ class Worker {
   Inputs inputs_;
   bool on_gpu_;
   std::unique_ptr<Session> session_;
+  VersionFactory make_;
   std::shared_ptr<profiling::Nvml> nvml_;
   std::string no_nvml_;
   profiling::NvtxObserver nvtx_;
 };
 
-void send(const Reply& reply) {
+void send(const Reply& reply, int replies) {
   const std::string line = to_json(reply).dump() + "\n";
   for (std::size_t sent = 0; sent < line.size();) {
-    const ssize_t wrote = write(kReplyDescriptor, line.data() + sent, line.size() - sent);
+    const ssize_t wrote = write(replies, line.data() + sent, line.size() - sent);
     if (wrote < 0) throw std::runtime_error("the supervisor is gone");
     sent += static_cast<std::size_t>(wrote);
   }
@@ -401,7 +395,17 @@ void send(const Reply& reply) {
 
 }  // namespace
 
-int run_worker() {
+std::unique_ptr<Session> open_session(const Job& job) {
+#if LLOYD_CUDA
+  if (find_version(job.points.at(0).version)->info.backend == Backend::cuda)
+    return make_cuda_session(job.device->index);
+#else
+  static_cast<void>(job);
+#endif
+  return make_cpu_session();
+}
+
+int run_worker(int replies, const OpenSession& open) {
   std::string line;
   if (!std::getline(std::cin, line)) return 2;
   const Job job = job_from_json(nlohmann::json::parse(line));
@@ -414,7 +418,7 @@ int run_worker() {
     try {
       const std::string& version = job.points.at(0).version;
       if (find_version(version) == nullptr) discover_external_versions(version);
-      if (!worker) worker = std::make_unique<Worker>(job);
+      if (!worker) worker = std::make_unique<Worker>(job, open);
       reply = worker->answer(request);
     } catch (const std::exception& error) {
       // The worker never stood: the device is absent, busy or refuses.
@@ -422,16 +426,13 @@ int run_worker() {
       reply.status = "failed";
       reply.reason = fmt::format("cannot start on the device: {}", error.what());
       if (job.pass == Pass::timing)
-        reply.measurements = {unmeasured_row(
-            point,
-            {job.data.describe(),
-             job.data.generator.empty() ? std::nullopt : std::optional(job.data.seed)},
-            job.device, reply.status, reply.reason)};
+        reply.measurements = {
+            unmeasured_row(point, row_source(job), job.device, reply.status, reply.reason)};
       else
         reply.counters = missing_counters(point, job.pass, job.profile, reply.status, reply.reason);
       reply.needs_restart = true;
     }
-    send(reply);
+    send(reply, replies);
   }
   return 0;
 }

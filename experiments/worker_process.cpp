@@ -48,7 +48,10 @@ void install_interrupt_handlers() {
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error like a full disk
 }
 
-WorkerProcess::WorkerProcess(const std::string& program, int log, const std::string& job) {
+WorkerProcess::WorkerProcess(std::vector<std::string> command, int log, const std::string& job) {
+  std::vector<char*> arguments;
+  for (std::string& word : command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // a worker that dies while it is asked is an answer, not our end
   const auto down = make_pipe(), up = make_pipe();
   const pid_t supervisor = getpid();
@@ -61,8 +64,8 @@ WorkerProcess::WorkerProcess(const std::string& program, int log, const std::str
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
     dup2(up[1], kReplyDescriptor);
-    execl(program.c_str(), program.c_str(), "--worker", nullptr);
-    dprintf(STDERR_FILENO, "cannot start %s: %s\n", program.c_str(), strerror(errno));
+    execvp(arguments[0], arguments.data());
+    dprintf(STDERR_FILENO, "cannot start %s: %s\n", arguments[0], strerror(errno));
     _exit(127);
   }
   close(down[0]);

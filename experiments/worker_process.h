@@ -4,14 +4,15 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 namespace lloyd {
 
 class WorkerProcess {
  public:
-  /// Starts `program --worker`, its output going to `log` (a descriptor), and sends it `job`, one line.
+  /// Starts `command` (looked up in PATH), its output going to `log` (a descriptor), and sends it `job`, one line.
   /// Throws std::system_error when no process can be had.
-  WorkerProcess(const std::string& program, int log, const std::string& job);
+  WorkerProcess(std::vector<std::string> command, int log, const std::string& job);
   WorkerProcess(const WorkerProcess&) = delete;
   /// Lets it end when it has answered everything; kills it, with whatever it started, when it has not.
   ~WorkerProcess();

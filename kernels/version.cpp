@@ -86,6 +86,8 @@ bool register_unavailable(VersionInfo info, std::string reason) {
   return insert({std::move(info), nullptr, std::move(reason)});
 }
 
+bool register_launched(VersionInfo info) { return insert({std::move(info), nullptr, "", true}); }
+
 const std::vector<RegisteredVersion>& versions() { return registry(); }
 
 const RegisteredVersion* find_version(std::string_view name) {

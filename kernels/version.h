@@ -21,7 +21,8 @@ namespace lloyd::data {
 struct Generator;  // data/random_values.h
 }
 
-struct CUstream_st;  // cudaStream_t is a pointer to this; the contract needs no CUDA header
+struct CUstream_st;          // cudaStream_t is a pointer to this; the contract needs no CUDA header
+struct ompi_communicator_t;  // MPI_Comm of Open MPI is a pointer to this
 
 namespace lloyd {
 
@@ -102,7 +103,9 @@ class Context {
  public:
   Tunables tunables;
   DeviceLimits device;
-  CUstream_st* stream = nullptr;          // all device work goes here
+  CUstream_st* stream = nullptr;  // all device work goes here
+  ompi_communicator_t* communicator =
+      nullptr;  // the ranks of an MPI version; only rank 0 has the problem's spans
   std::vector<RangeObserver*> observers;  // not owned
 
   class [[nodiscard]] Range {
@@ -179,6 +182,8 @@ struct RegisteredVersion {
   VersionInfo info;
   VersionFactory make;      // null when it cannot run here whatever the problem …
   std::string unavailable;  // … because of this
+  bool launched =
+      false;  // by mpirun, from the program's twin with MPI: null `make`, and no word of why, here
 };
 
 /// Every registered version, sorted by name.
@@ -190,6 +195,8 @@ const RegisteredVersion* find_version(std::string_view name);
 bool register_version(VersionInfo info, VersionFactory make);
 /// Knows of a version that cannot run here, because of `reason`.
 bool register_unavailable(VersionInfo info, std::string reason);
+/// Knows of a version that the program's twin with MPI runs.
+bool register_launched(VersionInfo info);
 
 }  // namespace lloyd
 
@@ -207,4 +214,14 @@ bool register_unavailable(VersionInfo info, std::string reason);
 #define LLOYD_CUDA_VERSION(Class, ...)                                                   \
   [[maybe_unused]] static const bool Class##_registered = ::lloyd::register_unavailable( \
       ::lloyd::VersionInfo __VA_ARGS__, "built without CUDA (configure with -DLLOYD_CUDA=ON)")
+#endif
+
+/// The same for a version of several processes, whose class stands between `#if LLOYD_MPI` and `#endif`. Its file is
+/// compiled twice: for the program, which must run where there is no MPI, and for its twin that mpirun starts.
+#if LLOYD_MPI
+#define LLOYD_MPI_VERSION(Class, ...) LLOYD_VERSION(Class, __VA_ARGS__)
+#else
+#define LLOYD_MPI_VERSION(Class, ...)                     \
+  [[maybe_unused]] static const bool Class##_registered = \
+      ::lloyd::register_launched(::lloyd::VersionInfo __VA_ARGS__)
 #endif

@@ -5,6 +5,8 @@ packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohma
   libbenchmark-dev libxxhash-dev libeigen3-dev libgtest-dev)
 # Ubuntu 22.04 has no fast_float; the build does without it there (cmake/FastFloat.cmake).
 grep -qs jammy /etc/os-release || packages+=(libfast-float-dev)
+# What the build can do without: the MPI versions are then reported as unsupported.
+optional=(openmpi-bin libopenmpi-dev)
 for extra in "$@"; do
   case "$extra" in
     bundle) packages+=(patchelf binutils) ;;
@@ -21,23 +23,37 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   exit 1
 fi
 
-installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package} ' "${packages[@]}" 2>/dev/null || true)"
-missing=()
+installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package} ' "${packages[@]}" "${optional[@]}" 2>/dev/null || true)"
+missing=() wanted=()
 for package in "${packages[@]}"; do
   case "$installed" in *" installed $package "*) ;; *) missing+=("$package") ;; esac
 done
-[ ${#missing[@]} -gt 0 ] || exit 0
+for package in "${optional[@]}"; do
+  case "$installed" in *" installed $package "*) ;; *) wanted+=("$package") ;; esac
+done
+[ ${#missing[@]} -gt 0 ] || [ ${#wanted[@]} -gt 0 ] || exit 0
 
-install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
+install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends)
 if [ "$(id -u)" -eq 0 ]; then
   sudo=()
 elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
   sudo=(sudo)
+elif [ ${#missing[@]} -eq 0 ]; then
+  echo "Without ${wanted[*]} the MPI versions will be reported as unsupported; root can install them by apt-get" >&2
+  exit 0
 else
   echo "System packages are missing, and only root can install them. Have root run this one command, then try again:" >&2
-  echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" >&2
+  echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]} ${wanted[*]}" >&2
   exit 1
 fi
-echo "Installing system packages: ${missing[*]}"
-"${sudo[@]}" apt-get update -q
-"${sudo[@]}" "${install[@]}"
+all=("${missing[@]}" "${wanted[@]}")
+echo "Installing system packages: ${all[*]}"
+if [ ${#missing[@]} -gt 0 ]; then
+  "${sudo[@]}" apt-get update -q
+  "${sudo[@]}" "${install[@]}" "${missing[@]}"
+else
+  "${sudo[@]}" apt-get update -q || true
+fi
+if [ ${#wanted[@]} -gt 0 ] && ! "${sudo[@]}" "${install[@]}" "${wanted[@]}"; then
+  echo "${wanted[*]} cannot be installed: the MPI versions will be reported as unsupported" >&2
+fi

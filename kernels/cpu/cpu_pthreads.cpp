@@ -35,14 +35,6 @@ class Barrier {
   pthread_barrier_t barrier_;
 };
 
-// Item numbers [first, last) of thread `me` of `threads`.
-struct Share {
-  std::int64_t first, last;
-  Share(std::int64_t items, int me, int threads)
-      : first(items / threads * me + std::min<std::int64_t>(me, items % threads)),
-        last(first + items / threads + (me < items % threads)) {}
-};
-
 template <typename T>
 class Threads : public Version {
  public:

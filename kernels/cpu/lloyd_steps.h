@@ -68,6 +68,15 @@ double move_centroids(std::vector<T>& centroids, const std::vector<T>& sums,
   return std::sqrt(largest);
 }
 
+/// Item numbers [first, last) of worker `me` of `workers`: equal runs, the remainder dealt one each.
+struct Share {
+  std::int64_t first, last;
+  Share(std::int64_t items, int me, int workers)
+      : first(items / workers * me + std::min<std::int64_t>(me, items % workers)),
+        last(first + items / workers + (me < items % workers)) {}
+  std::int64_t size() const { return last - first; }
+};
+
 /// Calls body with std::integral_constant<int, D>: D is 2 for two dimensions, the case that the studies compiled in
 /// (a baseline that looped over `dim` there would flatter every speedup), and 0 for any other.
 template <typename Body>

@@ -50,6 +50,26 @@ TEST(Summary, DividesByTheBaselineOfTheSameProblem) {
   EXPECT_EQ(lines[3].status, "not run");
 }
 
+TEST(Summary, MarksWhatHasMoreThreadsThanCores) {
+  Spec spec;
+  std::vector<Row> rows;
+  for (const int processes : {2, 3}) {
+    Point p = point("cpu_mpi_openmp", 5);
+    p.processes = processes;
+    p.threads = 2;
+    p.id += "/processes:" + std::to_string(processes);
+    spec.points.push_back(p);
+    rows.push_back(unmeasured_row(p, {"uniform", 42, 4, "core"}, std::nullopt, "timeout", ""));
+    EXPECT_EQ(rows.back().at("binding"), "core");
+  }
+  EXPECT_EQ(rows[0].at("oversubscribed"), false);
+  EXPECT_EQ(rows[1].at("oversubscribed"), true);
+  EXPECT_TRUE(ok_row(point("cpu_sequential", 5), 1).at("oversubscribed").is_null());
+  const std::vector<SummaryLine> lines = summarize(spec, rows);
+  EXPECT_EQ(lines[0].parameters, "n:100 k:5 dim:2 precision:fp32 processes:2");
+  EXPECT_EQ(lines[1].parameters, "n:100 k:5 dim:2 precision:fp32 processes:3 (oversubscribed)");
+}
+
 TEST(BenchmarkJson, HasAnEntryPerOkRow) {
   const Point p = point("cpu_openmp", 5);
   const nlohmann::ordered_json environment = {

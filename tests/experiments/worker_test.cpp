@@ -41,7 +41,7 @@ class WorkerTest : public testing::Test {
 
 TEST_F(WorkerTest, AnswersWithRowsAndTheReferenceRun) {
   add_point("cpu_sequential");
-  WorkerProcess worker(LLOYD_PROGRAM, log_, to_json(job_).dump());
+  WorkerProcess worker({LLOYD_PROGRAM, "--worker"}, log_, to_json(job_).dump());
   for (int round = 0; round < 2; ++round) {
     const auto answer = worker.ask(to_json(Request{0, std::nullopt}).dump(), 60);
     ASSERT_EQ(answer.outcome, WorkerProcess::Outcome::replied) << answer.text;
@@ -60,7 +60,7 @@ TEST_F(WorkerTest, SaysWhenTheDeviceCannotBeHad) {
   if (find_version("luigi_v1_fused")->make == nullptr) GTEST_SKIP() << "built without CUDA";
   job_.device.emplace();
   job_.device->index = 99;
-  WorkerProcess worker(LLOYD_PROGRAM, log_, to_json(job_).dump());
+  WorkerProcess worker({LLOYD_PROGRAM, "--worker"}, log_, to_json(job_).dump());
   const auto answer = worker.ask(to_json(Request{0, std::nullopt}).dump(), 60);
   ASSERT_EQ(answer.outcome, WorkerProcess::Outcome::replied) << answer.text;
   const Reply reply = reply_from_json(nlohmann::ordered_json::parse(answer.text));
@@ -75,7 +75,7 @@ TEST_F(WorkerTest, SaysWhenTheDeviceCannotBeHad) {
 
 TEST(WorkerProcess, SaysThatAProgramIsMissing) {
   const int log = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  WorkerProcess worker("/no/such/program", log, "{}");
+  WorkerProcess worker({"/no/such/program"}, log, "{}");
   const auto answer = worker.ask("{}", 60);
   close(log);
   EXPECT_EQ(answer.outcome, WorkerProcess::Outcome::died);

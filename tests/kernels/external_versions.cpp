@@ -15,4 +15,6 @@ std::vector<std::string> tested_versions() {
   return tested;
 }
 
+std::unique_ptr<Session> tested_session() { return make_cpu_session(); }
+
 }  // namespace lloyd

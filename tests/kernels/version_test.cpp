@@ -127,9 +127,11 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
       session_ = make_cuda_session(0);
 #endif
     } else {
-      session_ = make_cpu_session();
+      session_ = tested_session();
     }
+    make_ = session_->factory(version());
     context_.stream = session_->stream();
+    context_.communicator = session_->communicator();
     context_.tunables.threads = 3;
     const Case& c = shape();
     data::Source source;
@@ -153,13 +155,14 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
     problem_.points = points_;
     problem_.centroids = centroids_;
     try {
-      solve(version().make, problem_, context_);
+      solve(make_, problem_, context_);
     } catch (const Unsupported& reason) {  // that only trying can tell
       GTEST_SKIP() << reason.what();
     }
   }
 
   std::unique_ptr<Session> session_;
+  VersionFactory make_;
   Context context_;
   Problem problem_;
   std::vector<float> points_, centroids_;
@@ -184,8 +187,8 @@ TEST_P(EveryVersion, IsVerified) {
       if (const auto& unsupported = version().info.unsupported;
           unsupported && unsupported(problem_, context_.tunables, context_.device))
         continue;
-      const Verdict verdict = verify(solve(version().make, problem_, context_), version().make,
-                                     problem_, context_, version().info.distance, *reference,
+      const Verdict verdict = verify(solve(make_, problem_, context_), make_, problem_, context_,
+                                     version().info.distance, *reference,
                                      {run.initial_inertia, run.inertia, run.iterations});
       EXPECT_TRUE(verdict.correct)
           << to_string(precision) << ", " << block << " threads per block, " << samples
@@ -201,7 +204,7 @@ TEST_P(EveryVersion, NeverRaisesTheInertia) {
   double before = INFINITY;
   for (int iterations = 1; iterations <= 4; ++iterations) {
     problem_.stop = {.iterations = iterations};
-    const Solution solution = solve(version().make, problem_, context_);
+    const Solution solution = solve(make_, problem_, context_);
     reference->nearest(solution.centroids, problem_.k, labels, distances);
     const double inertia = sum(distances);
     // fp32 sums move a centroid off the mean by some ulps: second order in the inertia.
@@ -212,7 +215,7 @@ TEST_P(EveryVersion, NeverRaisesTheInertia) {
 }
 
 TEST_P(EveryVersion, RunsTwiceWithTheSameAnswer) {
-  const auto instance = version().make();
+  const auto instance = make_();
   instance->prepare(problem_, context_);
   instance->run(context_);
   const Solution first = instance->fetch(context_);
@@ -221,7 +224,7 @@ TEST_P(EveryVersion, RunsTwiceWithTheSameAnswer) {
   ASSERT_EQ(first.iterations, second.iterations);
   // Atomics add in any order: labels may part at near ties, centroids by rounding. One step cannot amplify either.
   problem_.stop = {.iterations = 1};
-  const auto once = version().make();
+  const auto once = make_();
   once->prepare(problem_, context_);
   once->run(context_);
   const Solution a = once->fetch(context_);

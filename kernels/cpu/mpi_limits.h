@@ -1,0 +1,25 @@
+// What MPI, which counts in int, cannot express.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "kernels/limits.h"
+
+namespace lloyd::cpu {
+
+inline std::optional<std::string> beyond_mpi_counts(const Problem& problem, const Tunables&,
+                                                    const DeviceLimits&) {
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  const std::int64_t values = std::int64_t{problem.k} * problem.dim;
+  if (problem.n > kMost)
+    return fmt::format("needs messages of {} points, MPI counts to {}", with_commas(problem.n),
+                       with_commas(kMost));
+  if (values > kMost)
+    return fmt::format("needs messages of {} values (k × dim), MPI counts to {}",
+                       with_commas(values), with_commas(kMost));
+  return std::nullopt;
+}
+
+}  // namespace lloyd::cpu
