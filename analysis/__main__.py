@@ -7,7 +7,7 @@ import difflib
 import sys
 from pathlib import Path
 
-from analysis import claims, published, readme, tables
+from analysis import claims, compare, published, readme, tables
 from analysis.derive import all_points, machine_labels
 from analysis.draw import FIGURES, draw, write
 from analysis.load import Run, RunError, find_runs, load_run
@@ -22,11 +22,12 @@ directories.
   python -m analysis figures data/recorded/nvidia-h200/* --out figures --only speedup
   python -m analysis report data/recorded -o report
   python -m analysis table luigi data/recorded
+  python -m analysis compare results/before results/after
   python -m analysis claims data/recorded --study wang
   python -m analysis readme README.md data/recorded --check
 
-Exit status: 0 done; 1 --check found a file out of date; 2 something given cannot be used (one line
-says what). """
+Exit status: 0 done; 1 --check found a file out of date, or compare a slower or lost point; 2
+something given cannot be used, or compared at all (one line says what). """
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -79,6 +80,29 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     report.add_argument("-o", "--out", required=True, metavar="OUT", type=Path)
     report.set_defaults(command=_report)
+
+    versus = commands.add_parser(
+        "compare",
+        help="is NEW slower than OLD? For CI",
+        description="Tests every point that both runs have (Mann-Whitney, Holm's correction over "
+        "the points) and prints the ratio NEW / OLD of the medians with its 95% interval. A point "
+        "is slower or faster when the test says so and the whole interval is beyond the threshold. "
+        "Exit status: 0 none slower or lost, 1 some, 2 nothing could be judged.",
+    )
+    versus.add_argument("old", metavar="OLD", type=Path)
+    versus.add_argument("new", metavar="NEW", type=Path)
+    versus.add_argument(
+        "--threshold",
+        metavar="PERCENT",
+        type=float,
+        default=2.0,
+        help="differences up to this are taken for none (default: 2)",
+    )
+    versus.add_argument("--all", action="store_true", help="list the points without a difference")
+    versus.add_argument(
+        "--across-machines", action="store_true", help="compare although GPU or CPU differ"
+    )
+    versus.set_defaults(command=_compare)
 
     study = commands.add_parser(
         "table",
@@ -188,6 +212,20 @@ def _report(options: argparse.Namespace) -> int:
     for path in write_report(_load(options.dirs), options.out):
         print(path)
     return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    if not 0 <= options.threshold < 1000:
+        raise RunError(f"--threshold: {options.threshold:g} is not a percentage from 0 to 1000")
+    runs = _load([options.old, options.new])
+    if len(runs) != 2:
+        raise RunError(f"OLD and NEW must be one run directory each; they hold {len(runs)}")
+    table = compare.compare(*runs, options.threshold / 100, options.across_machines)
+    shown = table if options.all else table[table["verdict"] != compare.ALIKE]
+    if len(shown):
+        print(tables.comparison(shown))
+    print(compare.summary(table) or "the runs have no points")
+    return compare.exit_status(table)
 
 
 def _study(options: argparse.Namespace) -> int:

@@ -67,6 +67,16 @@ def ratio_interval(
     return Interval(ratio, float(low), float(high))
 
 
+def holm(p: np.ndarray) -> np.ndarray:
+    """Holm's step-down correction of p-values (Holm 1979), in their order: reject what is below
+    alpha, and the chance of any false rejection is below alpha."""
+    order = np.argsort(p, kind="stable")
+    steps = np.asarray(p, dtype=float)[order] * np.arange(len(order), 0, -1)
+    corrected = np.empty(len(order))
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    return corrected
+
+
 def _sorted(samples: np.ndarray) -> np.ndarray:
     ordered = np.sort(np.asarray(samples, dtype=float))
     if len(ordered) == 0 or not np.isfinite(ordered).all():

@@ -212,6 +212,22 @@ def claim_cells(judgment: Judgment) -> list[str]:
     ]
 
 
+def comparison(table: pd.DataFrame) -> str:
+    """Rows of compare.compare() as Markdown."""
+    header = ["point", "OLD ms", "NEW ms", "NEW / OLD", "p", "verdict"]
+    rows = [
+        [
+            row["point"],
+            *(number_text(row[c]) if pd.notna(row[c]) else "" for c in ("old_ms", "new_ms")),
+            interval_text(row["ratio"], row["low"], row["high"]),
+            f"{row['p']:.2g}" if pd.notna(row["p"]) else "",
+            row["verdict"] + (f": {row['why']}" if row["why"] else ""),
+        ]
+        for _, row in table.iterrows()
+    ]
+    return markdown(header, rows, {*header} - {"point", "verdict"})
+
+
 def _item(number: Number) -> str:
     row = number.row
     where = f", {row['device']}" if row["device"] else ""
