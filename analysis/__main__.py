@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from analysis import claims, compare, published, readme, tables
-from analysis.derive import all_points, machine_labels
+from analysis.derive import all_points, gather, machine_labels
 from analysis.draw import FIGURES, draw, write
 from analysis.load import Run, RunError, find_runs, load_run
 from analysis.measures import Rows
@@ -197,9 +197,9 @@ def _figures(options: argparse.Namespace) -> int:
             f"{len(runs)} runs that must not be mixed ({'; '.join(labels)}): each has lines of "
             "its own, and each speedup is over its own run's baseline"
         )
-    points = all_points(runs, about.baseline)
+    data = gather(runs, about.baseline)
     for name in names:
-        drawing = draw(name, points, about)
+        drawing = draw(name, data, about)
         if drawing.figure is None:
             _say(f"{name}: not drawn: {drawing.message}")
             continue

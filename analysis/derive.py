@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
+from analysis.ceilings import Ceilings
 from analysis.load import AXES, PROBLEM, Run, RunError
 from analysis.stats import median_interval, ratio_interval
 
@@ -17,9 +20,44 @@ POINT_COLUMNS = [
     *("samples", "iteration_ms", "iteration_ms_low", "iteration_ms_high"),
     *("baseline", "baseline_point", "baseline_iteration_ms"),
     *("speedup", "speedup_low", "speedup_high"),
-    *("timing_basis", "baseline_timing_basis", "throttled_samples", "verified", "gpu", "host"),
+    *("timing_basis", "baseline_timing_basis", "throttled_samples", "verified"),
+    *("iterations", "floor_ms", "gpu", "host"),
 ]
 """What a figure's CSV holds of each point; times in ms, speedups without unit, intervals at 95%."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What figures draw: the points (see all_points), the rows of phases.jsonl and counters.jsonl,
+    each with its `machine`, the ceilings of each machine, each version's parent, and the runs."""
+
+    points: pd.DataFrame
+    phases: pd.DataFrame
+    counters: pd.DataFrame
+    ceilings: dict[str, Ceilings]
+    parents: dict[str, str]
+    runs: list[Run]
+
+
+def gather(runs: list[Run], baseline: str) -> Data:
+    """Everything that the runs have, machine by machine."""
+    labels = machine_labels(runs)
+
+    def joined(name: str) -> pd.DataFrame:
+        parts = [
+            getattr(run, name).assign(machine=label)
+            for run, label in zip(runs, labels, strict=True)
+        ]
+        return pd.concat([p for p in parts if len(p)] or parts[:1], ignore_index=True)
+
+    return Data(
+        all_points(runs, baseline),
+        joined("phases"),
+        joined("counters"),
+        {label: run.ceilings for run, label in zip(runs, labels, strict=True) if run.ceilings},
+        {version: parent for run in runs for version, parent in run.parents.items()},
+        runs,
+    )
 
 
 def machine_labels(runs: list[Run]) -> list[str]:
@@ -142,7 +180,8 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     names = ["iteration_ms", "iteration_ms_low", "iteration_ms_high"]
     points[names] = np.array(intervals, dtype=float).reshape(-1, 3)
     points["samples"] = [len(t) if isinstance(t, np.ndarray) else 0 for t in points["times_ms"]]
-    for column in ("n", "k", "dim", *AXES, "throttled_samples"):
+    points["floor_ms"] = points["floor_ms"].astype(float)
+    for column in ("n", "k", "dim", *AXES, "throttled_samples", "iterations"):
         points[column] = points[column].astype("Int64")
     return points
 

@@ -32,13 +32,14 @@ def short_name(kernel: str) -> str:
 
 
 def by_kernel(counters: pd.DataFrame) -> pd.DataFrame:
-    """One row for each point × phase × kernel that has any value: `seconds`, `fp32` … `tensor`
+    """One row for each (machine ×) point × phase × kernel that has any value: `seconds`, `fp32` …
+    `tensor`
     (operations), `l1`, `l2`, `dram` (bytes); `occupancy`, `l1_hits`, `l2_hits` (%). NaN where a
     counter is missing."""
     rows = counters[counters["value"].notna()].copy()
     is_time = rows["metric"].eq(DURATION)
     rows.loc[is_time, "value"] = seconds(rows[is_time])
-    key = ["point", "version", "phase", "kernel"]
+    key = [c for c in ("machine", "point", "version", "phase", "kernel") if c in counters]
     names = {
         DURATION: "seconds",
         OCCUPANCY: "occupancy",

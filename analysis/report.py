@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from analysis import tables
-from analysis.derive import all_points, common_baseline
+from analysis.derive import common_baseline, gather
 from analysis.draw import FIGURES, Subject, draw, write
 from analysis.load import Run
 
@@ -31,13 +31,14 @@ def write_report(runs: list[Run], out: Path) -> list[Path]:
     if len(runs) > 1:
         text.append("\n".join(f"- {run.title} ({names[i]})" for i, run in enumerate(runs)) + "\n")
     for run, name in zip(runs, names, strict=True):
-        points = all_points([run], run.baseline)
+        data = gather([run], run.baseline)
+        points = data.points
         about = subject([run])
         text.append(f"## {run.title}\n")
         text.append(f"{run.environment_line()}. Run directory: `{name}`.\n")
         text += [f"Note: {_without_folder(warning, run)}\n" for warning in run.warnings]
         for figure in FIGURES:
-            drawing = draw(figure, points, about)
+            drawing = draw(figure, data, about)
             if drawing.figure is None:
                 text.append(f"Figure `{figure}` is not drawn: {drawing.message.splitlines()[0]}.\n")
                 continue

@@ -32,8 +32,9 @@ const std::vector<std::string> kPresets = {"occupancy",     "l1",     "l2",     
 const std::vector<std::string> kDefaultCounters = {"occupancy", "l1", "l2", "roofline"};
 const std::vector<std::string> kCpuCounters = {"l1d_misses", "llc_misses", "instructions",
                                                "cycles"};
-const std::vector<std::string> kFigures = {"speedup",   "roofline", "tpb",  "phases", "ladder",
-                                           "occupancy", "scaling",  "dims", "floor",  "noise"};
+const std::vector<std::string> kFigures = {
+#include "analysis/figures.inc"
+};
 const std::vector<std::string> kProfileKinds = {"none",     "nvtx", "counters",
                                                 "timeline", "cpu",  "all"};
 const std::vector<std::string> kPrecisions = {"fp64", "fp32", "tf32", "fp16", "bf16"};

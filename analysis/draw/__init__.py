@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import matplotlib as mpl
-import pandas as pd
 
-from analysis.draw import speedup, tpb
+from analysis.derive import Data
 from analysis.draw.common import Drawing, Subject
 from analysis.style import RC, save
 
-FIGURES: dict[str, Callable[[pd.DataFrame, Subject], Drawing]] = {
-    "speedup": speedup.draw,
-    "tpb": tpb.draw,
+_NAMES = Path(__file__).resolve().parents[1] / "figures.inc"
+FIGURES: dict[str, Callable[[Data, Subject], Drawing]] = {
+    name: import_module(f"analysis.draw.{name}").draw
+    for name in re.findall(r'"(\w+)"', _NAMES.read_text(encoding="utf-8"))
 }
+"""The figures by name, in the report's order: the list that the program's spec reader has too."""
 
 
-def draw(name: str, points: pd.DataFrame, subject: Subject) -> Drawing:
-    """Draws figure `name` (a key of FIGURES) of `points` (see derive.all_points)."""
+def draw(name: str, data: Data, subject: Subject) -> Drawing:
+    """Draws figure `name` (a key of FIGURES)."""
     with mpl.rc_context(RC):
-        return FIGURES[name](points, subject)
+        return FIGURES[name](data, subject)
 
 
 def write(drawing: Drawing, folder: Path) -> list[Path]:

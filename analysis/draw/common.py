@@ -12,7 +12,17 @@ from matplotlib.figure import Figure
 
 from analysis.derive import POINT_COLUMNS
 from analysis.load import AXES
-from analysis.style import GREY, INK, WIDTH, count_text, shorten, version_styles, wrap
+from analysis.style import (
+    GREY,
+    INK,
+    WIDTH,
+    break_label,
+    count_text,
+    shorten,
+    text_width,
+    version_styles,
+    wrap,
+)
 
 DIRECT_UP_TO = 6
 """Panels whose lines are named at their ends; with more, one legend names them and the panels get
@@ -252,6 +262,11 @@ def _where(of: pd.DataFrame, among: pd.DataFrame) -> str:
     return f" at {', '.join(words)}" if words else ""
 
 
+def needing_no_baseline(points: pd.DataFrame) -> pd.DataFrame:
+    """`points` for a figure without speedups, where an ok point is complete without a baseline."""
+    return points.assign(reason=points["reason"].where(points["status"].ne("ok")))
+
+
 def nothing_to_draw(points: pd.DataFrame, csv: str) -> str:
     """The message when no point has a result: that, and the list of them (up to 40 lines)."""
     if points.empty:
@@ -261,3 +276,53 @@ def nothing_to_draw(points: pd.DataFrame, csv: str) -> str:
 
 def _points(count: int) -> str:
     return f"{count:,} point{'' if count == 1 else 's'}"
+
+
+def largest_problems(points: pd.DataFrame, most: int = 6) -> tuple[pd.DataFrame, str]:
+    """`points` of at most `most` problems (N, K, dim, data), and in words what was left out: of
+    more problems the largest N of each K and dim, of more still the largest of those."""
+    key = ["n", "k", "dim", "data"]
+    problems = points[key].drop_duplicates()
+    if len(problems) <= most:
+        return points, ""
+    largest = problems.loc[problems.groupby(["k", "dim", "data"])["n"].idxmax()]
+    largest = largest.sort_values(["n", "k", "dim"]).tail(most)
+    kept = points[points[key].apply(tuple, axis=1).isin(set(map(tuple, largest.to_numpy())))]
+    return kept, f"{len(largest)} of {len(problems)} problems are shown, the largest."
+
+
+def problem_panels(points: pd.DataFrame) -> tuple[list[str], list[tuple[tuple, pd.DataFrame]]]:
+    """A panel for each problem: the columns that its title names, and its points."""
+    columns = panel_columns(points, ["k", "n"])
+    return columns, list(points.groupby(columns, sort=True))
+
+
+def row_labels(names: list[str], width: float = 2.0) -> tuple[dict[str, str], float, int]:
+    """Names at the left of a row each, broken to `width` inches; the widest's width, and the most
+    lines that one has."""
+    labels = {name: break_label(name, width) for name in names}
+    widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
+    return labels, widest, max(label.count("\n") + 1 for label in labels.values())
+
+
+def rows_axis(axes: Axes, labels: list[str], rows: int) -> None:
+    """Rows from the top down, each with its label; room for `rows` of them."""
+    axes.set_ylim(max(rows, 1) - 0.4, -0.6)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+
+
+def at_right(axes: Axes, row: float, text: str, colour: str = INK) -> None:
+    """`text` right of the axes at a row's height."""
+    axes.annotate(
+        text,
+        (1, row),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="center",
+        color=colour,
+        annotation_clip=False,
+        parse_math=False,
+    )

@@ -9,18 +9,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import style
-from analysis.derive import fastest
+from analysis.derive import Data, fastest
 from analysis.draw import common
 from analysis.draw.common import Drawing, Subject
 
 NAME = "speedup"
 
 
-def draw(points: pd.DataFrame, subject: Subject) -> Drawing:
+def draw(data: Data, subject: Subject) -> Drawing:
     """Draws speedups (see derive.all_points) of each version at its fastest tunables.
 
     With several N: log-log lines. With one N: a dot a version. The rows hold every point, drawn or
     not."""
+    points = data.points
     best = fastest(points)
     shown = best[best["speedup"].notna() & best["version"].ne(subject.baseline)]
     rows = common.csv_rows(points, shown.index)

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis import style
+from analysis.derive import Data
 from analysis.draw import common
 from analysis.draw.common import Drawing, Subject
 from analysis.load import PROBLEM
@@ -14,19 +15,18 @@ NAME = "tpb"
 NAME_IN_WORDS = "threads per block"
 
 
-def draw(points: pd.DataFrame, subject: Subject) -> Drawing:
+def draw(data: Data, subject: Subject) -> Drawing:
     """Draws the median time per iteration of each version that has threads per block, fastest in
     its other tunables.
 
     The rows hold every point of those versions, drawn or not. Each panel has its own scale: N
     changes the time by orders of magnitude, and what is compared is within a panel."""
-    everything = points
-    points = points[points["threads_per_block"].notna()]
+    everything = data.points
+    points = everything[everything["threads_per_block"].notna()]
     if points.empty:
         rows = common.csv_rows(points, points.index)
         return Drawing(NAME, None, rows, "no version in this run has threads per block")
-    # an ok point is complete here even where it lacks a baseline
-    points = points.assign(reason=points["reason"].where(points["status"].ne("ok")))
+    points = common.needing_no_baseline(points)
     ok = points[points["status"] == "ok"]
     key = ["machine", "version", *PROBLEM, "threads_per_block"]
     shown = ok.loc[ok.groupby(key, dropna=False, sort=False)["iteration_ms"].idxmin()]

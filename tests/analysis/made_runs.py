@@ -23,6 +23,14 @@ GPU_VERSIONS = {
     "luigi_v4_device_update": (0.0008, 22.0),
 }
 CPU_VERSIONS = {"cpu_sequential": 0.55, "cpu_openmp": 0.55}
+PARENTS = {
+    "cpu_sequential": "",
+    "cpu_openmp": "cpu_sequential",
+    "luigi_v1_fused": "cpu_sequential",
+    "luigi_v2_split": "luigi_v1_fused",
+    "luigi_v3_shared_centroids": "luigi_v1_fused",
+    "luigi_v4_device_update": "luigi_v3_shared_centroids",
+}
 
 
 @dataclass
@@ -43,6 +51,10 @@ class Sweep:
     figures: list[str] = field(default_factory=lambda: ["speedup", "tpb"])
     faults: list[tuple[Callable[[dict], bool], str, str]] = field(default_factory=list)
     throttled: Callable[[dict], bool] = lambda row: False
+    counters: bool = False
+    ceilings: bool = False
+    floors: bool = False
+    parents: bool = True
     seed: int = 7
 
 
@@ -159,13 +171,15 @@ def write_run(path: Path, sweep: Sweep) -> Path:
                 repetition=repetition,
                 repetitions=sweep.repetitions,
                 iteration_ms=point["ms"] * noise[repetition],
+                floor_ms=0.3 * point["ms"] if sweep.floors else None,
                 gpu=sweep.gpu if cuda else None,
             )
             if cuda and sweep.throttled(row):
                 row["throttle"] = "sw_power_cap"
             rows.append(row)
     write_lines(path / "measurements.jsonl", rows)
-    (path / "plan.json").write_text(json.dumps({"points": plan}))
+    parents = PARENTS if sweep.parents else {}
+    (path / "plan.json").write_text(json.dumps({"points": plan, "parents": parents}))
     spec = {
         "name": sweep.name,
         "title": sweep.title,
@@ -180,20 +194,98 @@ def write_run(path: Path, sweep: Sweep) -> Path:
         "build": {"commit": "06af889d1c2b3a4f", "dirty": False, "compiler": "GNU 12.2.0"},
     }
     (path / "environment.json").write_text(json.dumps(environment))
-    write_lines(
-        path / "phases.jsonl",
-        [
-            {
-                "point": plan[0]["point"],
-                "version": plan[0]["version"],
-                "phase": "assign",
-                "calls": 20,
-                "device_ms": None,
-                "host_ms": 1.5,
-            }
-        ],
-    )
+    measured = [p for p in point_rows(sweep) if p["point"] in {r["point"] for r in rows}]
+    write_lines(path / "phases.jsonl", [row for p in measured for row in phase_rows(p)])
+    if sweep.counters:
+        of = [p for p in measured if p["backend"] == "cuda"]
+        write_lines(path / "counters.jsonl", [row for p in of for row in counter_rows(p)])
+    if sweep.ceilings:
+        (path / "ceilings.json").write_text(json.dumps(ceilings(sweep.gpu)))
     return path
+
+
+def phase_rows(point: dict) -> list[dict]:
+    """Rows of phases.jsonl: 20 iterations, of which 80% assign and 15% update."""
+    shares = {"assign": 0.8, "update": 0.15}
+    clock = "device_ms" if point["backend"] == "cuda" else "host_ms"
+    blank = {"device_ms": None, "host_ms": None}
+    names = {name: point[name] for name in ("point", "version")}
+    return [
+        {
+            **names,
+            "part": "solve",
+            "phase": phase,
+            "calls": 20,
+            **blank,
+            clock: 20 * s * point["ms"],
+        }
+        for phase, s in shares.items()
+    ]
+
+
+def counter_rows(point: dict) -> list[dict]:
+    """Rows of counters.jsonl of two kernels, as CUPTI names them; one counter could not be had."""
+    work = point["n"] * point["k"] * point["dim"]
+    shared = "shared" in point["version"] or "device" in point["version"]
+    values = {
+        "gpu__time_duration.sum": (point["ms"] * 0.8e6, "ns", "roofline"),
+        "flop_fp32": (3.0 * work, "flop", "roofline"),
+        "flop_fp64": (0.0, "flop", "roofline"),
+        "op_tensor": (0.0, "op", "roofline"),
+        "l1tex__t_bytes.sum": (work * (0.4 if shared else 4.0), "byte", "roofline"),
+        "lts__t_bytes.sum": (point["n"] * 16.0, "byte", "roofline"),
+        "dram__bytes.sum": (point["n"] * 12.0, "byte", "roofline"),
+        "sm__warps_active.avg.pct_of_peak_sustained_active": (91.0, "%", "occupancy"),
+        "l1tex__t_sector_hit_rate.pct": (47.0 if shared else 96.0, "%", "l1"),
+        "lts__t_sector_hit_rate.pct": (62.0, "%", "l2"),
+    }
+    rows = []
+    for phase, kernel, part in (
+        ("assign", "void lloyd::(anonymous namespace)::assign_points<2>(float const*, int)", 1.0),
+        ("update", "lloyd::(anonymous namespace)::divide(float*, int const*, int)", 0.02),
+    ):
+        for metric, (value, unit, preset) in values.items():
+            rows.append(
+                {
+                    "point": point["point"],
+                    "version": point["version"],
+                    "phase": phase,
+                    "kernel": kernel,
+                    "metric": metric,
+                    "preset": preset,
+                    "value": value if unit == "%" else value * part,
+                    "unit": unit,
+                    "passes": 4,
+                    "replay": "kernel",
+                    "status": "ok",
+                    "reason": None,
+                }
+            )
+    rows.append({**rows[0], "metric": "x.sum", "value": None, "status": "failed", "reason": "no"})
+    return rows
+
+
+def ceilings(gpu: str | None) -> dict:
+    """A ceilings.json with an H200's round numbers."""
+
+    def one(name, unit, value, datasheet=None):
+        return {"name": name, "unit": unit, "value": value, "max": value, "datasheet": datasheet}
+
+    return {
+        "schema": 1,
+        "t_utc": "2025-01-02T03:04:05.678Z",
+        "gpu": {"name": gpu} if gpu else None,
+        "ceilings": [
+            one("dram_read", "GB/s", 4200.0, 4800.0),
+            one("dram_copy", "GB/s", 4000.0, 4800.0),
+            one("l2_read", "GB/s", 9000.0),
+            one("l1_read", "GB/s", 31000.0),
+            one("fp32_fma", "TFLOP/s", 60.0, 66.9),
+            one("fp64_fma", "TFLOP/s", 30.0, 33.5),
+            one("tf32_tensor", "TFLOP/s", 440.0, 494.7),
+            {"name": "fp16_tensor", "unit": "TFLOP/s", "value": None, "reason": "no"},
+        ],
+    }
 
 
 def _refused(point: dict, status: str, reason: str, **values) -> dict:

@@ -31,7 +31,7 @@ def test_help_names_every_command():
         (["figures", "{}/nowhere"], r"^{}/nowhere: no such directory\n$"),
         (["figures", "{}"], r"no run directory here or below it"),
         (["figures", "{}/run", "--only", "spedup"], r"did you mean 'speedup'\?"),
-        (["figures", "{}/run", "--only", "zzz"], r"there are speedup, tpb"),
+        (["figures", "{}/run", "--only", "zzz"], r"there are speedup, ladder"),
         (["readme", "{}/none.md", "{}/run"], r"^{}/none.md: No such file or directory\n$"),
         (["report", "{}/nowhere", "-o", "{}/out"], r"no such directory"),
         (["readme-table", "{}/two"], r"holds 2 run directories; name one of them"),

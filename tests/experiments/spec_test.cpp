@@ -169,9 +169,8 @@ INSTANTIATE_TEST_SUITE_P(
                   {"s.yaml:8:11: unknown figure 'speedups'; did you mean 'speedup'?"}},
         ErrorCase{8,
                   "figures: [histogram]",
-                  {"s.yaml:8:11: unknown figure 'histogram'; choose from speedup, roofline, tpb, "
-                   "phases, ladder, "
-                   "occupancy, scaling, dims, floor, noise"}}));
+                  {"s.yaml:8:11: unknown figure 'histogram'; choose from speedup, ladder, phases, "
+                   "roofline, occupancy, floor, tpb, dims, scaling, noise, clustering"}}));
 
 INSTANTIATE_TEST_SUITE_P(
     Axes, SpecErrors,

@@ -1,0 +1,110 @@
+"""dims: dimension against K, a map for each version, with the part that does not fit shaded."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.colors import LogNorm
+from matplotlib.patches import Rectangle
+
+from analysis import style
+from analysis.derive import Data, fastest
+from analysis.draw import common
+from analysis.draw.common import Drawing, Subject
+
+NAME = "dims"
+SHARED_WORDS = 4096
+"""luigi_v3 and v4 keep 2 dim K floats and K counts in shared memory: 4 K (1 + 2 dim) bytes of
+49,152 a block, so K <= 4096 / (1 + 2 dim), as the study prints it."""
+
+
+def draw(data: Data, subject: Subject) -> Drawing:
+    """Draws for each version the time per iteration, by N K dim, over K and dim; where a point is
+    unsupported, hatched. The rows are one for each version × K × dim, at its fastest tunables."""
+    points = common.needing_no_baseline(data.points)
+    if points["dim"].nunique() < 2 or points["k"].nunique() < 2:
+        rows = common.csv_rows(points, points.index[:0])
+        return Drawing(NAME, None, rows, "a map needs two or more K and two or more dim")
+    points = points[points["n"].eq(points["n"].max())]
+    ok = fastest(points)
+    work = ok["n"].astype(float) * ok["k"].astype(float) * ok["dim"].astype(float)
+    ok = ok.assign(ps_per_term=1e9 * ok["iteration_ms"] / work)
+    # one cell a version, K and dim: its fastest result, else why it has none
+    key = ["machine", "version", "precision", "k", "dim"]
+    bad = points[points["status"].ne("ok")].drop_duplicates(key)
+    cells = pd.concat([ok, bad]).drop_duplicates(key)
+    rows = common.csv_rows(points, cells.index)
+    rows["ps_per_term"] = cells["ps_per_term"].reindex(rows.index)
+    if ok.empty:
+        return Drawing(NAME, None, rows, common.nothing_to_draw(points, f"{NAME}.csv"))
+    cells = cells.assign(series=common.series_names(cells))
+    names = list(dict.fromkeys(cells["series"]))
+    ks, dims = (sorted(int(v) for v in cells[c].unique()) for c in ("k", "dim"))
+    low, high = ok["ps_per_term"].min(), ok["ps_per_term"].max()
+    norm = LogNorm(low, high if high > low else low * 1.01)
+    across = 1 if len(names) == 1 else 2 if len(names) <= 6 else 3
+    unfit = cells["status"].eq("unsupported")
+    lost = ~unfit & cells["status"].ne("ok")
+    notes = [
+        "Numbers: picoseconds of an iteration for each point × cluster × dimension, at the fastest "
+        "tunables (median). Darker is slower; every panel has the same colours."
+        + (" Hatched: unsupported." if unfit.any() else "")
+        + (" Crossed: no result for another reason." if lost.any() else "")
+        + " Line: K = 4096 / (1 + 2 dim), luigi's limit of 48 KB of shared memory a block.",
+    ]
+    page = style.Page(
+        f"{subject.title}: dimension against K",
+        [*common.subtitle(points, subject), f"N = {style.count_text(points['n'].max())}"],
+        common.small_print(points, cells.index, notes, f"{NAME}.csv"),
+        names,
+        across,
+        min(max(0.19 * len(ks), 0.9), 2.6),
+        left=0.52,
+        right=0.12,
+        below=0.42,
+    )
+    colours = colormaps["cividis_r"]
+    width = page.axes_width / len(dims)
+    for place, (name, axes) in enumerate(zip(names, page.axes, strict=True)):
+        of = cells[cells["series"] == name]
+        for _, cell in of.iterrows():
+            x, y = dims.index(int(cell["dim"])), ks.index(int(cell["k"]))
+            box = {"xy": (x - 0.5, y - 0.5), "width": 1, "height": 1, "linewidth": 0}
+            if cell["status"] != "ok":
+                hatch = "////" if cell["status"] == "unsupported" else "xx"
+                axes.add_patch(
+                    Rectangle(**box, facecolor="white", edgecolor="#999999", hatch=hatch)
+                )
+                continue
+            shade = norm(cell["ps_per_term"])
+            axes.add_patch(Rectangle(**box, facecolor=colours(shade)))
+            text = style.number_text(cell["ps_per_term"])
+            if style.text_width(text) < width - 0.04:
+                ink = "white" if shade > 0.5 else style.INK
+                axes.text(x, y, text, ha="center", va="center", color=ink)
+        _limit(axes, ks, dims)
+        axes.set_xlim(-0.5, len(dims) - 0.5)
+        axes.set_ylim(-0.5, len(ks) - 0.5)
+        axes.set_xticks(range(len(dims)), [str(d) for d in dims])
+        axes.set_yticks(range(len(ks)), [style.count_text(k) for k in ks])
+        axes.grid(visible=False)
+        axes.tick_params(length=0)
+        if place % across == 0:
+            axes.set_ylabel("K")
+        if place + across >= len(names):
+            axes.set_xlabel("dim")
+    return Drawing(NAME, page.figure, rows)
+
+
+def _limit(axes, ks: list[int], dims: list[int]) -> None:
+    """The staircase between the cells that luigi's formula allows and those that it does not."""
+    edge = [sum(k * (1 + 2 * d) <= SHARED_WORDS for k in ks) - 0.5 for d in dims]
+    xs = np.repeat(np.arange(len(dims) + 1) - 0.5, 2)[1:-1]
+    ys = np.repeat(edge, 2)
+    if math.isclose(min(ys), len(ks) - 0.5):
+        return  # every cell is allowed
+    axes.plot(xs, ys, color="white", linewidth=3, zorder=3)
+    axes.plot(xs, ys, color="#D55E00", linewidth=1.6, zorder=3)

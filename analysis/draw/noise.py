@@ -1,0 +1,90 @@
+"""noise: how far the samples of each point scatter, against how long it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis import style
+from analysis.derive import Data
+from analysis.draw import common
+from analysis.draw.common import Drawing, Subject
+
+NAME = "noise"
+
+
+def draw(data: Data, subject: Subject) -> Drawing:
+    """Draws each point's relative 95% half-width of the median (mark) and the half-range of its
+    samples (stem) against its time per solve; the spec's max_noise as a line."""
+    points = common.needing_no_baseline(data.points)
+    ok = points[points["status"].eq("ok") & points["iteration_ms_low"].notna()]
+    rows = common.csv_rows(points, ok.index)
+    if ok.empty:
+        few = (points["status"] == "ok").any()
+        why = "no point has the 6 samples that an interval needs" if few else ""
+        return Drawing(NAME, None, rows, why or common.nothing_to_draw(points, f"{NAME}.csv"))
+    ok = ok.assign(
+        series=common.series_names(ok),
+        solve_ms=ok["iteration_ms"] * ok["iterations"].astype(float).fillna(1),
+        noise=100 * (ok["iteration_ms_high"] - ok["iteration_ms_low"]) / 2 / ok["iteration_ms"],
+        spread=[100 * (t[-1] - t[0]) / 2 / np.median(t) for t in ok["times_ms"]],
+    )
+    for name in ("noise", "spread"):
+        rows[f"{name}_percent"] = ok[name].reindex(rows.index)
+    styles = common.series_styles(ok, points, subject.baseline)
+    # a perfectly quiet point has no place on a logarithmic axis
+    least = max(ok.loc[ok["noise"] > 0, "noise"].min(), 1e-3) if (ok["noise"] > 0).any() else 1e-3
+    limits = [run.spec.get("measure", {}).get("max_noise") for run in data.runs]
+    wanted = [100 * float(limit) for limit in limits if limit]
+    above = ok["noise"] > (max(wanted) if wanted else np.inf)
+    notes = [
+        "Marks: half of the 95% interval of the median (order statistics), relative to it. Stems: "
+        "up to half of the range of all samples. Every sample counts; none was taken out.",
+        f"{int(above.sum())} of {len(ok)} points are noisier than the spec's max_noise: their time "
+        "was up."
+        if wanted
+        else "",
+    ]
+    labels = {s: style.break_label(s, 1.7) for s in styles}
+    page = style.Page(
+        f"{subject.title}: noise",
+        common.subtitle(points, subject),
+        common.small_print(points, ok.index, [n for n in notes if n], f"{NAME}.csv"),
+        [f"{len(ok)} points"],
+        1,
+        2.6,
+        left=0.6,
+        right=max(style.text_width("spec's max_noise"), 0.5) + 0.3,
+        below=0.45,
+        legend=[
+            (labels[s].replace("\n", " "), {**look, "linestyle": "none"})
+            for s, look in styles.items()
+        ],
+    )
+    (axes,) = page.axes
+    style.log_axis(axes, "x", ok["solve_ms"].min(), ok["solve_ms"].max())
+    style.log_axis(axes, "y", least, max(ok["spread"].max(), *wanted, least * 10))
+    for name, look in styles.items():
+        of = ok[ok["series"] == name]
+        at = of["noise"].clip(lower=least)
+        axes.vlines(
+            of["solve_ms"],
+            at,
+            of["spread"].clip(lower=least),
+            color=look["color"],
+            linewidth=0.5,
+            alpha=0.45,
+        )
+        axes.plot(of["solve_ms"], at, **{**look, "linestyle": "none"})
+    for limit in sorted(set(wanted)):
+        axes.axhline(limit, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
+        axes.annotate(
+            "spec's max_noise",
+            (1, limit),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+        )
+    axes.set_xlabel("time per solve (ms)")
+    axes.set_ylabel("relative to the median (%)")
+    return Drawing(NAME, page.figure, rows)

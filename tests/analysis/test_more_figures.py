@@ -1,0 +1,309 @@
+"""The values in the figures that explain: phases, ladder, noise, scaling, dims, floor, counters."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_runs import counter_rows, point_rows, write_lines
+
+from analysis.derive import gather
+from analysis.draw import FIGURES, draw
+from analysis.draw.clustering import assign, lloyd
+from analysis.generators import generate, random_points
+from analysis.kernels import by_kernel, short_name
+from analysis.load import load_run
+from analysis.report import subject
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def drawing_of(path, name):
+    run = load_run(path)
+    return draw(name, gather([run], run.baseline), subject([run]))
+
+
+def words(drawing):
+    found = drawing.figure.findobj(match=lambda a: hasattr(a, "get_text"))
+    return [text.get_text() for text in found]
+
+
+def test_the_program_and_the_analysis_share_one_list_of_figures():
+    listed = re.findall(r'"(\w+)"', (ROOT / "analysis" / "figures.inc").read_text())
+    assert list(FIGURES) == listed
+    assert '#include "analysis/figures.inc"' in (ROOT / "experiments" / "spec.cpp").read_text()
+    modules = {file.stem for file in (ROOT / "analysis" / "draw").glob("*.py")}
+    assert modules - {"__init__", "common"} == set(listed)
+
+
+def test_every_figure_that_a_spec_names_can_be_drawn():
+    for file in (ROOT / "experiments" / "sweeps").glob("*.yaml"):
+        for names in re.findall(r"^figures: *\[(.*)\]", file.read_text(), re.MULTILINE):
+            assert {name.strip() for name in names.split(",")} <= set(FIGURES), file
+
+
+def test_phases_are_shares_of_the_time_and_what_is_outside(make_run):
+    drawing = drawing_of(make_run(n=(10**6,), k=(100,)), "phases")
+    of = drawing.rows[drawing.rows["version"].eq("luigi_v1_fused")].set_index("phase")
+    assert set(of.index) == {"assign", "update", "outside"}
+    assert of["share_percent"].sum() == pytest.approx(100)
+    # the model: 80% assign and 15% update of the noiseless time, which the median is a little over
+    ms = of["iteration_ms"].iloc[0]
+    assert of.loc["outside", "ms_per_iteration"] == pytest.approx(
+        ms - of.loc[["assign", "update"], "ms_per_iteration"].sum()
+    )
+    ratio = of.loc["assign", "share_percent"] / of.loc["update", "share_percent"]
+    assert ratio == pytest.approx(0.8 / 0.15)
+    assert any(re.fullmatch(r"assign \d\d%", word) for word in words(drawing))
+
+
+def test_phases_of_a_run_without_any(make_run):
+    path = make_run(n=(10**6,), k=(100,))
+    (path / "phases.jsonl").unlink()
+    drawing = drawing_of(path, "phases")
+    assert drawing.figure is None
+    assert drawing.message == "the run has no phases"
+
+
+def test_the_ladder_has_each_version_below_its_parent(make_run):
+    drawing = drawing_of(make_run(n=(10**6,), k=(100,), counters=True), "ladder")
+    rows = drawing.rows.set_index("version")
+    assert rows.index.tolist() == [
+        *("cpu_sequential", "cpu_openmp", "luigi_v1_fused", "luigi_v2_split"),
+        *("luigi_v3_shared_centroids", "luigi_v4_device_update"),
+    ]
+    v3, v1 = rows.loc["luigi_v3_shared_centroids"], rows.loc["luigi_v1_fused"]
+    assert v3["parent"] == "luigi_v1_fused"
+    assert v3["ratio"] == pytest.approx(v1["iteration_ms"] / v3["iteration_ms"])
+    assert v3["ratio_low"] < v3["ratio"] < v3["ratio_high"]
+    assert v3["l1_hits"] == 47
+    assert np.isnan(rows.loc["cpu_sequential", "ratio"])
+    assert any(word.endswith("occ 91% L1 47% L2 62%") for word in words(drawing))
+
+
+def test_the_ladder_skips_a_parent_that_was_not_measured(make_run):
+    gone = [(lambda p: p["version"] == "luigi_v3_shared_centroids", "failed", "no luck")]
+    rows = drawing_of(make_run(n=(10**6,), k=(100,), faults=gone), "ladder").rows
+    v4 = rows.set_index("version").loc["luigi_v4_device_update"]
+    assert v4["parent"] == "luigi_v1_fused"
+
+
+def test_the_ladder_of_a_run_that_does_not_know_parents(make_run):
+    drawing = drawing_of(make_run(n=(10**6,), k=(100,), parents=False), "ladder")
+    assert drawing.figure is None
+    assert drawing.message == "no version here was measured beside its parent"
+
+
+def test_parents_of_recorded_runs_are_found_above_them(make_run, tmp_path):
+    path = make_run("recorded/h200/a", n=(10**6,), k=(100,), parents=False)
+    (tmp_path / "recorded" / "parents.json").write_text('{"luigi_v1_fused": "cpu_openmp"}')
+    rows = drawing_of(path, "ladder").rows.set_index("version")
+    assert rows.loc["luigi_v1_fused", "parent"] == "cpu_openmp"
+
+
+def test_noise_is_the_relative_half_width(make_run):
+    drawing = drawing_of(make_run(n=(10**6,), k=(100,)), "noise")
+    row = drawing.rows.iloc[0]
+    half = (row["iteration_ms_high"] - row["iteration_ms_low"]) / 2
+    assert row["noise_percent"] == pytest.approx(100 * half / row["iteration_ms"])
+    assert row["spread_percent"] >= row["noise_percent"]
+
+
+def test_noise_needs_samples(make_run):
+    drawing = drawing_of(make_run(n=(10**6,), k=(100,), repetitions=5), "noise")
+    assert drawing.message == "no point has the 6 samples that an interval needs"
+
+
+def test_strong_scaling_by_hand(make_run):
+    path = make_run(n=(10**6,), k=(30,), dim=(20,), threads=(1, 2, 4))
+    drawing = drawing_of(path, "scaling")
+    rows = drawing.rows.set_index("workers")
+    points = gather([load_run(path)], "cpu_sequential").points
+    base = points.loc[points["version"].eq("cpu_sequential"), "iteration_ms"].iloc[0]
+    own = points[points["version"].eq("cpu_openmp") & points["threads"].eq(4)]
+    assert rows.loc[4.0, "speedup"] == pytest.approx(base / own["iteration_ms"].iloc[0])
+    assert rows.loc[4.0, "efficiency"] == pytest.approx(rows.loc[4.0, "speedup"] / 4)
+    assert set(rows["kind"]) == {"strong"}
+    titles = [axes.get_title(loc="left").replace("\n", " ") for axes in drawing.figure.axes]
+    assert titles == [
+        "Strong: N = 10⁶, K = 30, dim 20, speedup",
+        "Strong: N = 10⁶, K = 30, dim 20, efficiency",
+    ]
+
+
+def test_weak_scaling_is_found_where_n_grows_with_the_workers(make_run):
+    odd = [
+        (lambda p: p["version"] == "cpu_openmp" and p["n"] != 10**5 * p["threads"], "not run", "")
+    ]
+    sizes = (10**5, 2 * 10**5, 4 * 10**5)
+    path = make_run(n=sizes, k=(30,), threads=(1, 2, 4), threads_per_block=(256,), faults=odd)
+    rows = drawing_of(path, "scaling").rows
+    assert set(rows["kind"]) == {"weak"}
+    rows = rows.set_index("workers")
+    expected = rows.loc[1.0, "iteration_ms"] / rows.loc[4.0, "iteration_ms"]
+    assert rows.loc[4.0, "efficiency"] == pytest.approx(expected)
+
+
+def test_scaling_of_a_run_without_workers_says_so(make_run):
+    drawing = drawing_of(make_run(n=(10**6,), k=(30,), threads=(4,)), "scaling")
+    assert drawing.figure is None
+    assert "several numbers of threads" in drawing.message
+
+
+def test_the_map_has_luigis_limit_and_hatches_what_does_not_fit(make_run):
+    beyond = [
+        (
+            lambda p: p["version"].startswith("luigi_v3") and p["k"] * (1 + 2 * p["dim"]) > 4096,
+            "unsupported",
+            "does not fit",
+        )
+    ]
+    path = make_run(n=(10**5,), k=(16, 256, 1000), dim=(2, 32), threads=(1,), faults=beyond)
+    drawing = drawing_of(path, "dims")
+    rows = drawing.rows
+    some = rows[rows["drawn"] & rows["status"].eq("ok")].iloc[0]
+    work = some["n"] * some["k"] * some["dim"]
+    assert some["ps_per_term"] == pytest.approx(1e9 * some["iteration_ms"] / work)
+    at = [axes.get_title(loc="left") for axes in drawing.figure.axes]
+    axes = drawing.figure.axes[at.index("luigi_v3_shared_centroids")]
+    hatched = [patch for patch in axes.patches if patch.get_hatch() == "////"]
+    # K = 1000 at dim 2; K = 256 and 1000 at dim 32
+    assert len(hatched) == 3
+    x, y = axes.lines[-1].get_data()
+    assert list(zip(x, y, strict=True)) == [(-0.5, 1.5), (0.5, 1.5), (0.5, 0.5), (1.5, 0.5)]
+    assert "Hatched: unsupported." in " ".join(words(drawing))
+
+
+def test_the_floor_is_at_one(make_run):
+    drawing = drawing_of(make_run(n=(10**6,), k=(100,), floors=True), "floor")
+    row = drawing.rows[drawing.rows["drawn"]].iloc[0]
+    assert row["times_the_floor"] == pytest.approx(row["iteration_ms"] / row["floor_ms"])
+    drawing = drawing_of(make_run("other", n=(10**6,), k=(100,)), "floor")
+    assert "no floor_ms" in drawing.message
+
+
+def test_occupancy_has_a_row_a_kernel(make_run):
+    drawing = drawing_of(make_run(n=(10**6,), k=(100,), counters=True), "occupancy")
+    rows = drawing.rows[drawing.rows["drawn"]]
+    assert set(rows["kernel"]) == {"assign_points", "divide"}
+    assert len(rows) == 4 * 2
+    assert {"91%", "47%", "96%"} <= set(words(drawing))
+
+
+@pytest.mark.parametrize("name", ["occupancy", "roofline"])
+def test_without_counters_it_is_said(make_run, name):
+    drawing = drawing_of(make_run(n=(10**6,), k=(100,)), name)
+    assert drawing.figure is None
+    assert "the run has no counters" in drawing.message
+
+
+def test_roofline_by_hand(make_run):
+    path = make_run(n=(10**6,), k=(100,), counters=True, ceilings=True)
+    drawing = drawing_of(path, "roofline")
+    rows = drawing.rows
+    row = rows[
+        rows["version"].eq("luigi_v1_fused")
+        & rows["level"].eq("dram")
+        & rows["kernel"].str.contains("assign")
+    ].iloc[0]
+    # 3 operations a point × cluster × dimension over 12 bytes a point
+    assert row["operations_per_byte"] == pytest.approx(3 * 100 * 2 / 12)
+    assert row["operations_per_second"] == pytest.approx(3e6 * 100 * 2 / row["seconds"])
+    assert row["time_share"] == pytest.approx(1 / 1.02)
+    said = words(drawing)
+    assert {"DRAM 4.20 TB/s", "L2 9.00 TB/s", "L1 31.0 TB/s", "fp32 60.0 TFLOP/s"} <= set(said)
+
+
+def test_ceilings_of_another_gpu_are_not_used(make_run):
+    path = make_run(n=(10**6,), k=(100,), counters=True, ceilings=True)
+    file = path / "ceilings.json"
+    file.write_text(file.read_text().replace("NVIDIA H200", "NVIDIA L4"))
+    run = load_run(path)
+    assert run.ceilings is None
+    assert run.warnings == [f"{file}: ceilings of NVIDIA L4, the run is of NVIDIA H200; not used"]
+    drawing = drawing_of(path, "roofline")
+    assert any("No roofs" in word for word in words(drawing))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"ceilings": 3}', '{"ceilings": [{"name": 3}]}'])
+def test_a_broken_file_of_ceilings_is_said(make_run, text):
+    path = make_run(n=(10**6,), k=(100,))
+    (path / "ceilings.json").write_text(text)
+    run = load_run(path)
+    assert run.ceilings is None
+    assert len(run.warnings) == 1
+    assert "ceilings.json: " in run.warnings[0]
+
+
+def test_a_counter_of_two_presets_counts_once(make_run):
+    point = next(p for p in point_rows_of("luigi_v1_fused"))
+    rows = counter_rows(point)
+    again = [{**row, "preset": "speed_of_light"} for row in rows if row["unit"] == "ns"]
+    path = make_run(n=(10**6,), k=(100,))
+    write_lines(path / "counters.jsonl", [*rows, *again])
+    table = by_kernel(load_run(path).counters)
+    assert table["seconds"].max() == pytest.approx(point["ms"] * 0.8e-3)
+
+
+def point_rows_of(version):
+    from made_runs import Sweep
+
+    return [p for p in point_rows(Sweep(n=(10**6,), k=(100,))) if p["version"] == version]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        ("void lloyd::(anonymous namespace)::assign<2>(float const*, int)", "assign"),
+        ("reduce", "reduce"),
+        ("void cub::DeviceRadixSortKernel<x<y>, int>(z*)", "DeviceRadixSortKernel"),
+    ],
+)
+def test_kernels_have_short_names(kernel, name):
+    assert short_name(kernel) == name
+
+
+def with_spec(path, inertia, **data):
+    spec = json.loads((path / "spec.resolved.json").read_text())
+    spec["data"] = {"generator": "uniform", "seed": 42, **data}
+    spec["solve"] = {"init": "random_points", "seed": 1, "iterations": 20}
+    (path / "spec.resolved.json").write_text(json.dumps(spec))
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    write_lines(file, [{**row, "inertia": inertia} for row in rows])
+    return path
+
+
+def test_the_clustering_is_computed_anew_and_must_be_the_one_that_was_measured(make_run):
+    points = generate("uniform", 10_000, 2, 42)
+    path, labels = lloyd(points, random_points(points, 5, 1), 20)
+    inertia = float(((points - path[-1][assign(points, path[-1])]) ** 2).sum())
+    good = with_spec(make_run("a", n=(10_000,), k=(5,)), inertia * (1 + 1e-6))
+    drawing = drawing_of(good, "clustering")
+    rows = drawing.rows
+    assert len(rows) == 21 * 5
+    last = rows[rows["iteration"].eq(20)]
+    assert last[["x", "y"]].to_numpy() == pytest.approx(path[-1])
+    assert last["points"].tolist() == np.bincount(labels).tolist()
+    bad = with_spec(make_run("b", n=(10_000,), k=(5,)), inertia * 1.01)
+    drawing = drawing_of(bad, "clustering")
+    assert drawing.figure is None
+    assert "another clustering, not drawn" in drawing.message
+
+
+def test_clusterings_of_files_and_of_more_dimensions_are_not_drawn(make_run):
+    path = with_spec(make_run("a", n=(10_000,), k=(5,)), 1.0, generator=None, file="a.csv")
+    assert "the points are a file's" in drawing_of(path, "clustering").message
+    path = with_spec(make_run("b", n=(10_000,), k=(5,), dim=(3,)), 1.0)
+    assert "no problem here has two dimensions" in drawing_of(path, "clustering").message
+    path = with_spec(make_run("c", n=(10_000,), k=(5,)), 1.0, generator="sobol")
+    assert "unknown generator 'sobol'" in drawing_of(path, "clustering").message
+
+
+def test_lloyd_by_hand():
+    points = np.array([[0.0], [1.0], [10.0], [11.0], [5.5]])
+    path, labels = lloyd(points, np.array([[0.0], [11.0], [100.0]]), 2)
+    # 5.5 is as far from 0 as from 11: the lower index has it; the third cluster stays empty
+    assert path[1].ravel() == pytest.approx([6.5 / 3, 10.5, 100])
+    assert labels.tolist() == [0, 0, 1, 1, 0]
