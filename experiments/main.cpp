@@ -11,6 +11,7 @@
 #include "experiments/external.h"
 #include "experiments/job.h"
 #include "experiments/launch.h"
+#include "experiments/list_metrics.h"
 #include "experiments/run_directory.h"
 #include "experiments/spec.h"
 #include "experiments/supervisor.h"
@@ -112,8 +113,9 @@ int run(int argc, char** argv) {
   std::string spec_name;
   Overrides overrides;
   RunOptions options;
-  bool dry_run = false, list = false, ceilings = false, doctor = false, worker = false,
-       shuffle = true;
+  MetricQuery metrics;
+  bool dry_run = false, list = false, list_counters = false, ceilings = false, doctor = false,
+       worker = false, shuffle = true;
   std::string out, resume;
   app.add_option("SPEC", spec_name, "spec: a YAML file, looked up here and then in experiments/");
   app.add_flag("--dry-run", dry_run, "print the points and whether they can run here; run nothing");
@@ -122,6 +124,14 @@ int run(int argc, char** argv) {
                "measure what this machine can do at most, which floor_ms is made of");
   app.add_flag("--doctor", doctor,
                "print what this machine can do, and the remedy for what it cannot");
+  auto* list_option =
+      app.add_flag("--list-metrics", list_counters,
+                   "print the GPU counters that CUPTI knows for a chip; needs no GPU");
+  app.add_option("--chip", metrics.chip,
+                 "with --list-metrics: the chip, as GH100 (default: this GPU's)")
+      ->needs(list_option);
+  app.add_option("--match", metrics.match, "with --list-metrics: regular expression")
+      ->needs(list_option);
   app.add_flag("--json", options.json, "print JSON and nothing else on standard output");
   app.add_option(
       "--out", out,
@@ -167,6 +177,12 @@ int run(int argc, char** argv) {
     return usage("--ceilings measures the machine and takes no spec");
   if (options.retry_failed && resume.empty()) return usage("--retry-failed needs --resume DIR");
 
+  if (list_counters) {
+    metrics.device = options.device;
+    metrics.json = options.json;
+    return list_metrics(metrics);
+  }
+
   try {
     discover_external_versions();
   } catch (const std::runtime_error& error) {
@@ -196,7 +212,7 @@ int run(int argc, char** argv) {
   } else {
     path = find_spec(spec_name);
   }
-  Spec spec = load_spec(path, overrides, spec_name);
+  Spec spec = load_spec(path, overrides, spec_name, options.device);
   decide_availability(spec, gpus, options.device);
   if (dry_run) {
     print_dry_run(spec, options.json);

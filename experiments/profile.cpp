@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "experiments/session.h"
+#include "profiling/counters.h"
 
 namespace lloyd {
 namespace {
@@ -84,12 +85,13 @@ std::unique_ptr<profiling::Subject> profiled_solve(const VersionFactory& make,
   return std::make_unique<ProfiledSolve>(make, problem, context, session);
 }
 
-profiling::Profile take_profile(Pass pass, const Profile&, profiling::Subject& subject,
-                                const DeviceLimits&) {
+profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Subject& subject,
+                                const DeviceLimits& device) {
   // Kernels are loaded, libraries opened and files read at their first use: none of it belongs in a profile.
   subject.prepare();
   subject.run();
   subject.fetch();
+  if (pass == Pass::counters) return profiling::count(subject, wanted.counters, device.index);
   throw profiling::Unavailable("this build has no " + std::string(to_string(pass)) + " pass");
 }
 

@@ -15,6 +15,8 @@
 #include "experiments/text.h"
 #include "experiments/yaml_reader.h"
 #include "kernels/limits.h"
+#include "profiling/metrics.h"
+#include "profiling/presets.h"
 
 namespace lloyd {
 namespace {
@@ -26,9 +28,6 @@ const std::vector<std::string> kSpecKeys = {"name",  "title",   "versions", "bas
                                             "solve", "measure", "profile",  "figures"};
 const std::vector<std::string> kFileKeys = {"file", "format", "header", "index_column",
                                             "label_column"};
-const std::vector<std::string> kPresets = {"occupancy",     "l1",     "l2",      "dram",
-                                           "roofline",      "stalls", "atomics", "bank_conflicts",
-                                           "speed_of_light"};
 const std::vector<std::string> kDefaultCounters = {"occupancy", "l1", "l2", "roofline"};
 const std::vector<std::string> kCpuCounters = {"l1d_misses", "llc_misses", "instructions",
                                                "cycles"};
@@ -65,8 +64,9 @@ std::string unknown_version(const std::string& word) {
 /// What a spec says, on its way to a Spec.
 class SpecReader {
  public:
-  SpecReader(const fs::path& path, const Overrides& overrides, const std::string& typed)
+  SpecReader(const fs::path& path, const Overrides& overrides, const std::string& typed, int device)
       : overrides_(overrides),
+        device_(device),
         shown_(typed.empty() ? path.string() : typed),
         errors_(shown_),
         yaml_(errors_) {
@@ -634,19 +634,27 @@ class SpecReader {
   }
 
   void add_counter(const Word& word) {
+    const std::size_t before = errors_.count();
+    const auto& presets = profiling::presets();
     // CUPTI's names: unit__counter, then roll-up and sub-metric (CUPTI documentation, Metrics
     // Naming Conventions).
     static const std::regex raw(R"([a-z0-9_]+__[a-z0-9_]+(\.[a-z0-9_]+)*)");
-    if (!contains(kPresets, word.text) &&
-        !(word.text.size() < 200 && std::regex_match(word.text, raw))) {
-      const std::string hint = suggestion(word.text, kPresets);
+    if (word.text.size() < 200 && std::regex_match(word.text, raw)) {
+      if (const auto unknown = profiling::unknown_metric(word.text, device_)) {
+        const std::string hint = suggestion(word.text, unknown->candidates);
+        errors_.add(word.place,
+                    fmt::format("unknown counter {}: {}{}", in_quotes(word.text), unknown->problem,
+                                hint.empty() ? "; --list-metrics shows what it has" : hint));
+      }
+    } else if (!contains(presets, word.text)) {
+      const std::string hint = suggestion(word.text, presets);
       errors_.add(word.place, fmt::format("unknown counter {}{}", in_quotes(word.text),
-                                          hint.empty() ? "; the presets are " + join(kPresets) +
+                                          hint.empty() ? "; the presets are " + join(presets) +
                                                              "; --list-metrics shows CUPTI's own"
                                                        : hint));
-    } else if (!contains(spec_.profile.counters, word.text)) {
-      spec_.profile.counters.push_back(word.text);
     }
+    if (errors_.count() == before && !contains(spec_.profile.counters, word.text))
+      spec_.profile.counters.push_back(word.text);
   }
 
   void read_figures(const Section& root) {
@@ -759,6 +767,7 @@ class SpecReader {
   }
 
   const Overrides& overrides_;
+  int device_;
   std::string shown_;
   Errors errors_;
   YamlReader yaml_;
@@ -828,8 +837,9 @@ nlohmann::json Spec::resolved() const {
           {"points", ids}};
 }
 
-Spec load_spec(const fs::path& path, const Overrides& overrides, const std::string& typed) {
-  return SpecReader(path, overrides, typed).read();
+Spec load_spec(const fs::path& path, const Overrides& overrides, const std::string& typed,
+               int device) {
+  return SpecReader(path, overrides, typed, device).read();
 }
 
 }  // namespace lloyd

@@ -96,8 +96,9 @@ std::filesystem::path find_spec(const std::string& name);
 
 /// Reads and checks a spec, and the data file that it names, and makes its plan. Throws SpecError
 /// with every error in it, each of which names the spec as the user did: `typed` (empty: `path`).
+/// CUPTI's own names are checked against CUDA device `device`.
 Spec load_spec(const std::filesystem::path& path, const Overrides& overrides,
-               const std::string& typed = "");
+               const std::string& typed = "", int device = 0);
 
 /// Fills `available` and `reason` of each point for the GPU at hand (nullopt: none, because of
 /// `no_device_reason`) and the generator of the data (null: a file).

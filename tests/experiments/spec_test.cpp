@@ -493,7 +493,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "atomics, bank_conflicts, speed_of_light; --list-metrics shows CUPTI's own"}},
         ErrorCase{8,
                   "profile: {counters: [dram__bytes.sum, lts__t_bytes.sum.per_second, "
-                  "sm__cycles_active]}",
+                  "sm__cycles_active.avg]}",
                   {}},
         ErrorCase{8,
                   "profile: {cpu: [l1_misses]}",

@@ -1,0 +1,269 @@
+#include "profiling/counters.h"
+
+#if LLOYD_CUDA
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "profiling/driver.h"
+#include "profiling/launches.h"
+#include "profiling/metrics.h"
+#include "profiling/occupancy.h"
+#include "profiling/presets.h"
+#include "profiling/range_profiler.h"
+#endif
+
+namespace lloyd::profiling {
+
+#if LLOYD_CUDA
+namespace {
+
+using Row = nlohmann::ordered_json;
+
+// The counter data of so many ranges is some 100 MB, and replaying them takes minutes: a solve that launches more
+// kernels in its profiled iterations is counted by phase only.
+constexpr std::size_t kMostRanges = 2000;
+
+struct Asked {
+  std::string preset;  // "" for a metric that was asked for by its own name
+  std::vector<std::string> metrics, missing;
+  std::vector<Derived> derived;
+};
+
+std::vector<Asked> resolve(const std::vector<std::string>& wanted, const Chip& chip) {
+  std::vector<Asked> all;
+  for (const std::string& word : wanted) {
+    if (std::find(presets().begin(), presets().end(), word) != presets().end()) {
+      PresetMetrics metrics = metrics_of(word, chip);
+      all.push_back({word, metrics.metrics, metrics.missing, derived_of(word, chip)});
+    } else if (chip.has(word)) {
+      all.push_back({"", {word}, {}, {}});
+    } else {
+      all.push_back({"", {}, {word}, {}});
+    }
+  }
+  return all;
+}
+
+// Ranges that are told as one: all of a phase, or all launches of a kernel in a phase.
+struct Group {
+  std::string phase, kernel;
+  std::vector<std::size_t> ranges;
+  const Launch* launch = nullptr;  // the first, of a kernel
+};
+
+// Only of phases that launch something: copies alone have nothing to count.
+std::vector<Group> phase_groups(const std::vector<std::string>& names,
+                                const std::set<std::string>& launching) {
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string leaf = names[i].substr(names[i].rfind('/') + 1);
+    const std::string phase = leaf.substr(0, leaf.rfind('#'));
+    if (!launching.contains(phase)) continue;
+    auto at = std::find_if(groups.begin(), groups.end(),
+                           [&](const Group& group) { return group.phase == phase; });
+    if (at == groups.end()) at = groups.insert(groups.end(), {phase, "", {}, nullptr});
+    at->ranges.push_back(i);
+  }
+  return groups;
+}
+
+std::vector<Group> kernel_groups(const std::vector<Launch>& launches) {
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const Launch& launch = launches[i];
+    auto at = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+      return group.phase == launch.phase && group.kernel == launch.kernel;
+    });
+    if (at == groups.end())
+      at = groups.insert(groups.end(), {launch.phase, launch.kernel, {}, &launch});
+    at->ranges.push_back(i);
+  }
+  return groups;
+}
+
+Row text_or_null(const std::string& text) { return text.empty() ? Row(nullptr) : Row(text); }
+
+class Counting {
+ public:
+  Counting(const Chip& chip, std::vector<Asked> asked, int iterations)
+      : chip_(chip), asked_(std::move(asked)), iterations_(iterations) {
+    for (const Asked& one : asked_)
+      for (const std::string& metric : one.metrics)
+        if (index_.emplace(metric, metrics_.size()).second) metrics_.push_back(metric);
+  }
+
+  const std::vector<std::string>& metrics() const { return metrics_; }
+  std::vector<Row> take() { return std::move(rows_); }
+
+  void missing() {
+    for (const Asked& asked : asked_)
+      for (const std::string& metric : asked.missing)
+        add({}, metric, asked.preset, Row(nullptr),
+            fmt::format("{} has no such counter", chip_.name()));
+  }
+
+  /// Rows for what was not counted at all: kernels that cannot be told apart, say.
+  void uncounted(const std::string& reason) {
+    for (const Asked& asked : asked_)
+      for (const std::string& metric : asked.metrics)
+        add({}, metric, asked.preset, Row(nullptr), reason);
+  }
+
+  void counted(const std::vector<Group>& groups, const RangeValues& values) {
+    passes_ = values.passes;
+    for (const Group& group : groups) {
+      std::map<std::string, double> means;
+      for (const std::string& metric : metrics_) {
+        double sum = 0;
+        for (const std::size_t range : group.ranges)
+          sum += values.values.at(range).at(index_.at(metric));
+        means[metric] = sum / static_cast<double>(group.ranges.size());
+      }
+      for (const Asked& asked : asked_) {
+        for (const std::string& metric : asked.metrics)
+          add_number(group, metric, asked.preset, means.at(metric), chip_.unit(metric));
+        for (const Derived& derived : asked.derived) {
+          double sum = 0;
+          for (const Derived::Term& term : derived.terms)
+            sum += term.factor * means.at(term.metric);
+          add_number(group, derived.name, asked.preset, sum, derived.unit);
+        }
+        if (asked.preset == "occupancy" && group.launch != nullptr) add_theory(group);
+      }
+    }
+    passes_ = 0;
+  }
+
+ private:
+  Row& add(const Group& group, const std::string& metric, const std::string& preset, Row value,
+           const std::string& reason, const std::string& unit = "") {
+    Row row;
+    row["phase"] = text_or_null(group.phase);
+    row["kernel"] = text_or_null(group.kernel);
+    row["metric"] = metric;
+    row["preset"] = text_or_null(preset);
+    row["value"] = std::move(value);
+    row["unit"] = text_or_null(unit);
+    row["passes"] = passes_ == 0 ? Row(nullptr) : Row(passes_);
+    row["replay"] = passes_ == 0 ? Row(nullptr) : Row("user");
+    row["status"] = reason.empty() ? "ok" : "unsupported";
+    row["reason"] = text_or_null(reason);
+    row["calls"] = group.ranges.empty() ? Row(nullptr) : Row(group.ranges.size());
+    row["iterations"] = iterations_;
+    rows_.push_back(std::move(row));
+    return rows_.back();
+  }
+
+  void add_number(const Group& group, const std::string& metric, const std::string& preset,
+                  double value, const std::string& unit) {
+    if (std::isfinite(value))
+      add(group, metric, preset, value, "", unit);
+    else
+      add(group, metric, preset, Row(nullptr),
+          "CUPTI gives no number: nothing happened that it could be a share of, or a MIG slice "
+          "shares the unit",
+          unit);
+  }
+
+  // What the launch could reach, beside what it did: from the driver's occupancy function, in no pass.
+  void add_theory(const Group& group) {
+    const std::size_t counted_passes = std::exchange(passes_, 0);
+    const Launch& launch = *group.launch;
+    const auto number = [&](const char* name, auto value, const char* unit) -> Row& {
+      return add(group, name, "occupancy", Row(value), "", unit);
+    };
+    const auto product = [](const std::array<unsigned, 3>& n) {
+      return std::size_t{n[0]} * n[1] * n[2];
+    };
+    number("launch_blocks", product(launch.grid), "block");
+    number("launch_threads_per_block", product(launch.block), "thread");
+    if (const auto occupancy = occupancy_of(launch)) {
+      number("launch_registers_per_thread", occupancy->registers_per_thread, "register");
+      number("launch_shared_bytes_per_block",
+             static_cast<std::size_t>(occupancy->static_shared_bytes) + launch.dynamic_shared_bytes,
+             "byte");
+      number("theoretical_blocks_per_multiprocessor", occupancy->blocks, "block");
+      number("theoretical_occupancy", occupancy->percent, "percent")["limiter"] =
+          occupancy->limiter;
+    } else {
+      add(group, "theoretical_occupancy", "occupancy", Row(nullptr),
+          "the driver does not tell this kernel's resources", "percent");
+    }
+    passes_ = counted_passes;
+  }
+
+  const Chip& chip_;
+  std::vector<Asked> asked_;
+  int iterations_;
+  std::vector<std::string> metrics_;
+  std::map<std::string, std::size_t> index_;
+  std::size_t passes_ = 0;
+  std::vector<Row> rows_;
+};
+
+std::string chip_or_reason(const Cupti& cupti, int device) {
+  if (const auto chip = chip_of_device(device)) return *chip;
+  throw Unavailable(fmt::format("CUPTI {} does not tell the chip of device {} ({})",
+                                cupti.version(), device, driver_version()));
+}
+
+}  // namespace
+
+Profile count(Subject& subject, const std::vector<std::string>& wanted, int device) {
+  const Cupti& cupti = Cupti::open();
+  const Chip chip(chip_or_reason(cupti, device));
+  Counting counting(chip, resolve(wanted, chip), subject.iterations());
+  counting.missing();
+  if (counting.metrics().empty()) return {counting.take(), {}};
+
+  CUcontext context = nullptr;
+  driver_call("cuCtxGetCurrent", &context);
+  subject.prepare();
+  const Launches launches = record_launches(cupti, subject);
+
+  if (!launches.phases.empty()) {
+    const std::size_t depth = std::max<std::size_t>(launches.depth, 1);
+    const RangeValues values =
+        profile_ranges(cupti, context, chip.name(), counting.metrics(), Ranges::phases,
+                       launches.ranges.size(), depth, subject);
+    counting.counted(phase_groups(values.names, launches.phases), values);
+  }
+
+  const std::size_t kernels = launches.kernels.size();
+  if (launches.graphs > 0) {
+    counting.uncounted(
+        fmt::format("kernels are not told apart: {} launches of CUDA graphs, "
+                    "whose kernels CUPTI counts as one",
+                    launches.graphs));
+  } else if (kernels > kMostRanges) {
+    counting.uncounted(
+        fmt::format("more ranges than fit: {} kernels in {} iterations, and {} "
+                    "are told apart",
+                    kernels, subject.iterations(), kMostRanges));
+  } else if (kernels > 0) {
+    const RangeValues values = profile_ranges(cupti, context, chip.name(), counting.metrics(),
+                                              Ranges::kernels, kernels, 1, subject);
+    if (values.names.size() == kernels)
+      counting.counted(kernel_groups(launches.kernels), values);
+    else
+      counting.uncounted(
+          fmt::format("kernels have no names: {} were launched, CUPTI counted "
+                      "{} ranges",
+                      kernels, values.names.size()));
+  }
+  return {counting.take(), {}};
+}
+#else
+Profile count(Subject&, const std::vector<std::string>&, int) {
+  throw Unavailable("built without CUDA (configure with -DLLOYD_CUDA=ON)");
+}
+#endif
+
+}  // namespace lloyd::profiling
