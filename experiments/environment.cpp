@@ -60,7 +60,8 @@ std::string program_path() {
 }
 
 std::filesystem::path home_directory() {
-  if (const char* home = std::getenv("LLOYDBENCH_HOME")) return home;
+  if (const char* home = std::getenv("LLOYDBENCH_HOME"); home != nullptr && *home != '\0')
+    return home;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   const std::filesystem::path installed =
       program.parent_path().parent_path() / "share" / "lloydbench";

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "experiments/spec.h"
 #include "experiments/text.h"
@@ -42,25 +41,19 @@ std::string closest(const std::string& name, const std::vector<std::string>& spe
 }  // namespace
 
 fs::path find_spec(const std::string& name) {
-  std::vector<fs::path> roots;
-  if (const char* home = std::getenv("LLOYDBENCH_HOME"); home != nullptr && *home != '\0')
-    roots.push_back(fs::path(home) / "experiments");
-  roots.push_back(home_directory() / "experiments");
+  const fs::path root = home_directory() / "experiments";
 
   if (is_file(name)) return name;
   std::vector<std::string> looked{fs::absolute(name).string()};
   if (fs::path(name).is_relative()) {
-    for (const fs::path& root : roots) {
-      if (is_file(root / name)) return root / name;
-      looked.push_back((root / name).string());
-    }
+    if (is_file(root / name)) return root / name;
+    looked.push_back((root / name).string());
   }
 
   std::vector<std::string> specs = specs_in(fs::absolute(name).parent_path(), fs::current_path());
-  for (const fs::path& root : roots)
-    for (std::string& spec : specs_in(root / "sweeps", root))
-      if (std::find(specs.begin(), specs.end(), spec) == specs.end())
-        specs.push_back(std::move(spec));
+  for (std::string& spec : specs_in(root / "sweeps", root))
+    if (std::find(specs.begin(), specs.end(), spec) == specs.end())
+      specs.push_back(std::move(spec));
 
   std::error_code ignored;
   const char* problem =

@@ -178,12 +178,6 @@ void for_each_combination(const std::vector<std::vector<Coordinates>>& groups, V
   }
 }
 
-std::string precision_names(const std::vector<Precision>& precisions) {
-  std::vector<std::string> names;
-  for (const Precision precision : precisions) names.emplace_back(to_string(precision));
-  return join(names);
-}
-
 std::optional<std::string> why_not(const Point& point, const Stop& stop,
                                    const std::optional<DeviceLimits>& device,
                                    const std::string& no_device_reason,
@@ -194,19 +188,9 @@ std::optional<std::string> why_not(const Point& point, const Stop& stop,
   const bool on_gpu = info.backend == Backend::cuda;
   if (const std::string reason = unavailable_here(*version); !reason.empty()) return reason;
   if (on_gpu && !device) return no_device_reason;
-  if (std::find(info.precisions.begin(), info.precisions.end(), point.precision) ==
-      info.precisions.end())
-    return fmt::format("computes in {} only, not {}", precision_names(info.precisions),
-                       to_string(point.precision));
-  const DeviceLimits limits = on_gpu ? *device : DeviceLimits{};
   Problem problem = point.problem(stop);
   problem.generator = generator;
-  if (info.unsupported)
-    if (auto reason = info.unsupported(problem, point.tunables(), limits)) return reason;
-  if (on_gpu && point.threads_per_block.value_or(0) > limits.max_threads_per_block)
-    return fmt::format("needs {} threads per block, device allows {}", *point.threads_per_block,
-                       limits.max_threads_per_block);
-  return std::nullopt;
+  return unsupported_reason(info, problem, point.tunables(), on_gpu ? *device : DeviceLimits{});
 }
 
 }  // namespace

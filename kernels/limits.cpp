@@ -2,7 +2,43 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 namespace lloyd {
+namespace {
+
+// The CUDA versions count points in ints, and one thread or block a point is a grid of at most so many blocks.
+constexpr std::int64_t kMostPointsOnDevice = std::numeric_limits<std::int32_t>::max();
+
+std::string names(const std::vector<Precision>& precisions) {
+  std::string text;
+  for (const Precision precision : precisions)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(precision));
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> unsupported_reason(const VersionInfo& version, const Problem& problem,
+                                              const Tunables& tunables,
+                                              const DeviceLimits& device) {
+  const std::vector<Precision>& precisions = version.precisions;
+  if (std::find(precisions.begin(), precisions.end(), problem.precision) == precisions.end())
+    return fmt::format("computes in {} only, not {}", names(precisions),
+                       to_string(problem.precision));
+  if (version.backend == Backend::cuda && problem.n > kMostPointsOnDevice)
+    return fmt::format("counts points in 32 bits: at most {}, not {}",
+                       with_commas(kMostPointsOnDevice), with_commas(problem.n));
+  const bool has_blocks = std::find(version.axes.begin(), version.axes.end(),
+                                    "threads_per_block") != version.axes.end();
+  if (version.unsupported)
+    if (auto reason = version.unsupported(problem, tunables, device)) return reason;
+  if (has_blocks && tunables.threads_per_block > device.max_threads_per_block)
+    return fmt::format("needs {} threads per block, device allows {}", tunables.threads_per_block,
+                       device.max_threads_per_block);
+  return std::nullopt;
+}
 
 std::string with_commas(std::int64_t value) {
   std::string digits = std::to_string(value);

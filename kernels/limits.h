@@ -1,4 +1,4 @@
-// The reasons that versions give in VersionInfo::unsupported, worded once.
+// Why a version cannot run a problem: what holds for all, and the reasons of VersionInfo::unsupported, worded once.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,11 @@
 #include "kernels/version.h"
 
 namespace lloyd {
+
+/// Why `problem` cannot run with these tunables on this device: what holds for every version, and then what the version
+/// itself says in VersionInfo::unsupported.
+std::optional<std::string> unsupported_reason(const VersionInfo& version, const Problem& problem,
+                                              const Tunables& tunables, const DeviceLimits& device);
 
 /// 49152 → "49,152".
 std::string with_commas(std::int64_t value);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernels/cpu/lloyd_steps.h"
+#include "kernels/either_precision.h"
 #include "kernels/limits.h"
 
 namespace lloyd::cpu {

@@ -12,6 +12,8 @@
 #include <memory>
 
 #include "kernels/cpu/lloyd_steps.h"
+#include "kernels/either_precision.h"
+#include "kernels/with_dim.h"
 
 namespace lloyd::cpu {
 namespace {

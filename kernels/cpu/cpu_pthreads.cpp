@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "kernels/cpu/lloyd_steps.h"
+#include "kernels/either_precision.h"
+#include "kernels/with_dim.h"
 
 namespace lloyd::cpu {
 namespace {

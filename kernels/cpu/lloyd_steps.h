@@ -5,10 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "kernels/version.h"
@@ -77,16 +75,6 @@ struct Share {
   std::int64_t size() const { return last - first; }
 };
 
-/// Calls body with std::integral_constant<int, D>: D is 2 for two dimensions, the case that the studies compiled in
-/// (a baseline that looped over `dim` there would flatter every speedup), and 0 for any other.
-template <typename Body>
-void with_dim(int dim, Body&& body) {
-  if (dim == 2)
-    body(std::integral_constant<int, 2>{});
-  else
-    body(std::integral_constant<int, 0>{});
-}
-
 /// The problem's points and centroids in T, and the state that every CPU version iterates on. For fp32 the points are
 /// the harness's own: nothing is copied.
 template <typename T>
@@ -115,24 +103,6 @@ struct State {
   Solution solution() const {
     return {labels, std::vector<double>(centroids.begin(), centroids.end()), iterations};
   }
-};
-
-/// A version that computes in fp32 or fp64, as the problem asks: Loop<float> or Loop<double>.
-template <template <typename> class Loop>
-class EitherPrecision : public Version {
- public:
-  void prepare(const Problem& problem, Context& context) override {
-    if (problem.precision == Precision::fp64)
-      loop_ = std::make_unique<Loop<double>>();
-    else
-      loop_ = std::make_unique<Loop<float>>();
-    loop_->prepare(problem, context);
-  }
-  void run(Context& context) override { loop_->run(context); }
-  Solution fetch(Context& context) override { return loop_->fetch(context); }
-
- private:
-  std::unique_ptr<Version> loop_;
 };
 
 }  // namespace lloyd::cpu

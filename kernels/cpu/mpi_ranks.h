@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "kernels/cpu/lloyd_steps.h"
+#include "kernels/either_precision.h"
+#include "kernels/with_dim.h"
 
 namespace lloyd::cpu {
 

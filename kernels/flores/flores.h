@@ -11,11 +11,11 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
 #include "kernels/cuda.h"
 #include "kernels/version.h"
+#include "kernels/with_dim.h"
 
 namespace lloyd::flores {
 
@@ -45,15 +45,6 @@ __device__ inline void set_label(std::int32_t* label, std::int32_t value, int* c
   if (*label == value) return;
   *label = value;
   if (*static_cast<volatile int*>(changed) == 0) atomicCAS(changed, 0, 1);
-}
-
-/// Calls body with std::integral_constant<int, D>: 2 for two dimensions, as the study compiled in, 0 for any other.
-template <typename Body>
-void with_dim(int dim, Body&& body) {
-  if (dim == 2)
-    body(std::integral_constant<int, 2>{});
-  else
-    body(std::integral_constant<int, 0>{});
 }
 
 class Flores : public Version {

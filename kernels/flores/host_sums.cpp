@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/lloyd_steps.h"
+#include "kernels/with_dim.h"
 
 namespace lloyd::flores {
 
@@ -22,7 +23,7 @@ void HostSums::add_up(std::span<const float> points, std::span<const std::int32_
     std::fill(local.sums.begin(), local.sums.end(), 0.0f);
     std::fill(local.counts.begin(), local.counts.end(), 0);
   }
-  cpu::with_dim(dim_, [&](auto fixed) {
+  with_dim(dim_, [&](auto fixed) {
     const std::int64_t dim = fixed.value > 0 ? fixed.value : dim_;
 #pragma omp parallel num_threads(static_cast <int>(local_.size()))
     {

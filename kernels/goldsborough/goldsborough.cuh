@@ -11,12 +11,12 @@
 #pragma once
 
 #include <cmath>
-#include <type_traits>
 #include <vector>
 
 #include "kernels/cuda.h"
 #include "kernels/transpose.h"
 #include "kernels/version.h"
+#include "kernels/with_dim.h"
 
 namespace lloyd::goldsborough {
 
@@ -61,15 +61,6 @@ __device__ void move_mean(const float* sum, std::int64_t stride, int count, floa
   }
   if (largest_squared_move != nullptr)
     atomicMax(reinterpret_cast<unsigned*>(largest_squared_move), __float_as_uint(move));
-}
-
-/// Calls body with std::integral_constant<int, D>: 2 for two dimensions, as the study compiled in, 0 for any other.
-template <typename Body>
-void with_dim(int dim, Body&& body) {
-  if (dim == 2)
-    body(std::integral_constant<int, 2>{});
-  else
-    body(std::integral_constant<int, 0>{});
 }
 
 /// Array: device memory with the members of cuda::Buffer.

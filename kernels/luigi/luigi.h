@@ -4,11 +4,11 @@
 // point, which is undefined in a block that is not full. Here those threads stay and only skip their point.
 #pragma once
 
-#include <type_traits>
 #include <vector>
 
 #include "kernels/cuda.h"
 #include "kernels/version.h"
+#include "kernels/with_dim.h"
 
 namespace lloyd::luigi {
 
@@ -30,15 +30,6 @@ __device__ int nearest(const float* x, const float* centroids, int k, int dim) {
     }
   }
   return label;
-}
-
-/// Calls body with std::integral_constant<int, D>: 2 for two dimensions, as the study compiled in, 0 for any other.
-template <typename Body>
-void with_dim(int dim, Body&& body) {
-  if (dim == 2)
-    body(std::integral_constant<int, 2>{});
-  else
-    body(std::integral_constant<int, 0>{});
 }
 
 class Luigi : public Version {

@@ -11,7 +11,7 @@
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA
-#include "kernels/cpu/lloyd_steps.h"
+#include "kernels/either_precision.h"
 #include "kernels/wang/wang.cuh"
 #endif
 
@@ -29,7 +29,7 @@ class Loop : public Wang<T> {
   }
 };
 
-using Global = cpu::EitherPrecision<Loop>;
+using Global = EitherPrecision<Loop>;
 #endif
 
 LLOYD_CUDA_VERSION(

@@ -12,7 +12,7 @@
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA
-#include "kernels/cpu/lloyd_steps.h"
+#include "kernels/either_precision.h"
 #include "kernels/wang/wang.cuh"
 #endif
 
@@ -48,7 +48,7 @@ class Loop : public Wang<T> {
   }
 };
 
-using Shared = cpu::EitherPrecision<Loop>;
+using Shared = EitherPrecision<Loop>;
 #endif
 
 LLOYD_CUDA_VERSION(

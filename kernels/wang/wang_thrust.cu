@@ -32,7 +32,7 @@
 
 #include <map>
 
-#include "kernels/cpu/lloyd_steps.h"
+#include "kernels/either_precision.h"
 #include "kernels/wang/wang.cuh"
 #endif
 
@@ -206,7 +206,7 @@ class Loop : public Wang<T> {
   cuda::Buffer<T> values_, found_values_, previous_, squared_moves_;
 };
 
-using Thrust = cpu::EitherPrecision<Loop>;
+using Thrust = EitherPrecision<Loop>;
 #endif
 
 LLOYD_CUDA_VERSION(

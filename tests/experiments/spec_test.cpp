@@ -1001,16 +1001,23 @@ INSTANTIATE_TEST_SUITE_P(
 class Environment {
  public:
   Environment(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
     setenv(name, value.c_str(), 1);
   }
   Environment(const Environment&) = delete;
-  ~Environment() { unsetenv(name_); }
+  ~Environment() {
+    if (before_)
+      setenv(name_, before_->c_str(), 1);
+    else
+      unsetenv(name_);
+  }
 
  private:
   const char* name_;
+  std::optional<std::string> before_;
 };
 
-TEST(FindSpec, CurrentFolderThenTheHomeThatTheEnvironmentNamesThenOurOwn) {
+TEST(FindSpec, CurrentFolderThenTheHomeDirectory) {
   const Folder folder;
   EXPECT_EQ(find_spec("sweeps/quickstart.yaml"),
             home_directory() / "experiments/sweeps/quickstart.yaml");
@@ -1047,8 +1054,7 @@ TEST(FindSpec, SaysWhereItLookedAndWhatThereIs) {
   const std::string root = folder.path().string();
   EXPECT_EQ(line(0), "sweeps/mini.yaml: no such spec; did you mean 'sweeps/mine.yaml'?");
   EXPECT_EQ(line(1), "  looked for " + root + "/sweeps/mini.yaml, " + root +
-                         "/home/experiments/sweeps/mini.yaml, " +
-                         (home_directory() / "experiments/sweeps/mini.yaml").string());
+                         "/home/experiments/sweeps/mini.yaml");
   EXPECT_EQ(line(2).rfind("  there are sweeps/mine.yaml", 0), 0u) << line(2);
 
   EXPECT_EQ(find_error("mine").rfind("mine: no such spec; did you mean 'sweeps/mine.yaml'?\n", 0),

@@ -13,6 +13,7 @@
 #include "experiments/session.h"
 #include "experiments/verify.h"
 #include "kernels/device.h"
+#include "kernels/limits.h"
 #include "tests/kernels/tested_versions.h"
 
 namespace lloyd {
@@ -148,10 +149,9 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
       generator_ = data::make_generator(source);
       problem_.generator = generator_.get();
     }
-    if (version().info.unsupported)
-      if (const auto reason =
-              version().info.unsupported(problem_, context_.tunables, context_.device))
-        GTEST_SKIP() << *reason;
+    if (const auto reason =
+            unsupported_reason(version().info, problem_, context_.tunables, context_.device))
+      GTEST_SKIP() << *reason;
     problem_.points = points_;
     problem_.centroids = centroids_;
     try {
@@ -184,8 +184,7 @@ TEST_P(EveryVersion, IsVerified) {
     for (const auto& [block, samples] : launches) {
       context_.tunables.threads_per_block = block;
       context_.tunables.samples_per_thread = samples;
-      if (const auto& unsupported = version().info.unsupported;
-          unsupported && unsupported(problem_, context_.tunables, context_.device))
+      if (unsupported_reason(version().info, problem_, context_.tunables, context_.device))
         continue;
       const Verdict verdict = verify(solve(make_, problem_, context_), make_, problem_, context_,
                                      version().info.distance, *reference,
@@ -265,6 +264,24 @@ TEST(Registry, IsWhatTheContractSays) {
     for (const std::string& axis : info.axes)
       EXPECT_TRUE(axes.contains(axis)) << info.name << " reads axis " << axis;
   }
+}
+
+TEST(Registry, SaysWhatNoVersionCanDo) {
+  const VersionInfo& v1 = find_version("luigi_v1_fused")->info;
+  DeviceLimits device;
+  device.shared_bytes = 49'152;
+  device.max_threads_per_block = 1024;
+  const auto reason = [&](std::int64_t n, Precision precision, int block) {
+    Problem problem{.n = n, .k = 5, .dim = 2};
+    problem.precision = precision;
+    return unsupported_reason(v1, problem, {.threads_per_block = block}, device).value_or("");
+  };
+  EXPECT_EQ(reason(2'147'483'647, Precision::fp32, 1), "");
+  EXPECT_EQ(reason(2'147'483'648, Precision::fp32, 256),
+            "counts points in 32 bits: at most 2,147,483,647, not 2,147,483,648");
+  EXPECT_EQ(reason(1000, Precision::fp16, 256), "computes in fp32 only, not fp16");
+  EXPECT_EQ(reason(1000, Precision::fp32, 2048),
+            "needs 2048 threads per block, device allows 1024");
 }
 
 TEST(Registry, SaysWhatSharedMemoryIsMissing) {
