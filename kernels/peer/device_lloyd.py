@@ -1,0 +1,81 @@
+"""What the peers on PyTorch share: data on the GPU, the loop, CUDA events around it."""
+
+import time
+
+import lloydbench_external
+
+
+class DeviceLloyd:
+    """Lloyd's loop on one GPU. A peer gives two methods:
+
+    place()                    lays out what its assignment wants beside self.points (n × dim) and
+                               self.start (k × dim), both in self.dtype on self.device.
+    step(centroids)            labels (n, any integer type) and the centroids of one iteration.
+    """
+
+    def prepare(self, problem):
+        import torch
+
+        self.torch = torch
+        self.problem = problem
+        self.device = torch.device("cuda", problem.device)
+        torch.cuda.set_device(self.device)
+        torch.backends.cuda.matmul.allow_tf32 = problem.precision == "tf32"
+        self.dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(
+            problem.precision, torch.float32
+        )
+        needed = problem.n * problem.dim * torch.empty(0, dtype=self.dtype).element_size()
+        free = torch.cuda.mem_get_info(self.device)[0]
+        if 2 * needed > free:
+            raise lloydbench_external.Unsupported(
+                f"needs {2 * needed:,} B on the device for the points and one copy, "
+                f"{free:,} B are free"
+            )
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        self.points = torch.from_numpy(problem.points).to(self.device).to(self.dtype)
+        self.start = torch.from_numpy(problem.centroids).to(self.device).to(self.dtype)
+        torch.cuda.synchronize()
+        self.transfer_ms = (time.perf_counter() - begin) * 1e3
+        self.place()
+        self.step(self.start)  # kernels are compiled, or chosen, the first time
+        torch.cuda.synchronize()
+
+    def run(self):
+        torch = self.torch
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        first.record()
+        iterations = self.iterate()
+        last.record()
+        last.synchronize()
+        self.solve_ms = first.elapsed_time(last)
+        return iterations
+
+    def iterate(self):
+        labels, centroids = None, self.start
+        for iteration in range(1, self.problem.iterations + 1):
+            before, labels_before = centroids, labels
+            labels, centroids = self.labels, self.centroids = self.step(before)
+            if self.may_stop() and self.stops(labels_before, labels, before, centroids):
+                return iteration
+        return self.problem.iterations
+
+    def may_stop(self):
+        return self.problem.tolerance > 0 or self.problem.min_changes > 0
+
+    def stops(self, labels_before, labels, before, centroids):
+        problem = self.problem
+        if problem.tolerance > 0:
+            moves = (centroids.double() - before.double()).norm(dim=1)
+            if float(moves.max()) < problem.tolerance:
+                return True
+        changes = problem.n if labels_before is None else int((labels != labels_before).sum())
+        return changes < problem.min_changes
+
+    def fetch(self):
+        begin = time.perf_counter()
+        labels = self.labels.int().cpu().numpy()
+        centroids = self.centroids.double().cpu().numpy()
+        self.transfer_ms = (time.perf_counter() - begin) * 1e3
+        return labels, centroids

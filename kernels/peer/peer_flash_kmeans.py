@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""peer_flash_kmeans: the two Triton kernels of flash-kmeans, one after the other.
+
+What     euclid_assign_triton (distances and argmin in one kernel, with the configuration that the
+         package's own heuristic picks for the GPU) and triton_centroid_update_sorted_euclid (labels
+         sorted, sums over runs), as the package's batch_kmeans_Euclid calls them.
+Why      the fastest public k-means for GPUs that is known to us.
+Limits   the loop is ours, and kinder to it: the package's own waits for the largest move in each
+         iteration, and copies the centroids. Float32 points go through TF32 products.
+Source   flash-kmeans on PyPI, Apache-2.0.
+"""
+
+import lloydbench_external
+from device_lloyd import DeviceLloyd
+
+
+class FlashKMeans(DeviceLloyd):
+    def place(self):
+        from flash_kmeans.assign_euclid_triton import euclid_assign_triton
+        from flash_kmeans.centroid_update_triton import triton_centroid_update_sorted_euclid
+
+        self.assign = euclid_assign_triton
+        self.update = triton_centroid_update_sorted_euclid
+        self.batch = self.points[None]
+        self.norms = (self.batch.float() ** 2).sum(dim=-1).to(self.dtype)
+
+    def step(self, centroids):
+        centroids = centroids[None]
+        labels = self.assign(self.batch, centroids, self.norms)
+        return labels[0], self.update(self.batch, labels, centroids)[0]
+
+
+if __name__ == "__main__":
+    lloydbench_external.main(
+        FlashKMeans,
+        name="peer_flash_kmeans",
+        backend="cuda",
+        requires=["flash_kmeans", "torch", "triton", "numpy"],
+        precisions=["tf32", "fp16", "bf16"],
+        distance="expanded",
+        summary="flash-kmeans: fused assignment and sorted update in Triton",
+    )
