@@ -15,6 +15,7 @@
 #include "experiments/run_directory.h"
 #include "experiments/spec.h"
 #include "experiments/supervisor.h"
+#include "experiments/trace.h"
 #include "kernels/device.h"
 #include "profiling/doctor.h"
 
@@ -116,7 +117,7 @@ int run(int argc, char** argv) {
   MetricQuery metrics;
   bool dry_run = false, list = false, list_counters = false, ceilings = false, doctor = false,
        worker = false, shuffle = true;
-  std::string out, resume;
+  std::string out, resume, traced;
   app.add_option("SPEC", spec_name, "spec: a YAML file, looked up here and then in experiments/");
   app.add_flag("--dry-run", dry_run, "print the points and whether they can run here; run nothing");
   app.add_flag("--list-versions", list, "print every version");
@@ -155,7 +156,12 @@ int run(int argc, char** argv) {
   app.add_option("--profile", overrides.profile, "none|nvtx|counters|timeline|cpu|all, comma list");
   app.add_flag("--quiet", options.quiet, "errors and the result's place only");
   app.add_flag("!--no-progress", options.progress, "no live line");
+  app.add_flag("--nsys", options.nsys,
+               "then run the points once more under Nsight Systems, into trace.nsys-rep");
+  app.add_flag("--ncu", options.ncu,
+               "then run the points once more under Nsight Compute, into report.ncu-rep");
   app.add_flag("--worker", worker)->group("");
+  app.add_option("--traced", traced)->group("");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -164,6 +170,7 @@ int run(int argc, char** argv) {
     return kUsage;
   }
   if (worker) return run_worker();
+  if (!traced.empty()) return run_traced(traced);
   if (app.count("--shuffle") > 0) overrides.shuffle = shuffle;
   options.out = out;
   options.resume = resume;
@@ -217,6 +224,12 @@ int run(int argc, char** argv) {
   if (dry_run) {
     print_dry_run(spec, options.json);
     return 0;
+  }
+  try {
+    if (options.nsys) trace_tool_version(TraceTool::nsys);
+    if (options.ncu) trace_tool_version(TraceTool::ncu);
+  } catch (const NoTraceTool& error) {
+    return usage(error.what());
   }
   return run_sweep(spec, overrides, gpus, options);
 }

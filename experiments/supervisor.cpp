@@ -25,6 +25,7 @@
 #include "experiments/statistics.h"
 #include "experiments/summary.h"
 #include "experiments/text.h"
+#include "experiments/trace.h"
 #include "experiments/worker_process.h"
 
 namespace lloyd {
@@ -185,6 +186,26 @@ class Supervisor {
   }
 
   RunDirectory& directory() { return directory_; }
+
+  /// Runs the points that were ok once more under a tool. Returns a line that says what came of it.
+  std::string trace(TraceTool tool, const std::string& name) {
+    const auto states = directory_.states();
+    std::vector<const Point*> points;
+    for (const Point& point : spec_.points)
+      if (const auto found = states.find(point.id); point.available && !point.processes &&
+                                                    found != states.end() &&
+                                                    found->second.status == "ok")
+        points.push_back(&point);  // versions of several processes have no one process to watch
+    if (points.empty())
+      return fmt::format("{}: no point was ok, so there is nothing to trace", name);
+    // As long as all of the timing may take, and not less than a tool needs to write its report.
+    const double timeout =
+        std::max(600.0, spec_.measure.timeout * static_cast<double>(points.size()));
+    const TraceResult result =
+        trace_points(tool, job(Pass::timing, points), directory_.path(), log_.get(), timeout);
+    return fmt::format("{}: {}{}{}", name, result.report.string(),
+                       result.report.empty() || result.remark.empty() ? "" : ": ", result.remark);
+  }
 
   /// False when interrupted.
   bool run(const std::vector<Task>& tasks) {
@@ -537,6 +558,9 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   Supervisor supervisor(spec, gpus, options, std::move(directory), std::move(gpu_ceilings),
                         std::move(cpu_ceilings));
   const bool finished = supervisor.run(tasks);
+  std::vector<std::string> traces;
+  if (finished && options.nsys) traces.push_back(supervisor.trace(TraceTool::nsys, "nsys"));
+  if (finished && options.ncu) traces.push_back(supervisor.trace(TraceTool::ncu, "ncu"));
 
   RunDirectory& written = supervisor.directory();
   const std::vector<Row> measurements = written.read_rows("measurements.jsonl");
@@ -556,6 +580,7 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
     json["exit_status"] = status;
     json["points"] = lines.size();
     json["status"] = counts;
+    if (!traces.empty()) json["traces"] = traces;
     std::cout << json.dump(1) << '\n';
   } else {
     if (!options.quiet) {
@@ -565,6 +590,7 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
         tally += fmt::format("{}{} {}", tally.empty() ? "" : ", ", count, name);
       std::cout << tally << '\n';
     }
+    for (const std::string& line : traces) std::cerr << line << '\n';
     if (!finished)
       std::cerr << fmt::format("interrupted; go on with: run_experiment --resume {}\n", where);
     std::cout << "results: " << where << '\n';

@@ -17,6 +17,7 @@ struct RunOptions {
   bool quiet = false;
   bool progress = true;
   bool json = false;
+  bool nsys = false, ncu = false;  // run the points once more under the tool
 };
 
 /// What a run directory keeps of its command line, so that --resume can go on without it.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "experiments/job.h"
 #include "experiments/session.h"
 #include "experiments/statistics.h"
+#include "experiments/trace.h"
 #include "experiments/verify.h"
 #include "profiling/nvml.h"
 #include "profiling/nvtx.h"
@@ -92,10 +94,11 @@ struct Repetition {
 
 class Worker {
  public:
-  Worker(Job job, const OpenSession& open)
+  /// `job` is of one version; `inputs` has its data, and outlives the worker.
+  Worker(Job job, const OpenSession& open, Inputs& inputs)
       : job_(std::move(job)),
         version_(*find_version(job_.points.at(0).version)),
-        inputs_(job_),
+        inputs_(inputs),
         on_gpu_(version_.info.backend == Backend::cuda),
         session_(open(job_)),
         make_(session_->factory(version_)) {
@@ -104,6 +107,16 @@ class Worker {
 
   Reply answer(const Request& request) {
     return job_.pass == Pass::timing ? measure(request) : profile(request);
+  }
+
+  /// One execution from allocation to download, for a tool that watches.
+  void execute(const Point& point) {
+    const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
+    const Problem problem = make_problem(point);
+    Context context = make_context(point);
+    const NvtxRange repetition(NvtxRange::Level::repetition, "repetition", 0);
+    solve(make_, problem, context);
+    session_->synchronize();
   }
 
  private:
@@ -375,7 +388,7 @@ class Worker {
   Job job_;
   std::shared_ptr<const data::Generator> generator_ = data::make_generator(job_.data);
   const RegisteredVersion& version_;
-  Inputs inputs_;
+  Inputs& inputs_;
   bool on_gpu_;
   std::unique_ptr<Session> session_;
   VersionFactory make_;
@@ -411,6 +424,7 @@ int run_worker(int replies, const OpenSession& open) {
   const Job job = job_from_json(nlohmann::json::parse(line));
   const NvtxRange range(NvtxRange::Level::experiment, job.experiment,
                         static_cast<std::int64_t>(job.points.size()));
+  Inputs inputs(job);
   std::unique_ptr<Worker> worker;
   while (std::getline(std::cin, line)) {
     const Request request = request_from_json(nlohmann::json::parse(line));
@@ -418,7 +432,7 @@ int run_worker(int replies, const OpenSession& open) {
     try {
       const std::string& version = job.points.at(0).version;
       if (find_version(version) == nullptr) discover_external_versions(version);
-      if (!worker) worker = std::make_unique<Worker>(job, open);
+      if (!worker) worker = std::make_unique<Worker>(job, open, inputs);
       reply = worker->answer(request);
     } catch (const std::exception& error) {
       // The worker never stood: the device is absent, busy or refuses.
@@ -434,6 +448,31 @@ int run_worker(int replies, const OpenSession& open) {
     }
     send(reply, replies);
   }
+  return 0;
+}
+
+int run_traced(const std::filesystem::path& job_file) {
+  std::ifstream in(job_file);
+  const Job job = job_from_json(nlohmann::json::parse(in));
+  discover_external_versions();
+  Inputs inputs(job);
+  std::map<std::string, std::unique_ptr<Worker>> workers;
+  const auto execute_all = [&] {
+    for (const Point& point : job.points) {
+      auto& worker = workers[point.version];
+      if (!worker) {
+        Job own = job;
+        own.points = {point};
+        worker = std::make_unique<Worker>(std::move(own), open_session, inputs);
+      }
+      worker->execute(point);
+    }
+  };
+  execute_all();  // data, contexts, kernels loaded: before what is captured
+  const profiling::CaptureRange capture;
+  const NvtxRange range(NvtxRange::Level::experiment, job.experiment,
+                        static_cast<std::int64_t>(job.points.size()));
+  execute_all();
   return 0;
 }
 

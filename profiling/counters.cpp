@@ -1,6 +1,7 @@
 #include "profiling/counters.h"
 
 #if LLOYD_CUDA
+#include <cupti_profiler_target.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -209,6 +210,9 @@ class Counting {
 };
 
 std::string chip_or_reason(const Cupti& cupti, int device) {
+  CUpti_Profiler_Initialize_Params params{};
+  params.structSize = CUpti_Profiler_Initialize_Params_STRUCT_SIZE;
+  cupti.call("cuptiProfilerInitialize", &params);
   if (const auto chip = chip_of_device(device)) return *chip;
   throw Unavailable(fmt::format("CUPTI {} does not tell the chip of device {} ({})",
                                 cupti.version(), device, driver_version()));
@@ -227,6 +231,16 @@ Profile count(Subject& subject, const std::vector<std::string>& wanted, int devi
   driver_call("cuCtxGetCurrent", &context);
   subject.prepare();
   const Launches launches = record_launches(cupti, subject);
+  // CUPTI 13.0 counted none of a graph's instructions, which is worse than nothing, and left the context broken.
+  if (launches.graphs > 0)
+    throw Unavailable(fmt::format(
+        "{} launches of CUDA graphs in {} iterations: CUPTI does not count what kernels "
+        "of a graph do",
+        launches.graphs, subject.iterations()));
+  if (launches.kernels.empty())
+    throw Unavailable(
+        "no kernel was launched in this process; what a version runs in a process of its own is "
+        "beyond CUPTI's reach");
 
   if (!launches.phases.empty()) {
     const std::size_t depth = std::max<std::size_t>(launches.depth, 1);
@@ -237,17 +251,12 @@ Profile count(Subject& subject, const std::vector<std::string>& wanted, int devi
   }
 
   const std::size_t kernels = launches.kernels.size();
-  if (launches.graphs > 0) {
-    counting.uncounted(
-        fmt::format("kernels are not told apart: {} launches of CUDA graphs, "
-                    "whose kernels CUPTI counts as one",
-                    launches.graphs));
-  } else if (kernels > kMostRanges) {
+  if (kernels > kMostRanges) {
     counting.uncounted(
         fmt::format("more ranges than fit: {} kernels in {} iterations, and {} "
                     "are told apart",
                     kernels, subject.iterations(), kMostRanges));
-  } else if (kernels > 0) {
+  } else {
     const RangeValues values = profile_ranges(cupti, context, chip.name(), counting.metrics(),
                                               Ranges::kernels, kernels, 1, subject);
     if (values.names.size() == kernels)

@@ -13,7 +13,6 @@
 #include <cupti_target.h>
 
 #include "profiling/cupti.h"
-#include "profiling/driver.h"
 #endif
 
 namespace lloyd::profiling {
@@ -26,11 +25,11 @@ constexpr std::array<std::pair<CUpti_MetricType, const char*>, 3> kTypes{
      {CUPTI_METRIC_TYPE_RATIO, "ratio"},
      {CUPTI_METRIC_TYPE_THROUGHPUT, "throughput"}}};
 
-// Fails where there is no driver, and the host's functions work all the same.
-void initialize(const Cupti& cupti) {
+// Fails where there is no driver or another profiler is attached; the host's functions work all the same.
+CUptiResult initialize(const Cupti& cupti) {
   CUpti_Profiler_Initialize_Params params{};
   params.structSize = CUpti_Profiler_Initialize_Params_STRUCT_SIZE;
-  cupti.result("cuptiProfilerInitialize", &params);
+  return cupti.result("cuptiProfilerInitialize", &params);
 }
 
 std::string base_of(const std::string& metric) { return metric.substr(0, metric.find('.')); }
@@ -143,11 +142,10 @@ std::string Chip::unit(const std::string& metric) const {
 }
 
 std::optional<std::string> chip_of_device(int device) {
-  // CUPTI 13.0 dies of the question where there is no driver.
-  if (driver_call("cuInit", 0u) != CUDA_SUCCESS) return std::nullopt;
   try {
     const Cupti& cupti = Cupti::open();
-    initialize(cupti);
+    // CUPTI 13.0 dies of the question without this: where there is no driver, and under ncu.
+    if (initialize(cupti) != CUPTI_SUCCESS) return std::nullopt;
     CUpti_Device_GetChipName_Params params{};
     params.structSize = CUpti_Device_GetChipName_Params_STRUCT_SIZE;
     params.deviceIndex = static_cast<std::size_t>(device);

@@ -48,7 +48,8 @@ class Chip {
 /// The chips whose counters CUPTI knows. Throws Unavailable.
 std::vector<std::string> known_chips();
 
-/// The chip of CUDA device `device`; nullopt where there is no such device, driver or CUPTI.
+/// The chip of CUDA device `device`; nullopt where there is no such device, driver or CUPTI, or another profiler is
+/// attached to this process.
 std::optional<std::string> chip_of_device(int device);
 
 /// What a metric is checked against where there is no GPU: the chip of H100 and H200.

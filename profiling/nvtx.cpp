@@ -60,6 +60,15 @@ NvtxRange::NvtxRange(Level level, const std::string& message, std::int64_t paylo
 
 NvtxRange::~NvtxRange() { nvtxDomainRangePop(domain()); }
 
+CaptureRange::CaptureRange() {
+  nvtxEventAttributes_t event = attributes(0, 0);
+  event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  event.message.registered = nvtxDomainRegisterStringA(domain(), "capture");
+  nvtxDomainRangePushEx(domain(), &event);
+}
+
+CaptureRange::~CaptureRange() { nvtxDomainRangePop(domain()); }
+
 void NvtxObserver::begin_phase(const char* name) {
   const Phase& phase = registered(name);
   nvtxEventAttributes_t event = attributes(phase.category, 0);
@@ -82,6 +91,8 @@ void NvtxObserver::end_iteration() { nvtxDomainRangePop(domain()); }
 #else
 NvtxRange::NvtxRange(Level, const std::string&, std::int64_t) {}
 NvtxRange::~NvtxRange() = default;
+CaptureRange::CaptureRange() = default;
+CaptureRange::~CaptureRange() = default;
 void NvtxObserver::begin_phase(const char*) {}
 void NvtxObserver::end_phase() {}
 void NvtxObserver::begin_iteration(int) {}

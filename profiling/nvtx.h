@@ -18,6 +18,14 @@ class NvtxRange {
   NvtxRange& operator=(const NvtxRange&) = delete;
 };
 
+/// What --nsys and --ncu record: the range "capture", a registered string, without which nsys would not see it.
+class CaptureRange {
+ public:
+  CaptureRange();
+  ~CaptureRange();
+  CaptureRange(const CaptureRange&) = delete;
+};
+
 /// Iterations and phases as NVTX ranges. Their names are registered strings: an iteration costs no formatting.
 class NvtxObserver : public RangeObserver {
  public:
