@@ -35,8 +35,10 @@ def main(arguments: list[str] | None = None) -> int:
     (unusable input).
     """
     options = _parser().parse_args(arguments)
+    options.unread = []
     try:
-        return options.command(options)
+        status = options.command(options)
+        return 2 if options.unread else status
     except RunError as error:
         print(error, file=sys.stderr)
     except OSError as error:
@@ -73,9 +75,11 @@ def _parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser(
         "report",
-        help="write every figure and table into one folder",
-        description="Writes OUT/report.md: for each run its environment, every figure, the medians "
-        "with their intervals, and the points without a result.",
+        help="write every figure, table and verdict into one HTML file",
+        description="Writes OUT/report.html, which needs nothing beside it, OUT/report.md and each "
+        "run's figures below OUT: the studies' claims with verdicts, their published numbers "
+        "beside the runs', and for each run its environment, every figure with its rows, the "
+        "medians with their intervals, and the points without a result.",
     )
     report.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     report.add_argument("-o", "--out", required=True, metavar="OUT", type=Path)
@@ -157,8 +161,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _load(paths: list[Path]) -> list[Run]:
-    runs = [load_run(path) for path in find_runs(paths)]
+def _load(options: argparse.Namespace) -> list[Run]:
+    """The runs below DIR…; of several those that can be read, the others are told and remembered
+    in options.unread."""
+    runs = []
+    for path in find_runs(options.dirs):
+        try:
+            runs.append(load_run(path))
+        except RunError as error:
+            options.unread.append(str(error))
+    if options.unread and not runs:
+        raise RunError("\n".join(options.unread))
+    for reason in options.unread:
+        _say(f"not read: {reason}")
     for run in runs:
         for warning in run.warnings:
             _say(f"warning: {warning}")
@@ -187,7 +202,7 @@ def _wanted_figures(only: str | None, runs: list[Run]) -> list[str]:
 
 
 def _figures(options: argparse.Namespace) -> int:
-    runs = _load(options.dirs)
+    runs = _load(options)
     about = subject(runs)
     names = _wanted_figures(options.only, runs)
     out = options.out or (runs[0].path / "figures" if len(runs) == 1 else Path("figures"))
@@ -209,7 +224,7 @@ def _figures(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    for path in write_report(_load(options.dirs), options.out):
+    for path in write_report(_load(options), options.out, options.unread):
         print(path)
     return 0
 
@@ -217,9 +232,13 @@ def _report(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     if not 0 <= options.threshold < 1000:
         raise RunError(f"--threshold: {options.threshold:g} is not a percentage from 0 to 1000")
-    runs = _load([options.old, options.new])
-    if len(runs) != 2:
-        raise RunError(f"OLD and NEW must be one run directory each; they hold {len(runs)}")
+    found = find_runs([options.old, options.new])
+    if len(found) != 2:
+        raise RunError(f"OLD and NEW must be one run directory each; they hold {len(found)}")
+    options.dirs = found
+    runs = _load(options)
+    if options.unread:
+        return 2
     table = compare.compare(*runs, options.threshold / 100, options.across_machines)
     shown = table if options.all else table[table["verdict"] != compare.ALIKE]
     if len(shown):
@@ -230,7 +249,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _study(options: argparse.Namespace) -> int:
     study = published.check_study(options.study)
-    runs = [Rows(run) for run in _load(options.dirs)]
+    runs = [Rows(run) for run in _load(options)]
     judged = [
         judgment
         for claim in claims.read_claims()
@@ -248,7 +267,7 @@ def _claims(options: argparse.Namespace) -> int:
         chosen = [claim for claim in chosen if claim.study == study]
     if options.only:
         chosen = claims.choose(chosen, [name.strip() for name in options.only.split(",")])
-    runs = [Rows(run) for run in _load(options.dirs)]
+    runs = [Rows(run) for run in _load(options)]
     for claim in chosen:
         for judgment in claims.judge(claim, runs):
             print(f"{claim.id}: {claim.says}: {claims.sentence(judgment)}")
@@ -256,7 +275,7 @@ def _claims(options: argparse.Namespace) -> int:
 
 
 def _readme_table(options: argparse.Namespace) -> int:
-    runs = _load(options.dirs)
+    runs = _load(options)
     if len(runs) > 1:
         raise RunError(f"{options.dirs[0]}: holds {len(runs)} run directories; name one of them")
     print(_table(runs[0]), end="")
@@ -268,7 +287,7 @@ def _table(run: Run) -> str:
 
 
 def _readme(options: argparse.Namespace) -> int:
-    runs = _load(options.dirs)
+    runs = _load(options)
 
     def table(name: str) -> str | None:
         if name == "versions" and options.program:

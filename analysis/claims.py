@@ -209,6 +209,12 @@ def value_text(value: Quantity | None, unit: str) -> str:
     return f"{text} ({value.exact or 'no interval'})"
 
 
+def counts(judged: list[Judgment]) -> str:
+    """`31 hold, 14 fail, 33 cannot be judged`; a judgment each, so a claim may count twice."""
+    words = ((HOLDS, "hold"), (FAILS, "fail"), (UNJUDGED, "cannot be judged"))
+    return ", ".join(f"{sum(j.verdict == v for j in judged)} {word}" for v, word in words)
+
+
 def _unit(unit: str) -> str:
     return unit if unit in ("×", "%", "") else f" {unit}"
 

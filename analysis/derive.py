@@ -45,7 +45,7 @@ def gather(runs: list[Run], baseline: str) -> Data:
 
     def joined(name: str) -> pd.DataFrame:
         parts = [
-            getattr(run, name).assign(machine=label)
+            getattr(run, name).assign(machine=_machine_of(run, label, getattr(run, name)))
             for run, label in zip(runs, labels, strict=True)
         ]
         return pd.concat([p for p in parts if len(p)] or parts[:1], ignore_index=True)
@@ -58,6 +58,15 @@ def gather(runs: list[Run], baseline: str) -> Data:
         {version: parent for run in runs for version, parent in run.parents.items()},
         runs,
     )
+
+
+def _machine_of(run: Run, label: str, rows: pd.DataFrame) -> pd.Series:
+    """The machine of each of `rows` of a run: its label; in a run of several GPUs the GPU of the
+    row's point, and the label for what ran on none."""
+    if len(run.gpus) < 2:
+        return pd.Series(label, index=rows.index, dtype=object)
+    gpus = run.measurements.drop_duplicates("point").set_index("point")["gpu"]
+    return rows["point"].map(gpus).fillna(label)
 
 
 def machine_labels(runs: list[Run]) -> list[str]:
@@ -172,7 +181,7 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     points = points.iloc[np.argsort(place.to_numpy(), kind="stable")]
 
     points = points.reindex(columns=[*POINT_COLUMNS, "times_ms"]).reset_index(drop=True)
-    points["machine"] = machine
+    points["machine"] = _machine_of(run, machine, points)
     intervals = [
         median_interval(t) if isinstance(t, np.ndarray) else (np.nan,) * 3
         for t in points["times_ms"]

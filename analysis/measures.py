@@ -103,6 +103,8 @@ class Rows:
 
         `place.data` may hold alternatives, `a|b`: beginnings of the data's description, the first
         that is there counts. Raises MissingError."""
+        if len(self.run.gpus) > 1:
+            raise MissingError(f"{self.run.name}: rows of several GPUs, which are not compared")
         points = self.points[self.points["version"] == version]
         wanted = {**place._asdict(), **axes}
         data = wanted.pop("data")

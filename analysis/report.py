@@ -1,14 +1,77 @@
-"""A report of run directories: every figure, every median, every point without a result."""
+"""A report of run directories: verdicts, published numbers beside measured ones, and for each run
+every figure, every median and every point without a result; as HTML in one file, and as Markdown.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import shlex
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-from analysis import tables
+from analysis import claims, published, tables
+from analysis.claims import Judgment
 from analysis.derive import common_baseline, gather
 from analysis.draw import FIGURES, Subject, draw, write
-from analysis.load import Run
+from analysis.load import Run, load_run
+from analysis.measures import Rows
+from analysis.published import Number
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a run; `stem` is its files' path below the report's folder without their
+    endings, empty when it is not drawn: `message` says why."""
+
+    name: str
+    stem: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the report says of one run. Tables are a header and rows of cells."""
+
+    folder: str
+    title: str
+    environment: str
+    facts: list[tuple[str, str]]
+    command: str
+    warnings: list[str]
+    figures: list[Figure]
+    points: int
+    ok: int
+    baseline: str
+    medians: tuple[list[str], list[list[str]]]
+    missing: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study's numbers beside the runs' (a heading, a header and rows a table), and its claims."""
+
+    name: str
+    tables: list[tuple[str, list[str], list[list[str]]]]
+    numbers: list[Number]
+    judged: list[Judgment]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything in a report, before it is written. `unread` are the directories that could not be
+    read, and why."""
+
+    command: str
+    sections: list[Section]
+    studies: list[Study]
+    unread: list[str]
+
+    @property
+    def judged(self) -> list[Judgment]:
+        return [judgment for study in self.studies for judgment in study.judged]
 
 
 def subject(runs: list[Run]) -> Subject:
@@ -19,47 +82,146 @@ def subject(runs: list[Run]) -> Subject:
     return Subject(title, environment, common_baseline(runs))
 
 
-def write_report(runs: list[Run], out: Path) -> list[Path]:
-    """Writes OUT/report.md and, in a folder for each run, its figures; returns the paths, the
-    report's last.
+def write_report(runs: list[Run], out: Path, unread: list[str] | None = None) -> list[Path]:
+    """Writes OUT/report.html (self-contained), OUT/report.md and, in a folder for each run, its
+    figures; returns the paths, the reports' last.
 
-    A report has one section for each run directory; runs are never mixed in it.
-    """
-    names = _folders(runs)
-    written: list[Path] = []
-    text = ["# lloydbench report\n"]
-    if len(runs) > 1:
-        text.append("\n".join(f"- {run.title} ({names[i]})" for i, run in enumerate(runs)) + "\n")
-    for run, name in zip(runs, names, strict=True):
-        data = gather([run], run.baseline)
-        points = data.points
-        about = subject([run])
-        text.append(f"## {run.title}\n")
-        text.append(f"{run.environment_line()}. Run directory: `{name}`.\n")
-        text += [f"Note: {_without_folder(warning, run)}\n" for warning in run.warnings]
-        for figure in FIGURES:
-            drawing = draw(figure, data, about)
-            if drawing.figure is None:
-                text.append(f"Figure `{figure}` is not drawn: {drawing.message.splitlines()[0]}.\n")
-                continue
-            written += write(drawing, out / name)
-            text.append(f"![{figure}: {run.title}]({name}/{figure}.png)\n")
-            text.append(f"[{figure}.svg]({name}/{figure}.svg), [rows]({name}/{figure}.csv)\n")
-        ok = points["status"].eq("ok")
-        text.append(f"### Medians: {int(ok.sum()):,} of {len(points):,} points\n")
-        if ok.any():
-            over = f"; speedup over `{run.baseline}`" if run.baseline else ""
-            text.append(f"Medians with 95% intervals{over}.\n")
-            text.append(tables.every_point(points))
-        missing = points[~ok]
-        if len(missing):
-            text.append(f"### Without result: {len(missing):,} points\n")
-            rows = [[p["point"], p["status"], p["reason"] or ""] for _, p in missing.iterrows()]
-            text.append(tables.markdown(["point", "status", "reason"], rows, set()))
+    A report has one section for each run directory; runs are never mixed in it. Figures are drawn
+    by as many processes as there are cores."""
+    from analysis import html, markdown  # they read what this module defines
+
     out.mkdir(parents=True, exist_ok=True)
-    report = out / "report.md"
-    report.write_text("\n".join(text), encoding="utf-8")
-    return [*written, report]
+    folders = _folders(runs)
+    jobs = min(len(os.sched_getaffinity(0)), len(runs))
+    # fork, where it is not the default any more, would not import NumPy and Matplotlib anew
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(max(jobs, 1), mp_context=context) as pool:
+        # the runs with the most to draw first, so that none is left alone at the end
+        order = sorted(range(len(runs)), key=lambda i: -len(runs[i].measurements))
+        drawn = {i: pool.submit(_section, runs[i].path, folders[i], out) for i in order}
+        studies = _studies([Rows(run) for run in runs])
+        sections = [drawn[i].result() for i in range(len(runs))]
+    command = shlex.join(
+        ["python", "-m", "analysis", "report", *(str(run.path) for run in runs), "-o", str(out)]
+    )
+    report = Report(command, sections, studies, unread or [])
+    paths = [
+        out / f"{figure.stem}{ending}"
+        for section in sections
+        for figure in section.figures
+        if figure.stem
+        for ending in (".svg", ".png", ".csv")
+    ]
+    for path, text in (
+        (out / "report.html", html.render(report, out)),
+        (out / "report.md", markdown.render(report)),
+    ):
+        path.write_text(text, encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def _studies(runs: list[Rows]) -> list[Study]:
+    every = claims.read_claims()
+    studies = []
+    for name in published.studies():
+        numbers = published.compared(name, runs)
+        judged = [j for c in every if c.study == name for j in claims.judge(c, runs)]
+        studies.append(Study(name, tables.published_tables(numbers), numbers, judged))
+    return studies
+
+
+def _section(path: Path, folder: str, out: Path) -> Section:
+    run = load_run(path)
+    data = gather([run], run.baseline)
+    about = subject([run])
+    figures = []
+    for name in FIGURES:
+        drawing = draw(name, data, about)
+        if drawing.figure is None:
+            figures.append(Figure(name, "", drawing.message.splitlines()[0]))
+            continue
+        write(drawing, out / folder)
+        figures.append(Figure(name, f"{folder}/{name}", ""))
+    points = data.points
+    ok = points["status"].eq("ok")
+    missing = points[~ok]
+    return Section(
+        folder,
+        run.title,
+        run.environment_line(),
+        _facts(run),
+        rerun_command(run),
+        [_without_folder(warning, run) for warning in run.warnings],
+        figures,
+        len(points),
+        int(ok.sum()),
+        run.baseline,
+        tables.every_point_cells(points),
+        [[p["point"], p["status"], p["reason"] or ""] for _, p in missing.iterrows()],
+    )
+
+
+def rerun_command(run: Run) -> str:
+    """What measures the run again: its own spec, with the options that overrode it."""
+    asked = run.overrides
+    words = ["run_experiment", f"{run.path}/spec.yaml"]
+    for entry in asked.get("set") or []:
+        words += ["--set", str(entry)]
+    if asked.get("only"):
+        words += ["--only", ",".join(asked["only"])]
+    if asked.get("filter"):
+        words += ["--filter", asked["filter"]]
+    for name in ("repetitions", "warmup", "timeout", "seed", "profile"):
+        if asked.get(name) is not None:
+            value = asked[name]
+            words += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]
+    if asked.get("shuffle") is not None:
+        words.append("--shuffle" if asked["shuffle"] else "--no-shuffle")
+    return shlex.join(words)
+
+
+def _facts(run: Run) -> list[tuple[str, str]]:
+    """Environment and method, name by name; only what is known."""
+    e, spec = run.environment, run.spec
+    cpu, build = e.get("cpu") or {}, e.get("build") or {}
+    gpus = e.get("gpus") or []
+    measure, solve = spec.get("measure") or {}, spec.get("solve") or {}
+    rows = run.measurements
+    clocks = rows[["sm_mhz", "mem_mhz", "temp_c", "power_w"]].astype(float)
+    facts = [("run directory", str(run.path)), ("started", e.get("t_utc"))]
+    facts += [("host", e.get("host")), ("system", _joined(e, "os", "kernel"))]
+    facts += [("CPU", _joined(cpu, "model")), ("cores", cpu.get("cores"))]
+    facts += [("memory", e.get("memory"))]
+    for gpu in gpus:
+        words = [f"{k} {v}" for k, v in gpu.items() if k not in ("name", "index") and v is not None]
+        facts.append((str(gpu.get("name") or "GPU"), ", ".join(words)))
+    if clocks["sm_mhz"].notna().any():
+        low, high = clocks.min(), clocks.max()
+        facts.append(
+            (
+                "while measuring",
+                f"SM {low['sm_mhz']:.0f} to {high['sm_mhz']:.0f} MHz, {low['temp_c']:.0f} to "
+                f"{high['temp_c']:.0f} °C, {low['power_w']:.0f} to {high['power_w']:.0f} W",
+            )
+        )
+    facts += [("program", _joined(build, "version", "commit", "build_type"))]
+    facts += [("tree", {True: "with uncommitted changes", False: "clean"}.get(build.get("dirty")))]
+    facts += [("compiler", _joined(build, "compiler", "cxx_flags")), ("CUDA", build.get("cuda"))]
+    facts += [("architectures", build.get("cuda_architectures"))]
+    data = rows["data"].dropna().unique()
+    facts += [("data", ", ".join(data)), ("solve", _words(solve)), ("measure", _words(measure))]
+    bases = rows["timing_basis"].dropna().unique()
+    facts += [("timing", ", ".join(sorted(bases)))]
+    return [(name, str(value)) for name, value in facts if value not in (None, "", "None")]
+
+
+def _joined(of: dict, *names: str) -> str:
+    return ", ".join(str(of[name]) for name in names if of.get(name) not in (None, ""))
+
+
+def _words(of: dict) -> str:
+    return ", ".join(f"{name} {value}" for name, value in of.items() if value is not None)
 
 
 def _folders(runs: list[Run]) -> list[str]:

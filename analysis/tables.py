@@ -32,9 +32,9 @@ def interval_text(value: float, low: float, high: float, unit: str = "") -> str:
     return text
 
 
-def every_point(points: pd.DataFrame) -> str:
-    """All points with a result, in order of N, K, dim, the plan's of versions: medians (ms) and
-    speedups, with 95% intervals.
+def every_point_cells(points: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of all points with a result, in order of N, K, dim, the plan's of versions:
+    medians (ms) and speedups, with 95% intervals.
     """
     ok = points[points["status"] == "ok"].sort_values(["dim", "k", "n"], kind="stable")
     axes = [axis for axis in AXES if ok[axis].notna().any()]
@@ -51,7 +51,7 @@ def every_point(points: pd.DataFrame) -> str:
                 *(str(p["samples"]), _time(p), _speedup(p)),
             ]
         )
-    return markdown(header, rows, {*header} - {"version", "precision"})
+    return header, rows
 
 
 def headline(run: Run, points: pd.DataFrame) -> str:

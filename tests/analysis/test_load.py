@@ -3,6 +3,7 @@ import json
 import pytest
 from made_runs import Sweep, measurement, point_rows
 
+from analysis import load
 from analysis.load import MEASUREMENT_COLUMNS, RunError, find_runs, load_run
 
 
@@ -128,3 +129,23 @@ def test_paths_that_hold_no_run_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="is a file, not a run directory"):
         find_runs([tmp_path / "file"])
+
+
+def test_a_file_that_is_read_in_parts_is_the_same(make_run, monkeypatch):
+    path = make_run(n=(10_000, 100_000), k=(5,), counters=True)
+    file = path / "measurements.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    # the CPU's rows come first and have no GPU: the first parts know nothing of those columns
+    file.write_bytes(b"".join([*lines[:50], b"17\n", *lines[50:], lines[-1][:30]]))
+    whole = load_run(path)
+    monkeypatch.setattr(load, "PART_BYTES", 20_000)
+    parts = load_run(path)
+    assert whole.warnings == parts.warnings
+    assert f"{file}:51: this line is not a row; it is left out" in parts.warnings
+    assert f"{file}:{len(lines) + 2}: the last line is cut off; it is left out" in parts.warnings
+    for name in ("measurements", "phases", "counters"):
+        one, other = getattr(whole, name), getattr(parts, name)
+        assert list(one.columns) == list(other.columns)
+        for column in one.columns:
+            assert one[column].isna().tolist() == other[column].isna().tolist(), column
+            assert one[column].dropna().tolist() == other[column].dropna().tolist(), column

@@ -296,7 +296,10 @@ def test_clusterings_of_files_and_of_more_dimensions_are_not_drawn(make_run):
     path = with_spec(make_run("a", n=(10_000,), k=(5,)), 1.0, generator=None, file="a.csv")
     assert "the points are a file's" in drawing_of(path, "clustering").message
     path = with_spec(make_run("b", n=(10_000,), k=(5,), dim=(3,)), 1.0)
-    assert "no problem here has two dimensions" in drawing_of(path, "clustering").message
+    assert (
+        "no problem here has two dimensions, at most 100 clusters"
+        in drawing_of(path, "clustering").message
+    )
     path = with_spec(make_run("c", n=(10_000,), k=(5,)), 1.0, generator="sobol")
     assert "unknown generator 'sobol'" in drawing_of(path, "clustering").message
 
