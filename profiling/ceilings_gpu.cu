@@ -159,13 +159,15 @@ __global__ void __launch_bounds__(kBlock) fma_chains(T a, T b, int rounds, T* ne
   if (sum < 0) *never = sum;  // a, b and x are positive
 }
 
+constexpr int kMmaSums = 4;
+
 // Matrix products of fragments that stay in registers, by the warp-level instruction (WMMA). Below what Hopper's
 // warpgroup instructions reach, so only where cuBLAS cannot be had.
 template <typename Stored, typename Fragment, typename Sum, int m, int n, int k>
 __global__ void __launch_bounds__(kBlock) mma_chains(int rounds, Sum* never) {
 #if __CUDA_ARCH__ >= 800
   using namespace nvcuda::wmma;
-  constexpr int kSums = 4;
+  constexpr int kSums = kMmaSums;
   fragment<matrix_a, m, n, k, Fragment, row_major> a;
   fragment<matrix_b, m, n, k, Fragment, col_major> b;
   fragment<accumulator, m, n, k, Sum> sums[kSums];
@@ -177,13 +179,13 @@ __global__ void __launch_bounds__(kBlock) mma_chains(int rounds, Sum* never) {
   for (int round = 0; round < rounds; ++round)
 #pragma unroll
     for (int s = 0; s < kSums; ++s) mma_sync(sums[s], a, b, sums[s]);
+  Sum all = 0;  // of every element: products that nobody reads would not be made
 #pragma unroll
   for (int s = 0; s < kSums; ++s)
-    if (sums[s].x[0] < static_cast<Sum>(0)) *never = sums[s].x[0];
+    for (int i = 0; i < sums[s].num_elements; ++i) all += sums[s].x[i];
+  if (all < static_cast<Sum>(0)) *never = all;
 #endif
 }
-constexpr int kMmaSums = 4;
-
 template <typename T>
 __global__ void fill_random(T* values, std::size_t count) {
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
