@@ -12,6 +12,7 @@ from analysis.derive import all_points, gather, machine_labels
 from analysis.draw import FIGURES, draw, write
 from analysis.load import Run, RunError, find_runs, load_run
 from analysis.measures import Rows
+from analysis.profiler import profiler_markdown, profiler_table, read_events
 from analysis.report import subject, write_report
 
 EPILOG = """\
@@ -131,6 +132,15 @@ def _parser() -> argparse.ArgumentParser:
     claim.add_argument("--only", metavar="ID,…", help="these claims only")
     claim.set_defaults(command=_claims)
 
+    profiler = commands.add_parser(
+        "profiler",
+        help="time, share and calls of each kernel, copy and API call of a traced run",
+        description="Prints, as Markdown, a profiler's table of each point that has a timeline "
+        "(profile.timeline): share of the time, calls, average, minimum and maximum.",
+    )
+    profiler.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    profiler.set_defaults(command=_profiler)
+
     table = commands.add_parser(
         "readme-table",
         help="print the Markdown table of a run",
@@ -220,6 +230,12 @@ def _figures(options: argparse.Namespace) -> int:
             continue
         for path in write(drawing, out):
             print(path)
+    return 0
+
+
+def _profiler(options: argparse.Namespace) -> int:
+    for run in options.dirs:
+        print(profiler_markdown(profiler_table(read_events(run))), end="")
     return 0
 
 

@@ -7,6 +7,8 @@
 
 #include "experiments/session.h"
 #include "profiling/counters.h"
+#include "profiling/cpu_counters.h"
+#include "profiling/timeline.h"
 
 namespace lloyd {
 namespace {
@@ -70,13 +72,14 @@ std::vector<Pass> profiling_passes(const Profile& profile, const VersionInfo& ve
   std::vector<Pass> passes;
   const bool cuda = version.backend == Backend::cuda;
   if (cuda && !profile.counters.empty()) passes.push_back(Pass::counters);
-  if (cuda && profile.timeline) passes.push_back(Pass::timeline);
+  if (profile.timeline) passes.push_back(Pass::timeline);
   if (!cuda && !profile.cpu.empty()) passes.push_back(Pass::cpu);
   return passes;
 }
 
-int profiled_iterations(Pass pass, const Stop& stop) {
-  return pass == Pass::counters ? std::min(stop.iterations, kCountedIterations) : stop.iterations;
+int profiled_iterations(Pass pass, Backend backend, const Stop& stop) {
+  const bool all = pass == Pass::timeline && backend == Backend::cuda;
+  return all ? stop.iterations : std::min(stop.iterations, kCountedIterations);
 }
 
 std::unique_ptr<profiling::Subject> profiled_solve(const VersionFactory& make,
@@ -87,12 +90,29 @@ std::unique_ptr<profiling::Subject> profiled_solve(const VersionFactory& make,
 
 profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Subject& subject,
                                 const DeviceLimits& device) {
-  // Kernels are loaded, libraries opened and files read at their first use: none of it belongs in a profile.
-  subject.prepare();
-  subject.run();
-  subject.fetch();
-  if (pass == Pass::counters) return profiling::count(subject, wanted.counters, device.index);
-  throw profiling::Unavailable("this build has no " + std::string(to_string(pass)) + " pass");
+  switch (pass) {
+    case Pass::counters:
+      // Kernels are loaded, libraries opened and files read at their first use: none of it belongs in a profile.
+      subject.prepare();
+      subject.run();
+      subject.fetch();
+      return profiling::count(subject, wanted.counters, device.index);
+    case Pass::timeline:
+      return profiling::trace(subject, !device.uuid.empty());
+    case Pass::cpu:
+      return profiling::count_cpu(subject, wanted.cpu);
+    case Pass::timing:
+      break;
+  }
+  throw std::invalid_argument("timing is no profile");
+}
+
+Row event_row(const Point& point, const Row& rest) {
+  Row row;
+  row["point"] = point.id;
+  row["version"] = point.version;
+  row.update(rest);
+  return row;
 }
 
 Row counter_row(const Point& point, Pass pass, const Row& rest) {

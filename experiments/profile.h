@@ -19,23 +19,25 @@ std::string_view to_string(Pass pass);
 /// Throws std::invalid_argument for anything else than the names of to_string().
 Pass parse_pass(std::string_view name);
 
-/// What `profile` asks for that applies to this version: the GPU's counters and timeline to CUDA versions, the CPU's
+/// What `profile` asks for that applies to this version: a timeline to all, the GPU's counters to CUDA versions, the CPU's
 /// counters to the others.
 std::vector<Pass> profiling_passes(const Profile& profile, const VersionInfo& version);
 
-/// Iterations of the solve that a pass sees. Replaying all of them would cost minutes and tell the same: Lloyd iterations
-/// differ in their labels only.
-int profiled_iterations(Pass pass, const Stop& stop);
+/// Iterations of the solve that a pass sees: all in a timeline of the GPU. Elsewhere they would cost minutes (counters
+/// replay them, a CPU may take seconds for each) and tell the same: Lloyd iterations differ in their labels only.
+int profiled_iterations(Pass pass, Backend backend, const Stop& stop);
 
 /// A new version for each prepare(), told of no observers but the profiler's and `others`.
 std::unique_ptr<profiling::Subject> profiled_solve(const VersionFactory& make,
                                                    const Problem& problem, const Context& context,
                                                    Session& session);
 
-/// Takes the profile. Throws profiling::Unavailable, or whatever went wrong.
+/// Takes the profile. `device`: where the version runs; default-constructed for the CPU. Throws profiling::Unavailable, or whatever went wrong.
 profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Subject& subject,
                                 const DeviceLimits& device);
 
+/// A row of timeline.jsonl with point, version and the fields of `rest`.
+Row event_row(const Point& point, const Row& rest);
 /// A row of counters.jsonl with point, version, pass and the fields of `rest`.
 Row counter_row(const Point& point, Pass pass, const Row& rest);
 /// The rows of counters.jsonl for counters that were asked for and not had; none for a timeline.

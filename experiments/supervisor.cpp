@@ -25,6 +25,7 @@
 #include "experiments/statistics.h"
 #include "experiments/summary.h"
 #include "experiments/text.h"
+#include "experiments/timeline_file.h"
 #include "experiments/trace.h"
 #include "experiments/worker_process.h"
 
@@ -566,6 +567,8 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   const std::vector<Row> measurements = written.read_rows("measurements.jsonl");
   const std::vector<SummaryLine> lines = summarize(spec, measurements);
   written.write("summary.md", summary_markdown(spec, lines, environment));
+  if (const std::vector<Row> events = written.read_rows("timeline.jsonl"); !events.empty())
+    written.write("timeline.json", timeline_file(events));
   written.write("benchmark.json", benchmark_json(measurements, environment).dump() + '\n');
 
   std::map<std::string, int> counts;

@@ -145,14 +145,14 @@ class Worker {
     Reply reply;
     try {
       Problem problem = make_problem(point);
-      problem.stop.iterations = profiled_iterations(job_.pass, job_.stop);
+      problem.stop.iterations = profiled_iterations(job_.pass, version_.info.backend, job_.stop);
       const auto solve = profiled_solve(make_, problem, make_context(point), *session_);
       profiling::Profile taken =
-          take_profile(job_.pass, job_.profile, *solve, job_.device.value_or(DeviceLimits{}));
+          take_profile(job_.pass, job_.profile, *solve, on_gpu_ ? *job_.device : DeviceLimits{});
       reply.status = "ok";
       for (const Row& row : taken.counters)
         reply.counters.push_back(counter_row(point, job_.pass, row));
-      reply.events = std::move(taken.events);
+      for (const Row& row : taken.events) reply.events.push_back(event_row(point, row));
     } catch (const profiling::Unavailable& error) {
       reply.status = "unsupported";
       reply.reason = error.what();

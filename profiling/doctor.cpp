@@ -18,6 +18,8 @@
 
 #if LLOYD_CUDA
 #include <cuda_runtime.h>
+
+#include "profiling/cupti.h"
 #endif
 
 namespace lloyd::profiling {
@@ -94,6 +96,15 @@ std::vector<Check> cuda() {
     checks.push_back({"cublas", Health::missing, cublas + " is not found",
                       "fast_cublas and the tensor ceilings need it: name its folder in "
                       "LD_LIBRARY_PATH, or pip install nvidia-cublas"});
+  try {
+    const Cupti& cupti = Cupti::open();
+    checks.push_back(
+        {"cupti", Health::ok, fmt::format("{} at {}", cupti.version(), cupti.path()), ""});
+  } catch (const Unavailable& absent) {
+    checks.push_back({"cupti", Health::missing, absent.what(),
+                      "counters and timelines need it: install the toolkit's CUPTI, or name the "
+                      "file in LLOYDBENCH_CUPTI"});
+  }
   return checks;
 #else
   return {{"toolkit", Health::missing, "this program was built without CUDA",
@@ -291,9 +302,7 @@ std::vector<Check> examine(const DeviceQuery& gpus, int device, const fs::path& 
   std::string no_pmu;
   PerfEvent::open("instructions", no_pmu);
   add({judge_pmu(no_pmu)});
-  add({tool("valgrind", "valgrind --version",
-            "profile.cpu: [cachegrind] needs it: apt-get install valgrind"),
-       tool("mpi", "mpirun --version",
+  add({tool("mpi", "mpirun --version",
             "cpu_mpi needs it: apt-get install openmpi-bin libopenmpi-dev"),
        tool("nsys", "nsys --version",
             "--nsys needs Nsight Systems: developer.nvidia.com/nsight-systems"),

@@ -34,6 +34,9 @@ perf_event_attr attributes(const std::string& name) {
     attr.type = PERF_TYPE_HW_CACHE;
     attr.config = PERF_COUNT_HW_CACHE_L1D | (PERF_COUNT_HW_CACHE_OP_READ << 8) |
                   (PERF_COUNT_HW_CACHE_RESULT_MISS << 16);
+  } else if (name == "page_faults") {
+    attr.type = PERF_TYPE_SOFTWARE;
+    attr.config = PERF_COUNT_SW_PAGE_FAULTS;
   } else {
     throw std::invalid_argument("no CPU counter is called " + name);
   }
@@ -48,7 +51,7 @@ std::string reason(const std::string& name, int error) {
       return fmt::format(
           "this processor offers no counter of {}: a virtual machine shows a PMU only when its "
           "host "
-          "passes one on; profile.cpu: [cachegrind] simulates the caches instead",
+          "passes one on",
           name);
     case EACCES:
     case EPERM: {

@@ -17,7 +17,7 @@ struct PerfReading {
 /// One event over all threads that exist when it is opened and all that they start later.
 class PerfEvent {
  public:
-  /// `name`: l1d_misses, llc_misses, instructions or cycles. Null when it cannot be had; `why_not` then says why, with
+  /// `name`: l1d_misses, llc_misses, instructions, cycles, or page_faults, which needs no PMU. Null when it cannot be had; `why_not` then says why, with
   /// the remedy. Throws std::invalid_argument for another name.
   static std::unique_ptr<PerfEvent> open(const std::string& name, std::string& why_not);
   ~PerfEvent();

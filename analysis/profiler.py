@@ -1,0 +1,65 @@
+"""The table of a traced point, as nvprof printed it: who took the time, and how often."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.load import RunError
+from analysis.style import number_text
+from analysis.tables import markdown
+
+GROUPS = {"GPU activities": ("kernel", "copy", "memset"), "API calls": ("api",)}
+COLUMNS = ["point", "group", "name", "share", "total_us", "calls", "average_us", "min_us", "max_us"]
+
+
+def read_events(run: Path) -> pd.DataFrame:
+    """The rows of timeline.jsonl. Raises RunError where there are none."""
+    file = run / "timeline.jsonl"
+    if not file.is_file():
+        raise RunError(f"{run}: has no timeline.jsonl; run its spec with --profile timeline")
+    lines = file.read_text(encoding="utf-8").splitlines()
+    try:
+        return pd.DataFrame([json.loads(line) for line in lines])
+    except ValueError as error:
+        raise RunError(f"{file}: not JSON lines ({error}); take the timeline again") from None
+
+
+def profiler_table(events: pd.DataFrame) -> pd.DataFrame:
+    """One row per point, group and name: total, calls, average, minimum and maximum in µs; `share`
+    is of the group's total. Points in the order of the file, names by falling total."""
+    tables = []
+    for point, mine in events.groupby("point", sort=False):
+        for group, kinds in GROUPS.items():
+            durations = mine[mine["kind"].isin(kinds)].groupby("name", sort=False)["duration_us"]
+            table = durations.agg(["sum", "count", "mean", "min", "max"]).reset_index()
+            table.columns = ["name", *COLUMNS[4:]]
+            table["share"] = table["total_us"] / table["total_us"].sum()
+            table.insert(0, "group", group)
+            table.insert(0, "point", point)
+            tables.append(table.sort_values("total_us", ascending=False, kind="stable"))
+    joined = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)
+    return joined[COLUMNS]
+
+
+def profiler_markdown(table: pd.DataFrame) -> str:
+    """A heading and two tables a point."""
+    parts = []
+    for point, mine in table.groupby("point", sort=False):
+        parts.append(f"## {point}\n")
+        for group, rows in mine.groupby("group", sort=False):
+            header = [group, "share", "total ms", "calls", "average µs", "min µs", "max µs"]
+            cells = [
+                [
+                    f"`{row.name_}`",
+                    f"{row.share:.1%}",
+                    number_text(row.total_us / 1e3),
+                    str(row.calls),
+                    *(number_text(us) for us in (row.average_us, row.min_us, row.max_us)),
+                ]
+                for row in rows.rename(columns={"name": "name_"}).itertuples()
+            ]
+            parts.append(markdown(header, cells, set(header[1:])))
+    return "\n".join(parts)

@@ -1,0 +1,121 @@
+"""The timeline of a run: rows, the file for Perfetto, and the table made of them."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
+
+SPEC = """
+name: traced
+versions: [{versions}]
+axes: {{n: [3000], k: [4], dim: [3], threads: [1], threads_per_block: [128]}}
+data: {{generator: uniform}}
+solve: {{iterations: 5}}
+measure: {{repetitions: 6, max_seconds: 0.1, max_noise: 0.9}}
+profile: {{timeline: true}}
+"""
+
+
+def traced(folder, versions):
+    (folder / "traced.yaml").write_text(SPEC.format(versions=versions))
+    command = [BUILD / "run_experiment", folder / "traced.yaml", "--out", folder / "run"]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    lines = (folder / "run" / "timeline.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines], json.loads(
+        (folder / "run" / "timeline.json").read_text()
+    )
+
+
+@pytest.fixture(scope="module")
+def on_cpu(tmp_path_factory):
+    return traced(tmp_path_factory.mktemp("cpu"), "cpu_sequential, cpu_openmp")
+
+
+@pytest.fixture(scope="module")
+def on_gpu(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gpu")
+    listed = subprocess.run(
+        [BUILD / "run_experiment", "--list-versions", "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    version = {v["name"]: v for v in json.loads(listed.stdout)}["luigi_v1_fused"]
+    if not version["available"]:
+        pytest.skip(f"no GPU: {version['reason']}")
+    return traced(folder, "luigi_v1_fused")
+
+
+def inside(inner, outer, slack_us=0.01):
+    return (
+        outer["start_us"] - slack_us <= inner["start_us"]
+        and inner["start_us"] + inner["duration_us"]
+        <= outer["start_us"] + outer["duration_us"] + slack_us
+    )
+
+
+def test_a_cpu_version_has_its_ranges(on_cpu):
+    rows, _ = on_cpu
+    for version in ("cpu_sequential", "cpu_openmp"):
+        mine = [row for row in rows if row["version"] == version]
+        trace, rest = mine[0], mine[1:]
+        assert (trace["kind"], trace["clock"], trace["dropped"]) == ("trace", "steady_clock", 0)
+        assert trace["untraced_us"] > 0
+        assert [r["start_us"] for r in rest] == sorted(r["start_us"] for r in rest)
+        parts = {r["name"]: r for r in rest if r["kind"] == "part"}
+        assert list(parts) == ["setup", "solve", "fetch"]
+        assert trace["duration_us"] == parts["solve"]["duration_us"]
+        iterations = [r for r in rest if r["kind"] == "iteration"]
+        assert [r["iteration"] for r in iterations] == list(range(3))  # of 5: it tells the same
+        assert all(inside(r, parts["solve"]) and r["part"] == "solve" for r in iterations)
+        phases = [r for r in rest if r["kind"] == "phase" and r["part"] == "solve"]
+        assert {r["name"] for r in phases} == {"assign", "update"}
+        for phase in phases:
+            assert phase["phase"] == phase["name"]
+            assert inside(phase, iterations[phase["iteration"]])
+
+
+def test_perfetto_gets_a_process_for_each_point_and_nested_slices(on_cpu):
+    rows, trace = on_cpu
+    events = trace["traceEvents"]
+    names = {e["args"]["name"]: e["pid"] for e in events if e["name"] == "process_name"}
+    assert set(names) == {row["point"] for row in rows}
+    slices = [e for e in events if e["ph"] == "X"]
+    assert len(slices) == sum(row["kind"] != "trace" for row in rows)
+    for pid in names.values():
+        open_until = []
+        for event in sorted(
+            (e for e in slices if e["pid"] == pid), key=lambda e: (e["ts"], -e["dur"])
+        ):
+            while open_until and open_until[-1] <= event["ts"]:
+                open_until.pop()
+            end = event["ts"] + event["dur"]
+            assert not open_until or end <= open_until[-1] + 0.01, event
+            open_until.append(end)
+
+
+def test_a_gpu_version_has_kernels_copies_and_calls_in_their_phases(on_gpu):
+    rows, trace = on_gpu
+    by_kind = {}
+    for row in rows:
+        by_kind.setdefault(row["kind"], []).append(row)
+    assert by_kind["trace"][0]["dropped"] == 0
+    kernels = [k for k in by_kind["kernel"] if k["part"] == "solve"]
+    assert len(kernels) == 5  # one a step: it is the fused version
+    assert [k["iteration"] for k in kernels] == list(range(5))
+    assert all(k["block"] == [128, 1, 1] and k["duration_us"] > 0 for k in kernels)
+    assert all(k["phase"] for k in kernels)
+    upload = max((c for c in by_kind["copy"] if c["name"] == "copy HtoD"), key=lambda c: c["bytes"])
+    assert (upload["bytes"], upload["part"], upload["phase"]) == (3000 * 3 * 4, "setup", "transfer")
+    assert {"cudaMalloc", "cudaLaunchKernel"} <= {call["name"] for call in by_kind["api"]}
+    calls = {call["correlation"]: call for call in by_kind["api"]}
+    for kernel in kernels:
+        assert calls[kernel["correlation"]]["start_us"] < kernel["start_us"]
+    tracks = {e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "thread_name"}
+    assert any(track.startswith("stream ") for track in tracks)
+    assert any(track.startswith("CUDA calls") for track in tracks)
