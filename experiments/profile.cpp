@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "experiments/session.h"
+#include "profiling/cache_simulation.h"
 #include "profiling/counters.h"
 #include "profiling/cpu_counters.h"
 #include "profiling/timeline.h"
@@ -13,13 +14,29 @@
 namespace lloyd {
 namespace {
 
-constexpr std::array<std::pair<Pass, std::string_view>, 4> kPasses{{{Pass::timing, "timing"},
-                                                                    {Pass::counters, "counters"},
-                                                                    {Pass::timeline, "timeline"},
-                                                                    {Pass::cpu, "cpu"}}};
+constexpr std::array<std::pair<Pass, std::string_view>, 5> kPasses{
+    {{Pass::timing, "timing"},
+     {Pass::counters, "counters"},
+     {Pass::timeline, "timeline"},
+     {Pass::cpu, "cpu"},
+     {Pass::cachegrind, "cachegrind"}}};
 
 // Enough that the mean does not hang on the first, whose labels all change.
 constexpr int kCountedIterations = 3;
+
+// n·k·dim of a simulated iteration: some seconds.
+constexpr std::int64_t kSimulatedProducts = 2'000'000;
+
+constexpr const char* kCachegrind = "cachegrind";
+
+bool contains_cachegrind(const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), kCachegrind) != words.end();
+}
+
+std::vector<std::string> hardware_counters(std::vector<std::string> words) {
+  std::erase(words, kCachegrind);
+  return words;
+}
 
 class ProfiledSolve : public profiling::Subject {
  public:
@@ -73,13 +90,23 @@ std::vector<Pass> profiling_passes(const Profile& profile, const VersionInfo& ve
   const bool cuda = version.backend == Backend::cuda;
   if (cuda && !profile.counters.empty()) passes.push_back(Pass::counters);
   if (profile.timeline) passes.push_back(Pass::timeline);
-  if (!cuda && !profile.cpu.empty()) passes.push_back(Pass::cpu);
+  const bool simulated = contains_cachegrind(profile.cpu);
+  if (!cuda && profile.cpu.size() > (simulated ? 1 : 0)) passes.push_back(Pass::cpu);
+  if (!cuda && simulated) passes.push_back(Pass::cachegrind);
   return passes;
 }
 
 int profiled_iterations(Pass pass, Backend backend, const Stop& stop) {
   const bool all = pass == Pass::timeline && backend == Backend::cuda;
   return all ? stop.iterations : std::min(stop.iterations, kCountedIterations);
+}
+
+Point profiled_point(Pass pass, const Point& point) {
+  if (pass != Pass::cachegrind) return point;
+  Point reduced = point;
+  const std::int64_t affordable = kSimulatedProducts / (std::int64_t{point.k} * point.dim);
+  reduced.n = std::min(point.n, std::max<std::int64_t>(affordable, point.k));
+  return reduced;
 }
 
 std::unique_ptr<profiling::Subject> profiled_solve(const VersionFactory& make,
@@ -100,7 +127,9 @@ profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Sub
     case Pass::timeline:
       return profiling::trace(subject, !device.uuid.empty());
     case Pass::cpu:
-      return profiling::count_cpu(subject, wanted.cpu);
+      return profiling::count_cpu(subject, hardware_counters(wanted.cpu));
+    case Pass::cachegrind:
+      return profiling::simulate_caches(subject);
     case Pass::timing:
       break;
   }
@@ -139,7 +168,8 @@ std::vector<Row> missing_counters(const Point& point, Pass pass, const Profile& 
     for (const std::string& word : wanted.counters)
       add(word.find("__") == std::string::npos ? "preset" : "metric", word);
   if (pass == Pass::cpu)
-    for (const std::string& word : wanted.cpu) add("metric", word);
+    for (const std::string& word : hardware_counters(wanted.cpu)) add("metric", word);
+  if (pass == Pass::cachegrind) add("preset", kCachegrind);
   return rows;
 }
 

@@ -14,7 +14,7 @@ namespace lloyd {
 
 class Session;
 
-enum class Pass { timing, counters, timeline, cpu };
+enum class Pass { timing, counters, timeline, cpu, cachegrind };
 std::string_view to_string(Pass pass);
 /// Throws std::invalid_argument for anything else than the names of to_string().
 Pass parse_pass(std::string_view name);
@@ -26,6 +26,9 @@ std::vector<Pass> profiling_passes(const Profile& profile, const VersionInfo& ve
 /// Iterations of the solve that a pass sees: all in a timeline of the GPU. Elsewhere they would cost minutes (counters
 /// replay them, a CPU may take seconds for each) and tell the same: Lloyd iterations differ in their labels only.
 int profiled_iterations(Pass pass, Backend backend, const Stop& stop);
+
+/// The point that a pass runs: a simulation a hundred times slower than the processor gets fewer points.
+Point profiled_point(Pass pass, const Point& point);
 
 /// A new version for each prepare(), told of no observers but the profiler's and `others`.
 std::unique_ptr<profiling::Subject> profiled_solve(const VersionFactory& make,

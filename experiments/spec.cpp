@@ -31,6 +31,8 @@ const std::vector<std::string> kFileKeys = {"file", "format", "header", "index_c
 const std::vector<std::string> kDefaultCounters = {"occupancy", "l1", "l2", "roofline"};
 const std::vector<std::string> kCpuCounters = {"l1d_misses", "llc_misses", "instructions",
                                                "cycles"};
+const std::vector<std::string> kCpuWords = {"l1d_misses", "llc_misses", "instructions", "cycles",
+                                            "cachegrind"};
 const std::vector<std::string> kFigures = {
 #include "analysis/figures.inc"
 };
@@ -630,7 +632,7 @@ class SpecReader {
     yaml_.flag(*section, "timeline", spec_.profile.timeline);
     if (const auto words = yaml_.words(*section, "counters"))
       for (const Word& word : *words) add_counter(word);
-    choose_words(*section, "cpu", "CPU counter", kCpuCounters, spec_.profile.cpu);
+    choose_words(*section, "cpu", "CPU counter", kCpuWords, spec_.profile.cpu);
   }
 
   void add_counter(const Word& word) {

@@ -28,6 +28,7 @@
 #include "experiments/timeline_file.h"
 #include "experiments/trace.h"
 #include "experiments/worker_process.h"
+#include "profiling/cache_simulation.h"
 
 namespace lloyd {
 namespace fs = std::filesystem;
@@ -338,13 +339,21 @@ class Supervisor {
     const Launch launch = launch_for(job.points[0]);
     job.binding = launch.binding;
     if (!launch.binding.empty()) dprintf(log_.get(), "%s\n", join(launch.command, " ").c_str());
+    std::vector<std::string> command = launch.command;
+    std::optional<WorkDirectory> simulated;
+    if (job.pass == Pass::cachegrind && launch.binding.empty()) {
+      simulated.emplace(fs::temp_directory_path());
+      const std::vector<std::string> simulator =
+          profiling::simulator_command(simulated->path().string());
+      command.insert(command.begin(), simulator.begin(), simulator.end());
+    }
     std::unique_ptr<WorkerProcess> worker;
     for (std::size_t i = 0; i < job.points.size(); ++i) {
       if (interrupted()) return false;
       before(job.points[i]);
       const double start = now_ms();
       if (!worker)
-        worker = std::make_unique<WorkerProcess>(launch.command, log_.get(), to_json(job).dump());
+        worker = std::make_unique<WorkerProcess>(command, log_.get(), to_json(job).dump());
       Reply reply;
       if (!ask(*worker, job, i, reply)) return false;
       if (reply.needs_restart) worker.reset();

@@ -144,14 +144,17 @@ class Worker {
     const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
     Reply reply;
     try {
-      Problem problem = make_problem(point);
+      const Point run = profiled_point(job_.pass, point);
+      Problem problem = make_problem(run);
       problem.stop.iterations = profiled_iterations(job_.pass, version_.info.backend, job_.stop);
-      const auto solve = profiled_solve(make_, problem, make_context(point), *session_);
+      const auto solve = profiled_solve(make_, problem, make_context(run), *session_);
       profiling::Profile taken =
           take_profile(job_.pass, job_.profile, *solve, on_gpu_ ? *job_.device : DeviceLimits{});
       reply.status = "ok";
-      for (const Row& row : taken.counters)
+      for (Row& row : taken.counters) {
+        if (run.n != point.n) row["simulated_n"] = run.n;
         reply.counters.push_back(counter_row(point, job_.pass, row));
+      }
       for (const Row& row : taken.events) reply.events.push_back(event_row(point, row));
     } catch (const profiling::Unavailable& error) {
       reply.status = "unsupported";

@@ -302,7 +302,9 @@ std::vector<Check> examine(const DeviceQuery& gpus, int device, const fs::path& 
   std::string no_pmu;
   PerfEvent::open("instructions", no_pmu);
   add({judge_pmu(no_pmu)});
-  add({tool("mpi", "mpirun --version",
+  add({tool("valgrind", "valgrind --version",
+            "profile.cpu: [cachegrind] needs it, when building too: apt-get install valgrind"),
+       tool("mpi", "mpirun --version",
             "cpu_mpi needs it: apt-get install openmpi-bin libopenmpi-dev"),
        tool("nsys", "nsys --version",
             "--nsys needs Nsight Systems: developer.nvidia.com/nsight-systems"),
