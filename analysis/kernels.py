@@ -36,7 +36,8 @@ def by_kernel(counters: pd.DataFrame) -> pd.DataFrame:
     `tensor`
     (operations), `l1`, `l2`, `dram` (bytes); `occupancy`, `l1_hits`, `l2_hits` (%). NaN where a
     counter is missing."""
-    rows = counters[counters["value"].notna()].copy()
+    # rows without a kernel are of a whole phase, whose kernels have rows of their own
+    rows = counters[counters["value"].notna() & counters["kernel"].notna()].copy()
     is_time = rows["metric"].eq(DURATION)
     rows.loc[is_time, "value"] = seconds(rows[is_time])
     key = [c for c in ("machine", "point", "version", "phase", "kernel") if c in counters]

@@ -21,6 +21,8 @@ METRICS = (
     "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum",
 )
 TOLERANCE = 0.01
+# L2 serves everybody, whoever counts included: on an H200 this was 0.3 of 17 MB and 0.8 of 166 MB.
+SLACK = {"lts__t_bytes.sum": 1e6}
 ITERATIONS = 3  # that the counters see
 # Kernels with centroids in shared memory, by the width of the data that they are compiled for.
 KERNELS = {"luigi_v3_shared_centroids": "assign_and_sum_shared", "wang_shared": "map_points_shared"}
@@ -103,4 +105,5 @@ def test_counters_agree_with_nsight_compute(tmp_path, version, kernel):
         value = mine[metric]["value"]
         print(f"{version} {metric}: {value:.6g}, ncu {theirs[metric]:.6g}")
         assert mine[metric]["calls"] == ITERATIONS
-        assert value == pytest.approx(theirs[metric], rel=TOLERANCE), metric
+        slack = SLACK.get(metric, 0)
+        assert value == pytest.approx(theirs[metric], rel=TOLERANCE, abs=slack), metric
