@@ -42,12 +42,10 @@ float greatest_float(double high) {
 }
 
 template <class Values>
-void fill(Dataset& data, int threads, const Values& values) {
+void fill(float* out, std::int64_t n, int dim, int threads, const Values& values) {
   static constexpr std::int64_t kChunkValues =
       1 << 16;  // 256 KiB: small beside the work, large beside a page
-  const int dim = data.dim();
-  float* const out = data.values().data();
-  parallel_rows(data.n(), std::max<std::int64_t>(1, kChunkValues / dim), threads,
+  parallel_rows(n, std::max<std::int64_t>(1, kChunkValues / dim), threads,
                 [&](std::int64_t begin, std::int64_t end, std::int64_t) {
                   for (std::int64_t row = begin; row < end; ++row) {
                     for (int j = 0; j < dim; j += 4) {
@@ -150,8 +148,14 @@ Dataset generate(const Source& source, std::int64_t n, int dim, int threads) {
   generator_info(source.generator);  // a file has none: the error says which there are
   const std::shared_ptr<const Generator> generator = make_generator(source);
   Dataset data(n, dim);
-  std::visit([&](const auto& values) { fill(data, threads, values); }, generator->values);
+  draw(*generator, data.values(), dim, threads);
   return data;
+}
+
+void draw(const Generator& generator, std::span<float> points, int dim, int threads) {
+  const std::int64_t n = static_cast<std::int64_t>(points.size()) / dim;
+  std::visit([&](const auto& values) { fill(points.data(), n, dim, threads, values); },
+             generator.values);
 }
 
 }  // namespace lloyd::data

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "data/dataset.h"
@@ -27,5 +28,8 @@ struct Generator;  // data/random_values.h
 
 /// What draws the source's points; null when it is a file. Throws like generator_options().
 std::shared_ptr<const Generator> make_generator(const Source& source);
+
+/// Fills `points` (n × dim, row-major) as generate() does, on `threads` threads (0: all cores).
+void draw(const Generator& generator, std::span<float> points, int dim, int threads = 0);
 
 }  // namespace lloyd::data

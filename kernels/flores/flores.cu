@@ -1,3 +1,4 @@
+#include "data/generators.h"
 #include "kernels/cpu/lloyd_steps.h"
 #include "kernels/flores/flores.h"
 
@@ -16,11 +17,19 @@ void Flores::prepare(const Problem& problem, Context& context) {
   host_counts_.resize(static_cast<std::size_t>(problem.k));
   place_points(context);
   LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+  drawn_ = {};
 }
 
 void Flores::place_points(Context& context) {
+  std::span<const float> points = problem_.points;
+  if (problem_.generator != nullptr) {
+    const auto phase = context.phase("init");
+    drawn_.resize(points.size());
+    data::draw(*problem_.generator, drawn_, problem_.dim);
+    points = drawn_;
+  }
   const auto phase = context.phase("transfer");
-  points_.upload(problem_.points, context.stream);
+  points_.upload(points, context.stream);
 }
 
 void Flores::run(Context& context) {

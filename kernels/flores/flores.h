@@ -54,7 +54,8 @@ class Flores : public Version {
   Solution fetch(Context& context) override;
 
  protected:
-  /// Fills points_, once. Here: from the host.
+  /// Fills points_, once. Here: from the host, which draws generated points anew: the study's times of the whole execution
+  /// have their generation in them, and so have setup_ms and end_to_end_ms. Its rand() was one thread's; this is all cores'.
   virtual void place_points(Context& context);
   /// From points_ and centroids_ to labels_ and changed_ (zeroed beforehand).
   virtual void assign(Context& context) = 0;
@@ -79,7 +80,7 @@ class Flores : public Version {
  private:
   bool any_point_changed(Context& context) const;
 
-  std::vector<float> host_centroids_;
+  std::vector<float> host_centroids_, drawn_;
   int iterations_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "data/generators.h"
 #include "data/random_values.h"
 #include "testing.h"
 
@@ -237,6 +238,15 @@ TEST(Generate, BlobsAreNormalAroundTheirCenters) {
     EXPECT_NEAR(mean(noise), 0, 5 / std::sqrt(64'000.0)) << name;
     EXPECT_NEAR(variance(noise), 1, 5 * std::sqrt(2 / 64'000.0)) << name;
   }
+}
+
+TEST(Draw, HasTheBitsOfGenerate) {
+  Source source;
+  source.generator = "blobs";
+  const Dataset whole = generate(source, 1001, 5, 1);
+  std::vector<float> drawn(1001 * 5);
+  draw(*make_generator(source), drawn, 5, 3);
+  EXPECT_TRUE(std::equal(drawn.begin(), drawn.end(), whole.values().begin()));
 }
 
 }  // namespace
