@@ -21,6 +21,7 @@ POINT_COLUMNS = [
     *("baseline", "baseline_point", "baseline_iteration_ms"),
     *("speedup", "speedup_low", "speedup_high"),
     *("timing_basis", "baseline_timing_basis", "throttled_samples", "verified"),
+    "oversubscribed",
     *("iterations", "floor_ms", "gpu", "host"),
 ]
 """What a figure's CSV holds of each point; times in ms, speedups without unit, intervals at 95%."""

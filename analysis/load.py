@@ -22,6 +22,7 @@ PROBLEM = ["n", "k", "dim", "precision", "data"]
 
 MEASUREMENT_COLUMNS = [
     *("schema", "point", "version", "family", "backend", "n", "k", "dim", *AXES, "precision"),
+    "oversubscribed",
     *("data", "seed", "repetition", "repetitions", "status", "reason", "solve_ms", "iteration_ms"),
     *("setup_ms", "transfer_ms", "end_to_end_ms", "iterations", "inertia", "verified"),
     *("label_mismatches", "timing_basis", "floor_ms", "gpu", "gpu_uuid", "sm_mhz", "mem_mhz"),

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "build_info.h"
+#include "experiments/launch.h"
 #include "experiments/rows.h"
 #include "experiments/spec.h"
 #include "profiling/nvml.h"
@@ -122,6 +123,8 @@ Json describe_environment(const DeviceQuery& gpus) {
     env["gpus"].push_back(gpu);
   }
   if (gpus.devices.empty()) env["no_gpu"] = gpus.problem;
+  env["mpi"] = text_or_null(mpi_launcher().version);
+  if (!mpi_launcher().problem.empty()) env["no_mpi"] = mpi_launcher().problem;
   env["mps"] = std::getenv("CUDA_MPS_PIPE_DIRECTORY") != nullptr ||
                std::filesystem::exists("/tmp/nvidia-mps");
 
@@ -137,7 +140,7 @@ Json describe_environment(const DeviceQuery& gpus) {
   Json variables = Json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    for (const char* prefix : {"OMP_", "GOMP_", "KMP_", "CUDA_"})
+    for (const char* prefix : {"OMP_", "GOMP_", "KMP_", "OMPI_", "CUDA_"})
       if (text.rfind(prefix, 0) == 0 && text.find('=') != std::string_view::npos)
         variables[std::string(text.substr(0, text.find('=')))] = text.substr(text.find('=') + 1);
   }

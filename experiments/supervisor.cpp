@@ -46,9 +46,13 @@ nlohmann::json fingerprints(const Spec& spec) {
   if (spec.init.method == "file")
     data = nlohmann::json::array({data, data::fingerprint(spec.init.file)});
   nlohmann::json external = nlohmann::json::object();
-  for (const Point& point : spec.points)
-    if (const auto file = external_file(point.version); file && !external.contains(point.version))
-      external[point.version] = data::fingerprint({.file = *file});
+  for (const Point& point : spec.points) {
+    if (external.contains(point.version)) continue;
+    std::optional<fs::path> file = external_file(point.version);
+    if (find_version(point.version)->launched && fs::exists(mpi_launcher().program))
+      file = mpi_launcher().program;
+    if (file) external[point.version] = data::fingerprint({.file = *file});
+  }
   return {{"data", data}, {"binary", binary_fingerprint()}, {"external", external}};
 }
 

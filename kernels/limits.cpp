@@ -48,11 +48,24 @@ std::string with_commas(std::int64_t value) {
   return digits;
 }
 
+namespace {
+
+std::optional<std::string> shortfall(std::int64_t needed, std::int64_t allowed, const char* how) {
+  if (needed <= allowed) return std::nullopt;
+  return fmt::format("needs {} B of shared memory per block, device allows {} B ({})",
+                     with_commas(needed), with_commas(allowed), how);
+}
+
+}  // namespace
+
 std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block,
                                                    const DeviceLimits& device) {
-  if (bytes_per_block <= device.shared_bytes) return std::nullopt;
-  return fmt::format("needs {} B of shared memory per block, device allows {} B (static)",
-                     with_commas(bytes_per_block), with_commas(device.shared_bytes));
+  return shortfall(bytes_per_block, device.shared_bytes, "static");
+}
+
+std::optional<std::string> optin_shared_shortfall(std::int64_t bytes_per_block,
+                                                  const DeviceLimits& device) {
+  return shortfall(bytes_per_block, device.shared_bytes_optin, "opt-in");
 }
 
 std::optional<std::string> no_change_count(const Stop& stop) {

@@ -21,6 +21,10 @@ std::string with_commas(std::int64_t value);
 std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block,
                                                    const DeviceLimits& device);
 
+/// Set when it needs more than the device gives a block that opts in (cudaFuncAttributeMaxDynamicSharedMemorySize).
+std::optional<std::string> optin_shared_shortfall(std::int64_t bytes_per_block,
+                                                  const DeviceLimits& device);
+
 /// Set when the problem asks for the rule `min_changes`, which this version's strategy has no count for.
 std::optional<std::string> no_change_count(const Stop& stop);
 

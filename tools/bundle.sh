@@ -21,11 +21,13 @@ mkdir -p "$stage"/{libexec,lib/glibc,experiments}
 
 programs=($build/run_experiment)
 if [ "$with_tests" = 1 ]; then
-  mapfile -t -O 1 programs < <(find $build/tests -type f -executable -name '*_tests' | sort)
+  mapfile -t -O 1 programs < <(find $build/tests -type f -executable -name '*_tests' ! -name mpi_tests | sort)
 fi
 
 # What ldd finds, and what is opened when it runs: CUPTI and its parts, cuBLAS. The driver's libraries are the node's.
 libraries=("${programs[@]}")
+# Linked with Open MPI, which is the node's own, as its mpirun is; what else it needs the program does, too.
+[ ! -e $build/run_experiment_mpi ] || programs+=($build/run_experiment_mpi)
 if grep -q '^LLOYD_CUDA:BOOL=ON' $build/CMakeCache.txt; then
   opened=(libcupti.so.13 libnvperf_host.so libnvperf_target.so)
   [ "$math_libs" = 0 ] || opened+=(libcublas.so.13 libcublasLt.so.13)
@@ -96,7 +98,7 @@ lloydbench $version, built ahead for $(uname -m) Linux; nothing to install, no r
   ./run_experiment sweeps/quickstart.yaml      writes results/ in the current folder
   python3 -m analysis figures results/*/*      the figures: Python 3.10 with matplotlib (pip install -r requirements.txt)
 
-The NVIDIA driver is the node's own. Where the C library is older than $needed, the one in lib/glibc is used.$(
+The NVIDIA driver is the node's own, and Open MPI for the MPI versions. Where the C library is older than $needed, the one in lib/glibc is used.$(
   [ "$math_libs" = 1 ] || printf '\ncuBLAS, cuRAND and NCCL are the node'"'"'s: name their folder in LD_LIBRARY_PATH.')
 END
 chmod -R u+w,a+rX "$stage"

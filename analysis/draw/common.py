@@ -176,6 +176,9 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
             f"Throttled: {throttled:,} of {samples:,} samples were taken while the GPU held its "
             "clocks back; they are kept (throttled_samples in the CSV)."
         )
+    over = int(measured["oversubscribed"].eq(True).sum())
+    if over:
+        notes.append(f"Oversubscribed: {_points(over)} ran more threads than there are cores.")
     unverified = int((~measured["verified"].eq(True)).sum())
     if unverified:
         notes.append(f"Not verified: {_points(unverified)}.")

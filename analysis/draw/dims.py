@@ -17,8 +17,8 @@ from analysis.draw.common import Drawing, Subject
 
 NAME = "dims"
 SHARED_WORDS = 4096
-"""luigi_v3 and v4 keep 2 dim K floats and K counts in shared memory: 4 K (1 + 2 dim) bytes of
-49,152 a block, so K <= 4096 / (1 + 2 dim), as the study prints it."""
+"""The study's K <= 4096 / (1 + 2 dim) for its v3 and v4, which keep 2 dim K floats and K counts in
+shared memory. Its own 4 K (1 + 2 dim) <= 49,152 bytes gives three times that."""
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
@@ -53,7 +53,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         "tunables (median). Darker is slower; every panel has the same colours."
         + (" Hatched: unsupported." if unfit.any() else "")
         + (" Crossed: no result for another reason." if lost.any() else "")
-        + " Line: K = 4096 / (1 + 2 dim), luigi's limit of 48 KB of shared memory a block.",
+        + " Line: K = 4096 / (1 + 2 dim), luigi's limit as printed; 48 KB hold three times that.",
     ]
     page = style.Page(
         f"{subject.title}: dimension against K",

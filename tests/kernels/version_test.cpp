@@ -297,6 +297,16 @@ TEST(Registry, SaysWhatSharedMemoryIsMissing) {
             "needs 49,160 B of shared memory per block, device allows 49,152 B (static)");
   EXPECT_EQ(reason(1000, 12),
             "needs 100,000 B of shared memory per block, device allows 49,152 B (static)");
+
+  const RegisteredVersion* optin = find_version("fast_optin");
+  ASSERT_NE(optin, nullptr);
+  device.shared_bytes_optin = 232'448;
+  const auto optin_reason = [&](int k, int dim) {
+    return optin->info.unsupported({.n = 10'000, .k = k, .dim = dim}, {}, device).value_or("");
+  };
+  EXPECT_EQ(optin_reason(11'622, 2), "");  // 4·11,622·5 = 232,440
+  EXPECT_EQ(optin_reason(114, 256),
+            "needs 233,928 B of shared memory per block, device allows 232,448 B (opt-in)");
 }
 
 }  // namespace

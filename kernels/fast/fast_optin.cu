@@ -1,0 +1,49 @@
+// fast_optin: luigi's v4 with all the shared memory that the device gives to who asks.
+//
+// Parent   luigi_v4_device_update.
+// What     the kernel is v4's; it opts in to more than 48 KB of shared memory a block (cudaFuncSetAttribute).
+// Why      v4 ends at k·(2·dim + 1) = 12,288 although the SM has several times that. Where v4 runs, this is v4.
+// Limits   4·k·(2·dim + 1) B of shared memory per block, up to the device's opt-in maximum: 232,448 B on an H200, where
+//          k ≤ 11,622 at dim 2 and 113 at dim 256. A block beyond half of an SM's memory has the SM alone: with few threads in
+//          it nothing hides the latencies, so larger blocks should be tried.
+#include "kernels/limits.h"
+#include "kernels/luigi/v4_limits.h"
+
+#if LLOYD_CUDA
+#include "kernels/luigi/v4.cuh"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+#if LLOYD_CUDA
+class OptIn : public luigi::V4<OptIn> {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    V4::prepare(problem, context);
+    with_dim(problem.dim, [&](auto dim) {
+      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(luigi::assign_and_sum_shared<dim.value>,
+                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            static_cast<int>(luigi::v4_shared_bytes(problem))));
+    });
+  }
+};
+#endif
+
+LLOYD_CUDA_VERSION(OptIn,
+                   {.name = "fast_optin",
+                    .family = "fast",
+                    .backend = Backend::cuda,
+                    .parent = "luigi_v4_device_update",
+                    .axes = {"threads_per_block"},
+                    .precisions = {Precision::fp32},
+                    .distance = Distance::direct,
+                    .summary = "luigi_v4 with opt-in shared memory: several times the k × dim",
+                    .unsupported = [](const Problem& problem, const Tunables&,
+                                      const DeviceLimits& device) -> std::optional<std::string> {
+                      if (auto reason = no_change_count(problem.stop)) return reason;
+                      return optin_shared_shortfall(luigi::v4_shared_bytes(problem), device);
+                    }});
+
+}  // namespace
+}  // namespace lloyd::fast
