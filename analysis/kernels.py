@@ -20,9 +20,14 @@ _TO_SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "s
 
 
 def seconds(rows: pd.DataFrame) -> pd.Series:
-    """The durations of rows of counters.jsonl in seconds; a unit that is not known is taken for
-    CUPTI's ns."""
-    return rows["value"] * rows["unit"].map(_TO_SECONDS).fillna(1e-9)
+    """The durations of rows of counters.jsonl in seconds, over all their calls; a unit that is not
+    known is taken for CUPTI's ns."""
+    return rows["value"] * rows["unit"].map(_TO_SECONDS).fillna(1e-9) * calls(rows)
+
+
+def calls(rows: pd.DataFrame) -> pd.Series:
+    """How often a row's kernel was launched; its value is the mean over these."""
+    return rows["calls"].astype("Float64").fillna(1).astype(float)
 
 
 def short_name(kernel: str) -> str:
@@ -32,13 +37,14 @@ def short_name(kernel: str) -> str:
 
 
 def by_kernel(counters: pd.DataFrame) -> pd.DataFrame:
-    """One row for each (machine ×) point × phase × kernel that has any value: `seconds`, `fp32` …
-    `tensor`
-    (operations), `l1`, `l2`, `dram` (bytes); `occupancy`, `l1_hits`, `l2_hits` (%). NaN where a
-    counter is missing."""
-    # rows without a kernel are of a whole phase, whose kernels have rows of their own
+    """One row for each (machine ×) point × phase × kernel that has any value, over all launches:
+    `seconds`, `fp32` … `tensor` (operations), `l1`, `l2`, `dram` (bytes); `occupancy`, `l1_hits`,
+    `l2_hits` (%). NaN where a counter is missing."""
+    # rows without a kernel are of a phase as a whole
     rows = counters[counters["value"].notna() & counters["kernel"].notna()].copy()
     is_time = rows["metric"].eq(DURATION)
+    summed = rows["metric"].isin([*BYTES.values(), *OPERATIONS.values()])
+    rows.loc[summed, "value"] *= calls(rows[summed])
     rows.loc[is_time, "value"] = seconds(rows[is_time])
     key = [c for c in ("machine", "point", "version", "phase", "kernel") if c in counters]
     names = {
@@ -56,6 +62,5 @@ def by_kernel(counters: pd.DataFrame) -> pd.DataFrame:
     columns = list(names.values())
     if rows.empty:
         return pd.DataFrame(columns=[*key, *columns])
-    rows[key] = rows[key].fillna("")
     table = rows.set_index([*key, "name"])["value"].unstack("name").reset_index()
     return table.reindex(columns=[*key, *columns])

@@ -34,7 +34,7 @@ PLAN_COLUMNS = [
 PHASE_COLUMNS = ["point", "version", "part", "phase", "calls", "device_ms", "host_ms"]
 COUNTER_COLUMNS = [
     *("point", "version", "phase", "kernel", "metric", "preset", "value", "unit", "passes"),
-    *("replay", "status", "reason"),
+    *("replay", "status", "reason", "calls"),
 ]
 
 _INTEGERS = ["n", "k", "dim", *AXES, "repetition", "repetitions", "iterations", "calls"]

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.derive import all_points
-from analysis.kernels import DURATION, by_kernel, seconds
+from analysis.kernels import DURATION, by_kernel, calls, seconds
 from analysis.load import AXES, Run
 from analysis.stats import CONFIDENCE, median_ranks, resampled_medians
 from analysis.style import count_text
@@ -229,7 +229,8 @@ def functions(rows: Rows, place: Place) -> dict[str, Callable]:
 
     def kernel_seconds(version: str, kernel: str, axes: dict) -> tuple[pd.Series, pd.Series]:
         found = rows.counters(find(version, axes)[0])
-        found = found[found["metric"].eq(DURATION)].drop_duplicates(["phase", "kernel"])
+        found = found[found["metric"].eq(DURATION) & found["kernel"].notna()]
+        found = found.drop_duplicates(["phase", "kernel"])
         own = found["kernel"].astype(str).str.contains(kernel, regex=False)
         if not own.any():
             raise MissingError(f"{version}: no {DURATION} of a kernel '{kernel}'")
@@ -259,7 +260,17 @@ def functions(rows: Rows, place: Place) -> dict[str, Callable]:
         found = found[found["metric"].eq(metric) & found["phase"].eq(phase)]
         if found.empty:
             raise MissingError(f"{version}: no counter {metric} in phase '{phase}'")
-        return Quantity(float(found["value"].mean()), exact="profiled")
+        # a row without a kernel is of the whole phase
+        whole = found[found["kernel"].isna()]
+        chosen = whole if len(whole) else found
+        return Quantity(float(chosen["value"].mean()), exact="profiled")
+
+    def cpu_counter(version: str, metric: str, **axes: int) -> Quantity:
+        found = rows.counters(find(version, axes)[0])
+        found = found[found["metric"].eq(metric)]
+        if found.empty:
+            raise MissingError(f"{version}: no counter {metric}")
+        return Quantity(float((found["value"] * calls(found)).sum()), exact="profiled")
 
     def beyond_shared_memory(version: str) -> Quantity:
         """How many points contradict luigi's rule: unsupported where, and only where,
@@ -283,6 +294,7 @@ def functions(rows: Rows, place: Place) -> dict[str, Callable]:
         "intensity": intensity,
         "ridge": ridge,
         "counter": counter,
+        "cpu_counter": cpu_counter,
         "beyond_shared_memory": beyond_shared_memory,
         "least": lambda *of: combine(lambda *v: np.minimum.reduce(np.broadcast_arrays(*v)), *of),
         "most": lambda *of: combine(lambda *v: np.maximum.reduce(np.broadcast_arrays(*v)), *of),

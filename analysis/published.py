@@ -44,7 +44,7 @@ _EXPRESSIONS = {
     "kernel_share": "kernel_share('{v}', '{arg}'{a})",
     "occupancy": "counter('{v}', 'sm__warps_active.avg.pct_of_peak_sustained_active'{a})",
     "l1_hit_rate": "counter('{v}', 'l1tex__t_sector_hit_rate.pct'{a})",
-    "cpu_l1_misses": "counter('{v}', 'l1d_misses'{a}) / 1000000",
+    "cpu_l1_misses": "cpu_counter('{v}', 'l1d_misses'{a}) / 1000000",
 }
 
 

@@ -257,11 +257,15 @@ def counter_rows(point: dict) -> list[dict]:
                     "value": value if unit == "%" else value * part,
                     "unit": unit,
                     "passes": 4,
-                    "replay": "kernel",
+                    "replay": "user",
                     "status": "ok",
                     "reason": None,
+                    "calls": 3,
+                    "iterations": 3,
                 }
             )
+            # the same counter over the whole phase
+            rows.append({**rows[-1], "kernel": None})
     rows.append({**rows[0], "metric": "x.sum", "value": None, "status": "failed", "reason": "no"})
     return rows
 
