@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import sys
 from pathlib import Path
 
@@ -151,10 +152,12 @@ def _parser() -> argparse.ArgumentParser:
 
     update = commands.add_parser(
         "readme",
-        help="rewrite the tables between markers in a Markdown file",
+        help="rewrite the tables and figures between markers in a Markdown file",
         description="Rewrites what stands between <!-- table:BEGIN name --> and "
-        "<!-- table:END name -->. The name is that of a DIR's spec, or the last parts of its path "
-        "(nvidia-h200/k1000), or `versions`: what the program lists. Others are left alone.",
+        "<!-- table:END name -->, and draws the figures between <!-- figure:BEGIN name:FIGURE --> "
+        "and its END into the run's folder. The name is that of a DIR's spec, or the last parts of "
+        "its path (nvidia-h200/k1000), or `versions`: what the program lists. Others are left "
+        "alone.",
     )
     update.add_argument("file", type=Path, metavar="FILE.md")
     update.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
@@ -302,31 +305,51 @@ def _table(run: Run) -> str:
     return tables.headline(run, all_points([run], run.baseline))
 
 
+def _image(run: Run, figure: str, options: argparse.Namespace) -> str:
+    """Draws a figure into the run's own folder, unless the file is only checked; its Markdown."""
+    folder = run.path / "figures"
+    if not options.check:
+        drawing = draw(figure, gather([run], run.baseline), subject([run]))
+        if drawing.figure is None:
+            raise RunError(f"{options.file}: {figure} of {run.path}: {drawing.message}")
+        write(drawing, folder)
+    link = os.path.relpath(folder / f"{figure}.png", options.file.parent)
+    return f"![{figure}: {run.title}]({Path(link).as_posix()})"
+
+
 def _readme(options: argparse.Namespace) -> int:
     runs = _load(options)
 
-    def table(name: str) -> str | None:
-        if name == "versions" and options.program:
+    def content(kind: str, name: str) -> str | None:
+        if (kind, name) == ("table", "versions") and options.program:
             return tables.versions(readme.listed_versions(options.program))
+        name, _, figure = name.partition(":") if kind == "figure" else (name, "", "")
+        if kind == "figure" and figure not in FIGURES:
+            raise RunError(
+                f"{options.file}: figure '{name}:{figure}' must be RUN:FIGURE, "
+                f"with one of {', '.join(FIGURES)}"
+            )
         meant = [run for run in runs if readme.matches(name, run.name, run.path)]
         if len(meant) > 1:
             which = ", ".join(str(run.path) for run in meant)
             raise RunError(
-                f"{options.file}: table '{name}' may be any of {which}; use more of its path"
+                f"{options.file}: {kind} '{name}' may be any of {which}; use more of its path"
             )
-        return _table(meant[0]) if meant else None
+        if not meant:
+            return None
+        return _table(meant[0]) if kind == "table" else _image(meant[0], figure, options)
 
     try:
         old = options.file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise RunError(f"{options.file}: not UTF-8 text ({error})") from None
-    new, left = readme.rewrite(old, str(options.file), table)
+    new, left = readme.rewrite(old, str(options.file), content)
     for name in left:
-        _say(f"{options.file}: table '{name}' is of none of the given runs and is left as it is")
+        _say(f"{options.file}: {name} is of none of the given runs and is left as it is")
     if old == new:
         return 0
     if options.check:
-        _say(f"{options.file}: tables are out of date; run the same command without --check")
+        _say(f"{options.file}: out of date; run the same command without --check")
         return 1
     options.file.write_bytes(new.encode("utf-8"))
     print(options.file)

@@ -1,9 +1,10 @@
-"""Tables that stand between markers in a Markdown file and are written by a command, so that they
-cannot drift.
+"""Tables and figures that stand between markers in a Markdown file and are written by a command, so
+that they cannot drift.
 
 A table is `<!-- table:BEGIN name -->`, the table, `<!-- table:END name -->`. The name is that of a
 run directory's spec, or the last parts of its path where two have the same spec: `k1000`,
-`nvidia-h200/k1000`. The table `versions` is what the program lists."""
+`nvidia-h200/k1000`. The table `versions` is what the program lists. A figure is the same with
+`figure:` and a name such as `nvidia-h200/k1000:speedup`."""
 
 from __future__ import annotations
 
@@ -15,12 +16,14 @@ from pathlib import Path
 
 from analysis.load import RunError
 
-_MARKER = re.compile(r"<!--\s*table:(BEGIN|END)\s+(\S+)\s*-->")
+_MARKER = re.compile(r"<!--\s*(table|figure):(BEGIN|END)\s+(\S+)\s*-->")
 
 
-def rewrite(text: str, where: str, table: Callable[[str], str | None]) -> tuple[str, list[str]]:
-    """`text` with each table replaced by `table(name)`, and the names for which that was None (left
-    as they are).
+def rewrite(
+    text: str, where: str, write: Callable[[str, str], str | None]
+) -> tuple[str, list[str]]:
+    """`text` with each table and figure replaced by `write(kind, name)`, and those for which that
+    was None (left as they are).
 
     `where` names the file in errors. Raises RunError, with the line, for markers that do not pair
     up."""
@@ -31,19 +34,19 @@ def rewrite(text: str, where: str, table: Callable[[str], str | None]) -> tuple[
     copied = 0
     for marker in _MARKER.finditer(text):
         line = text.count("\n", 0, marker.start()) + 1
-        kind, name = marker.groups()
-        if kind == "BEGIN":
+        kind, end, name = marker.groups()
+        if end == "BEGIN":
             if begun:
                 raise RunError(
-                    f"{where}:{line}: table '{name}' begins before '{begun[2]}' has ended"
+                    f"{where}:{line}: {kind} '{name}' begins before '{begun[3]}' has ended"
                 )
             begun = marker
             continue
-        if not begun or begun[2] != name:
-            raise RunError(f"{where}:{line}: table '{name}' ends here but does not begin")
-        content = table(name)
+        if not begun or begun.group(1, 3) != (kind, name):
+            raise RunError(f"{where}:{line}: {kind} '{name}' ends here but does not begin")
+        content = write(kind, name)
         if content is None:
-            left.append(name)
+            left.append(f"{kind} '{name}'")
         else:
             body = f"\n\n{content.strip()}\n\n".replace("\n", newline)
             pieces += [text[copied : begun.end()], body]
@@ -52,7 +55,8 @@ def rewrite(text: str, where: str, table: Callable[[str], str | None]) -> tuple[
     if begun:
         line = text.count("\n", 0, begun.start()) + 1
         raise RunError(
-            f"{where}:{line}: table '{begun[2]}' does not end; add <!-- table:END {begun[2]} -->"
+            f"{where}:{line}: {begun[1]} '{begun[3]}' does not end; "
+            f"add <!-- {begun[1]}:END {begun[3]} -->"
         )
     return "".join([*pieces, text[copied:]]), left
 

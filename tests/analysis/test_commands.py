@@ -192,13 +192,13 @@ def test_a_table_name_that_two_runs_share_is_refused(make_run, tmp_path, capsys)
 )
 def test_markers_that_do_not_pair_are_refused_with_their_line(text, message):
     with pytest.raises(RunError) as error:
-        rewrite(text, "f.md", lambda _: "table")
+        rewrite(text, "f.md", lambda *_: "table")
     assert str(error.value).startswith(message)
 
 
 def test_rewriting_keeps_line_endings():
     text = "x\r\n<!-- table:BEGIN a -->\r\n<!-- table:END a -->\r\ny\r\n"
-    new, left = rewrite(text, "f.md", lambda _: "| a |\n| --- |\n")
+    new, left = rewrite(text, "f.md", lambda *_: "| a |\n| --- |\n")
     assert left == []
     assert new == (
         "x\r\n<!-- table:BEGIN a -->\r\n\r\n| a |\r\n| --- |\r\n\r\n<!-- table:END a -->\r\ny\r\n"
@@ -215,3 +215,33 @@ def test_interval_text():
     assert interval_text(12.345, float("nan"), float("nan"), "×") == "12.3×"
     assert interval_text(1.0, 1.0, 1.0, "×") == "1.00×"
     assert interval_text(float("nan"), 1.0, 2.0) == "–"
+
+
+def test_readme_draws_the_figures_between_its_markers(make_run, tmp_path, capsys):
+    path = make_run("runs/k5", name="k5", n=(10_000, 100_000), k=(5,))
+    file = tmp_path / "README.md"
+    begin, end = "<!-- figure:BEGIN k5:noise -->", "<!-- figure:END k5:noise -->"
+    file.write_text(f"a\n{begin}\nold\n{end}\nb\n")
+    assert main(["readme", str(file), str(tmp_path / "runs"), "--check"]) == 1
+    assert not (path / "figures").exists()
+    assert main(["readme", str(file), str(tmp_path / "runs")]) == 0
+    image = "![noise: Speedup over K](runs/k5/figures/noise.png)"
+    assert file.read_text() == f"a\n{begin}\n\n{image}\n\n{end}\nb\n"
+    assert (path / "figures" / "noise.png").is_file()
+    assert main(["readme", str(file), str(tmp_path / "runs"), "--check"]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("k5:histogram", "figure 'k5:histogram' must be RUN:FIGURE, with one of speedup"),
+        ("k5:roofline", "roofline of .*: the run has no counters"),
+    ],
+)
+def test_a_figure_that_cannot_be_in_a_readme_is_said(make_run, tmp_path, capsys, name, message):
+    make_run("runs/k5", name="k5", n=(10_000,), k=(5,))
+    file = tmp_path / "README.md"
+    file.write_text(f"<!-- figure:BEGIN {name} --><!-- figure:END {name} -->\n")
+    assert main(["readme", str(file), str(tmp_path / "runs")]) == 2
+    assert re.search(message, capsys.readouterr().err)
