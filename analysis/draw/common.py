@@ -291,7 +291,7 @@ def largest_problems(points: pd.DataFrame, most: int = 6) -> tuple[pd.DataFrame,
     largest = problems.loc[problems.groupby(["k", "dim", "data"])["n"].idxmax()]
     largest = largest.sort_values(["n", "k", "dim"]).tail(most)
     kept = points[points[key].apply(tuple, axis=1).isin(set(map(tuple, largest.to_numpy())))]
-    return kept, f"{len(largest)} of {len(problems)} problems are shown, the largest."
+    return kept, f"Shown: the largest {len(largest)} of {len(problems)} problems."
 
 
 def problem_panels(points: pd.DataFrame) -> tuple[list[str], list[tuple[tuple, pd.DataFrame]]]:

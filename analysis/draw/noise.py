@@ -39,10 +39,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     notes = [
         "Marks: half of the 95% interval of the median (order statistics), relative to it. Stems: "
         "up to half of the range of all samples. Every sample counts; none was taken out.",
-        f"{int(above.sum())} of {len(ok)} points are noisier than the spec's max_noise: their time "
-        "was up."
-        if wanted
-        else "",
+        _noisy(int(above.sum()), len(ok)) if wanted else "",
     ]
     labels = {s: style.break_label(s, 1.7) for s in styles}
     page = style.Page(
@@ -88,3 +85,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
     axes.set_xlabel("time per solve (ms)")
     axes.set_ylabel("relative to the median (%)")
     return Drawing(NAME, page.figure, rows)
+
+
+def _noisy(above: int, points: int) -> str:
+    if not above:
+        return "No point is noisier than the spec's max_noise."
+    return f"Noisier than the spec's max_noise when their time was up: {above} of {points} points."
