@@ -56,6 +56,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
         else "No roofs: no ceilings.json for this machine (run_experiment --ceilings).",
         left_out,
     ]
+    named = shown[shown["time_share"] >= LABELLED]
+    labels = [_label(kernel) for _, kernel in named.iterrows()] or [""]
+    widest = max(style.text_width(part) for label in labels for part in label.split("\n"))
     page = style.Page(
         f"{subject.title}: roofline",
         common.subtitle(data.points[data.points["point"].isin(shown["point"])], subject),
@@ -69,9 +72,10 @@ def draw(data: Data, subject: Subject) -> Drawing:
         1,
         3.3,
         left=0.62,
-        right=1.55,
+        right=widest + 0.24,
         below=0.42,
-        legend=[(s, {**look, "linestyle": "none"}) for s, look in looks.items()],
+        # how full a mark is says the level; machines differ in the dashes of the line
+        legend=[(s, {**look, "fillstyle": "full"}) for s, look in looks.items()],
     )
     for kind, axes in zip(kinds, page.axes, strict=True):
         _panel(axes, shown[shown["arithmetic"].eq(kind)], KINDS[kind][1], roofs, looks, page)
@@ -136,21 +140,32 @@ def _panel(axes: Axes, of: pd.DataFrame, rates: tuple, roofs: list[Ceilings], lo
         _draw_roof(axes, roof, rates, page, turn, len(roofs) > 1)
     ends = []
     of = of.sort_values("operations_per_byte", kind="stable")
-    for (_, kernel), marks in of.groupby(["series", "kernel"], sort=False):
-        look = {**looks[marks["series"].iloc[0]], "linestyle": "none"}
+    for _, marks in of.groupby(["series", "kernel"], sort=False):
+        look = looks[marks["series"].iloc[0]]
         height = marks["operations_per_second"] / 1e9
         share = float(marks["time_share"].iloc[0])
         size = max(SMALLEST_MARK, LARGEST_MARK * math.sqrt(share))
-        axes.plot(marks["operations_per_byte"], height, color=look["color"], lw=0.7, zorder=2.5)
+        line = {"color": look["color"], "linestyle": look["linestyle"]}
+        axes.plot(marks["operations_per_byte"], height, lw=0.8, zorder=2.5, **line)
         for (_, mark), y in zip(marks.iterrows(), height, strict=True):
-            style_of = {**look, "fillstyle": FILLS[mark["level"]], "markersize": size}
+            style_of = {
+                **look,
+                "linestyle": "none",
+                "fillstyle": FILLS[mark["level"]],
+                "markersize": size,
+            }
             axes.plot(mark["operations_per_byte"], y, **style_of, zorder=3)
-        name = f"{marks['series'].iloc[0]}\n{short_name(kernel)} {100 * share:.0f}%"
         if share >= LABELLED:
-            ends.append((marks["operations_per_byte"].max(), height.iloc[0], name, look["color"]))
+            place = (marks["operations_per_byte"].max(), height.iloc[0])
+            ends.append((*place, _label(marks.iloc[0]), look["color"]))
     axes.set_xlabel("operations per byte")
     axes.set_ylabel("10⁹ operations per second")
     style.label_ends(axes, ends)
+
+
+def _label(kernel: pd.Series) -> str:
+    share = f"{short_name(kernel['kernel'])} {100 * kernel['time_share']:.0f}%"
+    return f"{style.break_label(kernel['series'], 1.4)}\n{style.break_label(share, 1.4)}"
 
 
 def _draw_roof(
@@ -174,7 +189,7 @@ def _draw_roof(
                 xs = np.array([left, min(peak / (value / 1e9), right)])
                 axes.plot(xs, xs * value / 1e9, color=colour, zorder=1.5, **look)
         # written on the line, where it has come a little way into the panel
-        start = max(left * 1.35, bottom * 2 / (bandwidth.measured / 1e9))
+        start = max(left * 1.35, bottom * 2 / (bandwidth.measured / 1e9)) * 4**turn
         axes.text(
             start,
             start * bandwidth.measured / 1e9 / 1.12,
@@ -194,7 +209,7 @@ def _draw_roof(
                 start = max(left, value / fastest_memory)
                 axes.plot([start, right], [value / 1e9] * 2, color=colour, zorder=1.5, **look)
         axes.text(
-            right / 1.1,
+            right / 1.1 / 8**turn,
             ceiling.measured / 1e9 / 1.08,
             f"{rate} {style.number_text(ceiling.measured / 1e12)} TFLOP/s{suffix}",
             ha="right",

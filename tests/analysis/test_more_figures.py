@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_runs import counter_rows, point_rows, write_lines
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis.derive import gather
 from analysis.draw import FIGURES, draw
@@ -312,3 +313,19 @@ def test_lloyd_by_hand():
     # 5.5 is as far from 0 as from 11: the lower index has it; the third cluster stays empty
     assert path[1].ravel() == pytest.approx([6.5 / 3, 10.5, 100])
     assert labels.tolist() == [0, 0, 1, 1, 0]
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if name not in ("dims", "clustering")])
+def test_two_gpus_stay_apart_within_the_page(make_run, name):
+    everything = {"counters": True, "ceilings": True, "floors": True, "k": (100,), "n": (10**6,)}
+    paths = [make_run("a", **everything)]
+    paths.append(make_run("b", gpu="NVIDIA GeForce RTX 5080", gpu_speed=0.25, **everything))
+    runs = [load_run(path) for path in paths]
+    drawing = draw(name, gather(runs, "cpu_sequential"), subject(runs))
+    assert drawing.rows["machine"].nunique() == 2
+    renderer = FigureCanvasAgg(drawing.figure).get_renderer()
+    drawing.figure.draw(renderer)
+    for text in drawing.figure.findobj(match=lambda a: hasattr(a, "get_text")):
+        if text.get_text().strip() and text.get_visible():
+            box = text.get_window_extent(renderer)
+            assert -1 <= box.x0 < box.x1 <= drawing.figure.bbox.width + 1, text.get_text()
