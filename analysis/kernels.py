@@ -16,6 +16,8 @@ OPERATIONS = {
     "tensor": "op_tensor",
 }
 
+LONGEST_NAME = 24
+
 _TO_SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "second": 1.0}
 
 
@@ -33,7 +35,9 @@ def calls(rows: pd.DataFrame) -> pd.Series:
 def short_name(kernel: str) -> str:
     """`void lloyd::(anonymous namespace)::assign<2>(float const*, int)` as `assign`."""
     name = kernel.replace("(anonymous namespace)", "").split("(")[0].split("<")[0]
-    return name.split("::")[-1].split(" ")[-1] or kernel
+    name = name.split("::")[-1].split(" ")[-1] or kernel
+    # libraries put all their parameters into a name
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def by_kernel(counters: pd.DataFrame) -> pd.DataFrame:

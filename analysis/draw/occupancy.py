@@ -11,6 +11,8 @@ from analysis.draw.common import Drawing, Subject
 from analysis.kernels import by_kernel, short_name
 
 NAME = "occupancy"
+SMALLEST_SHARE = 0.05
+"""Of its version's GPU time, from which on a kernel has a row in the picture."""
 COLUMNS = {"occupancy": "occupancy", "l1_hits": "L1 hit rate"}
 
 
@@ -33,13 +35,17 @@ def draw(data: Data, subject: Subject) -> Drawing:
         why = "counters are of other points than each version's fastest"
         return Drawing(NAME, None, rows, why)
     shown, left_out = common.largest_problems(shown, most=3)
+    small = len(shown)
+    share = shown["seconds"] / shown.groupby(["machine", "point"])["seconds"].transform("sum")
+    shown = shown[share.isna() | (share >= SMALLEST_SHARE)]
+    small -= len(shown)
     rows["drawn"] = rows.index.isin(shown.index)
     shown = shown.assign(
         series=common.series_names(shown), label=shown["version"] + " · " + shown["kernel"]
     )
     styles = common.series_styles(shown, data.points, subject.baseline)
     columns, problems = common.problem_panels(shown)
-    labels, widest, tall = common.row_labels(list(shown["label"]), 1.5)
+    labels, widest, tall = common.row_labels(list(shown["label"]), 1.7)
     most = max(len(of) for _, of in problems)
     panels = [
         (f"{common.panel_title(columns, values)}: {words}", of, column)
@@ -51,6 +57,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         "most possible, averaged over the cycles in which a multiprocessor has work. L1 hit rate: "
         "sectors found in the L1. A dash: not measured, or nothing looked up.",
         *([left_out] if left_out else []),
+        *([f"{small} kernels below 5% of their version's GPU time: in the CSV."] if small else []),
     ]
     page = style.Page(
         f"{subject.title}: occupancy and L1 hit rate",

@@ -27,8 +27,6 @@ KINDS = {
 FILLS = {"dram": "full", "l2": "bottom", "l1": "none"}
 LARGEST_MARK = 9.0
 SMALLEST_MARK = 3.0
-LABELLED = 0.05
-"""Share of the time from which on a kernel is named; the others have their version's colour."""
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
@@ -56,8 +54,12 @@ def draw(data: Data, subject: Subject) -> Drawing:
         else "No roofs: no ceilings.json for this machine (run_experiment --ceilings).",
         left_out,
     ]
-    named = shown[shown["time_share"] >= LABELLED]
-    labels = [_label(kernel) for _, kernel in named.iterrows()] or [""]
+    # each version's longest kernel is named, the others have its colour
+    longest = shown.groupby("series")["time_share"].transform("max")
+    shown["named"] = shown["time_share"].eq(longest)
+    named = shown[shown["named"]].drop_duplicates("series")
+    labels = [_label(kernel) for _, kernel in named.iterrows()]
+    lines = sum(label.count("\n") + 1 for label in labels)
     widest = max(style.text_width(part) for label in labels for part in label.split("\n"))
     page = style.Page(
         f"{subject.title}: roofline",
@@ -70,7 +72,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         ],
         [KINDS[kind][0] for kind in kinds],
         1,
-        3.3,
+        max(3.3, 0.125 * lines),
         left=0.62,
         right=widest + 0.24,
         below=0.42,
@@ -91,9 +93,12 @@ def _rows(data: Data) -> pd.DataFrame:
     head = ["machine", "point", "n", "k", "dim", "data", "precision"]
     table = table.merge(best[head], on=["machine", "point"])
     parts = []
+    # a kernel stands under the roof of what it does most: compilers write some constants of fp32
+    # kernels with half-precision instructions
+    most = table[list(KINDS)].fillna(0).idxmax(axis=1)
     for kind in KINDS:
         for level in LEVELS:
-            part = table[(table[kind] > 0) & (table[level] > 0)]
+            part = table[most.eq(kind) & (table[kind] > 0) & (table[level] > 0)]
             if part.empty:
                 continue
             keep = part[[*head, "version", "phase", "kernel", "seconds", "time_share"]]
@@ -155,7 +160,7 @@ def _panel(axes: Axes, of: pd.DataFrame, rates: tuple, roofs: list[Ceilings], lo
                 "markersize": size,
             }
             axes.plot(mark["operations_per_byte"], y, **style_of, zorder=3)
-        if share >= LABELLED:
+        if marks["named"].iloc[0]:
             place = (marks["operations_per_byte"].max(), height.iloc[0])
             ends.append((*place, _label(marks.iloc[0]), look["color"]))
     axes.set_xlabel("operations per byte")

@@ -187,8 +187,10 @@ def test_the_floor_is_at_one(make_run):
 def test_occupancy_has_a_row_a_kernel(make_run):
     drawing = drawing_of(make_run(n=(10**6,), k=(100,), counters=True), "occupancy")
     rows = drawing.rows[drawing.rows["drawn"]]
-    assert set(rows["kernel"]) == {"assign_points", "divide"}
-    assert len(rows) == 4 * 2
+    # divide takes 2% of the time: in the rows, not in the picture
+    assert set(rows["kernel"]) == {"assign_points"}
+    assert len(rows) == 4
+    assert set(drawing.rows["kernel"]) == {"assign_points", "divide"}
     assert {"91%", "47%", "96%"} <= set(words(drawing))
 
 
