@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.derive import all_points
-from analysis.kernels import DURATION, by_kernel, calls, seconds
+from analysis.kernels import DURATION, OPERATIONS, by_kernel, calls, seconds
 from analysis.load import AXES, Run
 from analysis.stats import CONFIDENCE, median_ranks, resampled_medians
 from analysis.style import count_text
@@ -243,7 +243,7 @@ def functions(rows: Rows, place: Place) -> dict[str, Callable]:
     def intensity(version: str, level: str, phase: str = "assign", **axes: int) -> Quantity:
         table = by_kernel(rows.counters(find(version, axes)[0]))
         table = table[table["phase"].eq(phase)]
-        done = table[["fp32", "fp64", "fp16", "tensor"]].sum(axis=None)
+        done = float(table[list(OPERATIONS)].to_numpy(float, na_value=0).sum())
         if not (done > 0 and table[level].sum() > 0):
             raise MissingError(f"{version}: no operations and {level} bytes of phase '{phase}'")
         return Quantity(float(done / table[level].sum()), exact="profiled")

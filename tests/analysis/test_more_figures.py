@@ -15,6 +15,7 @@ from analysis.draw.clustering import assign, lloyd
 from analysis.generators import generate, random_points
 from analysis.kernels import by_kernel, short_name
 from analysis.load import load_run
+from analysis.measures import MissingError, Place, Rows, evaluate
 from analysis.report import subject
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -331,3 +332,16 @@ def test_two_gpus_stay_apart_within_the_page(make_run, name):
         if text.get_text().strip() and text.get_visible():
             box = text.get_window_extent(renderer)
             assert -1 <= box.x0 < box.x1 <= drawing.figure.bbox.width + 1, text.get_text()
+
+
+def test_intensity_over_the_ridge_says_what_bounds_a_kernel(make_run):
+    path = make_run(n=(10**6,), k=(100,), counters=True, ceilings=True)
+    place = Place(n=10**6, k=100, dim=2)
+    rows = Rows(load_run(path))
+    # 3 operations a point × cluster × dimension over 4 bytes of it in the L1; 60 TFLOP/s, 31 TB/s
+    assert evaluate("intensity('luigi_v1_fused', 'l1')", rows, place).value == pytest.approx(0.75)
+    assert evaluate("ridge('fp32', 'l1')", rows, place).value == pytest.approx(60 / 31)
+    bound = evaluate("intensity('luigi_v1_fused', 'l1') / ridge('fp32', 'l1')", rows, place)
+    assert bound.value == pytest.approx(0.75 * 31 / 60)
+    with pytest.raises(MissingError, match="no measured ceilings of fp16 tensor and l1"):
+        evaluate("ridge('fp16 tensor', 'l1')", rows, place)
