@@ -94,7 +94,7 @@ class Expression : public Version {
   Matrix distances_;                // n × k
 };
 
-using EigenVersion = EitherPrecision<Expression>;
+using EigenVersion = EitherPrecision<Expression<float>, Expression<double>>;
 
 std::optional<std::string> memory_shortfall(const Problem& problem, const Tunables&,
                                             const DeviceLimits&) {

@@ -56,7 +56,7 @@ class Sequential : public Ranks<T> {
   }
 };
 
-using Mpi = EitherPrecision<Sequential>;
+using Mpi = EitherPrecision<Sequential<float>, Sequential<double>>;
 #endif
 
 LLOYD_MPI_VERSION(Mpi, {.name = "cpu_mpi",

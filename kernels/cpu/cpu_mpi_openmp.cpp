@@ -90,7 +90,7 @@ class Threaded : public Ranks<T> {
   std::vector<Local> local_;
 };
 
-using MpiOpenmp = EitherPrecision<Threaded>;
+using MpiOpenmp = EitherPrecision<Threaded<float>, Threaded<double>>;
 #endif
 
 LLOYD_MPI_VERSION(MpiOpenmp, {.name = "cpu_mpi_openmp",

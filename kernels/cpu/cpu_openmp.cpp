@@ -95,7 +95,7 @@ class Loop : public Version {
   std::vector<Local> local_;
 };
 
-using OpenMp = EitherPrecision<Loop>;
+using OpenMp = EitherPrecision<Loop<float>, Loop<double>>;
 
 LLOYD_VERSION(OpenMp, {.name = "cpu_openmp",
                        .family = "cpu",

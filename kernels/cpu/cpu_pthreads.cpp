@@ -176,7 +176,7 @@ class Threads : public Version {
   bool stop_ = false;        // written by thread 0 between two barriers
 };
 
-using Pthreads = EitherPrecision<Threads>;
+using Pthreads = EitherPrecision<Threads<float>, Threads<double>>;
 
 LLOYD_VERSION(
     Pthreads,

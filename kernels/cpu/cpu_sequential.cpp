@@ -72,7 +72,7 @@ class Loop : public Version {
   std::unique_ptr<State<T>> state_;
 };
 
-using Sequential = EitherPrecision<Loop>;
+using Sequential = EitherPrecision<Loop<float>, Loop<double>>;
 
 LLOYD_VERSION(Sequential,
               {.name = "cpu_sequential",

@@ -29,7 +29,7 @@ class Loop : public Wang<T> {
   }
 };
 
-using Global = EitherPrecision<Loop>;
+using Global = EitherPrecision<Loop<float>, Loop<double>>;
 #endif
 
 LLOYD_CUDA_VERSION(

@@ -48,7 +48,7 @@ class Loop : public Wang<T> {
   }
 };
 
-using Shared = EitherPrecision<Loop>;
+using Shared = EitherPrecision<Loop<float>, Loop<double>>;
 #endif
 
 LLOYD_CUDA_VERSION(

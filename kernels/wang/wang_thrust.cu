@@ -206,7 +206,7 @@ class Loop : public Wang<T> {
   cuda::Buffer<T> values_, found_values_, previous_, squared_moves_;
 };
 
-using Thrust = EitherPrecision<Loop>;
+using Thrust = EitherPrecision<Loop<float>, Loop<double>>;
 #endif
 
 LLOYD_CUDA_VERSION(

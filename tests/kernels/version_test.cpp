@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <set>
 
@@ -248,6 +249,40 @@ INSTANTIATE_TEST_SUITE_P(Lloyd, EveryVersion, testing::ValuesIn(every_version_an
                            return std::get<0>(tested.param) + "_" +
                                   cases()[std::get<1>(tested.param)].name;
                          });
+
+std::ptrdiff_t threads_of_this_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+TEST(CpuVersions, RunOnTheirThreads) {
+  for (const char* name : {"cpu_openmp", "cpu_pthreads"}) {
+    const auto wanted = static_cast<int>(threads_of_this_process()) + 3;
+    data::Source source;
+    source.generator = "normal";
+    const data::Dataset points = data::generate(source, 20'000, 2);
+    const std::vector<float> centroids(points.values().begin(), points.values().begin() + 200);
+    const Problem problem{.n = 20'000,
+                          .k = 100,
+                          .dim = 2,
+                          .stop = {.iterations = 5},
+                          .points = points.values(),
+                          .centroids = centroids};
+    // Looks while the version runs: its threads may be gone afterwards.
+    struct Most : RangeObserver {
+      std::ptrdiff_t threads = 0;
+      void look() { threads = std::max(threads, threads_of_this_process()); }
+      void begin_phase(const char*) override { look(); }
+      void end_phase() override { look(); }
+      void begin_iteration(int) override { look(); }
+      void end_iteration() override { look(); }
+    } most;
+    Context context;
+    context.tunables.threads = wanted;
+    context.observers = {&most};
+    solve(find_version(name)->make, problem, context);
+    EXPECT_GE(most.threads, wanted) << name;
+  }
+}
 
 TEST(Registry, IsWhatTheContractSays) {
   const std::set<std::string> axes{"threads_per_block", "samples_per_thread", "threads",
