@@ -73,13 +73,13 @@ class PhaseDumps : public RangeObserver {
     unlink(dump.c_str());
     if (open_.empty()) return;  // outside of any phase
     auto& sums = phases_[open_.back()].events;
-    for (const auto& [name, value] : callgrind_totals(text.str())) {
+    for (const auto& total : callgrind_totals(text.str())) {
       const auto at = std::find_if(sums.begin(), sums.end(),
-                                   [&](const auto& known) { return known.first == name; });
+                                   [&](const auto& known) { return known.first == total.first; });
       if (at == sums.end())
-        sums.emplace_back(name, value);
+        sums.push_back(total);
       else
-        at->second += value;
+        at->second += total.second;
     }
   }
 

@@ -44,10 +44,10 @@ template <typename T, int bytes>
 template <int bytes>
 [[gnu::always_inline]] inline float sum_of(const float* from, std::int64_t count) {
   using V = Vector<float, bytes>;
-  constexpr int kLanes = bytes / 4;
+  constexpr std::int64_t kLanes = bytes / 4;
   V sums[4] = {};
   for (std::int64_t i = 0; i + 4 * kLanes <= count; i += 4 * kLanes)
-    for (int u = 0; u < 4; ++u) {
+    for (std::int64_t u = 0; u < 4; ++u) {
       V v;
       std::memcpy(&v, from + i + u * kLanes, sizeof v);
       sums[u] += v;
