@@ -18,6 +18,12 @@ std::string names(const std::vector<Precision>& precisions) {
   return text;
 }
 
+std::optional<std::string> shortfall(std::int64_t needed, std::int64_t allowed, const char* how) {
+  if (needed <= allowed) return std::nullopt;
+  return fmt::format("needs {} B of shared memory per block, device allows {} B ({})",
+                     with_commas(needed), with_commas(allowed), how);
+}
+
 }  // namespace
 
 std::optional<std::string> unsupported_reason(const VersionInfo& version, const Problem& problem,
@@ -30,10 +36,10 @@ std::optional<std::string> unsupported_reason(const VersionInfo& version, const 
   if (version.backend == Backend::cuda && problem.n > kMostPointsOnDevice)
     return fmt::format("counts points in 32 bits: at most {}, not {}",
                        with_commas(kMostPointsOnDevice), with_commas(problem.n));
-  const bool has_blocks = std::find(version.axes.begin(), version.axes.end(),
-                                    "threads_per_block") != version.axes.end();
   if (version.unsupported)
     if (auto reason = version.unsupported(problem, tunables, device)) return reason;
+  const bool has_blocks = std::find(version.axes.begin(), version.axes.end(),
+                                    "threads_per_block") != version.axes.end();
   if (has_blocks && tunables.threads_per_block > device.max_threads_per_block)
     return fmt::format("needs {} threads per block, device allows {}", tunables.threads_per_block,
                        device.max_threads_per_block);
@@ -47,16 +53,6 @@ std::string with_commas(std::int64_t value) {
     digits.insert(static_cast<std::size_t>(at), ",");
   return digits;
 }
-
-namespace {
-
-std::optional<std::string> shortfall(std::int64_t needed, std::int64_t allowed, const char* how) {
-  if (needed <= allowed) return std::nullopt;
-  return fmt::format("needs {} B of shared memory per block, device allows {} B ({})",
-                     with_commas(needed), with_commas(allowed), how);
-}
-
-}  // namespace
 
 std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block,
                                                    const DeviceLimits& device) {

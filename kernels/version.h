@@ -168,8 +168,6 @@ struct VersionInfo {
   Distance distance = Distance::direct;
   std::string study;    // the report it comes from; empty for our own
   std::string summary;  // one line
-  /// Draws problem.generator's points itself in prepare(), so that setup_ms has the generation in it.
-  bool draws_points = false;
   /// Why this problem cannot run with these tunables on this device, with the numbers; nullopt when it can. Sees
   /// only sizes and the generator: the problem's spans are empty. For a CPU version `device` is default-constructed.
   std::function<std::optional<std::string>(const Problem&, const Tunables&, const DeviceLimits&)>

@@ -16,8 +16,6 @@ struct Sheet {
 };
 
 constexpr std::array kSheets{
-    Sheet{"NVIDIA B200", 8000, 40, 40, 80, 1100, 2250,
-          "NVIDIA Blackwell architecture technical brief, HGX B200"},
     Sheet{"NVIDIA H200", 4800, 34, 67, 67, 494.5, 989.5, "NVIDIA H200 datasheet, SXM"},
     Sheet{"NVIDIA H200 NVL", 4800, 30, 60, 60, 417.5, 835.5, "NVIDIA H200 datasheet, NVL"},
     Sheet{"NVIDIA H100 80GB HBM3", 3350, 34, 67, 67, 494.5, 989.5, "NVIDIA H100 datasheet, SXM"},

@@ -198,15 +198,7 @@ def _dots(panels, keys, header, styles, subject) -> Figure:
                 capsize=1.8,
                 **look,
             )
-            axes.annotate(
-                f"{style.number_text(point['speedup'])}×",
-                (1, height),
-                xycoords=("axes fraction", "data"),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-                annotation_clip=False,
-            )
+            common.at_right(axes, height, f"{style.number_text(point['speedup'])}×")
         axes.set_ylim(-0.6, max(most, 2) - 0.4)
         axes.set_yticks(range(len(ranked)), [labels[s] for s in ranked["series"]])
         axes.tick_params(axis="y", length=0)

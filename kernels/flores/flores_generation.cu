@@ -60,7 +60,6 @@ LLOYD_CUDA_VERSION(
      .distance = Distance::direct,
      .study = "flores_alves",
      .summary = "flores_sums with the points drawn on the GPU instead of copied there",
-     .draws_points = true,
      .unsupported = [](const Problem& problem, const Tunables& tunables,
                        const DeviceLimits& device) -> std::optional<std::string> {
        if (problem.generator == nullptr)
