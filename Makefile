@@ -1,7 +1,7 @@
 # `make help` lists what there is. The work is done by tools/*.sh and CMake; this names the steps.
 SPEC ?= sweeps/quickstart.yaml
 ARGS ?=
-RESULTS ?= $(wildcard data/recorded/*/*)
+RESULTS ?= $(patsubst %/plan.json,%,$(wildcard data/recorded/*/*/plan.json))
 CUDA ?= 1
 ARCHS ?=
 PREFIX ?= /usr/local

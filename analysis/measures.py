@@ -19,6 +19,19 @@ from analysis.load import AXES, Run
 from analysis.stats import CONFIDENCE, median_ranks, resampled_medians
 from analysis.style import count_text
 
+ASKED = (
+    "version",
+    "n",
+    "k",
+    "dim",
+    "data",
+    "precision",
+    "point",
+    "status",
+    "reason",
+    "iteration_ms",
+)
+"""Columns that a point is found by."""
 FEWEST = 6
 """Samples that an interval of a median needs at 95%."""
 
@@ -97,46 +110,51 @@ class Rows:
         self.run = run
         self.points = all_points([run], run.baseline)
         self.by_point = dict(list(run.measurements.groupby("point", sort=False)))
+        self._several_gpus = len(run.gpus) > 1
+        # a report asks some ten thousand times: plain records answer a hundred times sooner than
+        # a frame
+        columns = [c for c in dict.fromkeys([*ASKED, *AXES]) if c in self.points]
+        plain = self.points[columns].astype(object)
+        plain = plain.where(plain.notna(), None).assign(at=self.points.index)
+        self._by_version: dict[str, list[dict]] = {}
+        for record in plain.to_dict("records"):
+            self._by_version.setdefault(record["version"], []).append(record)
 
     def point(self, version: str, place: Place, **axes: int) -> pd.Series:
         """The ok point of `version` at `place`, fastest in the tunables that `axes` leave open.
 
         `place.data` may hold alternatives, `a|b`: beginnings of the data's description, the first
         that is there counts. Raises MissingError."""
-        if len(self.run.gpus) > 1:
+        if self._several_gpus:
             raise MissingError(f"{self.run.name}: rows of several GPUs, which are not compared")
-        points = self.points[self.points["version"] == version]
+        points = self._by_version.get(version, [])
         wanted = {**place._asdict(), **axes}
         data = wanted.pop("data")
         iterations = wanted.pop("iterations")
         said = _said(version, wanted, data)
-        if points.empty:
-            raise MissingError(f"{said}: no row")
         for column, value in wanted.items():
             if value is not None:
-                points = points[points[column].eq(value).fillna(False).astype(bool)]
+                points = [p for p in points if p[column] == value]
         for start in (data or "").split("|"):
-            found = points[points["data"].astype(str).str.startswith(start)]
-            if len(found):
+            found = [p for p in points if str(p["data"]).startswith(start)]
+            if found:
                 break
-        points = found
-        if points.empty:
+        if not found:
             raise MissingError(f"{said}: no row")
-        ok = points[points["status"] == "ok"]
-        if ok.empty:
-            first = points.iloc[0]
-            raise MissingError(f"{said}: {first['status']}, {first['reason']}")
+        ok = [p for p in found if p["status"] == "ok"]
+        if not ok:
+            raise MissingError(f"{said}: {found[0]['status']}, {found[0]['reason']}")
         if iterations is not None:
             # a solve's length is the spec's iterations: another length is another quantity
-            done = [self.by_point[p]["iterations"].iloc[0] for p in ok["point"]]
-            ok = ok[np.array(done) == iterations]
-            if ok.empty:
+            done = [self.by_point[p["point"]]["iterations"].iloc[0] for p in ok]
+            ok = [p for p, count in zip(ok, done, strict=True) if count == iterations]
+            if not ok:
                 raise MissingError(f"{said}: {done[0]} iterations, not {iterations}")
         for column in ("n", "k", "dim", "data", "precision"):
-            kinds = list(dict.fromkeys(ok[column].astype(str)))
+            kinds = list(dict.fromkeys(str(p[column]) for p in ok))
             if len(kinds) > 1:
                 raise MissingError(f"{said}: several {column} ({', '.join(kinds)}), none named")
-        return ok.loc[ok["iteration_ms"].idxmin()]
+        return self.points.loc[min(ok, key=lambda p: p["iteration_ms"])["at"]]
 
     def median(self, point: pd.Series, column: str) -> Quantity:
         """The median of a point's samples of `column` (a time of measurements.jsonl, in ms)."""

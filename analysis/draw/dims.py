@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 
@@ -16,6 +17,7 @@ from analysis.draw import common
 from analysis.draw.common import Drawing, Subject
 
 NAME = "dims"
+BAR = 0.5  # inches for the colour bar
 SHARED_WORDS = 4096
 """The study's K <= 4096 / (1 + 2 dim) for its v3 and v4, which keep 2 dim K floats and K counts in
 shared memory. Its own 4 K (1 + 2 dim) <= 49,152 bytes gives three times that."""
@@ -48,8 +50,13 @@ def draw(data: Data, subject: Subject) -> Drawing:
     across = 1 if len(names) == 1 else 2 if len(names) <= 6 else 3
     unfit = cells["status"].eq("unsupported")
     lost = ~unfit & cells["status"].ne("ok")
+    left, right, below = 0.52, 0.12, 0.42
+    width = (style.WIDTH / across - left - right) / len(dims)
+    widest = max(style.text_width(style.number_text(ps)) for ps in ok["ps_per_term"])
+    numbered = widest < width - 0.04
     notes = [
-        "Numbers: picoseconds of an iteration for each point × cluster × dimension, at the fastest "
+        ("Numbers: p" if numbered else "Colours: p")
+        + "icoseconds of an iteration for each point × cluster × dimension, at the fastest "
         "tunables (median). Darker is slower; every panel has the same colours."
         + (" Hatched: unsupported." if unfit.any() else "")
         + (" Crossed: no result for another reason." if lost.any() else "")
@@ -62,12 +69,14 @@ def draw(data: Data, subject: Subject) -> Drawing:
         names,
         across,
         min(max(0.19 * len(ks), 0.9), 2.6),
-        left=0.52,
-        right=0.12,
-        below=0.42,
+        left=left,
+        right=right,
+        below=below,
+        last=0 if numbered else BAR,
     )
     colours = colormaps["cividis_r"]
-    width = page.axes_width / len(dims)
+    if not numbered:
+        _colour_bar(page, ScalarMappable(norm, colours), below)
     for place, (name, axes) in enumerate(zip(names, page.axes, strict=True)):
         of = cells[cells["series"] == name]
         for _, cell in of.iterrows():
@@ -81,9 +90,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
                 continue
             shade = norm(cell["ps_per_term"])
             axes.add_patch(Rectangle(**box, facecolor=colours(shade)))
-            text = style.number_text(cell["ps_per_term"])
-            if style.text_width(text) < width - 0.04:
+            if numbered:
                 ink = "white" if shade > 0.5 else style.INK
+                text = style.number_text(cell["ps_per_term"])
                 axes.text(x, y, text, ha="center", va="center", color=ink)
         _limit(axes, ks, dims)
         axes.set_xlim(-0.5, len(dims) - 0.5)
@@ -97,6 +106,17 @@ def draw(data: Data, subject: Subject) -> Drawing:
         if place + across >= len(names):
             axes.set_xlabel("dim")
     return Drawing(NAME, page.figure, rows)
+
+
+def _colour_bar(page: style.Page, shades: ScalarMappable, below: float) -> None:
+    """Under the last row, where cells are too small for their numbers."""
+    high = page.figure.get_figheight()
+    under = page.axes[-1].get_position().y0 * high - below
+    box = (0.52 / style.WIDTH, (under - 0.14) / high, 0.5, 0.09 / high)
+    bar = page.figure.colorbar(shades, cax=page.figure.add_axes(box), orientation="horizontal")
+    bar.outline.set_visible(False)
+    bar.ax.xaxis.set_major_formatter(lambda value, _: style.number_text(value))
+    bar.set_label("ps for each point × cluster × dimension")
 
 
 def _limit(axes, ks: list[int], dims: list[int]) -> None:

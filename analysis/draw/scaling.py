@@ -48,14 +48,16 @@ def draw(data: Data, subject: Subject) -> Drawing:
     labels = {s: style.break_label(s, 0.98) for s in looks}
     widest = max(style.text_width(part) for text in labels.values() for part in text.split("\n"))
     lines = sum(text.count("\n") + 1 for text in labels.values())
-    over = "one worker of the same version"
+    least = int(rows["workers"].min())
+    fewest = "one worker" if least == 1 else f"{least} workers"
+    over = f"{fewest} of the same version"
     if subject.baseline and rows["over"].eq(subject.baseline).any():
         over = subject.baseline
     notes = common.method_notes(
         shown, f"Speedup over {over}; efficiency: speedup by workers", "95% interval (bootstrap)", 0
     )
     if len(weak):
-        notes.append("Weak: N grows with the workers; efficiency is T(1 worker) / T(workers).")
+        notes.append(f"Weak: N grows with the workers; efficiency is T({fewest}) / T(workers).")
     page = style.Page(
         f"{subject.title}: scaling",
         common.subtitle(shown, subject),
@@ -68,9 +70,10 @@ def draw(data: Data, subject: Subject) -> Drawing:
         below=0.45,
     )
     most = rows["workers"].max()
+    first = 1 if len(strong) else least
     for (_, of, what), axes in zip(panels, page.axes, strict=True):
-        style.log_axis(axes, "x", 1, most)
-        ticks = sorted({int(w) for w in rows["workers"]} | {1})
+        style.log_axis(axes, "x", first, most)
+        ticks = sorted({int(w) for w in rows["workers"]} | {first})
         at = style.log_positions(axes.get_xlim(), ticks, page.axes_width)
         names = [style.count_text(t) for t in ticks]
         chosen = style.fitting(at, names, gap=0.04)
@@ -98,7 +101,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
 def _split_processes(ok: pd.DataFrame) -> pd.DataFrame:
     """A line for each number of processes of a version whose threads vary as well."""
     both = ok.groupby("version")[["threads", "processes"]].transform("nunique").gt(1).all(axis=1)
-    own = ok["processes"].astype(str) + " processes"
+    own = ok["processes"].astype(str) + ok["processes"].eq(1).map(
+        {True: " process", False: " processes"}
+    )
     ok["series"] = ok["series"].where(~both, ok["series"] + " " + own)
     return ok
 

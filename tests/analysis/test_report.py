@@ -183,3 +183,18 @@ def test_a_browser_shows_it_at_desktop_and_phone_width(report):
         assert frame["rows"] == len(first.read_text().splitlines()) - 1
         assert frame["sorts"]
         assert frame["numbers"] == [20000, 3440, 0.119, 1e7]
+
+
+def test_make_report_takes_what_is_recorded():
+    root = Path(__file__).parents[2]
+    shown = subprocess.run(
+        ["make", "-n", "-o", ".venv/.stamp", "report"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    directories = re.search(r"analysis report (.*) -o report", shown)[1].split()
+    assert directories
+    for directory in directories:
+        assert len(load_run(root / directory).measurements)
