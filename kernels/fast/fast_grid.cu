@@ -1,0 +1,912 @@
+// fast_grid: most points are never looked at.
+//
+// Parent   luigi_v4_device_update.
+// What     prepare() sorts the points along Hilbert's curve and keeps, for every 32 (a leaf), 1,024 (a node) and 8,192 (a block)
+//          of them, the box around them and the sums of their coordinates: Kanungo's filtering (Kanungo et al. 2002, IEEE
+//          TPAMI 24:881) with runs of equal length in the place of a kd-tree. In an iteration a block of threads finds which
+//          centroids can be nearest to a point of its box; a warp narrows them down for its node, a lane for its leaf. Where one
+//          is left, it is given the stored sums and nothing below is read; only leaves on a border between clusters have
+//          their points compared, each with the candidates of its leaf. A candidate goes only if another centroid is
+//          strictly nearer to all of the box with rounding allowed for, so that labels are those of all distances in fp32.
+//          Runs of equal length follow the data wherever they crowd, which a grid's cells do not.
+// Why      simulated at n = 1e7, k = 1000, dim 2: uniform, normal and blobs leave 15% of the points to be read, with 2.1 candidates
+//          each instead of 1000 (leaves of 16: 10%, of 64: 22%; Morton's curve instead, at 2e6: 43% against 32%, a kd-tree 28%).
+// Limits   dim ≤ 4. Simulated at n = 2e6, k = 100, what is left to be read: dim 2 11%, 3 45% with 2.4 candidates, 4 78% with 3.6, 6 all of
+//          it with 12. Blobs and normal points have leaves and nodes with hundreds of candidates where points are far between:
+//          nodes with more than 8 (dim ≥ 3: 12) are left to a kernel that gives each a block. n < 2^31 (CUB's sort). Labels leave
+//          run() as one per leaf and, in leaves on a border, one per point, in the curve's order; fetch() spreads them out. With
+//          min_changes a third kernel compares these from one iteration to the next.
+// Floor    n = 1e7, k = 1000, dim 2: 74% of the leaves' boxes and sums and 15% of the points, 18 MB, which stay in L2: 4 µs at 4.4 TB/s.
+//          What it takes is instructions: 15.5 million of a warp in assign_and_sum, 16 µs if every SM issued 4 in each clock.
+// Predicted 0.030 ms (normal), 0.022 (uniform), 0.035 (blobs) at n = 1e7, k = 1000, dim 2; 0.06 at n = 1e8, k = 64.
+// Measured H200, 2026-11-21, 20 iterations, ms per iteration (prepare() takes 3 ms more than luigi_v4's, which uploads the same):
+//          n = 1e7, k = 1000, dim 2: 0.0447 normal, 0.0358 uniform, 0.0608 blobs, where luigi_v4_device_update takes 3.198; of it
+//          assign_and_sum 29 µs, assign_wide_nodes 9, move_centroids 3. k = 100: 0.0304 against 0.398; k = 32: 0.0222.
+//          n = 1e8, k = 64: 0.0729. n = 1e6, k = 1000: 0.0491. n = 1e7, k = 1000, dim 3: 0.177 against 12.55.
+#include "kernels/limits.h"
+
+#if LLOYD_CUDA
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <cub/device/device_radix_sort.cuh>
+#include <vector>
+
+#include "kernels/cuda.h"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kMostDims = 4;
+
+#if LLOYD_CUDA
+constexpr int kLanes = 32;
+constexpr int kLeaf = 32;                    // points of a leaf: a lane each
+constexpr int kNode = kLeaf * kLanes;        // points of a node: a lane a leaf
+constexpr int kWarps = 8;                    // nodes of a block
+constexpr int kBlock = kWarps * kLanes;      // threads, and leaves
+constexpr int kWideBlock = kLanes * kLanes;  // a wide node has a block of its own, a warp a leaf
+constexpr int kWideList = 1024;              // candidates of a wide node
+constexpr int kLeafList = 32;                // candidates of one of its leaves
+constexpr int kMostReplicas = 32;            // of the sums: a lane each in move_centroids
+constexpr unsigned kAll = 0xffffffffu;
+/// Candidates of a node that is not wide: each has a column a lane in shared memory.
+template <int D>
+constexpr int kNodeList = D <= 2 ? 8 : 12;
+
+using Key = unsigned long long;
+
+/// Boxes of `count` runs of consecutive points, and the sums of their points: [D][count].
+template <typename Sum>
+struct Level {
+  float *low, *high;
+  Sum* sum;
+  int count;
+};
+
+struct Tree {
+  const float* points;  // [D][n], along the curve
+  std::int64_t n;
+  Level<float> leaves;
+  Level<double> nodes, blocks;
+};
+
+template <int D>
+struct Box {
+  float low[D], high[D];
+
+  template <typename Sum>
+  __device__ Box(const Level<Sum>& level, int i) {
+    for (int t = 0; t < D; ++t) {
+      low[t] = level.low[static_cast<std::int64_t>(t) * level.count + i];
+      high[t] = level.high[static_cast<std::int64_t>(t) * level.count + i];
+    }
+  }
+};
+
+/// Candidates: [D][stride] coordinates and their indices; null `ids`: candidate i is centroid i.
+struct List {
+  const float* centroids;
+  const int* ids;
+  int stride, count;
+
+  __device__ int id(int i) const { return ids == nullptr ? i : ids[i]; }
+  __device__ float at(int i, int t) const {
+    return centroids[t * static_cast<std::int64_t>(stride) + i];
+  }
+};
+
+/// What an iteration leaves behind: of each cluster the sums of its points and their number, [replicas][k][D + 1]; the
+/// nodes that are too wide for assign_and_sum; and the labels, where they are wanted: leaf_labels [leaves] has the label
+/// of all points of a leaf, or −1, and then `labels` [n] has them; both null where nobody asks.
+struct Output {
+  double* sums;
+  int replicas;
+  int *wide_nodes, *wide_count;
+  int *leaf_labels, *labels;
+
+  template <int D>
+  __device__ double* sums_of_block(int k) const {
+    return sums +
+           static_cast<std::int64_t>(blockIdx.x % static_cast<unsigned>(replicas)) * k * (D + 1);
+  }
+};
+
+template <int D, typename Sum>
+__device__ void add_stored(double* sums, int id, const Level<Sum>& level, int i,
+                           std::int64_t points) {
+  double* to = sums + static_cast<std::int64_t>(id) * (D + 1);
+  for (int t = 0; t < D; ++t)
+    atomicAdd(to + t,
+              static_cast<double>(level.sum[static_cast<std::int64_t>(t) * level.count + i]));
+  atomicAdd(to + D, static_cast<double>(points));
+}
+
+/// Of the run of `size` points that is the i-th of its kind.
+__device__ std::int64_t points_of(const Tree& tree, int i, int size) {
+  return min(tree.n - static_cast<std::int64_t>(i) * size, static_cast<std::int64_t>(size));
+}
+
+template <int D>
+__device__ float squared_distance(const float (&x)[D], const List& list, int i) {
+  float d = 0;
+  for (int t = 0; t < D; ++t) d += (x[t] - list.at(i, t)) * (x[t] - list.at(i, t));
+  return d;
+}
+
+__device__ unsigned warp_min(unsigned x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(kAll, x);
+#else
+  for (int offset = kLanes / 2; offset > 0; offset /= 2)
+    x = min(x, __shfl_xor_sync(kAll, x, offset));
+  return x;
+#endif
+}
+
+__device__ float warp_sum(float x) {
+  for (int offset = kLanes / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(kAll, x, offset);
+  return x;
+}
+
+template <int D>
+__device__ void centre(const Box<D>& box, float (&x)[D]) {
+  for (int t = 0; t < D; ++t) x[t] = 0.5f * box.low[t] + 0.5f * box.high[t];
+}
+
+// The candidate that is to prune the others. Whichever it is, the labels are right; the nearest to the box's centre prunes
+// most.
+template <int D>
+struct Owner {
+  float at[D];
+  int id;
+
+  __device__ Owner(const List& list, int i) : id(list.id(i)) {
+    for (int t = 0; t < D; ++t) at[t] = list.at(i, t);
+  }
+};
+
+// Is every point of the box strictly nearer to `owner` than to candidate i? |x − c|² − |x − owner|² is linear in x, so it
+// is least in one corner, and that corner is known by signs alone. There both distances are computed, each within
+// (1 ± 2^-24)^(D + 2): the margin is those of both and of its own product, so that rounding never prunes. Of equal
+// centroids all but the lowest index go. NaN and overflow prune nothing.
+template <int D>
+__device__ bool pruned(const Box<D>& box, const Owner<D>& owner, const List& list, int i) {
+  constexpr float kMargin = 1 + (D + 4) * 0x1p-23f, kUnderflow = D * 0x1p-126f;
+  float own = 0, other = 0;
+  bool same = owner.id < list.id(i);
+  for (int t = 0; t < D; ++t) {
+    const float c = list.at(i, t);
+    const float corner = owner.at[t] > c ? box.low[t] : box.high[t];
+    own += (corner - owner.at[t]) * (corner - owner.at[t]);
+    other += (corner - c) * (corner - c);
+    same = same && owner.at[t] == c;
+  }
+  return other > own * kMargin + kUnderflow || same;
+}
+
+// Of the candidates first, first + step, …: the one nearest to the box's centre, as the bits of its distance, which order
+// as the distances do, and its position.
+struct Nearest {
+  unsigned distance = ~0u;
+  int position = 0;
+
+  template <int D>
+  __device__ Nearest(const Box<D>& box, const List& list, int first, int step) {
+    float middle[D];
+    centre(box, middle);
+    for (int i = first; i < list.count; i += step) {
+      const unsigned d = __float_as_uint(squared_distance(middle, list, i));
+      if (d < distance) {
+        distance = d;
+        position = i;
+      }
+    }
+  }
+
+  // The best of the warp's; of equal distances the lowest index.
+  __device__ void share(const List& list) {
+    const unsigned best = warp_min(distance);
+    unsigned best_lanes = __ballot_sync(kAll, distance == best);
+    if (__popc(best_lanes) > 1) {
+      const unsigned id = distance == best ? static_cast<unsigned>(list.id(position)) : ~0u;
+      const unsigned lowest = warp_min(id);
+      best_lanes = __ballot_sync(kAll, id == lowest);
+    }
+    distance = best;
+    position = __shfl_sync(kAll, position, __ffs(static_cast<int>(best_lanes)) - 1);
+  }
+};
+
+// Of a whole warp: writes those of `from` that may be nearest to a point of the box to centroids[D][capacity] and ids, and
+// returns how many they are, though at most `capacity` are written.
+template <int D>
+__device__ int filter(const Box<D>& box, const List& from, float* centroids, int* ids, int capacity,
+                      int lane) {
+  Nearest nearest(box, from, lane, kLanes);
+  nearest.share(from);
+  const Owner<D> owner(from, nearest.position);
+  int count = 0;
+  for (int first = 0; first < from.count; first += kLanes) {
+    const int i = first + lane;
+    const bool keep = i < from.count && !pruned(box, owner, from, i);
+    const unsigned kept = __ballot_sync(kAll, keep);
+    const int at = count + __popc(kept & ((1u << lane) - 1));
+    if (keep && at < capacity) {
+      for (int t = 0; t < D; ++t) centroids[t * capacity + at] = from.at(i, t);
+      ids[at] = from.id(i);
+    }
+    count += __popc(kept);
+  }
+  __syncwarp();
+  return count;
+}
+
+// The same of a whole block of Warps, with the entries in no order. `capacity` ≥ 1.
+template <int D, int Warps>
+__device__ int filter_in_block(const Box<D>& box, const List& from, float* centroids, int* ids,
+                               int capacity) {
+  static_assert(Warps <= kLanes);
+  __shared__ unsigned distances[Warps];
+  __shared__ int positions[Warps];
+  __shared__ int count;
+  const int warp = static_cast<int>(threadIdx.x) / kLanes,
+            lane = static_cast<int>(threadIdx.x) % kLanes;
+  Nearest nearest(box, from, static_cast<int>(threadIdx.x), Warps * kLanes);
+  nearest.share(from);
+  if (lane == 0) {
+    distances[warp] = nearest.distance;
+    positions[warp] = nearest.position;
+  }
+  if (threadIdx.x == 0) count = 0;
+  __syncthreads();
+  nearest.distance = lane < Warps ? distances[lane] : ~0u;
+  nearest.position = lane < Warps ? positions[lane] : 0;
+  nearest.share(from);
+  const Owner<D> owner(from, nearest.position);
+  for (int first = warp * kLanes; first < from.count; first += Warps * kLanes) {
+    const int i = first + lane;
+    const bool keep = i < from.count && !pruned(box, owner, from, i);
+    const unsigned kept = __ballot_sync(kAll, keep);
+    if (kept == 0) continue;
+    int at = 0;
+    if (lane == 0) at = atomicAdd(&count, __popc(kept));
+    at = __shfl_sync(kAll, at, 0) + __popc(kept & ((1u << lane) - 1));
+    if (keep && at < capacity) {
+      for (int t = 0; t < D; ++t) centroids[t * capacity + at] = from.at(i, t);
+      ids[at] = from.id(i);
+    }
+  }
+  __syncthreads();
+  return count;
+}
+
+/// A block has kWarps nodes, a warp a node, a lane a leaf, and at last a lane a point. On each level the candidates are
+/// those that the level above left over; where one is left, the stored sums are added and nothing below is read.
+template <int D>
+__global__ void __launch_bounds__(kBlock)
+    assign_and_sum(Tree tree, const float* centroids, int k, int capacity, Output out) {
+  constexpr int kList = kNodeList<D>;
+  extern __shared__ float shared[];
+  __shared__ float node_centroids[kWarps][D][kList];
+  __shared__ int node_ids[kWarps][kList];
+  float* const block_centroids = shared + kWarps * kList * (D + 1) * kLanes;  // [D][capacity]
+  int* const block_ids = reinterpret_cast<int*>(block_centroids + D * capacity);
+  const int warp = static_cast<int>(threadIdx.x) / kLanes,
+            lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int block = static_cast<int>(blockIdx.x);
+  double* const sums = out.sums_of_block<D>(k);
+
+  const List all{centroids, nullptr, k, k};
+  const int in_block = filter_in_block<D, kWarps>(Box<D>(tree.blocks, block), all, block_centroids,
+                                                  block_ids, capacity);
+  if (in_block == 1) {
+    if (threadIdx.x == 0)
+      add_stored<D>(sums, block_ids[0], tree.blocks, block, points_of(tree, block, kWarps * kNode));
+    const int leaf = block * kBlock + static_cast<int>(threadIdx.x);
+    if (out.leaf_labels != nullptr && leaf < tree.leaves.count)
+      out.leaf_labels[leaf] = block_ids[0];
+    return;
+  }
+  const List from =
+      in_block <= capacity ? List{block_centroids, block_ids, capacity, in_block} : all;
+
+  // No barrier of the block from here on.
+  const int node = block * kWarps + warp;
+  if (node >= tree.nodes.count) return;
+  float* const own_centroids = node_centroids[warp][0];
+  int* const own_ids = node_ids[warp];
+  const int count = filter<D>(Box<D>(tree.nodes, node), from, own_centroids, own_ids, kList, lane);
+  const int leaf = node * kLanes + lane;
+  const bool has_leaf = leaf < tree.leaves.count;
+  if (count == 1) {
+    if (lane == 0) add_stored<D>(sums, own_ids[0], tree.nodes, node, points_of(tree, node, kNode));
+    if (out.leaf_labels != nullptr && has_leaf) out.leaf_labels[leaf] = own_ids[0];
+    return;
+  }
+  if (count > kList) {
+    if (lane == 0) out.wide_nodes[atomicAdd(out.wide_count, 1)] = node;
+    return;
+  }
+  {  // In order of index, so that the first of equal distances is the lowest.
+    float c[D];
+    const int id = lane < count ? own_ids[lane] : 0;
+    for (int t = 0; t < D; ++t) c[t] = lane < count ? own_centroids[t * kList + lane] : 0;
+    int rank = 0;
+    for (int i = 0; i < count; ++i) rank += own_ids[i] < id ? 1 : 0;
+    __syncwarp();
+    if (lane < count) {
+      for (int t = 0; t < D; ++t) own_centroids[t * kList + rank] = c[t];
+      own_ids[rank] = id;
+    }
+    __syncwarp();
+  }
+  const List list{own_centroids, own_ids, kList, count};
+
+  // A lane a leaf: which candidates it has left.
+  unsigned left = 0;
+  int only = 0;
+  if (has_leaf) {
+    const Box<D> box(tree.leaves, leaf);
+    only = Nearest(box, list, 0, 1).position;
+    const Owner<D> owner(list, only);
+    for (int i = 0; i < count; ++i) left |= pruned(box, owner, list, i) ? 0u : 1u << i;
+  }
+  const bool single = __popc(left) == 1;
+  if (out.leaf_labels != nullptr && has_leaf) out.leaf_labels[leaf] = single ? own_ids[only] : -1;
+
+  // Each lane adds up in columns of its own, a row a candidate and coordinate: neither atomics nor bank conflicts.
+  float* const rows = shared + warp * kList * (D + 1) * kLanes;
+  const int row_count = count * (D + 1);
+  for (int row = 0; row < row_count; ++row) rows[row * kLanes + lane] = 0;
+  const auto add = [&](int i, const float(&x)[D], float points) {
+    float* const to = rows + i * (D + 1) * kLanes + lane;
+    for (int t = 0; t < D; ++t) to[t * kLanes] += x[t];
+    to[D * kLanes] += points;
+  };
+  if (single) {
+    float sum[D];
+    for (int t = 0; t < D; ++t)
+      sum[t] = tree.leaves.sum[static_cast<std::int64_t>(t) * tree.leaves.count + leaf];
+    add(only, sum, static_cast<float>(points_of(tree, leaf, kLeaf)));
+  }
+
+  unsigned mixed = __ballot_sync(kAll, !single && has_leaf);
+  float next[D];
+  const auto load_next = [&] {
+    const std::int64_t i = static_cast<std::int64_t>(node) * kNode +
+                           (__ffs(static_cast<int>(mixed)) - 1) * kLeaf + lane;
+    for (int t = 0; t < D; ++t)
+      next[t] = mixed != 0 && i < tree.n ? tree.points[t * tree.n + i] : 0;
+  };
+  load_next();
+  while (mixed != 0) {
+    const int of = __ffs(static_cast<int>(mixed)) - 1;
+    mixed &= mixed - 1;
+    float x[D];
+    for (int t = 0; t < D; ++t) x[t] = next[t];
+    load_next();  // while this leaf is worked on
+    float nearest = INFINITY;
+    int label = 0;
+    for (unsigned candidates = __shfl_sync(kAll, left, of); candidates != 0;
+         candidates &= candidates - 1) {
+      const int i = __ffs(static_cast<int>(candidates)) - 1;
+      const float d = squared_distance(x, list, i);
+      if (d < nearest) {
+        nearest = d;
+        label = i;
+      }
+    }
+    const std::int64_t point = static_cast<std::int64_t>(node) * kNode + of * kLeaf + lane;
+    if (point < tree.n) {
+      add(label, x, 1);
+      if (out.labels != nullptr) out.labels[point] = own_ids[label];
+    }
+  }
+  __syncwarp();
+  for (int row = lane; row < row_count; row += kLanes) {
+    float sum = 0;
+    for (int i = 0; i < kLanes; ++i)
+      sum += rows[row * kLanes + (lane + i) % kLanes];  // no two lanes in one bank
+    const int i = row / (D + 1);
+    if (sum != 0)
+      atomicAdd(sums + static_cast<std::int64_t>(own_ids[i]) * (D + 1) + (row - i * (D + 1)), sum);
+  }
+}
+
+/// The nodes that assign_and_sum left out because they have many candidates: where points are few and far between, and
+/// where there are nearly as many clusters as points. A block a node, a warp a leaf.
+template <int D>
+__global__ void __launch_bounds__(kWideBlock)
+    assign_wide_nodes(Tree tree, const float* centroids, int k, Output out) {
+  extern __shared__ float
+      node_centroids[];  // [D][kWideList], indices, then [D][kLeafList] and indices of each warp
+  int* const node_ids = reinterpret_cast<int*>(node_centroids + D * kWideList);
+  const int warp = static_cast<int>(threadIdx.x) / kLanes,
+            lane = static_cast<int>(threadIdx.x) % kLanes;
+  float* const leaf_centroids = node_centroids + (D + 1) * (kWideList + warp * kLeafList);
+  int* const leaf_ids = reinterpret_cast<int*>(leaf_centroids + D * kLeafList);
+  double* const sums = out.sums_of_block<D>(k);
+  const List all{centroids, nullptr, k, k};
+  for (int item = static_cast<int>(blockIdx.x); item < *out.wide_count;
+       item += static_cast<int>(gridDim.x)) {
+    const int node = out.wide_nodes[item];
+    __syncthreads();  // the last node's list is no longer read
+    const int in_node = filter_in_block<D, kLanes>(Box<D>(tree.nodes, node), all, node_centroids,
+                                                   node_ids, kWideList);
+    const List from =
+        in_node <= kWideList ? List{node_centroids, node_ids, kWideList, in_node} : all;
+    const int leaf = node * kLanes + warp;
+    if (leaf >= tree.leaves.count) continue;
+    const int in_leaf =
+        filter<D>(Box<D>(tree.leaves, leaf), from, leaf_centroids, leaf_ids, kLeafList, lane);
+    const auto size = static_cast<int>(points_of(tree, leaf, kLeaf));
+    if (in_leaf == 1) {
+      if (lane == 0) {
+        add_stored<D>(sums, leaf_ids[0], tree.leaves, leaf, size);
+        if (out.leaf_labels != nullptr) out.leaf_labels[leaf] = leaf_ids[0];
+      }
+      continue;
+    }
+    const List list =
+        in_leaf <= kLeafList ? List{leaf_centroids, leaf_ids, kLeafList, in_leaf} : from;
+    const std::int64_t point = static_cast<std::int64_t>(leaf) * kLeaf + lane;
+    float x[D];
+    for (int t = 0; t < D; ++t) x[t] = lane < size ? tree.points[t * tree.n + point] : 0;
+    float nearest = INFINITY;
+    int label = list.id(0);
+    for (int i = 0; i < list.count; ++i) {
+      const float d = squared_distance(x, list, i);
+      if (d < nearest || (d == nearest && list.id(i) < label)) {
+        nearest = d;
+        label = list.id(i);
+      }
+    }
+    if (out.leaf_labels != nullptr) {
+      if (lane < size) out.labels[point] = label;
+      if (lane == 0) out.leaf_labels[leaf] = -1;
+    }
+    // Equal labels are added up first: all points of the leaf may be one centroid's.
+    for (unsigned todo = __ballot_sync(kAll, lane < size); todo != 0;) {
+      const int id = __shfl_sync(kAll, label, __ffs(static_cast<int>(todo)) - 1);
+      const bool mine = lane < size && label == id;
+      const unsigned group = __ballot_sync(kAll, mine);
+      double* const to = sums + static_cast<std::int64_t>(id) * (D + 1);
+      for (int t = 0; t < D; ++t) {
+        const float sum = warp_sum(mine ? x[t] : 0);
+        if (lane == t) atomicAdd(to + t, sum);
+      }
+      if (lane == D) atomicAdd(to + D, __popc(group));
+      todo &= ~group;
+    }
+  }
+}
+
+// A warp a centroid, a lane a replica; leaves sums and list at zero for the next iteration.
+template <int D>
+__global__ void move_centroids(Output out, float* centroids, int k, unsigned* largest_move_bits) {
+  const std::int64_t j =
+      (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  if (j >= k) return;  // whole warps: kBlock is a multiple of 32
+  if (j == 0 && lane == 0) *out.wide_count = 0;
+  double total[D + 1];
+  for (int t = 0; t <= D; ++t) {
+    double* const from = out.sums + (static_cast<std::int64_t>(lane) * k + j) * (D + 1) + t;
+    total[t] = lane < out.replicas ? *from : 0;
+    if (lane < out.replicas) *from = 0;
+    for (int offset = kLanes / 2; offset > 0; offset /= 2)
+      total[t] += __shfl_xor_sync(kAll, total[t], offset);
+  }
+  if (lane != 0 || total[D] == 0) return;
+  float move = 0;
+  for (int t = 0; t < D; ++t) {
+    float& c = centroids[static_cast<std::int64_t>(t) * k + j];
+    const auto mean = static_cast<float>(total[t] / total[D]);
+    move += (mean - c) * (mean - c);
+    c = mean;
+  }
+  if (largest_move_bits != nullptr) atomicMax(largest_move_bits, __float_as_uint(move));
+}
+
+// A warp 32 leaves, a lane a leaf; leaves that are or were mixed are compared a lane a point.
+__global__ void count_changes(const int* old_leaves, const int* old_labels, const int* leaves,
+                              const int* labels, std::int64_t n, int leaf_count,
+                              unsigned* changes) {
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int first =
+      (static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / kLanes) * kLanes;
+  const int leaf = first + lane;
+  const int before = leaf < leaf_count ? old_leaves[leaf] : 0,
+            after = leaf < leaf_count ? leaves[leaf] : 0;
+  const auto size = [&](int l) {
+    return static_cast<int>(min(std::int64_t{kLeaf}, n - static_cast<std::int64_t>(l) * kLeaf));
+  };
+  int count = before != after && before >= 0 && after >= 0 ? size(leaf) : 0;
+  for (unsigned mixed = __ballot_sync(kAll, before < 0 || after < 0); mixed != 0;
+       mixed &= mixed - 1) {
+    const int of = __ffs(static_cast<int>(mixed)) - 1;
+    const int a = __shfl_sync(kAll, before, of), b = __shfl_sync(kAll, after, of);
+    const std::int64_t i = static_cast<std::int64_t>(first + of) * kLeaf + lane;
+    if (i < n) count += (a < 0 ? old_labels[i] : a) != (b < 0 ? labels[i] : b) ? 1 : 0;
+  }
+  for (int offset = kLanes / 2; offset > 0; offset /= 2)
+    count += __shfl_xor_sync(kAll, count, offset);
+  if (lane == 0 && count > 0) atomicAdd(changes, static_cast<unsigned>(count));
+}
+
+// Labels in the caller's order.
+__global__ void spread_labels(const int* leaf_labels, const int* labels, const unsigned* order,
+                              std::int64_t n, std::int32_t* out) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  const int leaf = leaf_labels[i / kLeaf];
+  out[order[i]] = leaf < 0 ? labels[i] : leaf;
+}
+
+// ---- The tree, built once --------------------------------------------------------------------------------------------
+
+// Unsigned integers that order as the floats do.
+__device__ unsigned ordered(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+}
+__device__ float from_ordered(unsigned bits) {
+  return __uint_as_float(bits >> 31 != 0 ? bits & 0x7fffffffu : ~bits);
+}
+
+// box[2][D]: least and largest coordinates, as ordered(): start from all ones and all zeros.
+template <int D>
+__global__ void bound(const float* points, std::int64_t n, unsigned* box) {
+  float low[D], high[D];
+  for (int t = 0; t < D; ++t) {
+    low[t] = INFINITY;
+    high[t] = -INFINITY;
+  }
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+       i += stride)
+    for (int t = 0; t < D; ++t) {
+      low[t] = fminf(low[t], points[i * D + t]);
+      high[t] = fmaxf(high[t], points[i * D + t]);
+    }
+  for (int t = 0; t < D; ++t) {
+    for (int offset = kLanes / 2; offset > 0; offset /= 2) {
+      low[t] = fminf(low[t], __shfl_xor_sync(kAll, low[t], offset));
+      high[t] = fmaxf(high[t], __shfl_xor_sync(kAll, high[t], offset));
+    }
+    if (threadIdx.x % kLanes != 0) continue;
+    atomicMin(box + t, ordered(low[t]));
+    atomicMax(box + D + t, ordered(high[t]));
+  }
+}
+
+template <int D>
+constexpr int kBits = D == 1 ? 32 : 64 / D;  // of a coordinate: 32, 32, 21, 16
+
+// The place along Hilbert's curve (Skilling 2004, "Programming the Hilbert curve", AIP Conf. Proc. 707).
+template <int D>
+__device__ Key hilbert(unsigned (&x)[D]) {
+  for (unsigned q = 1u << (kBits<D> - 1); q > 1; q >>= 1) {
+    const unsigned below = q - 1;
+    for (int t = 0; t < D; ++t) {
+      if ((x[t] & q) != 0) {
+        x[0] ^= below;
+      } else {
+        const unsigned swap = (x[0] ^ x[t]) & below;
+        x[0] ^= swap;
+        x[t] ^= swap;
+      }
+    }
+  }
+  for (int t = 1; t < D; ++t) x[t] ^= x[t - 1];
+  unsigned flip = 0;
+  for (unsigned q = 1u << (kBits<D> - 1); q > 1; q >>= 1)
+    if ((x[D - 1] & q) != 0) flip ^= q - 1;
+  Key key = 0;
+  for (int bit = kBits<D> - 1; bit >= 0; --bit)
+    for (int t = 0; t < D; ++t) key = key << 1 | ((x[t] ^ flip) >> bit & 1);
+  return key;
+}
+
+// The grid's cells are squares: the widest side of the box has 2^kBits of them.
+template <int D>
+__global__ void place_on_curve(const float* points, std::int64_t n, const unsigned* box, Key* keys,
+                               unsigned* order) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  double widest = 0;
+  for (int t = 0; t < D; ++t)
+    widest = fmax(widest, static_cast<double>(from_ordered(box[D + t])) - from_ordered(box[t]));
+  constexpr double kCells = static_cast<double>(Key{1} << kBits<D>);
+  unsigned cell[D];
+  for (int t = 0; t < D; ++t) {
+    const double at =
+        (static_cast<double>(points[i * D + t]) - from_ordered(box[t])) / widest * kCells;
+    cell[t] = widest > 0 ? static_cast<unsigned>(fmin(at, kCells - 1)) : 0;
+  }
+  keys[i] = hilbert<D>(cell);
+  order[i] = static_cast<unsigned>(i);
+}
+
+template <int D>
+__global__ void reorder(const float* points, std::int64_t n, const unsigned* order, float* sorted) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  for (int t = 0; t < D; ++t)
+    sorted[t * n + i] = points[static_cast<std::int64_t>(order[i]) * D + t];
+}
+
+// A warp an entry of `to`, a lane each of the `fan` ≤ 32 things below it (`count` in all, [D][count]).
+template <int D, typename Sum, typename Below>
+__global__ void gather_level(Level<Sum> to, const float* low, const float* high, const Below* sum,
+                             std::int64_t count, int fan) {
+  const std::int64_t entry =
+      (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  if (entry >= to.count) return;
+  const std::int64_t from = entry * fan + lane;
+  const bool has = lane < fan && from < count;
+  for (int t = 0; t < D; ++t) {
+    float least = has ? low[t * count + from] : INFINITY,
+          most = has ? high[t * count + from] : -INFINITY;
+    double total = has ? static_cast<double>(sum[t * count + from]) : 0;
+    for (int offset = kLanes / 2; offset > 0; offset /= 2) {
+      least = fminf(least, __shfl_xor_sync(kAll, least, offset));
+      most = fmaxf(most, __shfl_xor_sync(kAll, most, offset));
+      total += __shfl_xor_sync(kAll, total, offset);
+    }
+    if (lane != 0) continue;
+    to.low[static_cast<std::int64_t>(t) * to.count + entry] = least;
+    to.high[static_cast<std::int64_t>(t) * to.count + entry] = most;
+    to.sum[static_cast<std::int64_t>(t) * to.count + entry] = static_cast<Sum>(total);
+  }
+}
+
+template <typename Sum>
+struct LevelMemory {
+  cuda::Buffer<float> low, high;
+  cuda::Buffer<Sum> sum;
+  int count = 0;
+
+  LevelMemory() = default;
+  LevelMemory(std::int64_t entries, int dim)
+      : low(static_cast<std::size_t>(entries * dim)),
+        high(static_cast<std::size_t>(entries * dim)),
+        sum(static_cast<std::size_t>(entries * dim)),
+        count(static_cast<int>(entries)) {}
+  Level<Sum> view() const { return {low.data(), high.data(), sum.data(), count}; }
+};
+
+template <typename Body>
+void with_low_dim(int dim, Body&& body) {
+  if (dim == 1)
+    body(std::integral_constant<int, 1>{});
+  else if (dim == 2)
+    body(std::integral_constant<int, 2>{});
+  else if (dim == 3)
+    body(std::integral_constant<int, 3>{});
+  else
+    body(std::integral_constant<int, kMostDims>{});
+}
+
+class GridVersion : public Version {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    problem_ = problem;
+    const auto n = static_cast<std::size_t>(problem.n), k = static_cast<std::size_t>(problem.k);
+    const auto dim = static_cast<std::size_t>(problem.dim);
+    const std::int64_t leaves = (problem.n + kLeaf - 1) / kLeaf,
+                       nodes = (leaves + kLanes - 1) / kLanes;
+    leaves_ = LevelMemory<float>(leaves, problem.dim);
+    nodes_ = LevelMemory<double>(nodes, problem.dim);
+    blocks_ = LevelMemory<double>((nodes + kWarps - 1) / kWarps, problem.dim);
+    points_ = cuda::Buffer<float>(n * dim);
+    order_ = cuda::Buffer<unsigned>(n);
+    initial_ = cuda::Buffer<float>(k * dim);
+    centroids_ = cuda::Buffer<float>(k * dim);
+    // One address takes one addition after the other: with few centroids the blocks spread over copies.
+    replicas_ = std::clamp(4096 / problem.k, 1, kMostReplicas);
+    sums_ = cuda::Buffer<double>(static_cast<std::size_t>(replicas_) * k * (dim + 1));
+    // Three times the centroids that a block's points have if they have them evenly.
+    capacity_ = static_cast<int>(std::clamp<std::int64_t>(
+        3LL * kWarps * kNode * problem.k / problem.n, kBlockListAtLeast, kBlockListAtMost));
+    wide_nodes_ = cuda::Buffer<int>(static_cast<std::size_t>(nodes) + 1);
+    const bool counts = problem.stop.min_changes > 0;
+    for (int i = 0; i < (counts ? 2 : 1); ++i) {
+      leaf_labels_[i] = cuda::Buffer<int>(static_cast<std::size_t>(leaves));
+      labels_[i] = cuda::Buffer<int>(n);
+    }
+    flags_ = cuda::Buffer<unsigned>(2);
+    with_low_dim(problem.dim, [&](auto d) {
+      build<d.value>(context);
+      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(assign_and_sum<d.value>,
+                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            static_cast<int>(shared_bytes<d.value>())));
+    });
+  }
+
+  void run(Context& context) override {
+    const cudaStream_t stream = context.stream;
+    const Stop& stop = problem_.stop;
+    LLOYD_CUDA_CHECK(cudaMemcpyAsync(centroids_.data(), initial_.data(), initial_.bytes(),
+                                     cudaMemcpyDeviceToDevice, stream));
+    sums_.zero(stream);
+    wide_nodes_.zero(stream);
+    const bool may_stop = stop.tolerance > 0 || stop.min_changes > 0;
+    if (stop.min_changes > 0)  // −1 everywhere: nothing yet
+      for (const auto* labels : {&leaf_labels_[1], &labels_[1]})
+        LLOYD_CUDA_CHECK(cudaMemsetAsync(labels->data(), 0xff, labels->bytes(), stream));
+    for (iterations_ = 0; iterations_ < stop.iterations;) {
+      const auto iteration = context.iteration(iterations_);
+      if (may_stop) flags_.zero(stream);
+      now_ = stop.min_changes > 0 ? iterations_ % 2 : 0;
+      const bool wants_labels = may_stop || iterations_ + 1 == stop.iterations;
+      with_low_dim(problem_.dim, [&](auto d) { step<d.value>(context, wants_labels); });
+      ++iterations_;
+      if (!may_stop) continue;
+      const auto phase = context.phase("converge");
+      if (stop.min_changes > 0) {
+        count_changes<<<cuda::blocks_for(leaves_.count, kBlock), kBlock, 0, stream>>>(
+            leaf_labels_[1 - now_].data(), labels_[1 - now_].data(), leaf_labels_[now_].data(),
+            labels_[now_].data(), problem_.n, leaves_.count, flags_.data());
+        LLOYD_CUDA_CHECK_LAUNCH();
+      }
+      unsigned flags[2];
+      flags_.download(flags, stream);
+      float squared = 0;
+      std::memcpy(&squared, &flags[1], sizeof squared);
+      if (stop.tolerance > 0 && std::sqrt(squared) < stop.tolerance) break;
+      if (static_cast<std::int64_t>(flags[0]) < stop.min_changes) break;
+    }
+  }
+
+  Solution fetch(Context& context) override {
+    Solution solution;
+    solution.iterations = iterations_;
+    solution.labels.resize(order_.size());
+    const auto phase = context.phase("transfer");
+    const cuda::Buffer<std::int32_t> labels(order_.size());
+    spread_labels<<<cuda::blocks_for(problem_.n, kBlock), kBlock, 0, context.stream>>>(
+        leaf_labels_[now_].data(), labels_[now_].data(), order_.data(), problem_.n, labels.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    labels.download(solution.labels, context.stream);
+    std::vector<float> columns(centroids_.size());
+    centroids_.download(columns, context.stream);
+    solution.centroids.resize(columns.size());
+    const auto k = static_cast<std::size_t>(problem_.k),
+               dim = static_cast<std::size_t>(problem_.dim);
+    for (std::size_t j = 0; j < k; ++j)
+      for (std::size_t t = 0; t < dim; ++t) solution.centroids[j * dim + t] = columns[t * k + j];
+    return solution;
+  }
+
+ private:
+  static constexpr int kBlockListAtLeast = 256, kBlockListAtMost = 4096;
+
+  template <int D>
+  std::size_t shared_bytes() const {
+    return sizeof(float) *
+           static_cast<std::size_t>((D + 1) * (kWarps * kNodeList<D> * kLanes + capacity_));
+  }
+  Tree tree() const {
+    return {points_.data(), problem_.n, leaves_.view(), nodes_.view(), blocks_.view()};
+  }
+
+  template <int D>
+  void build(Context& context) {
+    const cudaStream_t stream = context.stream;
+    const auto n = static_cast<std::size_t>(problem_.n), k = static_cast<std::size_t>(problem_.k);
+    const unsigned blocks = cuda::blocks_for(problem_.n, kBlock);
+    cuda::Buffer<float> points(n * D);
+    std::vector<float> columns(k * D);
+    for (std::size_t j = 0; j < k; ++j)
+      for (std::size_t t = 0; t < D; ++t) columns[t * k + j] = problem_.centroids[j * D + t];
+    {
+      const auto phase = context.phase("transfer");
+      points.upload(problem_.points, stream);
+      initial_.upload(columns, stream);
+    }
+    const auto phase = context.phase("init");
+    cuda::Buffer<unsigned> box(2 * D), order(n);
+    cuda::Buffer<Key> keys(n), other_keys(n);
+    LLOYD_CUDA_CHECK(cudaMemsetAsync(box.data(), 0xff, D * sizeof(unsigned), stream));
+    LLOYD_CUDA_CHECK(cudaMemsetAsync(box.data() + D, 0, D * sizeof(unsigned), stream));
+    bound<D><<<std::min(blocks, 1024u), kBlock, 0, stream>>>(points.data(), problem_.n, box.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    place_on_curve<D><<<blocks, kBlock, 0, stream>>>(points.data(), problem_.n, box.data(),
+                                                     keys.data(), order.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    const auto sort = [&](void* scratch, std::size_t& bytes) {
+      LLOYD_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(
+          scratch, bytes, keys.data(), other_keys.data(), order.data(), order_.data(),
+          static_cast<int>(problem_.n), 0, kBits<D> * D, stream));
+    };
+    std::size_t bytes = 0;
+    sort(nullptr, bytes);
+    cuda::Buffer<char> scratch(std::max<std::size_t>(bytes, 1));
+    sort(scratch.data(), bytes);
+    reorder<D>
+        <<<blocks, kBlock, 0, stream>>>(points.data(), problem_.n, order_.data(), points_.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    const auto gather = [&](const auto& to, const auto* low, const auto* high, const auto* sum,
+                            std::int64_t count, int fan) {
+      gather_level<D><<<cuda::blocks_for(to.count, kWarps), kBlock, 0, stream>>>(to, low, high, sum,
+                                                                                 count, fan);
+      LLOYD_CUDA_CHECK_LAUNCH();
+    };
+    const Level<float> leaves = leaves_.view();
+    const Level<double> nodes = nodes_.view();
+    gather(leaves, points_.data(), points_.data(), points_.data(), problem_.n, kLeaf);
+    gather(nodes, leaves.low, leaves.high, leaves.sum, leaves.count, kLanes);
+    gather(blocks_.view(), nodes.low, nodes.high, nodes.sum, nodes.count, kWarps);
+    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
+
+  template <int D>
+  void step(Context& context, bool wants_labels) {
+    const cudaStream_t stream = context.stream;
+    const Output out{.sums = sums_.data(),
+                     .replicas = replicas_,
+                     .wide_nodes = wide_nodes_.data() + 1,
+                     .wide_count = wide_nodes_.data(),
+                     .leaf_labels = wants_labels ? leaf_labels_[now_].data() : nullptr,
+                     .labels = wants_labels ? labels_[now_].data() : nullptr};
+    {
+      const auto phase = context.phase("assign");
+      assign_and_sum<D>
+          <<<static_cast<unsigned>(blocks_.count), kBlock, shared_bytes<D>(), stream>>>(
+              tree(), centroids_.data(), problem_.k, capacity_, out);
+      LLOYD_CUDA_CHECK_LAUNCH();
+      const int blocks = std::min(nodes_.count, 2 * context.device.multiprocessors);
+      assign_wide_nodes<D><<<static_cast<unsigned>(blocks), kWideBlock,
+                             sizeof(float) * (D + 1) * (kWideList + kLanes * kLeafList), stream>>>(
+          tree(), centroids_.data(), problem_.k, out);
+      LLOYD_CUDA_CHECK_LAUNCH();
+    }
+    const auto phase = context.phase("update");
+    move_centroids<D><<<cuda::blocks_for(problem_.k, kWarps), kBlock, 0, stream>>>(
+        out, centroids_.data(), problem_.k,
+        problem_.stop.tolerance > 0 ? flags_.data() + 1 : nullptr);
+    LLOYD_CUDA_CHECK_LAUNCH();
+  }
+
+  Problem problem_;
+  int iterations_ = 0, replicas_ = 1, capacity_ = 0;
+  int now_ = 0;  // which of the labels are the last iteration's
+  LevelMemory<float> leaves_;
+  LevelMemory<double> nodes_, blocks_;
+  cuda::Buffer<float> points_, initial_, centroids_;  // [dim][n], [dim][k]
+  cuda::Buffer<unsigned> order_;                      // along the curve → the caller's index
+  cuda::Buffer<double> sums_;
+  cuda::Buffer<int> wide_nodes_;  // their number, then they
+  cuda::Buffer<int> leaf_labels_[2], labels_[2];
+  cuda::Buffer<unsigned> flags_;  // points that changed, bits of the largest squared move
+};
+#endif
+
+LLOYD_CUDA_VERSION(GridVersion,
+                   {.name = "fast_grid",
+                    .family = "fast",
+                    .backend = Backend::cuda,
+                    .parent = "luigi_v4_device_update",
+                    .precisions = {Precision::fp32},
+                    .distance = Distance::direct,
+                    .summary = "points along Hilbert's curve in a tree of boxes: where one "
+                               "centroid can be nearest, stored sums are added and "
+                               "no point is read",
+                    .unsupported = [](const Problem& problem, const Tunables&,
+                                      const DeviceLimits&) -> std::optional<std::string> {
+                      constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+                      if (problem.n > kMost)
+                        return "sorts at most " + with_commas(kMost) + " points, not " +
+                               with_commas(problem.n);
+                      if (problem.dim > kMostDims)
+                        return "boxes prune in few dimensions: at most " +
+                               std::to_string(kMostDims) + ", not " + std::to_string(problem.dim);
+                      return std::nullopt;
+                    }});
+
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,197 @@
+// fast_grid on data that is hard on its boxes: where nothing can be pruned, where everything ties, where lists overflow.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "experiments/session.h"
+#include "experiments/verify.h"
+#include "kernels/device.h"
+
+namespace lloyd {
+namespace {
+
+struct Data {
+  std::vector<float> points, centroids;
+};
+
+struct Case {
+  std::string name;
+  int dim;
+  Stop stop;
+  std::function<Data(int dim, std::mt19937&)> draw;
+};
+
+std::vector<float> normal(std::size_t values, double offset, double scale, std::mt19937& random) {
+  std::normal_distribution<double> draw;
+  std::vector<float> all(values);
+  for (float& x : all) x = static_cast<float>(offset + scale * draw(random));
+  return all;
+}
+
+// The first k points are where the loop starts.
+Data from_first(std::vector<float> points, int k, int dim) {
+  Data data{std::move(points), {}};
+  data.centroids.assign(data.points.begin(),
+                        data.points.begin() + static_cast<std::ptrdiff_t>(k) * dim);
+  return data;
+}
+
+std::function<Data(int, std::mt19937&)> gaussian(int n, int k, double offset = 0,
+                                                 double scale = 1) {
+  return [=](int dim, std::mt19937& random) {
+    return from_first(
+        normal(static_cast<std::size_t>(n) * static_cast<std::size_t>(dim), offset, scale, random),
+        k, dim);
+  };
+}
+
+// Blobs of very different widths, and one point so far away that the curve's grid has all others in one cell.
+Data blobs_and_an_outlier(int dim, std::mt19937& random) {
+  std::vector<float> points;
+  for (int blob = 0; blob < 40; ++blob) {
+    const auto at = normal(static_cast<std::size_t>(dim), 0, 100, random);
+    auto spread =
+        normal(1000 * static_cast<std::size_t>(dim), 0, std::pow(10.0, blob % 6 - 4), random);
+    for (std::size_t i = 0; i < spread.size(); ++i)
+      points.push_back(spread[i] + at[i % static_cast<std::size_t>(dim)]);
+  }
+  std::vector<float> mixed;  // the first centroids from different blobs
+  for (std::size_t i = 0; i < 1000; ++i)
+    for (std::size_t blob = 0; blob < 40; ++blob)
+      for (std::size_t t = 0; t < static_cast<std::size_t>(dim); ++t)
+        mixed.push_back(points[(blob * 1000 + i) * static_cast<std::size_t>(dim) + t]);
+  mixed.back() = 1e15f;
+  return from_first(std::move(mixed), 150, dim);
+}
+
+// Points on a sphere, centroids about its centre: all of them are nearly as near to every point.
+Data sphere(int dim, std::mt19937& random) {
+  Data data{normal(20'000 * static_cast<std::size_t>(dim), 0, 1, random),
+            normal(2'500 * static_cast<std::size_t>(dim), 0, 1e-3, random)};
+  for (std::size_t i = 0; i < data.points.size(); i += static_cast<std::size_t>(dim)) {
+    double norm = 0;
+    for (std::size_t t = 0; t < static_cast<std::size_t>(dim); ++t)
+      norm += data.points[i + t] * data.points[i + t];
+    for (std::size_t t = 0; t < static_cast<std::size_t>(dim); ++t)
+      data.points[i + t] = static_cast<float>(data.points[i + t] / std::sqrt(norm));
+  }
+  return data;
+}
+
+// Integers and halves: all distances are exact, and most points are as far from several centroids, some of which coincide.
+Data exact_ties(int dim, std::mt19937& random) {
+  std::uniform_int_distribution<int> draw(-40, 40);
+  Data data;
+  data.points.resize(30'000 * static_cast<std::size_t>(dim));
+  data.centroids.resize(300 * static_cast<std::size_t>(dim));
+  for (float& x : data.points) x = 0.5f * static_cast<float>(draw(random));
+  for (float& c : data.centroids) c = std::round(0.25f * static_cast<float>(draw(random)));
+  return data;
+}
+
+Data equal_points(int dim, std::mt19937& random) {
+  Data data{std::vector<float>(20'000 * static_cast<std::size_t>(dim), 0.7f),
+            normal(1'500 * static_cast<std::size_t>(dim), 0.7, 1, random)};
+  for (std::size_t c = data.centroids.size() / 2; c < data.centroids.size(); ++c)
+    data.centroids[c] = 0.7f;
+  return data;
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = [] {
+    std::vector<Case> list;
+    for (const int dim : {1, 2, 3, 4}) {
+      const auto add = [&](const std::string& name, Stop stop,
+                           std::function<Data(int, std::mt19937&)> draw) {
+        list.push_back({name + std::to_string(dim) + "d", dim, stop, std::move(draw)});
+      };
+      add("FewClusters", {.iterations = 4}, gaussian(300'001, 3));
+      add("ManyClusters", {.iterations = 4}, gaussian(100'003, 700));
+      add("AFifthAsManyClustersAsPoints", {.iterations = 3}, gaussian(20'000, 4'000));
+      add("AsManyClustersAsPoints", {.iterations = 2}, gaussian(9'001, 9'001));
+      add("OneCluster", {.iterations = 2}, gaussian(100'000, 1));
+      add("FarFromTheOrigin", {.iterations = 4}, gaussian(60'000, 100, 1e6, 0.5));
+      add("Tiny", {.iterations = 4}, gaussian(40'000, 60, 0, 1e-18));
+      add("SquaresUnderflow", {.iterations = 4}, gaussian(40'000, 60, 0, 1e-21));
+      add("Huge", {.iterations = 4}, gaussian(40'000, 60, 0, 1e17));
+      add("BlobsAndAnOutlier", {.iterations = 4}, blobs_and_an_outlier);
+      add("Sphere", {.iterations = 2}, sphere);
+      add("ExactTies", {.iterations = 4}, exact_ties);
+      add("EqualPoints", {.iterations = 3}, equal_points);
+      add("StopsWhenCentroidsRest", {.iterations = 400, .tolerance = 1e-3}, gaussian(30'000, 30));
+      add("StopsWhenFewLabelsChange", {.iterations = 400, .min_changes = 20}, gaussian(30'000, 30));
+    }
+    return list;
+  }();
+  return all;
+}
+
+class FastGrid : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(FastGrid, IsVerified) {
+  const RegisteredVersion& version = *find_version("fast_grid");
+  if (version.make == nullptr) GTEST_SKIP() << version.unavailable;
+  const DeviceQuery query = query_devices();
+  if (query.devices.empty()) GTEST_SKIP() << query.problem;
+#if LLOYD_CUDA
+  const Case& hard = cases()[GetParam()];
+  std::mt19937 random(7);
+  const Data data = hard.draw(hard.dim, random);
+  const auto dim = static_cast<std::size_t>(hard.dim);
+  Problem problem{.n = static_cast<std::int64_t>(data.points.size() / dim),
+                  .k = static_cast<int>(data.centroids.size() / dim),
+                  .dim = hard.dim,
+                  .stop = hard.stop,
+                  .points = data.points,
+                  .centroids = data.centroids};
+  const auto session = make_cuda_session(0);
+  Context context;
+  context.device = query.devices.front();
+  context.stream = session->stream();
+  const auto reference = session->reference(problem.points, problem.n, problem.dim);
+  const ReferenceRun run = reference_solve(*reference, problem);
+  const Verdict verdict =
+      verify(solve(version.make, problem, context), version.make, problem, context,
+             version.info.distance, *reference, {run.initial_inertia, run.inertia, run.iterations});
+  EXPECT_TRUE(verdict.correct) << verdict.reason;
+#endif
+}
+
+TEST(FastGridTies, GoToTheLowestIndex) {
+  const RegisteredVersion& version = *find_version("fast_grid");
+  if (version.make == nullptr) GTEST_SKIP() << version.unavailable;
+  const DeviceQuery query = query_devices();
+  if (query.devices.empty()) GTEST_SKIP() << query.problem;
+#if LLOYD_CUDA
+  const auto session = make_cuda_session(0);
+  Context context;
+  context.device = query.devices.front();
+  context.stream = session->stream();
+  for (const int dim : {1, 2, 3, 4}) {
+    std::mt19937 random(11);
+    const Data data = exact_ties(dim, random);
+    Problem problem{.n = static_cast<std::int64_t>(data.points.size()) / dim,
+                    .k = static_cast<int>(data.centroids.size()) / dim,
+                    .dim = dim,
+                    .stop = {.iterations = 1},
+                    .points = data.points,
+                    .centroids = data.centroids};
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(problem.n));
+    std::vector<double> distances(labels.size());
+    const std::vector<double> centroids(data.centroids.begin(), data.centroids.end());
+    session->reference(problem.points, problem.n, dim)
+        ->nearest(centroids, problem.k, labels, distances);
+    EXPECT_EQ(solve(version.make, problem, context).labels, labels) << dim << " dimensions";
+  }
+#endif
+}
+
+INSTANTIATE_TEST_SUITE_P(Hard, FastGrid, testing::Range(std::size_t{0}, cases().size()),
+                         [](const auto& tested) { return cases()[tested.param].name; });
+
+}  // namespace
+}  // namespace lloyd
