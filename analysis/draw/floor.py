@@ -39,8 +39,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
     across = 1 if len(panels) == 1 else 2
     notes = common.method_notes(
         shown,
-        "Time per iteration over its floor: compulsory bytes and operations at the machine's "
-        "measured ceilings (best samples)",
+        "Time per iteration over its floor: compulsory bytes and operations at the "
+        "measured ceilings of what it runs on, GPU or CPU (best samples)",
         "95% interval of the median (order statistics)",
         int(shown["times_low"].isna().sum()),
     )
