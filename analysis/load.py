@@ -25,7 +25,8 @@ MEASUREMENT_COLUMNS = [
     "oversubscribed",
     *("data", "seed", "repetition", "repetitions", "status", "reason", "solve_ms", "iteration_ms"),
     *("setup_ms", "transfer_ms", "end_to_end_ms", "iterations", "inertia", "verified"),
-    *("label_mismatches", "timing_basis", "floor_ms", "gpu", "gpu_uuid", "sm_mhz", "mem_mhz"),
+    *("label_mismatches", "max_regret", "regret_bound", "timing_basis", "floor_ms"),
+    *("gpu", "gpu_uuid", "sm_mhz", "mem_mhz"),
     *("temp_c", "power_w", "throttle", "host", "t_utc", "null_reasons"),
 ]
 PLAN_COLUMNS = [
@@ -38,7 +39,8 @@ COUNTER_COLUMNS = [
 ]
 
 _INTEGERS = ["n", "k", "dim", *AXES, "repetition", "repetitions", "iterations", "calls"]
-_FLOATS = ["value", "inertia", "sm_mhz", "mem_mhz", "temp_c", "power_w"]
+_FLOATS = ["value", "inertia", "max_regret", "regret_bound"]
+_FLOATS += ["sm_mhz", "mem_mhz", "temp_c", "power_w"]
 PART_BYTES = 32_000_000
 """Read at a time."""
 _DIGITS = re.compile(r"(\d+)")

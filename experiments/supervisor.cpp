@@ -20,6 +20,7 @@
 #include "experiments/external.h"
 #include "experiments/job.h"
 #include "experiments/launch.h"
+#include "experiments/rounding.h"
 #include "experiments/run_directory.h"
 #include "experiments/session.h"
 #include "experiments/statistics.h"
@@ -368,7 +369,8 @@ class Supervisor {
 
   bool ask(WorkerProcess& worker, const Job& job, std::size_t index, Reply& reply) {
     const Point& point = job.points[index];
-    const auto problem = std::make_tuple(point.n, point.k, point.dim);
+    const auto problem =
+        std::make_tuple(point.n, point.k, point.dim, storage_precision(point.precision));
     Request request{index, std::nullopt};
     if (const auto known = expected_.find(problem); known != expected_.end())
       request.expected = known->second;
@@ -430,7 +432,7 @@ class Supervisor {
   std::optional<DeviceLimits> device_;
   KnownCeilings gpu_ceilings_, cpu_ceilings_;
   RowSource source_;
-  std::map<std::tuple<std::int64_t, int, int>, ExpectedRun> expected_;
+  std::map<std::tuple<std::int64_t, int, int, Precision>, ExpectedRun> expected_;
 };
 
 std::string default_directory(const Spec& spec) {

@@ -12,6 +12,7 @@
 #include "data/generators.h"
 #include "experiments/external.h"
 #include "experiments/job.h"
+#include "experiments/rounding.h"
 #include "experiments/session.h"
 #include "experiments/statistics.h"
 #include "experiments/trace.h"
@@ -35,40 +36,62 @@ constexpr double kWarmSolveMs = 100;
 constexpr int kMostRepetitions = 50;
 
 struct Incorrect : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit Incorrect(Verdict what_was_found)
+      : std::runtime_error(what_was_found.reason), verdict(std::move(what_was_found)) {}
+  Verdict verdict;
 };
 
-// The data of all points of a dimension: the largest n, of which smaller ones are the first rows.
+template <typename T>
+Row or_null(const std::optional<T>& value) {
+  return value ? Row(*value) : Row(nullptr);
+}
+
+void fill_verdict(Row& row, const Verdict& verdict) {
+  row["inertia"] = or_null(verdict.inertia);
+  row["verified"] = verdict.correct;
+  row["label_mismatches"] = or_null(verdict.label_mismatches);
+  row["max_regret"] = or_null(verdict.max_regret);
+  row["regret_bound"] = or_null(verdict.regret_bound);
+}
+
+// The data of all points of a dimension, in the precision that they are given in (experiments/rounding.h): the largest n, of
+// which smaller ones are the first rows.
 class Inputs {
  public:
   explicit Inputs(const Job& job) : job_(job) {}
 
   std::span<const float> points(const Point& point) {
-    auto at = data_.find(point.dim);
+    const auto key = std::make_pair(point.dim, storage_precision(point.precision));
+    auto at = data_.find(key);
     if (at == data_.end()) {
       std::int64_t n = 0;
       for (const Point& other : job_.points)
-        if (other.dim == point.dim) n = std::max(n, other.n);
-      at = data_.emplace(point.dim, data::load(job_.data, n, point.dim)).first;
+        if (std::make_pair(other.dim, storage_precision(other.precision)) == key)
+          n = std::max(n, other.n);
+      data::Dataset drawn = data::load(job_.data, n, point.dim);
+      round_to_storage(point.precision, drawn.values(), point.dim, "point");
+      at = data_.emplace(key, std::move(drawn)).first;
     }
     return std::as_const(at->second).values().first(static_cast<std::size_t>(point.n) * point.dim);
   }
 
   std::span<const float> centroids(const Point& point) {
-    const auto key = std::make_tuple(point.n, point.k, point.dim);
+    const auto key =
+        std::make_tuple(point.n, point.k, point.dim, storage_precision(point.precision));
     auto at = centroids_.find(key);
-    if (at == centroids_.end())
-      at = centroids_
-               .emplace(key, data::initial_centroids(job_.init, points(point), point.n, point.dim,
-                                                     point.k))
-               .first;
+    if (at == centroids_.end()) {
+      std::vector<float> drawn =
+          data::initial_centroids(job_.init, points(point), point.n, point.dim, point.k);
+      round_to_storage(point.precision, drawn, point.dim, "initial centroid");
+      at = centroids_.emplace(key, std::move(drawn)).first;
+    }
     return at->second;
   }
 
  private:
   const Job& job_;
-  std::map<int, data::Dataset> data_;
-  std::map<std::tuple<std::int64_t, int, int>, std::vector<float>> centroids_;
+  std::map<std::pair<int, Precision>, data::Dataset> data_;
+  std::map<std::tuple<std::int64_t, int, int, Precision>, std::vector<float>> centroids_;
 };
 
 // Google Benchmark's results, instead of a table on standard output.
@@ -127,6 +150,7 @@ class Worker {
       measure_point(point, request, reply);
     } catch (const Incorrect& error) {
       fail(reply, point, "incorrect", error.what());
+      fill_verdict(reply.measurements.front(), error.verdict);
     } catch (const Unsupported& error) {
       fail(reply, point, "unsupported", error.what());
     } catch (const std::bad_alloc&) {
@@ -159,6 +183,9 @@ class Worker {
     } catch (const profiling::Unavailable& error) {
       reply.status = "unsupported";
       reply.reason = error.what();
+    } catch (const Unsupported& error) {
+      reply.status = "unsupported";
+      reply.reason = error.what();
     } catch (const std::exception& error) {
       reply.status = "failed";
       reply.reason = error.what();
@@ -173,7 +200,8 @@ class Worker {
     Problem problem = point.problem(job_.stop);
     problem.points = inputs_.points(point);
     problem.centroids = inputs_.centroids(point);
-    problem.generator = generator_.get();
+    // Rounded points are no longer what the generator draws.
+    if (storage_precision(point.precision) == Precision::fp32) problem.generator = generator_.get();
     return problem;
   }
 
@@ -229,7 +257,7 @@ class Worker {
     }
     Verdict verdict =
         verify(solution, make_, problem, context, version_.info.distance, *reference, *expected);
-    if (!verdict.correct) throw Incorrect(verdict.reason);
+    if (!verdict.correct) throw Incorrect(verdict);
     return verdict;
   }
 
@@ -351,7 +379,6 @@ class Worker {
 
   void report(const Point& point, const std::vector<Repetition>& repetitions,
               const Verdict& verdict, Reply& reply) const {
-    const auto or_null = [](const auto& value) { return value ? Row(*value) : Row(nullptr); };
     for (std::size_t i = 0; i < repetitions.size(); ++i) {
       const Repetition& r = repetitions[i];
       Row row = measurement_row(point, row_source(job_), job_.device);
@@ -365,9 +392,7 @@ class Worker {
       row["end_to_end_ms"] =
           r.setup_ms && r.fetch_ms ? Row(*r.setup_ms + r.solve_ms + *r.fetch_ms) : Row(nullptr);
       row["iterations"] = r.iterations;
-      row["inertia"] = or_null(verdict.inertia);
-      row["verified"] = verdict.correct;
-      row["label_mismatches"] = or_null(verdict.label_mismatches);
+      fill_verdict(row, verdict);
       row["timing_basis"] = r.timing_basis;
       row["sm_mhz"] = or_null(r.gpu.sm_mhz);
       row["mem_mhz"] = or_null(r.gpu.mem_mhz);
@@ -376,7 +401,9 @@ class Worker {
       row["throttle"] = or_null(r.gpu.throttle);
       row["t_utc"] = r.t_utc;
       Row why;
-      if (!verdict.inertia) why["inertia"] = why["label_mismatches"] = "verify: false";
+      if (!verdict.inertia)
+        for (const char* field : {"inertia", "label_mismatches", "max_regret", "regret_bound"})
+          why[field] = "verify: false";
       for (const char* field : {"setup_ms", "transfer_ms", "end_to_end_ms"})
         if (row[field].is_null()) why[field] = "the external version does not report it";
       if (!on_gpu_)

@@ -118,6 +118,8 @@ def measurement(point: dict, **values) -> dict:
         "inertia": None,
         "verified": True,
         "label_mismatches": 0,
+        "max_regret": 0.0,
+        "regret_bound": 3.6e-7,
         "timing_basis": "cuda_events" if cuda else "steady_clock",
         "floor_ms": None,
         "gpu": GPU if cuda else None,

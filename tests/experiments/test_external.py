@@ -119,6 +119,10 @@ measure: {{repetitions: 6, max_seconds: 0.1, max_noise: 0.9, timeout: {timeout}}
 """
 
 
+def rows_of(folder):
+    return [json.loads(line) for line in (folder / "measurements.jsonl").read_text().splitlines()]
+
+
 @pytest.fixture
 def toys(tmp_path):
     """Makes a folder of toy versions, a spec over them, and runs it."""
@@ -160,8 +164,7 @@ def toys(tmp_path):
 
         def sweep(self, versions, *arguments, **options):
             result = self.run(self.spec(versions, **options), "--out", self.out, *arguments)
-            lines = (self.out / "measurements.jsonl").read_text().splitlines()
-            return result, [json.loads(line) for line in lines]
+            return result, rows_of(self.out)
 
     Toys.folder.mkdir()
     return Toys()
@@ -182,6 +185,39 @@ def test_a_toy_without_any_library_is_verified_and_measured(toys):
         )
         assert (row["setup_ms"], row["transfer_ms"]) == (1.5, 0)
         assert row["end_to_end_ms"] == pytest.approx(1.5 + row["solve_ms"] + 0.5)
+
+
+def test_a_problem_in_16_bits_is_handed_out_in_16_bits(toys):
+    """The toy, which computes in float64, refuses coordinates that are no fp16 values; the
+    reference sees the same ones, so no label differs. What fp16 cannot hold is unsupported."""
+    strict = SCRIPT.replace('["fp64"]', '["fp64", "fp16"]').replace(
+        '        reply |= {"setup_ms": 1.5',
+        '        exact = all(v == struct.unpack("e", struct.pack("e", v))[0]\n'
+        "                    for x in points for v in x)\n"
+        '        assert exact == (p["precision"] == "fp16")\n'
+        '        reply |= {"setup_ms": 1.5',
+    )
+    toys.add("toy_half.py", strict)
+    spec = toys.spec(["toy_half"], n="100")
+    text = spec.read_text().replace("versions: [cpu_sequential, toy_half]", "versions: [toy_half]")
+    text = text.replace("baseline: cpu_sequential\n", "").replace("[fp64]", "[fp64, fp16]")
+    spec.write_text(text)
+    result = toys.run(spec, "--out", toys.out)
+    assert result.returncode == 0, result.stderr
+    rows = rows_of(toys.out)
+    assert {row["precision"] for row in rows} == {"fp64", "fp16"}
+    for row in rows:
+        assert (row["status"], row["label_mismatches"], row["max_regret"]) == ("ok", 0, 0)
+        # (dim + 4) u of a direct distance; u is 2^-11 in fp16, 2^-53 in fp64
+        u = 2**-11 if row["precision"] == "fp16" else 2**-53
+        assert row["regret_bound"] == pytest.approx(6 * (u + 2**-53))
+    spec.write_text(text.replace("generator: uniform", "generator: uniform, range: [0, 70000]"))
+    wide = toys.out.with_name("wide")
+    assert toys.run(spec, "--out", wide).returncode == 0
+    told = {row["precision"]: (row["status"], row["reason"]) for row in rows_of(wide)}
+    assert told["fp64"][0] == "ok"
+    assert told["fp16"][0] == "unsupported"
+    assert re.match(r"fp16 ends at 65504: point \d+ has coordinate \d = \d+", told["fp16"][1])
 
 
 FAULTS = {

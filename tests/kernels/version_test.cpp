@@ -11,6 +11,7 @@
 
 #include "data/dataset.h"
 #include "data/generators.h"
+#include "experiments/rounding.h"
 #include "experiments/session.h"
 #include "experiments/verify.h"
 #include "kernels/device.h"
@@ -144,29 +145,41 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
     centroids_ = data::initial_centroids(init, points_, c.n, c.dim, c.k);
     c.shape(points_, centroids_);
     problem_ = {.n = c.n, .k = c.k, .dim = c.dim, .stop = c.stop};
-    problem_.precision = version().info.precisions.front();
     // A version that draws the points itself can be tested where they are as they were drawn.
     if (std::equal(points_.begin(), points_.end(), points.values().begin())) {
       generator_ = data::make_generator(source);
       problem_.generator = generator_.get();
     }
+    problem_.precision = version().info.precisions.front();
     if (const auto reason =
             unsupported_reason(version().info, problem_, context_.tunables, context_.device))
       GTEST_SKIP() << *reason;
-    problem_.points = points_;
-    problem_.centroids = centroids_;
     try {
+      give_in(problem_.precision);
       solve(make_, problem_, context_);
     } catch (const Unsupported& reason) {  // that only trying can tell
       GTEST_SKIP() << reason.what();
     }
   }
 
+  // As the harness hands a problem out: in 16 bits where it is one of 16 bits. Throws Unsupported beyond their range.
+  void give_in(Precision precision) {
+    problem_.precision = precision;
+    given_points_ = points_;
+    given_centroids_ = centroids_;
+    round_to_storage(precision, given_points_, problem_.dim, "point");
+    round_to_storage(precision, given_centroids_, problem_.dim, "initial centroid");
+    problem_.points = given_points_;
+    problem_.centroids = given_centroids_;
+    const bool as_drawn = storage_precision(precision) == Precision::fp32;
+    problem_.generator = as_drawn ? generator_.get() : nullptr;
+  }
+
   std::unique_ptr<Session> session_;
   VersionFactory make_;
   Context context_;
   Problem problem_;
-  std::vector<float> points_, centroids_;
+  std::vector<float> points_, centroids_, given_points_, given_centroids_;
   std::shared_ptr<const data::Generator> generator_;
 };
 
@@ -179,7 +192,11 @@ TEST_P(EveryVersion, IsVerified) {
   if (reads("threads_per_block")) launches.insert(launches.end(), {{32, 1}, {100, 1}, {1024, 1}});
   if (reads("samples_per_thread")) launches.insert(launches.end(), {{32, 5}, {100, 3}});
   for (const Precision precision : version().info.precisions) {
-    problem_.precision = precision;
+    try {
+      give_in(precision);
+    } catch (const Unsupported&) {
+      continue;  // the first of the precisions was possible
+    }
     const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
     const ReferenceRun run = reference_solve(*reference, problem_);
     for (const auto& [block, samples] : launches) {
@@ -201,6 +218,18 @@ TEST_P(EveryVersion, NeverRaisesTheInertia) {
   const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
   std::vector<std::int32_t> labels(static_cast<std::size_t>(problem_.n));
   std::vector<double> distances(labels.size());
+  // Half precision may label a point farther away, though not by more than its bound.
+  double forgiven = 0;
+  if (unit_roundoff(problem_.precision) > unit_roundoff(Precision::fp32))
+    for (std::int64_t i = 0; i < problem_.n; ++i) {
+      double norm = 0;
+      for (std::int64_t t = 0; t < problem_.dim; ++t) {
+        const double x = problem_.points[static_cast<std::size_t>(i * problem_.dim + t)];
+        norm += x * x;
+      }
+      forgiven +=
+          4 * norm * regret_bound(version().info.distance, problem_.precision, problem_.dim);
+    }
   double before = INFINITY;
   for (int iterations = 1; iterations <= 4; ++iterations) {
     problem_.stop = {.iterations = iterations};
@@ -208,8 +237,7 @@ TEST_P(EveryVersion, NeverRaisesTheInertia) {
     reference->nearest(solution.centroids, problem_.k, labels, distances);
     const double inertia = sum(distances);
     // fp32 sums move a centroid off the mean by some ulps: second order in the inertia.
-    ASSERT_LE(inertia, before * (1 + 1e-6) + 1e-9 * std::abs(before == INFINITY ? 0 : before))
-        << iterations << " iterations";
+    ASSERT_LE(inertia, before * (1 + 1e-6) + forgiven) << iterations << " iterations";
     before = inertia;
   }
 }
