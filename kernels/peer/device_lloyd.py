@@ -8,9 +8,11 @@ import lloydbench_external
 class DeviceLloyd:
     """Lloyd's loop on one GPU. A peer gives two methods:
 
-    place()                    lays out what its assignment wants beside self.points (n × dim) and
-                               self.start (k × dim), both in self.dtype on self.device.
-    step(centroids)            labels (n, any integer type) and the centroids of one iteration.
+    place()                    lays out what its assignment wants beside self.points (n × dim, in
+                               self.dtype on self.device).
+    step(centroids)            labels (n, any integer type) and the centroids of one iteration. Both
+                               centroids are k × dim float32: a mean rounded to 16 bits would be
+                               judged as a wrong one. The assignment rounds them for its product.
     """
 
     def prepare(self, problem):
@@ -34,7 +36,7 @@ class DeviceLloyd:
         torch.cuda.synchronize()
         begin = time.perf_counter()
         self.points = torch.from_numpy(problem.points).to(self.device).to(self.dtype)
-        self.start = torch.from_numpy(problem.centroids).to(self.device).to(self.dtype)
+        self.start = torch.from_numpy(problem.centroids).to(self.device)
         torch.cuda.synchronize()
         self.transfer_ms = (time.perf_counter() - begin) * 1e3
         self.place()

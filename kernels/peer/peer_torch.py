@@ -24,17 +24,17 @@ class Torch(DeviceLloyd):
 
     def step(self, centroids):
         torch, k = self.torch, self.problem.k
-        norms = (centroids.float() ** 2).sum(dim=1).to(self.dtype)
+        narrow = centroids.to(self.dtype)
+        norms = (centroids**2).sum(dim=1).to(self.dtype)
         for begin in range(0, self.problem.n, self.rows):
             chunk = self.points[begin : begin + self.rows]
-            scores = torch.addmm(norms, chunk, centroids.T, alpha=-2)
+            scores = torch.addmm(norms, chunk, narrow.T, alpha=-2)
             torch.argmin(scores, dim=1, out=self.assigned[begin : begin + self.rows])
         sums = torch.zeros(k, self.problem.dim, device=self.device)
         sums.index_add_(0, self.assigned, self.wide)
         counts = torch.bincount(self.assigned, minlength=k)[:, None]
-        means = (sums / counts.clamp(min=1)).to(self.dtype)
         labels = self.assigned if not self.may_stop() else self.assigned.clone()
-        return labels, torch.where(counts > 0, means, centroids)
+        return labels, torch.where(counts > 0, sums / counts.clamp(min=1), centroids)
 
 
 if __name__ == "__main__":

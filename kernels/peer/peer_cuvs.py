@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""peer_cuvs: k-means of RAPIDS cuVS, from the given centroids.
+
+What     cuvs.cluster.kmeans.fit with init_method "Array", one start and tolerance 0, on points that
+         are on the GPU: tiles of distances fused with the search for the nearest, sums by key.
+Why      what cuML and many pipelines on NVIDIA GPUs call.
+Limits   fit() computes the inertia in each iteration and waits for it, and looks at it to stop: a
+         fit that ends early is `unsupported`, and so are our stopping rules. It returns no labels:
+         they come from one iteration less and predict(), after the clock has stopped.
+Source   cuvs-cu12, cuvs-cu13 on PyPI, Apache-2.0: with what it needs about 1 GB, so no package of
+         this project asks for it.
+"""
+
+import time
+
+import lloydbench_external
+
+
+class Cuvs:
+    def prepare(self, problem):
+        import torch
+        from cuvs.cluster import kmeans
+
+        if problem.tolerance > 0 or problem.min_changes > 0:
+            raise lloydbench_external.Unsupported(
+                "cuVS stops by a rule of its own, relative to the inertia"
+            )
+        if not torch.cuda.is_available():
+            raise lloydbench_external.Unsupported("PyTorch sees no GPU")
+        self.torch, self.kmeans, self.problem = torch, kmeans, problem
+        self.device = torch.device("cuda", problem.device)
+        torch.cuda.set_device(self.device)
+        begin = time.perf_counter()
+        self.points = torch.from_numpy(problem.points).to(self.device)
+        self.start = torch.from_numpy(problem.centroids).to(self.device)
+        torch.cuda.synchronize()
+        self.transfer_ms = (time.perf_counter() - begin) * 1e3
+
+    def parameters(self, iterations):
+        return self.kmeans.KMeansParams(
+            metric="sqeuclidean",
+            n_clusters=self.problem.k,
+            init_method="Array",
+            max_iter=iterations,
+            tol=0.0,
+            n_init=1,
+        )
+
+    def fitted(self, iterations):
+        """The centroids, with the milliseconds that it took to have them."""
+        torch = self.torch
+        centroids = self.start.clone()
+        parameters = self.parameters(iterations)
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        # cuVS has a stream of its own: when fit() returns it is done, and the end is marked.
+        first.record()
+        done = self.kmeans.fit(parameters, self.points, centroids).n_iter
+        last.record()
+        last.synchronize()
+        if done != iterations:
+            raise lloydbench_external.Unsupported(
+                f"cuVS ended after {done} of {iterations} iterations"
+            )
+        return centroids, first.elapsed_time(last)
+
+    def run(self):
+        iterations = self.problem.iterations
+        self.centroids, self.solve_ms = self.fitted(iterations)
+        before = self.start if iterations == 1 else self.fitted(iterations - 1)[0]
+        self.labels = self.torch.empty(self.problem.n, dtype=self.torch.int32, device=self.device)
+        self.kmeans.predict(self.parameters(iterations), self.points, before, labels=self.labels)
+        return iterations
+
+    def fetch(self):
+        begin = time.perf_counter()
+        labels, centroids = self.labels.cpu().numpy(), self.centroids.cpu().numpy()
+        self.transfer_ms = (time.perf_counter() - begin) * 1e3
+        return labels, centroids
+
+
+if __name__ == "__main__":
+    lloydbench_external.main(
+        Cuvs,
+        name="peer_cuvs",
+        backend="cuda",
+        requires=["cuvs", "torch", "numpy"],
+        distance="expanded",
+        summary="RAPIDS cuVS: k-means fit from the given centroids",
+    )

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""peer_faiss: FAISS, as it is installed: with a GPU's build on the GPU, else on the CPU's threads.
+
+What     faiss-gpu-*: faiss.knn_gpu with k = 1 on points that stay on the GPU, then sums by the
+         index_add_ of PyTorch; FAISS's own clustering sends points and labels through the host in
+         each iteration. faiss-cpu: faiss.Clustering, whole: matrix products in blocks, fused with
+         the search for the nearest where the build has it, and sums by `threads` OpenMP threads.
+Why      the library that most vector search is built on; its clustering trains its indices.
+Limits   faiss-cpu: Clustering splits a cluster to fill an empty one, where here an empty cluster
+         keeps its centroid, and copies the points when n = k: both are `unsupported`, and so are
+         stopping rules. It keeps no labels: they come from one iteration less and a search, after
+         the clock has stopped.
+Source   faiss-cpu, faiss-gpu-cu12 on PyPI, MIT. No package of this project asks for them.
+"""
+
+from importlib.metadata import PackageNotFoundError, distribution
+
+import lloydbench_external
+from device_lloyd import DeviceLloyd
+
+
+def is_installed(package):
+    try:
+        return bool(distribution(package))
+    except PackageNotFoundError:
+        return False
+
+
+ON_GPU = any(is_installed(f"faiss-gpu{suffix}") for suffix in ("", "-cu11", "-cu12", "-cuvs"))
+
+
+class FaissOnGpu(DeviceLloyd):
+    def place(self):
+        import faiss
+        import faiss.contrib.torch_utils  # lets knn_gpu take tensors
+
+        self.faiss = faiss
+        self.resources = faiss.StandardGpuResources()
+        self.resources.setDefaultNullStreamAllDevices()  # PyTorch's, which the events are on
+
+    def step(self, centroids):
+        torch, k = self.torch, self.problem.k
+        _, nearest = self.faiss.knn_gpu(
+            self.resources, self.points, centroids, 1, device=self.problem.device
+        )
+        labels = nearest[:, 0]
+        sums = torch.zeros_like(centroids).index_add_(0, labels, self.points)
+        counts = torch.bincount(labels, minlength=k)[:, None]
+        return labels, torch.where(counts > 0, sums / counts.clamp(min=1), centroids)
+
+
+class FaissOnCpu:
+    def prepare(self, problem):
+        import faiss
+
+        if problem.tolerance > 0 or problem.min_changes > 0:
+            raise lloydbench_external.Unsupported("faiss.Clustering knows no stopping rule")
+        if problem.n == problem.k:
+            raise lloydbench_external.Unsupported(
+                f"n = k = {problem.k}: faiss.Clustering copies the points instead of iterating"
+            )
+        self.faiss = faiss
+        self.problem = problem
+        faiss.omp_set_num_threads(problem.threads)
+
+    def run(self):
+        import time
+
+        begin = time.perf_counter()
+        clustering = self.trained(self.problem.iterations)
+        self.solve_ms = (time.perf_counter() - begin) * 1e3
+        self.centroids = self.of(clustering)
+        self.labels = self.labels_before_the_last_update()
+        return self.problem.iterations
+
+    def trained(self, iterations):
+        problem, faiss = self.problem, self.faiss
+        clustering = faiss.Clustering(problem.dim, problem.k)
+        clustering.niter = iterations
+        clustering.min_points_per_centroid = 1
+        clustering.max_points_per_centroid = problem.n  # or it takes a sample
+        clustering.early_stop_threshold = -1.0  # or it ends when its error rests
+        faiss.copy_array_to_vector(problem.centroids.ravel(), clustering.centroids)
+        index = faiss.IndexFlatL2(problem.dim)
+        clustering.train(problem.points, index)
+        done = clustering.iteration_stats.size()
+        if done != iterations:
+            raise lloydbench_external.Unsupported(
+                f"faiss.Clustering ended after {done} of {iterations} iterations: its error rested"
+            )
+        for iteration in range(iterations):
+            split = clustering.iteration_stats.at(iteration).nsplit
+            if split > 0:
+                raise lloydbench_external.Unsupported(
+                    f"empty clusters in iteration {iteration + 1}: {split}; faiss.Clustering "
+                    "splits others to fill them, where here they keep their centroids"
+                )
+        return clustering
+
+    def of(self, clustering):
+        flat = self.faiss.vector_to_array(clustering.centroids)
+        return flat.reshape(self.problem.k, self.problem.dim)
+
+    def labels_before_the_last_update(self):
+        problem = self.problem
+        centroids = problem.centroids
+        if problem.iterations > 1:
+            centroids = self.of(self.trained(problem.iterations - 1))
+        index = self.faiss.IndexFlatL2(problem.dim)
+        index.add(centroids)
+        return index.search(problem.points, 1)[1][:, 0]
+
+    def fetch(self):
+        return self.labels, self.centroids
+
+
+if __name__ == "__main__":
+    lloydbench_external.main(
+        FaissOnGpu if ON_GPU else FaissOnCpu,
+        name="peer_faiss",
+        backend="cuda" if ON_GPU else "cpu",
+        axes=[] if ON_GPU else ["threads"],
+        requires=["faiss", "torch", "numpy"] if ON_GPU else ["faiss", "numpy"],
+        distance="expanded",
+        summary="FAISS: exact search for the nearest centroid and sums, on the GPU or the CPU",
+    )
