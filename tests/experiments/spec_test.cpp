@@ -1,10 +1,12 @@
 // The spec: every error with its words and its place, every option that overrides, every form of a
 // number.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "experiments/external.h"
 #include "experiments/text.h"
@@ -1066,7 +1068,7 @@ TEST(FindSpec, SaysWhereItLookedAndWhatThereIs) {
 
 // Every spec that ships loads; those of data that does not ship say which file they lack.
 TEST(ShippedSpecs, Load) {
-  discover_external_versions();
+  if (find_version("python_numpy") == nullptr) discover_external_versions();
   const std::filesystem::path sweeps = home_directory() / "experiments/sweeps";
   const Folder elsewhere;
   int count = 0;
@@ -1078,10 +1080,15 @@ TEST(ShippedSpecs, Load) {
       EXPECT_EQ(spec.name, entry.path().stem());
       // The flores_alves study measures against its OpenMP program. Where shared memory runs out a core would take hours,
       // weak scaling is over one worker of the same version, and counters are divided by nothing.
-      const std::map<std::string, std::string> others{
-          {"counters", ""},           {"luigi_nvprof", ""},    {"flores", "cpu_openmp"},
-          {"peers", "peer_torch"},    {"dims", "wang_global"}, {"scaling_weak", ""},
-          {"scaling_weak_hybrid", ""}};
+      const std::map<std::string, std::string> others{{"counters", ""},
+                                                      {"luigi_nvprof", ""},
+                                                      {"flores", "cpu_openmp"},
+                                                      {"peers", "peer_torch"},
+                                                      {"dims", "wang_global"},
+                                                      {"scaling_weak", ""},
+                                                      {"scaling_weak_hybrid", ""},
+                                                      {"fast_regimes", "peer_flash_kmeans"},
+                                                      {"fast_sweep", "peer_flash_kmeans"}};
       const auto other = others.find(spec.name);
       EXPECT_EQ(spec.baseline, other == others.end() ? "cpu_sequential" : other->second);
       EXPECT_FALSE(spec.title.empty());
@@ -1094,6 +1101,27 @@ TEST(ShippedSpecs, Load) {
     }
   }
   EXPECT_GE(count, 11);
+}
+
+TEST(ShippedSpecs, TheFastRegimesAreTheTablesRows) {
+  if (find_version("python_numpy") == nullptr) discover_external_versions();
+  const Spec spec = load_spec(home_directory() / "experiments/sweeps/fast_regimes.yaml", {}, "", 0);
+  std::map<std::string, std::multiset<std::string>> rows;
+  for (const Point& point : spec.points)
+    rows[point.version].insert(
+        fmt::format("{} {} {} {}", point.n, point.k, point.dim, to_string(point.precision)));
+  const std::multiset<std::string> ours{
+      "1000000 1000 128 fp16", "8000000 1024 128 fp16", "1000000 8192 128 fp16",
+      "1000000 1000 128 fp32", "10000000 1000 2 fp32",  "10000000 32 2 fp32",
+      "100000000 64 2 fp32",   "65536 16 32 fp32",      "10000000 100 2 fp32"};
+  EXPECT_EQ(rows.at("fast_cublas"), ours);
+  EXPECT_EQ(rows.at("luigi_v4_device_update"), ours);
+  std::multiset<std::string> theirs = ours;
+  for (const std::string& row : ours)
+    if (const auto at = row.find("fp32"); at != std::string::npos)
+      theirs.insert(row.substr(0, at) + "tf32");
+  for (const char* peer : {"peer_torch", "peer_flash_kmeans", "peer_cuvs", "peer_faiss"})
+    EXPECT_EQ(rows.at(peer), theirs) << peer;
 }
 
 TEST(ShippedSpecs, RunOnTheRealFiles) {
