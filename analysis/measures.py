@@ -226,6 +226,8 @@ def functions(rows: Rows, place: Place) -> dict[str, Callable]:
 
     def efficiency(version: str, **axes: int) -> Quantity:
         point, _ = find(version, dict(axes))
+        if pd.notna(point["oversubscribed"]) and point["oversubscribed"]:
+            raise MissingError(f"{point['point']}: more threads than this machine has cores")
         workers = 1
         for axis in ("threads", "processes", "gpus"):
             workers *= 1 if pd.isna(point[axis]) else int(point[axis])

@@ -293,3 +293,13 @@ def test_the_rule_of_shared_memory_is_counted_point_by_point(make_run):
     assert evaluate(rule, rows, Place()).value == 0
     # a version that fits all the same contradicts the rule at each of its 4 points with K = 1000
     assert evaluate(rule.replace("v3_shared_centroids", "v2_split"), rows, Place()).value == 4
+
+
+def test_more_threads_than_cores_judge_no_efficiency(rows_of):
+    four = point("cpu_openmp", threads=4)
+    samples = [(point("cpu_sequential"), SLOW), (four, FAST)]
+    asked = claim("efficiency('cpu_openmp', threads=4)", "value >= 0.9")
+    assert judge(asked, [rows_of(samples, name="fits", oversubscribed=False)])[0].verdict == HOLDS
+    (judged,) = judge(asked, [rows_of(samples, name="over", oversubscribed=True)])
+    assert judged.verdict == UNJUDGED
+    assert judged.why.endswith("more threads than this machine has cores")
