@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from analysis import claims, compare, published, readme, tables
+from analysis import claims, compare, published, readme, regimes, tables
 from analysis.derive import all_points, gather, machine_labels
 from analysis.draw import FIGURES, draw, write
 from analysis.load import Run, RunError, find_runs, load_run
@@ -142,6 +142,18 @@ def _parser() -> argparse.ArgumentParser:
     profiler.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     profiler.set_defaults(command=_profiler)
 
+    fast = commands.add_parser(
+        "regimes",
+        help="the regimes of sweeps/fast_regimes.yaml: every version beside other people's",
+        description="Prints, as Markdown, each regime that the run has: every version's time per "
+        "iteration, over the floor and over the best peer's, and what its labels are worth.",
+    )
+    fast.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    fast.add_argument(
+        "--summary", action="store_true", help="only the best peer and the fastest of ours"
+    )
+    fast.set_defaults(command=_regimes)
+
     table = commands.add_parser(
         "readme-table",
         help="print the Markdown table of a run",
@@ -156,8 +168,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Rewrites what stands between <!-- table:BEGIN name --> and "
         "<!-- table:END name -->, and draws the figures between <!-- figure:BEGIN name:FIGURE --> "
         "and its END into the run's folder. The name is that of a DIR's spec, or the last parts of "
-        "its path (nvidia-h200/k1000), or `versions`: what the program lists. Others are left "
-        "alone.",
+        "its path (nvidia-h200/k1000), or `versions`: what the program lists; with `:regimes` "
+        "after it, the summary of `regimes`. Others are left alone.",
     )
     update.add_argument("file", type=Path, metavar="FILE.md")
     update.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
@@ -293,6 +305,12 @@ def _claims(options: argparse.Namespace) -> int:
     return 0
 
 
+def _regimes(options: argparse.Namespace) -> int:
+    for run in _load(options):
+        print(regimes.summary(run) if options.summary else regimes.every_version(run))
+    return 0
+
+
 def _readme_table(options: argparse.Namespace) -> int:
     runs = _load(options)
     if len(runs) > 1:
@@ -323,12 +341,14 @@ def _readme(options: argparse.Namespace) -> int:
     def content(kind: str, name: str) -> str | None:
         if (kind, name) == ("table", "versions") and options.program:
             return tables.versions(readme.listed_versions(options.program))
-        name, _, figure = name.partition(":") if kind == "figure" else (name, "", "")
-        if kind == "figure" and figure not in FIGURES:
+        name, _, part = name.partition(":")
+        if kind == "figure" and part not in FIGURES:
             raise RunError(
-                f"{options.file}: figure '{name}:{figure}' must be RUN:FIGURE, "
+                f"{options.file}: figure '{name}:{part}' must be RUN:FIGURE, "
                 f"with one of {', '.join(FIGURES)}"
             )
+        if kind == "table" and part not in ("", "regimes"):
+            raise RunError(f"{options.file}: table '{name}:{part}' must be RUN or RUN:regimes")
         meant = [run for run in runs if readme.matches(name, run.name, run.path)]
         if len(meant) > 1:
             which = ", ".join(str(run.path) for run in meant)
@@ -337,7 +357,9 @@ def _readme(options: argparse.Namespace) -> int:
             )
         if not meant:
             return None
-        return _table(meant[0]) if kind == "table" else _image(meant[0], figure, options)
+        if kind == "figure":
+            return _image(meant[0], part, options)
+        return regimes.summary(meant[0]) if part else _table(meant[0])
 
     try:
         old = options.file.read_bytes().decode("utf-8")

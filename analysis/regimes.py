@@ -1,0 +1,159 @@
+"""The regimes of sweeps/fast_regimes.yaml: ours beside other people's, and what was asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.derive import all_points, fastest
+from analysis.load import Run, RunError
+from analysis.stats import ratio_interval
+from analysis.style import count_text, number_text
+from analysis.tables import interval_text, markdown
+
+OURS, PEER = "fast", "peer"
+"""Families."""
+
+
+@dataclass(frozen=True)
+class Regime:
+    """A problem with a name; `asked` in ms per iteration, or as a multiple of luigi_v4's speed."""
+
+    name: str
+    n: int
+    k: int
+    dim: int
+    half: bool
+    asked: str
+
+
+REGIMES = [
+    Regime("A1", 1_000_000, 1000, 128, True, "≤ 0.50"),
+    Regime("A2", 8_000_000, 1024, 128, True, "≤ 3.6"),
+    Regime("A3", 1_000_000, 8192, 128, True, "≤ 3.3"),
+    Regime("B", 1_000_000, 1000, 128, False, "≤ 0.9, labels exact"),
+    Regime("C", 10_000_000, 1000, 2, False, "≤ 0.10"),
+    Regime("D1", 10_000_000, 32, 2, False, "≤ 0.07"),
+    Regime("D2", 100_000_000, 64, 2, False, "≤ 0.9"),
+    Regime("E", 65_536, 16, 32, False, "≤ 0.010"),
+    Regime("L", 10_000_000, 100, 2, False, "≤ luigi_v4 / 10"),
+]
+"""The issue's table. Where precision is fp32, a peer without an fp32 product takes part in tf32."""
+
+
+def _points(run: Run) -> pd.DataFrame:
+    """The run's points, each with what its verification counted and its regime's name."""
+    points = all_points([run], run.baseline)
+    counted = run.measurements.drop_duplicates("point").set_index("point")
+    for column in ("label_mismatches", "max_regret", "regret_bound"):
+        points[column] = points["point"].map(counted[column])
+    points["regime"] = ""
+    for regime in REGIMES:
+        # floats, for a run may have none of a column
+        same = points["n"].eq(regime.n) & points["k"].eq(regime.k) & points["dim"].eq(regime.dim)
+        precisions = ["fp16", "bf16"] if regime.half else ["fp32", "tf32"]
+        points.loc[same.fillna(False) & points["precision"].isin(precisions), "regime"] = (
+            regime.name
+        )
+    return points[points["regime"].ne("")]
+
+
+def _least(points: pd.DataFrame, family: str) -> pd.Series | None:
+    of = points[points["status"].eq("ok") & points["family"].eq(family)]
+    return of.loc[of["iteration_ms"].idxmin()] if len(of) else None
+
+
+def _present(run: Run) -> list[tuple[Regime, pd.DataFrame]]:
+    points = _points(run)
+    parts = [(r, points[points["regime"].eq(r.name)]) for r in REGIMES]
+    found = [(regime, of) for regime, of in parts if of["status"].eq("ok").any()]
+    if not found:
+        raise RunError(f"{run.path}: no result of a regime (sweeps/fast_regimes.yaml has them)")
+    return found
+
+
+def every_version(run: Run) -> str:
+    """Markdown: each version in each regime, its time over the floor and over the best peer's, and
+    its labels. Raises RunError for a run that has no regime."""
+    header = ["regime", "version", "precision", "ms per iteration", "times the floor"]
+    header += ["best peer / this", "labels that differ", "largest regret", "its bound"]
+    rows = []
+    for regime, points in _present(run):
+        best, peer = fastest(points), _least(points, PEER)
+        lost = points[~points["version"].isin(best["version"]) & _said(points)]
+        for _, p in best.sort_values("iteration_ms", kind="stable").iterrows():
+            rows.append([regime.name, p["version"], p["precision"], _time(p), _times_floor(p)])
+            rows[-1] += [_ratio(peer, p), *_labels(p)]
+        for _, p in lost.drop_duplicates("version").iterrows():
+            why = f"{p['status']}: {p['reason']}"
+            rows.append([regime.name, p["version"], p["precision"], why, "", "", *_labels(p)])
+    said = "Median of an iteration [95% interval]; regret relative to the scale of the distance."
+    table = markdown(header, rows, {*header} - {"regime", "version", "precision"})
+    return f"{run.title}: {run.environment_line()}. {said}\n\n{table}"
+
+
+def _said(points: pd.DataFrame) -> pd.Series:
+    """Points that are without result for another reason than their precision."""
+    reason = points["reason"].fillna("").astype(str)
+    return points["status"].ne("ok") & ~reason.str.startswith("computes in ")
+
+
+def summary(run: Run) -> str:
+    """Markdown for a README: each regime with its floor, the best peer, the fastest of ours and
+    what was asked. Raises RunError for a run that has no regime."""
+    header = ["regime", "N", "K", "dim", "floor, ms", "best peer, ms", "ours, ms"]
+    header += ["faster by", "asked, ms", "regret of its bound: peer", "ours"]
+    rows = []
+    for regime, points in _present(run):
+        peer, ours = _least(points, PEER), _least(points, OURS)
+        floor = np.nan if ours is None else ours["floor_ms"]
+        rows.append([regime.name, *(count_text(v) for v in (regime.n, regime.k)), str(regime.dim)])
+        rows[-1] += [number_text(floor) if np.isfinite(floor) else "–", _who(peer), _who(ours)]
+        rows[-1] += [_ratio(peer, ours), regime.asked, _share(peer), _share(ours)]
+    said = [
+        run.environment_line(),
+        "median of an iteration [95% interval], on data that is on the GPU",
+        "regret: how much farther a label's centroid is than the nearest, at most, as a share of "
+        "what the precision's rounding allows (0: every label is float64's)",
+    ]
+    numeric = {"N", "K", "dim", "floor, ms", "faster by"}
+    return "; ".join(said) + ".\n\n" + markdown(header, rows, numeric)
+
+
+def _time(p: pd.Series) -> str:
+    return interval_text(p["iteration_ms"], p["iteration_ms_low"], p["iteration_ms_high"])
+
+
+def _who(p: pd.Series | None) -> str:
+    return "–" if p is None else f"`{p['version']}` {p['precision']}: {_time(p)}"
+
+
+def _times_floor(p: pd.Series) -> str:
+    known = np.isfinite(p["floor_ms"]) and p["floor_ms"] > 0
+    return f"{number_text(p['iteration_ms'] / p['floor_ms'])}×" if known else "–"
+
+
+def _ratio(peer: pd.Series | None, p: pd.Series | None) -> str:
+    if peer is None or p is None:
+        return "–"
+    if peer["point"] == p["point"]:
+        return "1.00×"
+    return interval_text(*ratio_interval(peer["times_ms"], p["times_ms"]), unit="×")
+
+
+def _labels(p: pd.Series) -> list[str]:
+    counted = p["label_mismatches"]
+    return [
+        count_text(int(counted)) if pd.notna(counted) else "–",
+        *(f"{p[c]:.2g}" if pd.notna(p[c]) else "–" for c in ("max_regret", "regret_bound")),
+    ]
+
+
+def _share(p: pd.Series | None) -> str:
+    """A run from before rows had regret has none to show."""
+    if p is None or pd.isna(p["max_regret"]) or pd.isna(p["regret_bound"]):
+        return "–"
+    share = p["max_regret"] / p["regret_bound"]
+    return "0" if share == 0 else f"{100 * share:.2g}%"

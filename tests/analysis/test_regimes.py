@@ -1,0 +1,124 @@
+"""The regimes' tables: who is beside whom, and what a run has not."""
+
+import json
+
+import pytest
+from made_runs import measurement, write_lines
+
+from analysis.__main__ import main
+from analysis.load import RunError, load_run
+from analysis.regimes import every_version, summary
+
+SIZES = {"A1": (10**6, 1000, 128), "C": (10**7, 1000, 2), "E": (65_536, 16, 32)}
+MS = {  # regime, version, precision: ms
+    ("A1", "peer_flash_kmeans", "fp16"): 1.2,
+    ("A1", "fast_dense", "fp16"): 0.4,
+    ("A1", "fast_cublas", "fp32"): 3.0,  # of another regime, B
+    ("C", "peer_flash_kmeans", "tf32"): 8.0,
+    ("C", "peer_torch", "fp32"): 12.0,
+    ("C", "fast_grid", "fp32"): 0.08,
+    ("C", "fast_optin", "fp32"): 3.2,
+    ("E", "fast_small", "fp32"): 0.008,
+}
+
+
+def row_of(regime, version, precision, **values):
+    n, k, dim = SIZES[regime]
+    point = {
+        "point": f"{version}/n:{n}/k:{k}/dim:{dim}/precision:{precision}",
+        **{"version": version, "family": version.split("_")[0], "backend": "cuda"},
+        **{"n": n, "k": k, "dim": dim, "precision": precision},
+    }
+    return measurement(point, **values)
+
+
+@pytest.fixture
+def run_path(tmp_path):
+    rows = []
+    for (regime, version, precision), ms in MS.items():
+        exact = version == "fast_grid"
+        for repetition in range(9):
+            times = {"iteration_ms": ms * (1 + 0.001 * repetition), "floor_ms": 0.05}
+            labels = {"label_mismatches": 0 if exact else 12, "max_regret": 0 if exact else 1e-8}
+            rows.append(
+                row_of(
+                    *(regime, version, precision),
+                    **{"repetition": repetition, "repetitions": 9, "regret_bound": 1e-6},
+                    **times,
+                    **labels,
+                )
+            )
+    wrong = {"status": "incorrect", "reason": "point 3 is labelled 4", "verified": False}
+    rows.append(row_of("C", "peer_faiss", "fp32", **wrong, label_mismatches=7, max_regret=1e-3))
+    other = {"status": "unsupported", "reason": "computes in tf32, fp16 only, not fp32"}
+    rows.append(row_of("C", "peer_flash_kmeans", "fp32", **other))
+    path = tmp_path / "fast_regimes"
+    path.mkdir()
+    write_lines(path / "measurements.jsonl", rows)
+    (path / "spec.resolved.json").write_text(json.dumps({"name": "fast_regimes", "title": "Fast"}))
+    return path
+
+
+def cells(text, *beginning):
+    (line,) = (
+        line for line in text.splitlines() if line.startswith(f"| {' | '.join(beginning)} |")
+    )
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_every_version_stands_beside_the_best_peer(run_path):
+    text = every_version(load_run(run_path))
+    grid = cells(text, "C", "fast_grid", "fp32")
+    assert grid[3].startswith("0.0803 [")
+    assert grid[4] == "1.61×"
+    assert grid[5].startswith("100× [")  # over flash-kmeans in tf32, the best peer, not over torch
+    assert grid[6:] == ["0", "0", "1e-06"]
+    assert cells(text, "C", "peer_flash_kmeans", "tf32")[5] == "1.00×"
+    assert cells(text, "C", "peer_torch", "fp32")[5].startswith("0.667×")
+    assert cells(text, "C", "peer_faiss", "fp32")[3:7] == [
+        *("incorrect: point 3 is labelled 4", "", "", "7")
+    ]
+    assert cells(text, "B", "fast_cublas", "fp32")[5] == "–"  # no peer there
+    # in a precision that it has no product for a version is no news
+    assert "computes in" not in text
+
+
+def test_the_summary_has_a_line_a_regime(run_path, capsys):
+    text = summary(load_run(run_path))
+    lines = [line for line in text.splitlines() if line.startswith("|")][2:]
+    assert [line.split("|")[1].strip() for line in lines] == ["A1", "B", "C", "E"]
+    a1 = cells(text, "A1")
+    assert a1[4] == "0.0500"
+    assert a1[5].startswith("`peer_flash_kmeans` fp16: 1.20 [")
+    assert a1[6].startswith("`fast_dense` fp16: 0.402 [")
+    assert a1[7].startswith("3.00× [")
+    assert a1[8:] == ["≤ 0.50", "1%", "1%"]
+    assert cells(text, "C")[8:] == ["≤ 0.10", "1%", "0"]
+    assert cells(text, "E")[5] == "–"
+    assert main(["regimes", str(run_path), "--summary"]) == 0
+    assert capsys.readouterr().out.strip() == text.strip()
+
+
+def test_a_readme_may_hold_it(run_path, tmp_path, capsys):
+    readme = tmp_path / "README.md"
+    block = "<!-- table:BEGIN {0} -->\n<!-- table:END {0} -->\n"
+    readme.write_text(block.format("fast_regimes:regimes") + block.format("nowhere:regimes"))
+    assert main(["readme", str(readme), str(run_path)]) == 0
+    assert "`fast_dense` fp16" in readme.read_text()
+    assert "table 'nowhere:regimes' is of none of the given runs" in capsys.readouterr().err
+    readme.write_text(block.format("fast_regimes:regime"))
+    assert main(["readme", str(readme), str(run_path)]) == 2
+    assert "must be RUN or RUN:regimes" in capsys.readouterr().err
+
+
+def test_runs_without_regrets_or_regimes(run_path, make_run):
+    """Rows from before there was a regret still load."""
+    lines = (run_path / "measurements.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    for row in rows:
+        del row["max_regret"], row["regret_bound"]
+    write_lines(run_path / "measurements.jsonl", rows)
+    assert cells(summary(load_run(run_path)), "C")[9:] == ["–", "–"]
+    assert cells(every_version(load_run(run_path)), "C", "fast_grid", "fp32")[6:] == ["0", "–", "–"]
+    with pytest.raises(RunError, match="no result of a regime"):
+        summary(load_run(make_run(n=(1000,), k=(5,))))
