@@ -1,0 +1,872 @@
+// fast_wgmma: points of 16 bits: products, nearest centroid and cluster sums in one kernel.
+//
+// Parent   fast_cublas.
+// What     a persistent block a multiprocessor takes tiles of 256 points: one thread keeps the copy engine busy (points once,
+//          tiles of 112 or 128 centroids in a ring of four stages), two warpgroups multiply (wgmma, 64 × columns × 16, the
+//          points' fragments in registers) and scan, and the three warps that are left add the points of the tile before to
+//          the sums of their clusters, four floats an instruction. Products start from ‖x‖²/2 + ‖c‖²/2, so that what comes
+//          out is half the squared distance: never negative, ordered like its bits, and a column's number fits into its
+//          lowest 5. Each warpgroup has two accumulators and scans one while the other is multiplied. A second, small
+//          kernel moves the centroids, in fp32, and rounds them for the next turn.
+//          Dimensions far from the origin are centred, tiny ones scaled, both exactly (see place).
+// Why      nothing of n × k leaves the registers, and the update costs no pass of its own: at dim 128 the tensor cores leave
+//          4 ALU operations and 8 issue slots a score, and this needs 1.5 and 2.6.
+// Limits   n < 2^31. Above dim 128 (64 registers of points beside 128 of accumulators), on other GPUs, and where the build
+//          has no sm_90a code, the same scan runs on mma.sync; bf16 needs compute capability 8.0 there. Scores lose 2^-18 to
+//          the column's number. The sums' order is the scheduler's: labels and centroids may differ in the last
+//          bits from run to run. Below 512 clusters the product is done before three warps have added up a tile, and where
+//          they are few the additions wait for each other: there update.cuh sums in a pass of its own.
+// Floor    2·n·k·dim at the fp16 GEMM's 761 TFLOP/s: 0.336, 2.76 and 2.76 ms at dim 128 for 1M × 1000, 8M × 1024, 1M × 8192.
+// Predicted 0.42 ms at 1M × 1000 with the sums hidden (they cost 0.03: the warps that add contend for issue slots).
+// Measured H200, dim 128, fp16, standard normal, ms an iteration back to back, 2026-11-21: 0.427 at 1M × 1000 (0.389
+//          without sums), 3.50 at 8M × 1024, 2.99 at 1M × 8192. Alone, before the clock drops to hold 700 W, the last two
+//          take 3.37 and 2.84: power is the limit (661 to 745 TFLOP/s without sums, cuBLAS 761). Turning the two warpgroups
+//          out of step gained nothing; nor did a fifth stage; bulk additions (cp.reduce.async.bulk) took 0.439 at 1M × 1000.
+#include "kernels/limits.h"
+
+#if LLOYD_CUDA
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "kernels/cuda.h"
+#include "kernels/fast/hopper.cuh"
+#include "kernels/fast/update.cuh"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kTilePoints = 256;  // of a block at a time: two consumers of 128 points
+
+#if LLOYD_CUDA
+// 1M points of dim 128: k = 512 0.375 ms with sums, 0.227 without and 0.139 for update.cuh; 256: 0.415, 0.143 and 0.139.
+constexpr int kFewestFused = 512;
+constexpr int kBlock = 256;         // of the small kernels
+constexpr int kMostWgmmaDim = 128;  // by registers
+constexpr int kThreads = 384;       // a producer's warpgroup and two consumers
+constexpr int kPanel = 64;          // 16-bit values in the 128 bytes of a swizzled row
+
+__host__ __device__ constexpr int panels(int dim) { return (dim + kPanel - 1) / kPanel; }
+
+// A tile of centroids as the bulk copy takes it: the products' operand, then ‖c‖²/2 of each in fp32.
+__host__ __device__ constexpr int product_bytes(int dim, int columns) {
+  return panels(dim) * columns * 128;
+}
+__host__ __device__ constexpr int tile_bytes(int dim, int columns) {
+  return product_bytes(dim, columns) + columns * 4;
+}
+__host__ __device__ constexpr int stage_bytes(int dim, int columns) {
+  return (tile_bytes(dim, columns) + 1023) / 1024 * 1024;
+}
+
+constexpr int kDepth = 4;  // stages of centroids
+struct Tail {              // of shared memory
+  float half_norms[kTilePoints];
+  int labels[2][kTilePoints];
+  std::uint64_t points_full, points_empty, labels_full[2], labels_empty[2];
+  std::uint64_t full[kDepth], empty[kDepth];
+};
+constexpr int shared_bytes(int dim, int columns) {
+  return kDepth * stage_bytes(dim, columns) + kTilePoints * dim * 2 +
+         static_cast<int>(sizeof(Tail)) + 1024;
+}
+
+struct Assignment {
+  const void* points;       // tiles · 256 rows of kDim
+  const float* half_norms;  // ‖x‖²/2, a little more
+  const char* centroids;    // tiles of centroids, tile_bytes each
+  std::int64_t n;
+  int point_tiles, centroid_tiles;
+  unsigned mask = ~31u;  // of a score's bits that stay: not a constant to the compiler, see pack()
+  int k;
+  std::int32_t* labels;
+  unsigned* changes;  // or null
+  float* sums;        // k × kDim, or null
+  int* counts;
+};
+
+// The low 5 bits of a score make room for the number of its column among the 32 of its row that a thread holds. One
+// instruction: nvcc makes two of `(score & mask) | ordinal` when it knows the mask.
+__device__ __forceinline__ int pack(float score, unsigned mask, int ordinal) {
+  int packed;
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;"
+      : "=r"(packed)
+      : "r"(__float_as_uint(score)), "r"(mask), "r"(ordinal));
+  return packed;
+}
+
+// Where the best scores of a thread's two rows stand. Scores are not negative, so they order like their bits.
+struct Best {
+  int packed[2] = {0x7fffffff, 0x7fffffff};
+  int tile[2] = {0, 0};
+};
+
+// acc[4b + 2·row + i]: the score of `row` and column 8b + 2·quad + i of centroid tile `tile`.
+template <int kAccumulators>
+__device__ __forceinline__ void scan(const float (&acc)[kAccumulators], unsigned mask, int tile,
+                                     Best& best) {
+#pragma unroll
+  for (int row = 0; row < 2; ++row) {
+    int least[2];
+#pragma unroll
+    for (int b = 0; b < kAccumulators / 4; ++b) {
+      const int p0 = pack(acc[4 * b + 2 * row], mask, 2 * b),
+                p1 = pack(acc[4 * b + 2 * row + 1], mask, 2 * b + 1);
+      least[b % 2] = b < 2 ? min(p0, p1) : __vimin3_s32(least[b % 2], p0, p1);
+    }
+    const int here = min(least[0], least[1]);
+    // Against the best without its ordinal: of equal scores the earlier tile's stays.
+    if (here < static_cast<int>(static_cast<unsigned>(best.packed[row]) & mask)) {
+      best.packed[row] = here;
+      best.tile[row] = tile;
+    }
+  }
+}
+
+// The label of `row`, from the four lanes that share it; all four return it.
+__device__ __forceinline__ int resolve(const Best& best, int row, unsigned mask, int columns,
+                                       int k) {
+  int value = static_cast<int>(static_cast<unsigned>(best.packed[row]) & mask);
+  const int ordinal = best.packed[row] - value, quad = static_cast<int>(threadIdx.x) % 4;
+  int label = best.tile[row] * columns + ordinal / 2 * 8 + 2 * quad + ordinal % 2;
+#pragma unroll
+  for (int offset = 1; offset < 4; offset *= 2) {
+    const int other = __shfl_xor_sync(0xffffffffu, value, offset);
+    const int other_label = __shfl_xor_sync(0xffffffffu, label, offset);
+    if (other < value || (other == value && other_label < label)) {
+      value = other;
+      label = other_label;
+    }
+  }
+  return label < k ? label : 0;  // every score overflowed
+}
+
+__device__ __forceinline__ void write_label(const Assignment& in, std::int64_t point, int label) {
+  if (in.changes != nullptr && in.labels[point] != label) atomicAdd(in.changes, 1u);
+  in.labels[point] = label;
+}
+
+#if LLOYD_HOPPER_CODE
+using namespace hopper;
+
+constexpr int kAdders = 3;  // warps that add up
+
+template <typename T>
+__device__ __forceinline__ float4 widen(uint2 four) {
+  if constexpr (std::is_same_v<T, __half>) {
+    const float2 a = __half22float2(*reinterpret_cast<const __half2*>(&four.x)),
+                 b = __half22float2(*reinterpret_cast<const __half2*>(&four.y));
+    return {a.x, a.y, b.x, b.y};
+  } else {
+    return {__uint_as_float(four.x << 16), __uint_as_float(four.x & 0xffff0000u),
+            __uint_as_float(four.y << 16), __uint_as_float(four.y & 0xffff0000u)};
+  }
+}
+
+template <typename T, int kDim, int kColumns>
+struct Consumer {
+  using Multiply = Product<T, kColumns, -1>;
+  static constexpr int kAccumulators = Multiply::kRegisters;
+  static constexpr int kSteps = kDim / 16;
+
+  // acc = ‖x‖²/2 + ‖c‖²/2, of the tile of centroids at `stage`.
+  static __device__ __forceinline__ void begin(float (&acc)[kAccumulators], float r0, float r1,
+                                               const char* stage, int quad) {
+    const float4* bias =
+        reinterpret_cast<const float4*>(stage + product_bytes(kDim, kColumns)) + quad;
+#pragma unroll
+    for (int b = 0; b < kColumns / 16; ++b) {
+      const float4 c = bias[4 * b];
+      acc[8 * b] = c.x + r0;
+      acc[8 * b + 1] = c.y + r0;
+      acc[8 * b + 2] = c.x + r1;
+      acc[8 * b + 3] = c.y + r1;
+      acc[8 * b + 4] = c.z + r0;
+      acc[8 * b + 5] = c.w + r0;
+      acc[8 * b + 6] = c.z + r1;
+      acc[8 * b + 7] = c.w + r1;
+    }
+  }
+
+  // Starts acc −= x·c.
+  static __device__ __forceinline__ void multiply(float (&acc)[kAccumulators],
+                                                  const std::uint32_t (&a)[kSteps][4],
+                                                  const char* stage) {
+#pragma unroll
+    for (int i = 0; i < kAccumulators; ++i) hold(acc[i]);
+    wgmma_fence();
+    const std::uint64_t b = descriptor(stage);
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s)
+      Multiply::run(acc, a[s], b + s / 4 * (kColumns * 128 >> 4) + s % 4 * 2, 1);
+    wgmma_commit();
+  }
+
+  // After the wait.
+  static __device__ __forceinline__ void scan(float (&acc)[kAccumulators], unsigned mask, int tile,
+                                              Best& best) {
+#pragma unroll
+    for (int i = 0; i < kAccumulators; ++i) hold(acc[i]);
+    fast::scan(acc, mask, tile, best);
+  }
+};
+
+template <typename T, int kDim, int kColumns>
+__device__ __forceinline__ void consume(const Assignment& in, char* stages, const char* points,
+                                        Tail& tail, int consumer) {
+  using C = Consumer<T, kDim, kColumns>;
+  constexpr int kStage = stage_bytes(kDim, kColumns);
+  const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
+  int slot = 0, parity = 0, tiles_done = 0;
+  for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
+    barrier_wait(&tail.points_full, tiles_done & 1);
+    std::uint32_t a[2][C::kSteps][4];
+    float r[2][2];
+    const int first = consumer * 128 + warp * 16 + group;  // and + 8, + 64, + 72
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        const int at = first + 64 * h + 8 * row;
+        r[h][row] = tail.half_norms[at];
+#pragma unroll
+        for (int u = 0; u < kDim / 32; ++u) {
+          const uint4 eight =
+              *reinterpret_cast<const uint4*>(points + (at * kDim + 32 * u + 8 * quad) * 2);
+          a[h][2 * u][row] = eight.x;
+          a[h][2 * u][row + 2] = eight.y;
+          a[h][2 * u + 1][row] = eight.z;
+          a[h][2 * u + 1][row + 2] = eight.w;
+        }
+      }
+    barrier_arrive(&tail.points_empty);
+
+    Best best[2];
+    float acc0[C::kAccumulators], acc1[C::kAccumulators];
+    const char* stage = stages + slot * kStage;
+    barrier_wait(&tail.full[slot], parity);
+    C::begin(acc0, r[0][0], r[0][1], stage, quad);
+    C::multiply(acc0, a[0], stage);
+    C::begin(acc1, r[1][0], r[1][1], stage, quad);
+    wgmma_wait<0>();
+    for (int t = 0; t + 1 < in.centroid_tiles; ++t) {
+      C::multiply(acc1, a[1], stage);
+      C::scan(acc0, in.mask, t, best[0]);
+      const int before = slot;
+      if (++slot == kDepth) slot = 0, parity ^= 1;
+      stage = stages + slot * kStage;
+      barrier_wait(&tail.full[slot], parity);
+      C::begin(acc0, r[0][0], r[0][1], stage, quad);
+      wgmma_wait<0>();
+      barrier_arrive(&tail.empty[before]);
+      C::multiply(acc0, a[0], stage);
+      C::scan(acc1, in.mask, t, best[1]);
+      C::begin(acc1, r[1][0], r[1][1], stage, quad);
+      wgmma_wait<0>();
+    }
+    C::multiply(acc1, a[1], stage);
+    C::scan(acc0, in.mask, in.centroid_tiles - 1, best[0]);
+    wgmma_wait<0>();
+    barrier_arrive(&tail.empty[slot]);
+    if (++slot == kDepth) slot = 0, parity ^= 1;
+    C::scan(acc1, in.mask, in.centroid_tiles - 1, best[1]);
+
+    const int buffer = tiles_done & 1;
+    if (in.sums != nullptr) barrier_wait(&tail.labels_empty[buffer], (tiles_done >> 1 & 1) ^ 1);
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        const int label = resolve(best[h], row, in.mask, kColumns, in.k);
+        const int at = first + 64 * h + 8 * row;
+        const std::int64_t point = static_cast<std::int64_t>(tile) * kTilePoints + at;
+        if (quad == 0) {
+          if (point < in.n) write_label(in, point, label);
+          tail.labels[buffer][at] = point < in.n ? label : -1;
+        }
+      }
+    if (in.sums != nullptr) barrier_arrive(&tail.labels_full[buffer]);
+  }
+}
+
+template <int kDim, int kColumns>
+__device__ __forceinline__ void produce(const Assignment& in, char* stages, char* points,
+                                        Tail& tail) {
+  constexpr int kStage = stage_bytes(kDim, kColumns), kTile = tile_bytes(kDim, kColumns);
+  int slot = 0, parity = 0, tiles_done = 0;
+  for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
+    barrier_wait(&tail.points_empty, (tiles_done & 1) ^ 1);
+    constexpr int kPointBytes = kTilePoints * kDim * 2;
+    barrier_arrive_expect(&tail.points_full, kPointBytes + kTilePoints * 4);
+    bulk_copy(points, static_cast<const char*>(in.points) + std::int64_t{kPointBytes} * tile,
+              kPointBytes, &tail.points_full);
+    bulk_copy(tail.half_norms, in.half_norms + std::int64_t{kTilePoints} * tile, kTilePoints * 4,
+              &tail.points_full);
+    for (int t = 0; t < in.centroid_tiles; ++t) {
+      barrier_wait(&tail.empty[slot], parity ^ 1);
+      barrier_arrive_expect(&tail.full[slot], kTile);
+      bulk_copy(stages + slot * kStage, in.centroids + std::int64_t{kTile} * t, kTile,
+                &tail.full[slot]);
+      if (++slot == kDepth) slot = 0, parity ^= 1;
+    }
+  }
+}
+
+// The three other warps of the producer's warpgroup add up the points of the tile before, whose rows are in the L2 cache.
+template <typename T, int kDim>
+__device__ __forceinline__ void add_up(const Assignment& in, Tail& tail, int adder) {
+  constexpr int kLoads = 8;             // of a lane in flight, 8 B each
+  constexpr int kLanes = kDim / 4;      // a point
+  constexpr int kAtOnce = 32 / kLanes;  // points of a warp in one instruction
+  constexpr int kRows = kLoads * kAtOnce;
+  const int lane = threadIdx.x % 32, sub = lane / kLanes, part = lane % kLanes;
+  int tiles_done = 0;
+  for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
+    const uint2* rows =
+        reinterpret_cast<const uint2*>(static_cast<const char*>(in.points) +
+                                       std::int64_t{kTilePoints} * kDim * 2 * tile) +
+        sub * kLanes + part;
+    const int* labels = tail.labels[tiles_done & 1];
+    uint2 four[kLoads];
+    const auto load = [&](int first) {
+      const uint2* from = rows + first * kLanes;
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i)
+        if (sub < kAtOnce) four[i] = __ldg(from + i * kAtOnce * kLanes);
+    };
+    load(adder * kRows);
+    barrier_wait(&tail.labels_full[tiles_done & 1], tiles_done >> 1 & 1);
+#pragma unroll 1
+    for (int i = adder * 32 + lane; i < kTilePoints; i += kAdders * 32)
+      if (labels[i] >= 0) atomicAdd(&in.counts[labels[i]], 1);
+#pragma unroll 1
+    for (int first = adder * kRows; first < kTilePoints; first += kAdders * kRows) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        // All operands before the first addition: a register that is written anew waits until the last one was read.
+        float4 wide[kLoads / 2];
+        float* sums[kLoads / 2];
+        int label[kLoads / 2];
+#pragma unroll
+        for (int i = 0; i < kLoads / 2; ++i) {
+          label[i] = sub < kAtOnce ? labels[first + (half * kLoads / 2 + i) * kAtOnce + sub] : -1;
+          sums[i] = in.sums + static_cast<std::int64_t>(label[i]) * kDim + 4 * part;
+          wide[i] = widen<T>(four[half * kLoads / 2 + i]);
+        }
+        if (half == 1 && first + kAdders * kRows < kTilePoints) load(first + kAdders * kRows);
+#pragma unroll
+        for (int i = 0; i < kLoads / 2; ++i)
+          asm volatile(""
+                       : "+l"(sums[i]), "+f"(wide[i].x), "+f"(wide[i].y), "+f"(wide[i].z),
+                         "+f"(wide[i].w));
+#pragma unroll
+        for (int i = 0; i < kLoads / 2; ++i)
+          if (label[i] >= 0) add4(sums[i], wide[i]);
+      }
+    }
+    __syncwarp();
+    if (lane == 0) barrier_arrive(&tail.labels_empty[tiles_done & 1]);
+  }
+}
+#endif
+
+template <typename T, int kDim, int kColumns>
+__global__ void __launch_bounds__(kThreads, 1) assign_wgmma(const __grid_constant__ Assignment in) {
+#if LLOYD_HOPPER_CODE
+  extern __shared__ char raw[];
+  char* stages = raw + (1024 - shared_address(raw) % 1024) % 1024;
+  char* points = stages + kDepth * stage_bytes(kDim, kColumns);
+  Tail& tail = *reinterpret_cast<Tail*>(points + kTilePoints * kDim * 2);
+  if (threadIdx.x == 0) {
+    barrier_init(&tail.points_full, 1);
+    barrier_init(&tail.points_empty, 256);
+    for (int i = 0; i < 2; ++i) {
+      barrier_init(&tail.labels_full[i], 256);
+      barrier_init(&tail.labels_empty[i], kAdders);
+    }
+    for (int i = 0; i < kDepth; ++i) {
+      barrier_init(&tail.full[i], 1);
+      barrier_init(&tail.empty[i], 256);
+    }
+    barrier_init_fence();
+  }
+  __syncthreads();
+  const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
+  if (warpgroup == 0) {
+    give_registers<56>();
+    const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
+    if (warp == 0) {
+      if (threadIdx.x == 0) produce<kDim, kColumns>(in, stages, points, tail);
+    } else if (in.sums != nullptr) {
+      add_up<T, kDim>(in, tail, warp - 1);
+    }
+  } else {
+    take_registers<224>();
+    consume<T, kDim, kColumns>(in, stages, points, tail, warpgroup - 1);
+  }
+#else
+  __trap();
+#endif
+}
+
+// ---- the portable path: the same layouts and the same scan on mma.sync. A warp takes 16 points; the block's four warps share
+// a panel of centroids. `panel_count` panels of 64 dimensions: any number.
+
+// d += a·b for one k of 16: a 16 × 16, b 16 × 8.
+template <typename T>
+__device__ __forceinline__ void multiply_add(float (&d)[4], const std::uint32_t (&a)[4],
+                                             std::uint32_t b0, std::uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
+  if constexpr (std::is_same_v<T, __half>)
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+  if constexpr (std::is_same_v<T, __half>) {  // Turing multiplies in two halves, and no bf16
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(b0));
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[2]), "r"(a[3]), "r"(b1));
+  } else {
+    __trap();
+  }
+#endif
+}
+
+constexpr int kPortableThreads = 128;
+constexpr int kPortablePoints = kPortableThreads / 32 * 16;
+constexpr int kPortableColumns = 128;
+
+template <typename T>
+__global__ void __launch_bounds__(kPortableThreads)
+    assign_mma(const __grid_constant__ Assignment in, int panel_count) {
+  constexpr int kBlocks = kPortableColumns / 8, kPanelBytes = kPortableColumns * 128;
+  __shared__ __align__(16) char panel[kPanelBytes];
+  __shared__ __align__(16) float bias[kPortableColumns];
+  const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
+  const std::int64_t first =
+      static_cast<std::int64_t>(blockIdx.x) * kPortablePoints + warp * 16 + group;
+  const std::int64_t row_bytes = static_cast<std::int64_t>(panel_count) * 128;
+  const char* rows = static_cast<const char*>(in.points) + first * row_bytes + quad * 16;
+  const float r[2] = {in.half_norms[first], in.half_norms[first + 8]};
+  Best best;
+  for (int t = 0; t < in.centroid_tiles; ++t) {
+    const char* tile = in.centroids + static_cast<std::int64_t>(t) *
+                                          tile_bytes(panel_count * kPanel, kPortableColumns);
+    float acc[kBlocks * 4];
+    for (int p = 0; p < panel_count; ++p) {
+      __syncthreads();
+      for (int i = threadIdx.x * 16; i < kPanelBytes; i += kPortableThreads * 16)
+        *reinterpret_cast<uint4*>(panel + i) =
+            *reinterpret_cast<const uint4*>(tile + p * kPanelBytes + i);
+      if (p == 0)
+        bias[threadIdx.x] = reinterpret_cast<const float*>(
+            tile + static_cast<std::int64_t>(panel_count) * kPanelBytes)[threadIdx.x];
+      __syncthreads();
+      if (p == 0) {
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            acc[4 * b + i] = bias[b / 2 * 16 + 4 * quad + b % 2 * 2 + i % 2] + r[i / 2];
+      }
+      std::uint32_t a[4][4];
+#pragma unroll
+      for (int row = 0; row < 2; ++row)
+#pragma unroll
+        for (int u = 0; u < 2; ++u) {
+          const uint4 eight =
+              *reinterpret_cast<const uint4*>(rows + 8 * row * row_bytes + p * 128 + u * 64);
+          constexpr std::uint32_t kMinus = 0x80008000u;  // both values' signs
+          a[2 * u][row] = eight.x ^ kMinus;
+          a[2 * u][row + 2] = eight.y ^ kMinus;
+          a[2 * u + 1][row] = eight.z ^ kMinus;
+          a[2 * u + 1][row + 2] = eight.w ^ kMinus;
+        }
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+        for (int step = 0; step < 4; ++step) {
+          const char* row = panel + (8 * b + group) * 128 + quad * 4;
+          multiply_add<T>(
+              reinterpret_cast<float(&)[4]>(acc[4 * b]), a[step],
+              *reinterpret_cast<const std::uint32_t*>(row + ((2 * step) ^ group) * 16),
+              *reinterpret_cast<const std::uint32_t*>(row + ((2 * step + 1) ^ group) * 16));
+        }
+    }
+    scan(acc, in.mask, t, best);
+  }
+#pragma unroll
+  for (int row = 0; row < 2; ++row) {
+    const int label = resolve(best, row, in.mask, kPortableColumns, in.k);
+    if (quad == 0 && first + 8 * row < in.n) write_label(in, first + 8 * row, label);
+  }
+}
+
+// ---- set-up: each dimension's range, then points and centroids as centred, scaled and rounded values.
+
+// A float as an integer of the same order, and back.
+__host__ __device__ inline int ordered(float value) {
+  int bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits ^ (bits >> 31 & 0x7fffffff);
+}
+inline float from_ordered(int order) {
+  order ^= order >> 31 & 0x7fffffff;
+  float value;
+  std::memcpy(&value, &order, sizeof value);
+  return value;
+}
+
+// least and most start at the extremes. Threads along x take dimensions.
+__global__ void find_ranges(const float* points, std::int64_t n, int dim, int* least, int* most) {
+  for (int t = threadIdx.x; t < dim; t += blockDim.x) {
+    int low = INT_MAX, high = INT_MIN;
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; i < n;
+         i += static_cast<std::int64_t>(gridDim.x) * blockDim.y) {
+      const int value = ordered(points[i * dim + t]);
+      low = min(low, value);
+      high = max(high, value);
+    }
+    atomicMin(&least[t], low);
+    atomicMax(&most[t], high);
+  }
+}
+
+// A warp a row, of `rows` of which the last are padding.
+template <typename T>
+__global__ void place_points(const float* points, std::int64_t n, int dim, const float* centre,
+                             float scale, std::int64_t rows, int padded, T* placed,
+                             float* half_norms) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  if (i >= rows) return;
+  float norm = 0;
+  for (int t = threadIdx.x % 32; t < padded; t += 32) {
+    const T x = static_cast<T>(i < n && t < dim ? (points[i * dim + t] - centre[t]) * scale : 0.0f);
+    placed[i * padded + t] = x;
+    norm += static_cast<float>(x) * static_cast<float>(x);
+  }
+  for (int offset = 16; offset > 0; offset /= 2) norm += __shfl_xor_sync(0xffffffffu, norm, offset);
+  // More by what rounding may take away, so that no score is negative.
+  if (threadIdx.x % 32 == 0)
+    half_norms[i] = norm / 2 * (1 + static_cast<float>(padded + 64) * 0x1p-23f);
+}
+
+// A warp a centroid: moves it to the mean of its sum, if it has one, zeroes the sum, and lays it out rounded, as a row of
+// its tile.
+template <typename T>
+__global__ void place_centroids(float* centroids, float* sums, int* counts, int k, int dim,
+                                int padded, int columns, char* tiles, int rows,
+                                unsigned* largest_move_bits) {
+  const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (j >= rows) return;
+  char* tile = tiles + static_cast<std::int64_t>(j / columns) * tile_bytes(padded, columns);
+  const int row = j % columns;
+  const int count = sums != nullptr && j < k ? counts[j] : 0;
+  float moved = 0, norm = 0;
+  for (int t = lane; t < panels(padded) * kPanel; t += 32) {
+    float c = 0;
+    if (j < k && t < dim) {
+      c = centroids[static_cast<std::int64_t>(j) * dim + t];
+      if (count > 0) {
+        const float mean = sums[static_cast<std::int64_t>(j) * padded + t] / count;
+        moved += (mean - c) * (mean - c);
+        centroids[static_cast<std::int64_t>(j) * dim + t] = c = mean;
+      }
+    }
+    if (sums != nullptr && j < k && t < padded) sums[static_cast<std::int64_t>(j) * padded + t] = 0;
+    const T rounded = static_cast<T>(c);
+    const float back = static_cast<float>(rounded);
+    norm += back * back;
+    // Of 32 coordinates e = 8q + 2p + i, the product's k is 16(p / 2) + 8(p % 2) + 2q + i: so a thread's fragment of a
+    // point is 16 bytes on end.
+    const int e = t % 32, q = e / 8, p = e % 8 / 2;
+    const int at = t / 32 * 32 + p / 2 * 16 + p % 2 * 8 + 2 * q + e % 2;
+    const int chunk = at % kPanel / 8 ^ row % 8;
+    *reinterpret_cast<T*>(tile + at / kPanel * columns * 128 + row * 128 + chunk * 16 +
+                          at % 8 * 2) = rounded;
+  }
+  for (int offset = 16; offset > 0; offset /= 2) {
+    norm += __shfl_xor_sync(0xffffffffu, norm, offset);
+    moved += __shfl_xor_sync(0xffffffffu, moved, offset);
+  }
+  if (lane != 0) return;
+  // Columns 16b + 2q, + 1, + 8, + 9 on end: what lane q of a quad adds to.
+  const int b = row / 16, c = row % 16, q = c % 8 / 2;
+  float* bias = reinterpret_cast<float*>(tile + product_bytes(padded, columns));
+  bias[16 * b + 4 * q + c / 8 * 2 + c % 2] = j < k ? norm / 2 : INFINITY;
+  if (sums != nullptr && j < k) counts[j] = 0;
+  if (largest_move_bits != nullptr && count > 0)
+    atomicMax(largest_move_bits, __float_as_uint(moved));
+}
+
+// The kernels of one padded dimension: how many columns a tile of centroids has is the problem's choice.
+struct Kernel {
+  void (*assign)(Assignment) = nullptr;
+  int columns = 0, shared = 0;
+};
+
+template <typename T, int kDim>
+Kernel best_columns(int k) {
+  // Whichever makes fewer columns of nothing: 9 · 112 = 1008 for k = 1000, where 128 makes 1024.
+  const auto up = [&](int columns) { return (k + columns - 1) / columns * columns; };
+  if (up(112) < up(128)) return {assign_wgmma<T, kDim, 112>, 112, shared_bytes(kDim, 112)};
+  return {assign_wgmma<T, kDim, 128>, 128, shared_bytes(kDim, 128)};
+}
+
+template <typename T>
+class WgmmaLoop : public Version {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    problem_ = problem;
+    const cudaStream_t stream = context.stream;
+    choose_kernel(context.device);
+    const auto k = static_cast<std::size_t>(problem.k);
+    const auto padded = static_cast<std::size_t>(padded_);
+    // Whole tiles, so that the copies need not know where the points end.
+    const std::int64_t rows = (problem.n + kTilePoints - 1) / kTilePoints * kTilePoints;
+    centroid_tiles_ = (problem.k + kernel_.columns - 1) / kernel_.columns;
+    points_ = cuda::Buffer<T>(static_cast<std::size_t>(rows) * padded);
+    half_norms_ = cuda::Buffer<float>(static_cast<std::size_t>(rows));
+    labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
+    centroids_ = cuda::Buffer<float>(problem.centroids.size());
+    initial_ = cuda::Buffer<float>(problem.centroids.size());
+    tiles_ = cuda::Buffer<char>(static_cast<std::size_t>(centroid_tiles_) *
+                                static_cast<std::size_t>(tile_bytes(padded_, kernel_.columns)));
+    flags_ = cuda::Buffer<unsigned>(2);
+    if (kernel_.assign != nullptr)
+      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(
+          kernel_.assign, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel_.shared));
+    if (fused()) {
+      sums_ = cuda::Buffer<float>(k * padded);
+      counts_ = cuda::Buffer<int>(k);
+    } else {
+      update_ = Update<T>(problem.n, problem.k, problem.dim, padded_, context.device, stream);
+    }
+    cuda::Buffer<float> given(problem.points.size());
+    {
+      const auto phase = context.phase("transfer");
+      given.upload(problem.points, stream);
+      LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+    }
+    place(given, rows, context);
+  }
+
+  void run(Context& context) override {
+    const cudaStream_t stream = context.stream;
+    const Stop& stop = problem_.stop;
+    LLOYD_CUDA_CHECK(cudaMemcpyAsync(centroids_.data(), initial_.data(), initial_.bytes(),
+                                     cudaMemcpyDeviceToDevice, stream));
+    LLOYD_CUDA_CHECK(
+        cudaMemsetAsync(labels_.data(), 0xff, labels_.bytes(), stream));  // −1: nothing yet
+    if (fused()) {
+      sums_.zero(stream);
+      counts_.zero(stream);
+    }
+    lay_out(nullptr, stream);
+    for (iterations_ = 0; iterations_ < stop.iterations;) {
+      const auto iteration = context.iteration(iterations_);
+      const bool checked = stop.tolerance > 0 || stop.min_changes > 0;
+      if (checked) flags_.zero(stream);
+      assign(context);
+      {
+        const auto phase = context.phase("update");
+        unsigned* move = stop.tolerance > 0 ? flags_.data() + 1 : nullptr;
+        if (!fused()) update_.run(points_.data(), labels_.data(), centroids_.data(), move, stream);
+        lay_out(move, stream);
+      }
+      ++iterations_;
+      if (checked) {
+        const auto phase = context.phase("converge");
+        unsigned flags[2];
+        flags_.download(flags, stream);
+        float squared = 0;
+        std::memcpy(&squared, &flags[1], sizeof squared);
+        if (stop.tolerance > 0 && std::sqrt(squared) / scale_ < stop.tolerance) break;
+        if (static_cast<std::int64_t>(flags[0]) < stop.min_changes) break;
+      }
+    }
+  }
+
+  Solution fetch(Context& context) override {
+    Solution solution;
+    solution.iterations = iterations_;
+    solution.labels.resize(labels_.size());
+    std::vector<float> centroids(centroids_.size()), initial(initial_.size());
+    const auto phase = context.phase("transfer");
+    labels_.download(solution.labels, context.stream);
+    centroids_.download(centroids, context.stream);
+    initial_.download(initial, context.stream);
+    solution.centroids.resize(centroids.size());
+    const auto dim = static_cast<std::size_t>(problem_.dim);
+    for (std::size_t c = 0; c < centroids.size(); ++c)
+      // What never moved is what was given, and not its rounded image.
+      solution.centroids[c] = centroids[c] == initial[c]
+                                  ? static_cast<double>(problem_.centroids[c])
+                                  : centre_[c % dim] + static_cast<double>(centroids[c]) / scale_;
+    return solution;
+  }
+
+ private:
+  bool fused() const { return kernel_.assign != nullptr && problem_.k >= kFewestFused; }
+
+  void choose_kernel(const DeviceLimits& device) {
+    multiprocessors_ = device.multiprocessors;
+    kernel_ = {.columns = kPortableColumns};
+    padded_ = (problem_.dim + kPanel - 1) / kPanel * kPanel;
+    if (!LLOYD_SM90A || device.compute_capability != 90 || problem_.dim > kMostWgmmaDim) return;
+    padded_ = (problem_.dim + 31) / 32 * 32;
+    kernel_ = padded_ == 32   ? best_columns<T, 32>(problem_.k)
+              : padded_ == 64 ? best_columns<T, 64>(problem_.k)
+              : padded_ == 96 ? best_columns<T, 96>(problem_.k)
+                              : best_columns<T, 128>(problem_.k);
+  }
+
+  // Far from the origin, scores would be the small differences of large numbers, and centroids would be rounded to a grid as
+  // coarse as the clusters: such dimensions are centred. It is exact: values of one sign within a factor of 5/3 of each
+  // other are multiples of one power of two, and so are their differences from a centre among them, with fewer bits. A scale
+  // of a power of two, exact too, lifts what would be subnormal.
+  void place(const cuda::Buffer<float>& given, std::int64_t rows, Context& context) {
+    const cudaStream_t stream = context.stream;
+    const auto dim = static_cast<std::size_t>(problem_.dim);
+    std::vector<int> least(dim, INT_MAX), most(dim, INT_MIN);
+    cuda::Buffer<int> low(dim), high(dim);
+    low.upload(least, stream);
+    high.upload(most, stream);
+    find_ranges<<<1024, dim3(32, 8), 0, stream>>>(given.data(), problem_.n, problem_.dim,
+                                                  low.data(), high.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    low.download(least, stream);
+    high.download(most, stream);
+    centre_.assign(dim, 0);
+    float largest = 0;
+    for (std::size_t t = 0; t < dim; ++t) {
+      const float a = from_ordered(least[t]), b = from_ordered(most[t]);
+      const float middle = a + (b - a) / 2;
+      if (std::abs(middle) > 4 * ((b - a) / 2)) centre_[t] = static_cast<float>(T(middle));
+      largest = std::max({largest, std::abs(a - centre_[t]), std::abs(b - centre_[t])});
+    }
+    std::vector<float> initial(problem_.centroids.begin(), problem_.centroids.end());
+    for (std::size_t c = 0; c < initial.size(); ++c) {
+      initial[c] -= centre_[c % dim];
+      largest = std::max(largest, std::abs(initial[c]));
+    }
+    const int exponent = largest > 0 ? std::ilogb(largest) : 0;
+    constexpr bool kHalf = std::is_same_v<T, __half>;
+    scale_ = 1;
+    if (kHalf && exponent < -4) scale_ = std::ldexp(1.0f, 8 - exponent);
+    if (!kHalf && std::abs(exponent) > 30) scale_ = std::ldexp(1.0f, -exponent);
+    for (float& c : initial) c *= scale_;
+    initial_.upload(initial, stream);
+    cuda::Buffer<float> centre(dim);
+    centre.upload(centre_, stream);
+    place_points<<<cuda::blocks_for(rows * 32, kBlock), kBlock, 0, stream>>>(
+        given.data(), problem_.n, problem_.dim, centre.data(), scale_, rows, padded_,
+        points_.data(), half_norms_.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
+
+  void assign(Context& context) {
+    const auto phase = context.phase("assign");
+    const auto tiles = static_cast<int>((problem_.n + kTilePoints - 1) / kTilePoints);
+    const Assignment in{.points = points_.data(),
+                        .half_norms = half_norms_.data(),
+                        .centroids = tiles_.data(),
+                        .n = problem_.n,
+                        .point_tiles = tiles,
+                        .centroid_tiles = centroid_tiles_,
+                        .k = problem_.k,
+                        .labels = labels_.data(),
+                        .changes = problem_.stop.min_changes > 0 ? flags_.data() : nullptr,
+                        .sums = sums_.data(),
+                        .counts = counts_.data()};
+    if (kernel_.assign != nullptr)
+      kernel_.assign<<<static_cast<unsigned>(std::min(tiles, multiprocessors_)), kThreads,
+                       static_cast<std::size_t>(kernel_.shared), context.stream>>>(in);
+    else
+      assign_mma<T>
+          <<<cuda::blocks_for(problem_.n, kPortablePoints), kPortableThreads, 0, context.stream>>>(
+              in, padded_ / kPanel);
+    LLOYD_CUDA_CHECK_LAUNCH();
+  }
+
+  void lay_out(unsigned* largest_move_bits, cudaStream_t stream) {
+    const int rows = centroid_tiles_ * kernel_.columns;
+    place_centroids<T><<<cuda::blocks_for(std::int64_t{rows} * 32, kBlock), kBlock, 0, stream>>>(
+        centroids_.data(), sums_.data(), counts_.data(), problem_.k, problem_.dim, padded_,
+        kernel_.columns, tiles_.data(), rows, largest_move_bits);
+    LLOYD_CUDA_CHECK_LAUNCH();
+  }
+
+  Problem problem_;
+  Kernel kernel_;
+  int padded_ = 0, centroid_tiles_ = 0, multiprocessors_ = 0, iterations_ = 0;
+  float scale_ = 1;            // resident = (given − centre) · scale
+  std::vector<float> centre_;  // dim
+  cuda::Buffer<T> points_;
+  cuda::Buffer<float> half_norms_, centroids_, initial_, sums_;
+  cuda::Buffer<int> counts_;
+  cuda::Buffer<char> tiles_;
+  cuda::Buffer<std::int32_t> labels_;
+  cuda::Buffer<unsigned> flags_;  // points that changed, bits of the largest squared move
+  Update<T> update_;
+};
+
+class Wgmma : public Version {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    if (problem.precision == Precision::fp16)
+      loop_ = std::make_unique<WgmmaLoop<__half>>();
+    else
+      loop_ = std::make_unique<WgmmaLoop<__nv_bfloat16>>();
+    loop_->prepare(problem, context);
+  }
+  void run(Context& context) override { loop_->run(context); }
+  Solution fetch(Context& context) override { return loop_->fetch(context); }
+
+ private:
+  std::unique_ptr<Version> loop_;
+};
+#endif
+
+LLOYD_CUDA_VERSION(
+    Wgmma, {.name = "fast_wgmma",
+            .family = "fast",
+            .backend = Backend::cuda,
+            .parent = "fast_cublas",
+            .precisions = {Precision::fp16, Precision::bf16},
+            .distance = Distance::expanded,
+            .summary = "16-bit products, argmin and sums in one persistent kernel on Hopper's "
+                       "tensor cores",
+            .unsupported = [](const Problem& problem, const Tunables&,
+                              const DeviceLimits& device) -> std::optional<std::string> {
+              constexpr std::int64_t kMost = (std::int64_t{1} << 31) - kTilePoints;
+              if (problem.n > kMost)
+                return "counts points in 32 bits: at most " + with_commas(kMost) + ", not " +
+                       with_commas(problem.n);
+              const int needed = problem.precision == Precision::bf16 ? 80 : 75;
+              if (device.compute_capability < needed)
+                return std::string(to_string(problem.precision)) +
+                       " products need compute capability " + std::to_string(needed / 10) + "." +
+                       std::to_string(needed % 10) + ", this device has " +
+                       std::to_string(device.compute_capability / 10) + "." +
+                       std::to_string(device.compute_capability % 10);
+              return std::nullopt;
+            }});
+
+}  // namespace
+}  // namespace lloyd::fast

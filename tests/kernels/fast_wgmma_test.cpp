@@ -1,0 +1,155 @@
+// fast_wgmma beyond the common suite: whole tiles of points and centroids, several a block, and labels much sharper than
+// the bound of 16 bits, since products of 16-bit values are exact in fp32.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "data/dataset.h"
+#include "data/generators.h"
+#include "experiments/session.h"
+#include "experiments/verify.h"
+#include "kernels/device.h"
+#include "kernels/limits.h"
+#include "kernels/reference.h"
+
+namespace lloyd {
+namespace {
+
+#if LLOYD_CUDA
+class FastWgmma : public testing::TestWithParam<Precision> {
+ protected:
+  void SetUp() override {
+    const DeviceQuery query = query_devices();
+    if (query.devices.empty()) GTEST_SKIP() << query.problem;
+    session_ = make_cuda_session(0);
+    context_.device = query.devices.front();
+    context_.stream = session_->stream();
+  }
+
+  // Normal values of 7 bits at most after `shape`, which fp16 and bf16 hold exactly, and the first k as centroids.
+  void draw(std::int64_t n, int k, int dim, const std::function<float(float)>& shape) {
+    data::Source source;
+    source.generator = "normal";
+    const data::Dataset drawn = data::generate(source, n, dim);
+    points_.assign(drawn.values().begin(), drawn.values().end());
+    for (float& x : points_) x = shape(std::clamp(std::round(16 * x), -127.0f, 127.0f));
+    centroids_.assign(points_.begin(), points_.begin() + std::int64_t{k} * dim);
+    problem_ = {.n = n, .k = k, .dim = dim, .precision = GetParam(), .stop = {.iterations = 1}};
+    problem_.points = points_;
+    problem_.centroids = centroids_;
+  }
+
+  // The largest D_label − D_min, relative to D_min and a 64th of (‖x‖ + ‖c‖)², from the middle of the data: fp32 sums of
+  // the products and the 5 bits that a column's number takes of a score.
+  double regret(const Solution& solution) {
+    const auto n = static_cast<std::size_t>(problem_.n);
+    const auto dim = static_cast<std::size_t>(problem_.dim);
+    const auto reference = session_->reference(points_, problem_.n, problem_.dim);
+    const std::vector<double> from(centroids_.begin(), centroids_.end());
+    std::vector<std::int32_t> best(n);
+    std::vector<double> nearest(n);
+    reference->nearest(from, problem_.k, best, nearest);
+    std::vector<double> middle(dim);
+    for (std::size_t i = 0; i < points_.size(); ++i)
+      middle[i % dim] += points_[i] / static_cast<double>(n);
+    double largest = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto label = static_cast<std::size_t>(solution.labels[i]);
+      if (solution.labels[i] == best[i]) continue;
+      double d = 0, x_norm = 0, c_norm = 0;
+      for (std::size_t t = 0; t < dim; ++t) {
+        const double x = points_[i * dim + t] - middle[t], c = from[label * dim + t] - middle[t];
+        d += (x - c) * (x - c);
+        x_norm += x * x;
+        c_norm += c * c;
+      }
+      const double reach = std::sqrt(x_norm) + std::sqrt(c_norm);
+      largest = std::max(largest, (d - nearest[i]) / (nearest[i] + reach * reach / 64));
+    }
+    return largest;
+  }
+
+  Solution solved() {
+    const RegisteredVersion* version = find_version("fast_wgmma");
+    if (const auto reason =
+            unsupported_reason(version->info, problem_, context_.tunables, context_.device))
+      throw Unsupported(*reason);
+    return solve(version->make, problem_, context_);
+  }
+
+  std::unique_ptr<Session> session_;
+  Context context_;
+  Problem problem_;
+  std::vector<float> points_, centroids_;
+};
+
+TEST_P(FastWgmma, LabelsSharply) {
+  struct Shape {
+    const char* name;
+    std::function<float(float)> of;
+  };
+  const Shape shapes[] = {{"plain", [](float x) { return x / 16; }},
+                          {"offset", [](float x) { return 1024 + 8 * std::round(x / 4); }},
+                          {"tiny", [](float x) { return x * 0x1p-24f; }},  // fp16: subnormal
+                          {"large", [](float x) { return x * 256; }}};
+  struct Size {
+    std::int64_t n;
+    int k, dim;
+  };
+  // More tiles of points than an H200 has multiprocessors; each padded dimension, with sums in the kernel (k >= 512) and
+  // apart; beyond what registers hold.
+  const Size sizes[] = {{70'001, 1000, 128}, {40'000, 20, 128}, {5'000, 600, 33},
+                        {5'000, 300, 33},    {3'001, 700, 65},  {3'001, 90, 65},
+                        {2'000, 513, 3},     {3'000, 129, 200}};
+  for (const Shape& shape : shapes)
+    for (const Size& size : sizes) {
+      SCOPED_TRACE(std::string(shape.name) + ", k " + std::to_string(size.k) + ", dim " +
+                   std::to_string(size.dim));
+      draw(size.n, size.k, size.dim, shape.of);
+      try {
+        EXPECT_LE(regret(solved()), 0x1p-15);
+      } catch (const Unsupported& reason) {
+        GTEST_SKIP() << reason.what();
+      }
+    }
+}
+
+TEST_P(FastWgmma, GivesTiesToTheLowestIndex) {
+  for (const int dim : {3, 128}) {
+    draw(3'000, 600, dim, [](float x) { return x / 16; });
+    const auto row = static_cast<std::size_t>(3 * dim);
+    for (std::size_t c = row; c < centroids_.size(); ++c) centroids_[c] = centroids_[c % row];
+    problem_.centroids = centroids_;
+    try {
+      const Solution solution = solved();
+      EXPECT_LT(*std::max_element(solution.labels.begin(), solution.labels.end()), 3);
+    } catch (const Unsupported& reason) {
+      GTEST_SKIP() << reason.what();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Lloyd, FastWgmma, testing::Values(Precision::fp16, Precision::bf16),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+#endif
+
+TEST(FastWgmmaLimits, AreSaid) {
+  DeviceLimits device;
+  const auto reason = [&](std::int64_t n, Precision precision, int capability) {
+    device.compute_capability = capability;
+    Problem problem{.n = n, .k = 5, .dim = 2};
+    problem.precision = precision;
+    return find_version("fast_wgmma")->info.unsupported(problem, {}, device).value_or("");
+  };
+  EXPECT_EQ(reason(2'147'483'392, Precision::bf16, 80), "");
+  EXPECT_EQ(reason(1000, Precision::fp16, 75), "");
+  EXPECT_EQ(reason(1000, Precision::bf16, 75),
+            "bf16 products need compute capability 8.0, this device has 7.5");
+  EXPECT_EQ(reason(2'147'483'393, Precision::fp16, 90),
+            "counts points in 32 bits: at most 2,147,483,392, not 2,147,483,393");
+}
+
+}  // namespace
+}  // namespace lloyd
