@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from analysis import claims, compare, published, readme, regimes, tables
+from analysis import claims, compare, published, readme, regimes, tables, tune
 from analysis.derive import all_points, gather, machine_labels
 from analysis.draw import FIGURES, draw, write
 from analysis.load import Run, RunError, find_runs, load_run
@@ -153,6 +153,16 @@ def _parser() -> argparse.ArgumentParser:
         "--summary", action="store_true", help="only the best peer and the fastest of ours"
     )
     fast.set_defaults(command=_regimes)
+
+    tuning = commands.add_parser(
+        "tune",
+        help="write the table by which fast_auto chooses",
+        description="Writes, from the verified results of the runs, the fastest versions of each "
+        "problem. Of several DIRs with the same problem the last one counts.",
+    )
+    tuning.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    tuning.add_argument("-o", "--out", metavar="FILE", type=Path, default=tune.FILE)
+    tuning.set_defaults(command=_tune)
 
     table = commands.add_parser(
         "readme-table",
@@ -308,6 +318,12 @@ def _claims(options: argparse.Namespace) -> int:
 def _regimes(options: argparse.Namespace) -> int:
     for run in _load(options):
         print(regimes.summary(run) if options.summary else regimes.every_version(run))
+    return 0
+
+
+def _tune(options: argparse.Namespace) -> int:
+    options.out.write_text(tune.table(_load(options)), encoding="utf-8")
+    print(options.out)
     return 0
 
 

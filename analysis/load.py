@@ -25,7 +25,7 @@ MEASUREMENT_COLUMNS = [
     "oversubscribed",
     *("data", "seed", "repetition", "repetitions", "status", "reason", "solve_ms", "iteration_ms"),
     *("setup_ms", "transfer_ms", "end_to_end_ms", "iterations", "inertia", "verified"),
-    *("label_mismatches", "max_regret", "regret_bound", "timing_basis", "floor_ms"),
+    *("label_mismatches", "max_regret", "regret_bound", "timing_basis", "floor_ms", "chosen"),
     *("gpu", "gpu_uuid", "sm_mhz", "mem_mhz"),
     *("temp_c", "power_w", "throttle", "host", "t_utc", "null_reasons"),
 ]

@@ -65,7 +65,7 @@ Row measurement_row(const Point& point, const RowSource& source,
   row["reason"] = nullptr;
   for (const char* field : {"solve_ms", "iteration_ms", "setup_ms", "transfer_ms", "end_to_end_ms",
                             "iterations", "inertia", "verified", "label_mismatches", "max_regret",
-                            "regret_bound", "timing_basis", "floor_ms"})
+                            "regret_bound", "timing_basis", "floor_ms", "chosen"})
     row[field] = nullptr;
   const bool on_gpu = info.backend == Backend::cuda && device;
   row["gpu"] = on_gpu ? Row(device->name) : Row(nullptr);

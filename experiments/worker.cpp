@@ -17,6 +17,7 @@
 #include "experiments/statistics.h"
 #include "experiments/trace.h"
 #include "experiments/verify.h"
+#include "kernels/chooser.h"
 #include "profiling/nvml.h"
 #include "profiling/nvtx.h"
 
@@ -110,6 +111,7 @@ struct Repetition {
   double solve_ms = 0;
   std::optional<double> setup_ms, fetch_ms, transfer_ms;
   std::string timing_basis;
+  std::optional<std::string> chosen;  // by a version that hands its problem on
   int iterations = 0;
   profiling::GpuState gpu;
   std::string t_utc;
@@ -351,6 +353,8 @@ class Worker {
     };
     const std::unique_ptr<Version> version = make_();
     r.setup_ms = timed([&] { version->prepare(problem, context); });
+    if (const auto* chooser = dynamic_cast<const Chooser*>(version.get()))
+      r.chosen = chooser->chosen();
     if (job_.measure.l2_cold)
       session_->evict_caches();
     else if (on_gpu_ && (before.empty() || before.back().solve_ms < kWarmSolveMs))
@@ -394,6 +398,7 @@ class Worker {
       row["iterations"] = r.iterations;
       fill_verdict(row, verdict);
       row["timing_basis"] = r.timing_basis;
+      row["chosen"] = or_null(r.chosen);
       row["sm_mhz"] = or_null(r.gpu.sm_mhz);
       row["mem_mhz"] = or_null(r.gpu.mem_mhz);
       row["temp_c"] = or_null(r.gpu.temp_c);

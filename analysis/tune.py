@@ -1,0 +1,49 @@
+"""What fast_auto knows: the fastest versions of each problem that was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.derive import all_points, fastest
+from analysis.load import Run, RunError
+
+FILE = Path(__file__).resolve().parents[1] / "kernels" / "fast" / "auto_table.inc"
+FAMILY, ITSELF = "fast", "fast_auto"
+KEPT = 3
+"""Versions of each problem: the next ones are for where the first is unsupported."""
+
+HEAD = """\
+// Written by `python -m analysis tune`: the fastest versions of each problem that was measured, with
+// threads per block (0: not read) and ms per iteration (median). {gpu}; runs: {runs}.
+"""
+
+
+def table(runs: list[Run]) -> str:
+    """kernels/fast/auto_table.inc from the verified results of `runs`. Where several runs have a
+    problem the last one counts, and within it the tunables that were the fastest.
+
+    Raises RunError for runs of several GPUs and for runs without a result of the family."""
+    gpus = list(dict.fromkeys(gpu for run in runs for gpu in run.gpus))
+    if len(gpus) > 1:
+        raise RunError(f"measured on {', '.join(gpus)}: a table is of one GPU")
+    parts = []
+    for run in runs:
+        points = all_points([run], "")
+        points = points[points["family"].eq(FAMILY) & points["version"].ne(ITSELF)]
+        parts.append(fastest(points[points["verified"].eq(True)]))
+    best = pd.concat(parts, ignore_index=True)
+    if best.empty:
+        raise RunError(f"no verified result of a {FAMILY}_ version")
+    problem = ["precision", "n", "k", "dim"]
+    best = best.drop_duplicates([*problem, "version"], keep="last")
+    best = best.sort_values([*problem, "iteration_ms"], kind="stable")
+    kept = best.groupby(problem, sort=False).head(KEPT)
+    used = [run.name for run, part in zip(runs, parts, strict=True) if len(part)]
+    return HEAD.format(gpu=gpus[0], runs=", ".join(dict.fromkeys(used))) + "".join(
+        f'{{Precision::{p["precision"]}, {p["n"]}, {p["k"]}, {p["dim"]}, "{p["version"]}", '
+        f"{0 if pd.isna(p['threads_per_block']) else p['threads_per_block']}, "
+        f"{p['iteration_ms']:.3g}}},\n"
+        for _, p in kept.iterrows()
+    )

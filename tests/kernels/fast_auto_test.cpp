@@ -1,0 +1,85 @@
+// What fast_auto chooses, from a table of the test's own; and that the real table fits the registry.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "kernels/fast/auto_choice.h"
+#include "kernels/limits.h"
+
+namespace lloyd::fast {
+namespace {
+
+constexpr Measured kTable[] = {
+    {Precision::fp32, 1'000'000, 1000, 2, "fast_cublas", 0, 3.0},
+    {Precision::fp32, 1'000'000, 1000, 2, "fast_optin", 512, 0.4},
+    {Precision::fp32, 1'000'000, 1000, 128, "fast_cublas", 0, 6.0},
+    {Precision::fp32, 10'000, 16, 2, "fast_optin", 128, 0.01},
+    {Precision::fp16, 10'000, 16, 2, "fast_gone", 0, 0.001},
+};
+
+std::vector<std::string> names(Problem problem) {
+  std::vector<std::string> names;
+  for (const Measured& m : ranked(kTable, problem)) names.emplace_back(m.version);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(FastAuto, TakesTheFastestOfTheNearestProblem) {
+  EXPECT_EQ(names({.n = 900'000, .k = 800, .dim = 2}),
+            (Names{"fast_optin", "fast_cublas", "fast_gone"}));
+  // Near is meant in factors: dim 32 is two doublings from 128 and four from 2.
+  EXPECT_EQ(names({.n = 1'000'000, .k = 1000, .dim = 32}).front(), "fast_cublas");
+  EXPECT_EQ(names({.n = 1, .k = 1, .dim = 1}).front(), "fast_optin");
+  // Another precision is a last resort, whatever the sizes.
+  Problem half{.n = 10'000'000, .k = 8192, .dim = 128};
+  half.precision = Precision::fp16;
+  EXPECT_EQ(names(half), (Names{"fast_gone", "fast_cublas", "fast_optin"}));
+}
+
+TEST(FastAuto, RunsWithTheTunablesThatWereMeasured) {
+  const auto all = ranked(kTable, {.n = 10'000, .k = 16, .dim = 2});
+  EXPECT_EQ(all.at(0).threads_per_block, 128);
+  EXPECT_EQ(as_measured(all.at(0), {.threads_per_block = 256}).threads_per_block, 128);
+  EXPECT_EQ(as_measured(kTable[0], {.threads_per_block = 256}).threads_per_block, 256);
+}
+
+TEST(FastAuto, KnowsWhoCannot) {
+  DeviceLimits device;
+  device.max_threads_per_block = 1024;
+  device.shared_bytes_optin = 232'448;
+  const Problem flat{.n = 1'000'000, .k = 1000, .dim = 2},
+      wide{.n = 1'000'000, .k = 1000, .dim = 128};
+  EXPECT_EQ(reason_against(kTable[4], flat, {}, device), "is not in this build");
+  EXPECT_EQ(reason_against(kTable[1], flat, {}, device), std::nullopt);
+  EXPECT_EQ(reason_against(kTable[1], wide, {}, device),
+            "needs 1,028,000 B of shared memory per block, device allows 232,448 B (opt-in)");
+  // Nobody computes in fp64 here, and it says so of each.
+  Problem exact = flat;
+  exact.precision = Precision::fp64;
+  const VersionInfo& info = find_version("fast_auto")->info;
+  EXPECT_EQ(unsupported_reason(info, flat, {}, device), std::nullopt);
+  EXPECT_EQ(info.unsupported(exact, {}, device)
+                .value_or("")
+                .rfind("none of the measured versions can: ", 0),
+            0u);
+}
+
+TEST(FastAuto, ItsTableIsOfRegisteredVersions) {
+  ASSERT_FALSE(measured().empty());
+  const std::vector<Precision>& own = find_version("fast_auto")->info.precisions;
+  for (const Measured& m : measured()) {
+    const RegisteredVersion* version = find_version(m.version);
+    ASSERT_NE(version, nullptr) << m.version << ": write the table anew (python -m analysis tune)";
+    EXPECT_EQ(version->info.family, "fast");
+    EXPECT_NE(version->info.name, "fast_auto");
+    EXPECT_GT(m.iteration_ms, 0);
+    EXPECT_NE(std::find(own.begin(), own.end(), m.precision), own.end());
+    const auto& axes = version->info.axes;
+    const bool reads = std::find(axes.begin(), axes.end(), "threads_per_block") != axes.end();
+    EXPECT_EQ(m.threads_per_block > 0, reads) << m.version;
+  }
+}
+
+}  // namespace
+}  // namespace lloyd::fast
