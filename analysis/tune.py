@@ -15,7 +15,7 @@ KEPT = 3
 """Versions of each problem: the next ones are for where the first is unsupported."""
 
 HEAD = """\
-// Written by `python -m analysis tune`: the fastest versions of each problem that was measured, with
+// Written by `python -m analysis tune`: the fastest versions of each measured problem, with
 // threads per block (0: not read) and ms per iteration (median). {gpu}; runs: {runs}.
 """
 

@@ -17,6 +17,7 @@ from analysis.kernels import by_kernel, short_name
 from analysis.load import load_run
 from analysis.measures import MissingError, Place, Rows, evaluate
 from analysis.report import subject
+from analysis.style import number_text
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -345,3 +346,40 @@ def test_intensity_over_the_ridge_says_what_bounds_a_kernel(make_run):
     assert bound.value == pytest.approx(0.75 * 31 / 60)
     with pytest.raises(MissingError, match="no measured ceilings of fp16 tensor and l1"):
         evaluate("ridge('fp16 tensor', 'l1')", rows, place)
+
+
+def test_the_fastest_version_of_each_cell_and_what_the_best_peer_takes(make_run, tmp_path):
+    path = make_run(n=(10**5, 10**6), k=(5, 100), floors=True, threads_per_block=(256,))
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        # a peer three times as fast as luigi_v1, in tf32; a chooser that loses a tenth
+        if row["version"] == "luigi_v1_fused":
+            row.update({"version": "peer_it", "family": "peer", "precision": "tf32"})
+            row["iteration_ms"] /= 3
+            row["point"] = row["point"].replace("luigi_v1_fused", "peer_it")
+        if row["version"] == "luigi_v2_split":
+            best = {
+                r["repetition"]: r
+                for r in rows
+                if r["version"] == "luigi_v4_device_update"
+                and (r["n"], r["k"]) == (row["n"], row["k"])
+            }
+            row.update({"version": "fast_auto", "family": "fast"})
+            row["iteration_ms"] = 1.1 * best[row["repetition"]]["iteration_ms"]
+            row["point"] = row["point"].replace("luigi_v2_split", "fast_auto")
+    write_lines(file, rows)
+    (path / "plan.json").unlink()
+    drawing = drawing_of(path, "fastest")
+    cells = drawing.rows[drawing.rows["drawn"]].set_index(["n", "k"])
+    assert len(cells) == 4
+    cell = cells.loc[(10**6, 100)]
+    assert cell["version"] == "luigi_v4_device_update"
+    assert cell["best_peer"] == "peer_it"
+    peer = drawing.rows[drawing.rows["version"].eq("peer_it")].set_index(["n", "k"])
+    times = peer.loc[(10**6, 100), "iteration_ms"] / cell["iteration_ms"]
+    assert cell["peer_over_it"] == pytest.approx(times)
+    assert cell["times_the_floor"] == pytest.approx(cell["iteration_ms"] / cell["floor_ms"])
+    said = " ".join(words(drawing))
+    assert f"peer {number_text(times)}×" in said
+    assert "fast_auto takes 10.0% longer" in said

@@ -173,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{8,
                   "figures: [histogram]",
                   {"s.yaml:8:11: unknown figure 'histogram'; choose from speedup, ladder, phases, "
-                   "roofline, occupancy, floor, tpb, dims, scaling, noise, clustering"}}));
+                   "roofline, occupancy, floor, tpb, dims, scaling, noise, clustering, fastest"}}));
 
 INSTANTIATE_TEST_SUITE_P(
     Axes, SpecErrors,
