@@ -1,0 +1,130 @@
+// fast_assign: brute force for few dimensions, several points in a thread's registers.
+//
+// Parent   luigi_v4_device_update.
+// What     a thread holds several points, four where they are short, and reads four centroids at a time from shared memory, as
+//          −2c and ‖c‖², so that a score is `dim` FFMA. Of each group of 8 or 16 centroids only the minimum is kept; which one of
+//          the winning group it was is found by computing its scores again, the same operations and so the same bits. As
+//          many blocks as fit, each with its sums in shared memory through all its tiles.
+// Why      v4 compares and selects twice for each score, and reads each centroid for each point.
+// Limits   dim ≤ 32 (compiled in as 2, 4, 8, 16 or 32), for the registers; 512 threads a block; 4 B of shared memory a centroid and
+//          padded coordinate, and as much again for sums: k ≤ 9,680 at dim 2 on an H200. Those sums are atomics, loops of compare
+//          and swap in fp32: where few clusters have most points they wait for each other (0.87 ms at k = 1, n = 1e7), and
+//          fast_private is the version. Labels keep the bound of the expanded distance.
+// Floor    n = 1e7, k = 1000, dim 2: 2 FFMA and a minimum a score, 0.99 ms were they to overlap. They do not quite: every other FFMA
+//          shares a pipe with the minima, and 2 FFMA + FMNMX take 3.9 cycles a warp, out of registers alone: 1.15 ms.
+// Predicted 1.07 ms, on the former count.
+// Measured H200, 2026-11-21, n = 1e7, dim 2: k = 1000 1.59 ms with 128 threads, 1.63 with 256 (v4 3.20); k = 100 0.24 ms (v4 0.40). Of
+//          the cycles 63% issue, FMA pipes are 41% and ALU 47% busy: their sum is the limit. Tried at k = 1000: one point a thread
+//          2.27, eight 1.60; integer minima of three 1.51, but 0.33 at k = 100 (points without a negative score need a
+//          second look). The 0.8 ms asked of brute force need the tensor cores: fast_split.
+#include "kernels/fast/small_limits.h"
+
+#if LLOYD_CUDA
+#include "kernels/fast/small_sums.cuh"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+int quads_per_group(int k) { return k <= 128 ? 2 : 4; }
+std::int64_t shared_bytes(const Problem& problem) {
+  return table_bytes(problem.dim, quads_of(problem.k, quads_per_group(problem.k))) +
+         4LL * problem.k * (problem.dim + 1);
+}
+
+#if LLOYD_CUDA
+constexpr int kPoints = 4;  // in a thread, where they have few dimensions
+
+template <int D, int Quads>
+__global__ void __launch_bounds__(kMostThreads)
+    assign_and_sum(const float* points, const float* centroids, float* sums, int* counts,
+                   std::int32_t* labels, Flags* flags, std::int64_t n, int k, int dim) {
+  constexpr int P = points_per_thread(D, kPoints);
+  extern __shared__ float4 table[];
+  const int quads = quads_of(k, Quads);
+  float* block_sums = reinterpret_cast<float*>(table + (D + 1) * quads);
+  int* block_counts = reinterpret_cast<int*>(block_sums + k * dim);
+  fill_table<D, Quads>(table, quads, centroids, k, dim);
+  for (int c = threadIdx.x; c < k * dim; c += blockDim.x) block_sums[c] = 0;
+  for (int j = threadIdx.x; j < k; j += blockDim.x) block_counts[j] = 0;
+  __syncthreads();
+
+  unsigned changes = 0;
+  const std::int64_t tiles = (n + blockDim.x * P - 1) / (blockDim.x * P);
+  for (std::int64_t turn = blockIdx.x; turn < tiles; turn += gridDim.x) {
+    const Tile<D, P> tile(turn, n);
+    float x[P][D];
+    int label[P];
+    tile.load(x, points, dim);
+    nearest<D, P, Quads>(table, quads, x, label);
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+      if (tile.at(p) >= tile.points) continue;
+      std::int32_t* kept = labels + tile.first + tile.at(p);
+      if (flags != nullptr) changes += *kept != label[p];
+      *kept = label[p];
+#pragma unroll
+      for (int t = 0; t < D; ++t)
+        if (t < dim) atomicAdd(&block_sums[label[p] * dim + t], x[p][t]);
+      atomicAdd(&block_counts[label[p]], 1);
+    }
+  }
+  if (changes > 0) atomicAdd(&flags->changes, changes);
+  __syncthreads();
+  for (int c = threadIdx.x; c < k * dim; c += blockDim.x) atomicAdd(&sums[c], block_sums[c]);
+  for (int j = threadIdx.x; j < k; j += blockDim.x) atomicAdd(&counts[j], block_counts[j]);
+}
+
+class Assign : public SmallSums {
+  void choose_grid(Context& context) override {
+    const int threads = context.tunables.threads_per_block;
+    const std::int64_t tile =
+        std::int64_t{threads} * points_per_thread(padded_dim(problem_.dim), kPoints);
+    with_kernel([&](auto kernel) {
+      blocks_ = resident_blocks(kernel, threads, shared_bytes(problem_),
+                                (problem_.n + tile - 1) / tile, context.device);
+    });
+  }
+
+  void assign(Context& context, Flags* flags) override {
+    with_kernel([&](auto kernel) {
+      kernel<<<blocks_, context.tunables.threads_per_block, shared_bytes(problem_),
+               context.stream>>>(points_.data(), centroids_.data(), sums_.data(), counts_.data(),
+                                 labels_.data(), flags, problem_.n, problem_.k, problem_.dim);
+    });
+    LLOYD_CUDA_CHECK_LAUNCH();
+  }
+
+  template <typename Body>
+  void with_kernel(Body&& body) {
+    with_padded_dim(problem_.dim, [&](auto d) {
+      if (quads_per_group(problem_.k) == 2)
+        body(assign_and_sum<d.value, 2>);
+      else
+        body(assign_and_sum<d.value, 4>);
+    });
+  }
+
+  int blocks_ = 0;
+};
+#endif
+
+LLOYD_CUDA_VERSION(
+    Assign,
+    {.name = "fast_assign",
+     .family = "fast",
+     .backend = Backend::cuda,
+     .parent = "luigi_v4_device_update",
+     .axes = {"threads_per_block"},
+     .precisions = {Precision::fp32},
+     .distance = Distance::expanded,
+     .summary =
+         "few dimensions: several points in a thread's registers, minima of groups of centroids",
+     .unsupported = [](const Problem& problem, const Tunables& tunables,
+                       const DeviceLimits& device) -> std::optional<std::string> {
+       if (auto reason = no_registers(problem, tunables)) return reason;
+       return optin_shared_shortfall(shared_bytes(problem), device);
+     }});
+
+}  // namespace
+}  // namespace lloyd::fast

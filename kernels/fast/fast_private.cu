@@ -1,0 +1,264 @@
+// fast_private: assignment and sums in one pass over the points, and no atomics.
+//
+// Parent   fast_assign.
+// What     each lane of a warp adds its points to sums of its own, in shared memory by plain loads and stores; a lane's bank is its
+//          own too. Blocks leave their parts in global memory, and the last to end adds them up and moves the centroids: one
+//          launch an iteration. Labels are bytes, written only when they may be the last. The next tile's points are on their
+//          way while one is worked on; every other iteration goes backwards, so that it begins in what the L2 still has.
+// Why      fast_assign at small k waits for its atomics, fp32 in shared memory being loops of compare and swap, and writes
+//          4 bytes of label a point and iteration. All sums here are in one order, given the device and the launch: the same
+//          bits in every run.
+// Limits   k ≤ 255, and 128 B of shared memory a warp, cluster and coordinate (and count): at dim 2 k ≤ 74 with 256 threads a block on
+//          an H200, 147 with 128, 48 with 384.
+// Floor    8 B a point: 0.018 ms at n = 1e7, dim 2. At k = 32 the scores are more: 2 FFMA and 1.5 minima and selects each, 5 cycles a
+//          warp (fast_assign says why they add up): 0.048 ms.
+// Predicted 0.055 ms at n = 1e7, k = 32.
+// Measured H200, 2026-11-21, dim 2: n = 1e7, k = 32 0.085 ms with 384 threads, 0.090 with 256 (v4 0.318); k = 64 0.159, k = 8 0.045, k = 1 0.035;
+//          n = 1e8, k = 64 1.40 ms. A launch with hardly a point takes 0.010: zeroing and adding up 200 KB of columns in each
+//          multiprocessor, the last block's turn, the launch. A point takes 5 cycles a cluster and 75 beside: its group's scores
+//          again, 3 loads and 3 stores of its sums. Without the prefetch 0.096; 4 points a thread 0.089. The 0.07 and 0.9 ms
+//          asked were counted with FMNMX beside FFMA and not after it.
+#include "kernels/fast/small_limits.h"
+
+#if LLOYD_CUDA
+#include "kernels/fast/small.cuh"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kMostClusters = 255;  // a label is a byte, and 255 is none yet
+
+int quads_per_group(int k) { return k <= 64 ? 1 : 2; }
+int warps_of(const Tunables& tunables) { return (tunables.threads_per_block + kWarp - 1) / kWarp; }
+
+std::int64_t shared_bytes(const Problem& problem, const Tunables& tunables) {
+  return table_bytes(problem.dim, quads_of(problem.k, quads_per_group(problem.k))) +
+         4LL * kWarp * warps_of(tunables) * (problem.k + 1) * (padded_dim(problem.dim) + 1) +
+         4LL * std::max(tunables.threads_per_block, problem.k * (padded_dim(problem.dim) + 1));
+}
+
+#if LLOYD_CUDA
+constexpr int kPoints = 8;  // in a thread, where they have few dimensions
+
+// Of a cell that holds a sum or, in the same bits, a count. (A count kept as a float would stop at 2^24.)
+struct Total {
+  float sum = 0;
+  unsigned count = 0;
+  __device__ void add(float cell) {
+    sum += cell;
+    count += __float_as_uint(cell);
+  }
+  __device__ float cell(bool is_count) const { return is_count ? __uint_as_float(count) : sum; }
+};
+
+// totals[c] = the sum over i < terms of what read(total, c, i) adds, for each cell c of rows of Row: sums, and last a count.
+// Where the block has threads to spare, several share a cell: totals has blockDim.x places, or as many as cells where those
+// are more.
+template <int Row, typename Read>
+__device__ void add_up(float* totals, int cells, int terms, Read&& read) {
+  const int shares = min(terms, max(1, blockDim.x / cells));
+  for (int item = threadIdx.x; item < shares * cells; item += blockDim.x) {
+    const int c = item % cells, share = item / cells;
+    Total total;
+#pragma unroll 8
+    for (int i = share * terms / shares; i < (share + 1) * terms / shares; ++i) read(total, c, i);
+    totals[item] = total.cell(c % Row == Row - 1);
+  }
+  __syncthreads();
+  const int c = threadIdx.x;
+  if (shares > 1 && c < cells) {
+    Total total;
+    for (int share = 0; share < shares; ++share) total.add(totals[share * cells + c]);
+    totals[c] = total.cell(c % Row == Row - 1);
+  }
+  __syncthreads();
+}
+
+template <int D, int Quads>
+__global__ void __launch_bounds__(kMostThreads)
+    assign_and_sum(const float* points, float* centroids, float* parts, std::uint8_t* labels,
+                   Flags* flags, std::int64_t n, int k, int dim, bool backwards, bool write_labels,
+                   bool count_changes) {
+  constexpr int P = points_per_thread(D, kPoints);
+  extern __shared__ float4 table[];
+  const int quads = quads_of(k, Quads);
+  // columns[warp][cluster][D sums and a count][lane]: a lane adds in a bank of its own, to cells that nobody else touches.
+  // What is past the last point goes to a cluster of its own, k.
+  float* columns = reinterpret_cast<float*>(table + (D + 1) * quads);
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int warps = (blockDim.x + kWarp - 1) / kWarp;
+  constexpr int kRow = D + 1;
+  const int cells = k * kRow;
+  const std::int64_t tiles = (n + blockDim.x * P - 1) / (blockDim.x * P);
+  const auto tile_at = [&](std::int64_t turn) {
+    return Tile<D, P>(backwards ? tiles - 1 - turn : turn, n);
+  };
+  float next[P][D];
+  // On its way while the shared memory is set up.
+  if (blockIdx.x < tiles) tile_at(blockIdx.x).load(next, points, dim);
+  fill_table<D, Quads>(table, quads, centroids, k, dim);
+  for (int c = threadIdx.x; c < warps * (cells + kRow) * kWarp / 4; c += blockDim.x)
+    reinterpret_cast<float4*>(columns)[c] = float4{};
+  __syncthreads();
+
+  float* mine = columns + warp * (cells + kRow) * kWarp + lane;
+  unsigned changes = 0;
+  for (std::int64_t turn = blockIdx.x; turn < tiles; turn += gridDim.x) {
+    const Tile<D, P> tile = tile_at(turn);
+    float x[P][D];
+    int label[P];
+#pragma unroll
+    for (int p = 0; p < P; ++p)
+#pragma unroll
+      for (int t = 0; t < D; ++t) x[p][t] = next[p][t];
+    // The next tile is on its way while this one is worked on.
+    if (turn + gridDim.x < tiles) tile_at(turn + gridDim.x).load(next, points, dim);
+    nearest<D, P, Quads>(table, quads, x, label);
+    if (!tile.is_full()) {
+#pragma unroll
+      for (int p = 0; p < P; ++p)
+        if (tile.at(p) >= tile.points) label[p] = k;
+    }
+    if (write_labels) {
+#pragma unroll
+      for (int p = 0; p < P; ++p) {
+        if (label[p] == k) continue;
+        std::uint8_t* kept = labels + tile.first + tile.at(p);
+        if (count_changes) changes += *kept != label[p];
+        *kept = static_cast<std::uint8_t>(label[p]);
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+      float* cell = mine + label[p] * kRow * kWarp;
+#pragma unroll
+      for (int t = 0; t < D; ++t) cell[t * kWarp] += x[p][t];
+      cell[D * kWarp] = __uint_as_float(__float_as_uint(cell[D * kWarp]) + 1);
+    }
+  }
+  if (changes > 0) atomicAdd(&flags->changes, changes);
+  __syncthreads();
+
+  // All sums in a fixed order: the same grid gives the same bits.
+  float* totals = columns + warps * (cells + kRow) * kWarp;
+  add_up<kRow>(totals, cells, warps, [&](Total& total, int c, int w) {
+    const auto* lanes = reinterpret_cast<const float4*>(columns + (w * (cells + kRow) + c) * kWarp);
+#pragma unroll
+    for (int four = 0; four < kWarp / 4; ++four) {
+      // Each cell from another lane on: eight threads read eight different fours of banks.
+      const float4 v = lanes[(four + c) % (kWarp / 4)];
+      total.add(v.x);
+      total.add(v.y);
+      total.add(v.z);
+      total.add(v.w);
+    }
+  });
+  for (int c = threadIdx.x; c < cells; c += blockDim.x)
+    parts[static_cast<std::int64_t>(blockIdx.x) * cells + c] = totals[c];
+  __threadfence();
+  __syncthreads();
+  const bool is_last = __syncthreads_or(
+      threadIdx.x == 0 && atomicInc(&flags->blocks_done, gridDim.x - 1) == gridDim.x - 1);
+  if (!is_last) return;
+  __threadfence();
+
+  // The last block moves the centroids.
+  add_up<kRow>(totals, cells, gridDim.x, [&](Total& total, int c, int block) {
+    total.add(__ldcg(&parts[static_cast<std::int64_t>(block) * cells + c]));
+  });
+  for (int j = threadIdx.x; j < k; j += blockDim.x) {
+    const float* total = totals + j * kRow;
+    const unsigned count = __float_as_uint(total[D]);
+    if (count == 0) continue;
+    float move = 0;
+    for (int t = 0; t < dim; ++t) {
+      const float mean = total[t] / static_cast<float>(count);
+      const float step = mean - centroids[j * dim + t];
+      move += step * step;
+      centroids[j * dim + t] = mean;
+    }
+    atomicMax(&flags->largest_move, __float_as_uint(move));
+  }
+}
+
+class Private : public Small {
+  void allocate(Context& context) override {
+    labels_ = cuda::Buffer<std::uint8_t>(static_cast<std::size_t>(problem_.n));
+    const std::int64_t tile = std::int64_t{context.tunables.threads_per_block} *
+                              points_per_thread(padded_dim(problem_.dim), kPoints);
+    with_kernel([&](auto kernel) {
+      blocks_ = resident_blocks(kernel, context.tunables.threads_per_block,
+                                shared_bytes(problem_, context.tunables),
+                                (problem_.n + tile - 1) / tile, context.device);
+    });
+    parts_ = cuda::Buffer<float>(static_cast<std::size_t>(blocks_) *
+                                 static_cast<std::size_t>(problem_.k) *
+                                 static_cast<std::size_t>(padded_dim(problem_.dim) + 1));
+  }
+
+  void forget_labels(Context& context) override {
+    backwards_ = false;
+    flags_.zero(context.stream);
+    if (problem_.stop.min_changes > 0)
+      LLOYD_CUDA_CHECK(cudaMemsetAsync(labels_.data(), 0xff, labels_.bytes(), context.stream));
+  }
+
+  void step(Context& context, bool wants_labels) override {
+    const auto phase = context.phase("assign");
+    with_kernel([&](auto kernel) {
+      kernel<<<blocks_, context.tunables.threads_per_block,
+               shared_bytes(problem_, context.tunables), context.stream>>>(
+          points_.data(), centroids_.data(), parts_.data(), labels_.data(), flags_.data(),
+          problem_.n, problem_.k, problem_.dim, backwards_, wants_labels,
+          problem_.stop.min_changes > 0);
+    });
+    LLOYD_CUDA_CHECK_LAUNCH();
+    backwards_ = !backwards_;
+  }
+
+  std::vector<std::int32_t> fetch_labels(Context& context) override {
+    std::vector<std::uint8_t> bytes(labels_.size());
+    labels_.download(bytes, context.stream);
+    return {bytes.begin(), bytes.end()};
+  }
+
+  template <typename Body>
+  void with_kernel(Body&& body) {
+    with_padded_dim(problem_.dim, [&](auto d) {
+      if (quads_per_group(problem_.k) == 1)
+        body(assign_and_sum<d.value, 1>);
+      else
+        body(assign_and_sum<d.value, 2>);
+    });
+  }
+
+  int blocks_ = 0;
+  bool backwards_ = false;
+  cuda::Buffer<float> parts_;
+  cuda::Buffer<std::uint8_t> labels_;
+};
+#endif
+
+LLOYD_CUDA_VERSION(
+    Private,
+    {.name = "fast_private",
+     .family = "fast",
+     .backend = Backend::cuda,
+     .parent = "fast_assign",
+     .axes = {"threads_per_block"},
+     .precisions = {Precision::fp32},
+     .distance = Distance::expanded,
+     .summary =
+         "few dimensions and clusters: one pass, each lane adds to sums of its own, no atomics",
+     .unsupported = [](const Problem& problem, const Tunables& tunables,
+                       const DeviceLimits& device) -> std::optional<std::string> {
+       if (problem.k > kMostClusters)
+         return "writes labels as bytes: at most 255 clusters, not " + with_commas(problem.k);
+       if (auto reason = no_registers(problem, tunables)) return reason;
+       return optin_shared_shortfall(shared_bytes(problem, tunables), device);
+     }});
+
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,385 @@
+// fast_resident: the whole solve in one launch, the points in the multiprocessors' shared memory throughout.
+//
+// Parent   luigi_v4_device_update.
+// What     a cooperative launch of a block per multiprocessor. Each reads its share of the points once and keeps it, with the
+//          centroids, in shared memory. An iteration: labels, a point a thread; a counting sort of the block's points by label;
+//          runs of the sorted points added up, a lane a coordinate; the block's sums added to one of three sets in global
+//          memory; one barrier of all blocks; every block then divides the same sums, and takes the same decision to stop.
+// Why      at n = 65,536 v4 is launches, copies and atomics. Nothing here leaves the chip but k × dim sums a block.
+// Limits   a block's share of the points, 16 B a quad of coordinates (an odd number of quads), and 12 B each, beside 12 B a coordinate
+//          of the centroids: on an H200 n ≤ 191,000 at dim 32, 1,092,000 at dim 2 (k = 16). The solve is
+//          one phase: its iterations have no ranges of their own. The blocks' sums are added in any order: the last bits may
+//          differ from run to run.
+// Floor    n = 65,536, k = 16, dim 32: 2 operations a coordinate and centroid are 2.2 µs; one barrier of all blocks 1.2 µs.
+// Predicted 6.8 µs an iteration.
+// Measured H200, 2026-11-21: n = 65,536, k = 16, dim 32 9.2 µs (v4 278); n = 1e6, k = 16, dim 2 17 µs; n = 1e4, k = 100, dim 2 7.7 µs; n = 2048, k = 8,
+//          dim 2 5.9 µs. By the clock of block 0, in cycles: labels 6,900, sort 900, sums 1,800, atomics 700, barrier 3,500, division
+//          1,900. The barrier is the surprise: it waits for all blocks' atomics. Tried: sums to copies of each group of lanes
+//          instead of the sort, 4,500 + 1,950 cycles; fp64 atomics between blocks, which no order shows in, 0.8 µs more.
+#include <algorithm>
+#include <optional>
+
+#include "kernels/limits.h"
+
+#if LLOYD_CUDA
+#include <cuda/atomic>
+
+#include "kernels/cuda.h"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kThreads = 512;  // 256 are slower by a tenth, 384 by a fifth
+constexpr int kAtATime = 4;    // centroids
+constexpr int kWarp = 32;
+
+// How the problem lies in one block's shared memory, in this order. A point is an odd number of quads of floats, so that
+// a warp's 16-byte reads of a column of points spread over the banks.
+struct Layout {
+  int blocks, points_per_block, quads, stride_quads, k, padded_k, cells, lanes;
+
+  Layout(const Problem& problem, const DeviceLimits& device) {
+    const std::int64_t wanted = (problem.n + kThreads - 1) / kThreads;
+    blocks = static_cast<int>(std::min<std::int64_t>(wanted, std::max(device.multiprocessors, 1)));
+    points_per_block = static_cast<int>((problem.n + blocks - 1) / blocks);
+    quads = (problem.dim + 3) / 4;
+    stride_quads = quads | 1;
+    k = problem.k;
+    padded_k = (k + kAtATime - 1) / kAtATime * kAtATime;
+    cells = k * problem.dim;
+    for (lanes = 1; lanes < std::min(problem.dim, kWarp);) lanes *= 2;
+  }
+  // Points, centroids, sums; labels, places and order of the points; counts and starts of the clusters, two flags.
+  std::int64_t bytes() const {
+    return 16LL * points_per_block * stride_quads + 16LL * padded_k * quads + 8LL * cells +
+           4LL * (3LL * points_per_block + 2LL * k + 2);
+  }
+};
+
+#if LLOYD_CUDA
+struct Solve {
+  Layout layout;
+  const float *points, *initial;
+  float* centroids;
+  // Three sets: of this iteration, of the last, zeros for the next.
+  float* sums;       // 3 × k × dim
+  unsigned* counts;  // 3 × (k counts, points that changed)
+  std::int32_t* labels;
+  unsigned* arrived;  // blocks at the barrier, ever
+  int* iterations;
+  std::int64_t n;
+  int k, dim;
+  Stop stop;
+};
+
+// Every block is resident (the launch is cooperative), so it may wait for the others. What they did before is seen after.
+__device__ void wait_for_all_blocks(unsigned* arrived, unsigned wanted) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const ::cuda::atomic_ref<unsigned, ::cuda::thread_scope_device> count(*arrived);
+    count.fetch_add(1, ::cuda::memory_order_release);
+    while (count.load(::cuda::memory_order_acquire) < wanted) {
+    }
+  }
+  __syncthreads();
+}
+
+// Labels the block's points, counts them by cluster, numbers those of each in any order, and returns how many of this
+// thread's changed. Quads = 0: any number, read again for each kAtATime centroids instead of kept in registers.
+template <int Quads>
+__device__ int label_points(const Layout& layout, const float4* points, const float4* centroids,
+                            int* labels, unsigned* places, unsigned* counts, int count, int k) {
+  const int quads = Quads > 0 ? Quads : layout.quads;
+  int changes = 0;
+  for (int i = threadIdx.x; i < count; i += kThreads) {
+    const float4* point = points + i * layout.stride_quads;
+    float4 kept[Quads > 0 ? Quads : 1];
+#pragma unroll
+    for (int q = 0; q < Quads; ++q) kept[q] = point[q];
+    float best = INFINITY;
+    int label = 0;
+    for (int j = 0; j < k; j += kAtATime) {
+      float distance[kAtATime] = {};
+      const auto add = [&](int q, const float4& x) {
+#pragma unroll
+        for (int c = 0; c < kAtATime; ++c) {
+          const float4 centroid = centroids[(j + c) * quads + q];
+          const float a = x.x - centroid.x, b = x.y - centroid.y;
+          const float e = x.z - centroid.z, f = x.w - centroid.w;
+          distance[c] = fmaf(a, a, distance[c]);
+          distance[c] = fmaf(b, b, distance[c]);
+          distance[c] = fmaf(e, e, distance[c]);
+          distance[c] = fmaf(f, f, distance[c]);
+        }
+      };
+      if constexpr (Quads > 0) {
+#pragma unroll
+        for (int q = 0; q < Quads; ++q) add(q, kept[q]);
+      } else {
+        for (int q = 0; q < quads; ++q) add(q, point[q]);
+      }
+#pragma unroll
+      for (int c = 0; c < kAtATime; ++c) {
+        if (distance[c] < best) {
+          best = distance[c];
+          label = j + c;
+        }
+      }
+    }
+    changes += labels[i] != label;
+    labels[i] = label;
+    places[i] = atomicAdd(&counts[label], 1u);  // of integers: one instruction
+  }
+  return changes;
+}
+
+// order[...]: the block's points by cluster, from their labels and their places among the cluster's points.
+__device__ void sort_points(const int* labels, const unsigned* places, const unsigned* counts,
+                            unsigned* starts, int* order, int count, int k) {
+  if (threadIdx.x < kWarp) {
+    unsigned before = 0;
+    for (int first = 0; first < k; first += kWarp) {
+      const int j = first + static_cast<int>(threadIdx.x);
+      const unsigned own = j < k ? counts[j] : 0;
+      unsigned upto = own;
+      for (int offset = 1; offset < kWarp; offset *= 2) {
+        const unsigned other = __shfl_up_sync(0xffffffffu, upto, offset);
+        if (static_cast<int>(threadIdx.x) >= offset) upto += other;
+      }
+      if (j < k) starts[j] = before + upto - own;
+      before += __shfl_sync(0xffffffffu, upto, kWarp - 1);
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < count; i += kThreads) order[starts[labels[i]] + places[i]] = i;
+  __syncthreads();
+}
+
+// Adds the block's points to sums (k × dim, zeros before). A group of lanes, one a coordinate, walks its share of the order
+// and adds to `sums` where a cluster ends: a few atomics a group instead of one a point.
+__device__ void sum_points(const Layout& layout, const float* points, const int* labels,
+                           const int* order, const unsigned* starts, const unsigned* counts,
+                           int count, double* sums, int dim) {
+  const int groups = kThreads / layout.lanes;
+  const int group = threadIdx.x / layout.lanes, lane = threadIdx.x % layout.lanes;
+  const int begin = group * count / groups, end = (group + 1) * count / groups;
+  if (group >= groups || begin == end) return;
+  const int stride = 4 * layout.stride_quads;
+  for (int t = lane; t < dim; t += layout.lanes) {
+    for (int at = begin, j = labels[order[begin]]; at < end; ++j) {
+      const int stop = min(end, static_cast<int>(starts[j] + counts[j]));
+      float sum = 0;
+#pragma unroll 8
+      for (; at < stop; ++at) sum += points[order[at] * stride + t];
+      if (counts[j] > 0) atomicAdd(&sums[j * dim + t], static_cast<double>(sum));
+    }
+  }
+}
+
+template <int Quads>
+__global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
+  extern __shared__ float4 points[];
+  const Layout& layout = s.layout;
+  const int k = s.k, dim = s.dim;
+  float4* centroids = points + layout.points_per_block * layout.stride_quads;
+  // In fp64: the order of the additions does not show but once in 2^29.
+  double* block_sums = reinterpret_cast<double*>(centroids + layout.padded_k * layout.quads);
+  int* labels = reinterpret_cast<int*>(block_sums + layout.cells);
+  unsigned* places = reinterpret_cast<unsigned*>(labels + layout.points_per_block);
+  int* order = reinterpret_cast<int*>(places + layout.points_per_block);
+  unsigned* starts = reinterpret_cast<unsigned*>(order + layout.points_per_block);
+  unsigned* block_counts = starts + k;
+  unsigned& block_changes = block_counts[k];
+  unsigned& largest_move = block_counts[k + 1];  // bits of a non-negative float order like it
+  float* point = reinterpret_cast<float*>(points);
+  float* centroid = reinterpret_cast<float*>(centroids);
+  const int stride = 4 * layout.stride_quads, width = 4 * layout.quads;
+
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * layout.points_per_block;
+  const int count = static_cast<int>(
+      max(std::int64_t{0}, min(std::int64_t{layout.points_per_block}, s.n - begin)));
+  for (int e = threadIdx.x; e < layout.points_per_block * stride; e += kThreads) point[e] = 0;
+  for (int e = threadIdx.x; e < layout.padded_k * width; e += kThreads) {
+    const int j = e / width, t = e % width;
+    // Centroids past k are infinitely far.
+    centroid[e] = j >= k ? INFINITY : t < dim ? s.initial[j * dim + t] : 0;
+  }
+  for (int i = threadIdx.x; i < count; i += kThreads) labels[i] = -1;
+  __syncthreads();
+  for (int e = threadIdx.x; e < count * dim; e += kThreads)
+    point[e / dim * stride + e % dim] = s.points[begin * dim + e];
+
+  for (int c = threadIdx.x; c < layout.cells; c += kThreads) block_sums[c] = 0;
+  for (int j = threadIdx.x; j < k + 2; j += kThreads) block_counts[j] = 0;
+  __syncthreads();
+
+  int iteration = 0;
+  for (bool done = false; !done;) {
+    const int changes =
+        label_points<Quads>(layout, points, centroids, labels, places, block_counts, count, k);
+    if (s.stop.min_changes > 0 && changes > 0) atomicAdd(&block_changes, changes);
+    __syncthreads();
+    sort_points(labels, places, block_counts, starts, order, count, k);
+    sum_points(layout, point, labels, order, starts, block_counts, count, block_sums, dim);
+    __syncthreads();
+
+    float* sums = s.sums + iteration % 3 * layout.cells;
+    unsigned* counts = s.counts + iteration % 3 * (k + 1);
+    // Adds the block's, and leaves zeros for the next iteration.
+    for (int c = threadIdx.x; c < layout.cells; c += kThreads) {
+      if (block_sums[c] != 0) atomicAdd(&sums[c], static_cast<float>(block_sums[c]));
+      block_sums[c] = 0;
+    }
+    for (int j = threadIdx.x; j <= k; j += kThreads) {
+      if (block_counts[j] > 0) atomicAdd(&counts[j], block_counts[j]);
+      block_counts[j] = 0;
+    }
+    if (threadIdx.x == 0) largest_move = 0;
+    ++iteration;
+    wait_for_all_blocks(s.arrived, iteration * gridDim.x);
+
+    // Nobody reads the set before last any more; it is added to after the next barrier but one.
+    const int stale = (iteration + 1) % 3;
+    const int thread = blockIdx.x * kThreads + threadIdx.x, threads = gridDim.x * kThreads;
+    for (int c = thread; c < layout.cells; c += threads) s.sums[stale * layout.cells + c] = 0;
+    for (int j = thread; j <= k; j += threads) s.counts[stale * (k + 1) + j] = 0;
+    // Every block does the same divisions and takes the same decision: nothing to tell each other.
+    if (s.stop.tolerance > 0) {
+      for (int j = threadIdx.x; j < k; j += kThreads) {
+        const unsigned members = __ldcg(&counts[j]);
+        if (members == 0) continue;
+        float move = 0;
+        for (int t = 0; t < dim; ++t) {
+          const float step =
+              __ldcg(&sums[j * dim + t]) / static_cast<float>(members) - centroid[j * width + t];
+          move += step * step;
+        }
+        atomicMax(&largest_move, __float_as_uint(move));
+      }
+      __syncthreads();
+    }
+    for (int c = threadIdx.x; c < k * dim; c += kThreads) {
+      const unsigned members = __ldcg(&counts[c / dim]);
+      const float sum = __ldcg(&sums[c]);
+      if (members > 0) centroid[c / dim * width + c % dim] = sum / static_cast<float>(members);
+    }
+    done = iteration == s.stop.iterations ||
+           (s.stop.tolerance > 0 && sqrtf(__uint_as_float(largest_move)) < s.stop.tolerance) ||
+           (s.stop.min_changes > 0 && __ldcg(&counts[k]) < s.stop.min_changes);
+    __syncthreads();
+  }
+
+  for (int i = threadIdx.x; i < count; i += kThreads) s.labels[begin + i] = labels[i];
+  if (blockIdx.x != 0) return;
+  for (int c = threadIdx.x; c < k * dim; c += kThreads)
+    s.centroids[c] = centroid[c / dim * width + c % dim];
+  if (threadIdx.x == 0) *s.iterations = iteration;
+}
+
+class Resident : public Version {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    problem_ = problem;
+    layout_.emplace(problem, context.device);
+    points_ = cuda::Buffer<float>(problem.points.size());
+    initial_ = cuda::Buffer<float>(problem.centroids.size());
+    centroids_ = cuda::Buffer<float>(problem.centroids.size());
+    sums_ = cuda::Buffer<float>(3 * problem.centroids.size());
+    counts_ = cuda::Buffer<unsigned>(3 * static_cast<std::size_t>(problem.k + 1));
+    labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
+    state_ = cuda::Buffer<int>(2);
+    with_kernel([&](auto kernel) {
+      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            static_cast<int>(layout_->bytes())));
+    });
+    const auto phase = context.phase("transfer");
+    points_.upload(problem.points, context.stream);
+    initial_.upload(problem.centroids, context.stream);
+    LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+  }
+
+  void run(Context& context) override {
+    const auto phase = context.phase("solve");
+    sums_.zero(context.stream);
+    counts_.zero(context.stream);
+    state_.zero(context.stream);
+    Solve solve_arguments{
+        .layout = *layout_,
+        .points = points_.data(),
+        .initial = initial_.data(),
+        .centroids = centroids_.data(),
+        .sums = sums_.data(),
+        .counts = counts_.data(),
+        .labels = labels_.data(),
+        .arrived = reinterpret_cast<unsigned*>(state_.data()),
+        .iterations = state_.data() + 1,
+        .n = problem_.n,
+        .k = problem_.k,
+        .dim = problem_.dim,
+        .stop = problem_.stop,
+    };
+    void* arguments[] = {&solve_arguments};
+    with_kernel([&](auto kernel) {
+      LLOYD_CUDA_CHECK(cudaLaunchCooperativeKernel(
+          kernel, dim3(static_cast<unsigned>(layout_->blocks)), dim3(kThreads), arguments,
+          static_cast<std::size_t>(layout_->bytes()), context.stream));
+    });
+  }
+
+  Solution fetch(Context& context) override {
+    Solution solution;
+    solution.labels.resize(labels_.size());
+    std::vector<float> centroids(centroids_.size());
+    int state[2];
+    const auto phase = context.phase("transfer");
+    state_.download(state, context.stream);
+    labels_.download(solution.labels, context.stream);
+    centroids_.download(centroids, context.stream);
+    solution.iterations = state[1];
+    solution.centroids.assign(centroids.begin(), centroids.end());
+    return solution;
+  }
+
+ private:
+  template <typename Body>
+  void with_kernel(Body&& body) {
+    switch (layout_->quads) {
+      case 1:
+        return body(solve<1>);
+      case 2:
+        return body(solve<2>);
+      case 4:
+        return body(solve<4>);
+      case 8:
+        return body(solve<8>);
+      default:
+        return body(solve<0>);
+    }
+  }
+
+  Problem problem_;
+  std::optional<Layout> layout_;
+  cuda::Buffer<float> points_, initial_, centroids_, sums_;
+  cuda::Buffer<unsigned> counts_;
+  cuda::Buffer<std::int32_t> labels_;
+  cuda::Buffer<int> state_;  // blocks at the barrier, iterations done
+};
+#endif
+
+LLOYD_CUDA_VERSION(
+    Resident,
+    {.name = "fast_resident",
+     .family = "fast",
+     .backend = Backend::cuda,
+     .parent = "luigi_v4_device_update",
+     .precisions = {Precision::fp32},
+     .distance = Distance::direct,
+     .summary = "small n: one launch for the whole solve, points resident in shared memory",
+     .unsupported = [](const Problem& problem, const Tunables&,
+                       const DeviceLimits& device) -> std::optional<std::string> {
+       return optin_shared_shortfall(Layout(problem, device).bytes(), device);
+     }});
+
+}  // namespace
+}  // namespace lloyd::fast

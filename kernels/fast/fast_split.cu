@@ -1,0 +1,317 @@
+// fast_split: fp32 scores from bf16 products.
+//
+// Parent   fast_assign.
+// What     at dim 2 a score ‖x‖² − 2x·c + ‖c‖² is one step of the tensor cores: 16 bf16 products hold both coordinates in three
+//          parts each, ‖c‖² in three and ‖x‖² rounded up, which makes scores positive, so that their bits order as integers and
+//          one instruction takes the minimum of three. The smallest of 16 centroids' scores at a time is kept, and the
+//          distances to the winning 16 are computed again in fp32. A warpgroup multiplies 64 points by 64 centroids while it
+//          looks through the 64 before (wgmma; mma.sync on other GPUs).
+// Why      fast_assign's FFMAs and minima get in each other's way: 3.9 cycles a score and warp. Here a score is half an
+//          instruction for the minimum, and the products are the tensor cores'.
+// Limits   dim ≤ 2, compute capability 8.0; 256 B a tile of 128 centroids and 8·dim + 4 B a centroid: k ≤ 4,181 on an H200. Sums as in
+//          fast_assign. Labels keep the bound of the expanded distance: left out is 2^-26·|x||c|, and the tensor cores cut
+//          sums of 16 terms off at some 2^-25 of the largest.
+// Floor    n = 1e7, k = 1000: 128 scores a clock and multiprocessor, both by the products and by the minima: 0.30 ms.
+// Predicted 0.52 ms.
+// Measured H200, 2026-11-21, n = 1e7, dim 2: k = 1000 0.95 ms (fast_assign 1.59), by mma.sync 1.25; k = 100 0.45: there fast_assign is
+//          the faster. 0.56 ms are the scores, 0.4 what a point takes beside.
+#include "kernels/fast/small_limits.h"
+
+#if LLOYD_CUDA
+#include <cuda_bf16.h>
+
+#include "kernels/fast/hopper.cuh"
+#include "kernels/fast/small_sums.cuh"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kColumns = 128;  // centroids of a tile, whose halves are two products
+constexpr int kHalf = kColumns / 2;
+constexpr int kThreads = 512;  // four warpgroups, each with 64 points
+constexpr int kRows = 64;
+constexpr int kPanelBytes = 128 * kColumns;  // four tiles of kColumns centroids × 16 bf16
+
+int tiles_of(int k) { return (k + kColumns - 1) / kColumns; }
+
+std::int64_t shared_bytes(const Problem& problem) {
+  const int tiles = tiles_of(problem.k);
+  return 1024 +  // panels start at multiples of that
+         std::int64_t{(tiles + 3) / 4} * kPanelBytes + 8LL * tiles * kColumns +
+         4LL * problem.k * (problem.dim + 1);
+}
+
+#if LLOYD_CUDA
+constexpr std::uint32_t kOne = 0x3f80;  // a bf16
+
+// Three bf16 of each of two numbers, in pairs, the first number low, that add up to it but for 2^-27 of it.
+struct Split {
+  std::uint32_t part[3];
+  __device__ Split(float x, float y) {
+#pragma unroll
+    for (std::uint32_t& pair : part) {
+      const __nv_bfloat162 rounded = __floats2bfloat162_rn(x, y);
+      pair = *reinterpret_cast<const std::uint32_t*>(&rounded);
+      x -= __low2float(rounded);
+      y -= __high2float(rounded);
+    }
+  }
+};
+
+// ‖x‖² − 2x·c + ‖c‖² in one step of 16 bf16 products, eight pairs: for the point (parts x1 + x2 + x3, likewise y) and for the
+// centroid (parts of −2c and of b = ‖c‖²)
+//   (x1, y1) (x1, y1) (x2, y2) (x2, y2) (x1, y1) (x3, y3) (1, 1)   (1, o)
+//   c1       c2       c1       c2       c3       c1       (b1, b2) (b3, 1)
+// What is left out, x2·c3, x3·c2 and less, is 2^-26 of |x||c|. o is a little more than ‖x‖², the same for all of a point's
+// scores: it changes no order and makes them positive, so that their bits order as integers do.
+__device__ void fill_panels(unsigned char* panels, float2* exact, const float* centroids, int k,
+                            int dim, int padded_k) {
+  for (int j = threadIdx.x; j < padded_k; j += blockDim.x) {
+    const float x = j < k ? centroids[j * dim] : 0;
+    const float y = j < k && dim > 1 ? centroids[j * dim + 1] : 0;
+    const Split c(-2 * x, -2 * y), b(fmaf(x, x, y * y), 0);
+    // Columns are dealt so that a thread's 16 scores of half a tile are those of 16 centroids in a row.
+    const int group = j / 16, within = j % 16;
+    const int tile = group / 8, half = group / 4 % 2, lane = group % 4;
+    const int column = 64 * half + within / 2 * 8 + 2 * lane + within % 2;
+    unsigned char* row = panels + tile / 4 * kPanelBytes + column * 128;
+    const int chunk = tile % 4 * 2;
+    // Past k: infinitely far.
+    const std::uint32_t b12 = j < k ? b.part[0] | b.part[1] << 16 : 0x7f80;
+    *reinterpret_cast<uint4*>(row + (chunk ^ column % 8) * 16) =
+        make_uint4(c.part[0], c.part[1], c.part[0], c.part[1]);
+    *reinterpret_cast<uint4*>(row + ((chunk + 1) ^ column % 8) * 16) =
+        make_uint4(c.part[2], c.part[0], b12, b.part[2] | kOne << 16);
+    exact[j] = j < k ? make_float2(x, y) : make_float2(INFINITY, INFINITY);
+  }
+}
+
+// One point's side of the products, of which a lane q of four holds pairs q and q + 4.
+struct Point {
+  float x = 0, y = 0;
+  bool is_there = false;
+
+  __device__ void load(const float* points, std::int64_t i, std::int64_t n, int dim) {
+    is_there = i < n;
+    x = is_there ? points[i * dim] : 0;
+    y = is_there && dim > 1 ? points[i * dim + 1] : 0;
+  }
+  __device__ void pairs(int q, std::uint32_t& low, std::uint32_t& high) const {
+    const Split p(x, y);
+    const Split offset(0, 1.015625f * fmaf(x, x, y * y));
+    low = q < 2 ? p.part[0] : p.part[1];
+    high = q == 0   ? p.part[0]
+           : q == 1 ? p.part[2]
+           : q == 2 ? kOne | kOne << 16
+                    : kOne | offset.part[0];
+  }
+};
+
+// The smallest score so far of one row of the accumulators, and in which half tile.
+struct Best {
+  int bits = 0x7f800000, where = 0;
+
+  __device__ __forceinline__ void look(const float (&d)[kHalf / 2], int first, int half_tile) {
+    int smallest = bits;
+#pragma unroll
+    for (int b = 0; b < kHalf / 8; ++b)
+      smallest = __vimin3_s32(smallest, __float_as_int(d[4 * b + first]),
+                              __float_as_int(d[4 * b + first + 1]));
+    if (smallest != bits) where = half_tile;
+    bits = smallest;
+  }
+
+  // The smallest of the quad's four lanes, the lowest group where they are equal.
+  __device__ int group(int q) {
+    int group = 4 * where + q;
+#pragma unroll
+    for (int offset = 1; offset < 4; offset *= 2) {
+      const int other = __shfl_xor_sync(0xffffffffu, bits, offset);
+      const int other_group = __shfl_xor_sync(0xffffffffu, group, offset);
+      if (other < bits || (other == bits && other_group < group)) {
+        bits = other;
+        group = other_group;
+      }
+    }
+    return group;
+  }
+};
+
+// The nearest of a group's 16 centroids in fp32, four for each lane of the quad.
+__device__ int nearest_of_group(const float2* exact, int group, int q, float x, float y) {
+  const auto* four = reinterpret_cast<const float4*>(exact + 16 * group + 4 * q);
+  const float4 a = four[0], b = four[1];
+  const auto squared = [&](float cx, float cy) {
+    const float dx = x - cx, dy = y - cy;
+    return fmaf(dx, dx, dy * dy);
+  };
+  const float candidates[4] = {squared(a.x, a.y), squared(a.z, a.w), squared(b.x, b.y),
+                               squared(b.z, b.w)};
+  float best = candidates[0];
+  int label = 16 * group + 4 * q;
+#pragma unroll
+  for (int i = 1; i < 4; ++i) {
+    if (candidates[i] < best) {
+      best = candidates[i];
+      label = 16 * group + 4 * q + i;
+    }
+  }
+#pragma unroll
+  for (int offset = 1; offset < 4; offset *= 2) {
+    const float other = __shfl_xor_sync(0xffffffffu, best, offset);
+    const int other_label = __shfl_xor_sync(0xffffffffu, label, offset);
+    if (other < best || (other == best && other_label < label)) {
+      best = other;
+      label = other_label;
+    }
+  }
+  return label;
+}
+
+// Starts the products of 64 points, by a warpgroup, with half a tile's 128 centroids: d[4b + i] row g of the warp's 16 and
+// column 8b + 2q + i of the half, d[4b + 2 + i] row g + 8.
+__device__ __forceinline__ void multiply(float (&d)[kHalf / 2], const std::uint32_t (&a)[4],
+                                         const unsigned char* half_tile, int slot) {
+#if LLOYD_HOPPER_CODE
+  hopper::Product<__nv_bfloat16, kHalf>::run(d, a, hopper::descriptor(half_tile) + 2 * slot, 0);
+  hopper::wgmma_commit();
+#elif __CUDA_ARCH__ >= 800
+  const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
+#pragma unroll
+  for (int b = 0; b < kHalf / 8; ++b) {
+    const auto* row = half_tile + (8 * b + g) * 128;
+    const auto low = reinterpret_cast<const std::uint32_t*>(row + (2 * slot ^ g) * 16)[q];
+    const auto high = reinterpret_cast<const std::uint32_t*>(row + ((2 * slot + 1) ^ g) * 16)[q];
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%10,%10,%10,%10};"
+        : "=f"(d[4 * b]), "=f"(d[4 * b + 1]), "=f"(d[4 * b + 2]), "=f"(d[4 * b + 3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(low), "r"(high), "f"(0.0f));
+  }
+#endif
+}
+
+// Until all but the latest kPending products are there.
+template <int kPending>
+__device__ __forceinline__ void await(float (&d)[kHalf / 2]) {
+#if LLOYD_HOPPER_CODE
+  hopper::wgmma_wait<kPending>();
+#pragma unroll
+  for (float& value : d) hopper::hold(value);
+#endif
+}
+
+__global__ void __launch_bounds__(kThreads, 1)
+    assign_and_sum(const float* points, const float* centroids, float* sums, int* counts,
+                   std::int32_t* labels, Flags* flags, std::int64_t n, int k, int dim, int tiles) {
+  extern __shared__ unsigned char shared[];
+  unsigned char* panels = shared + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024;
+  auto* exact = reinterpret_cast<float2*>(panels + (tiles + 3) / 4 * kPanelBytes);
+  auto* block_sums = reinterpret_cast<float*>(exact + tiles * kColumns);
+  auto* block_counts = reinterpret_cast<int*>(block_sums + k * dim);
+  fill_panels(panels, exact, centroids, k, dim, tiles * kColumns);
+  for (int c = threadIdx.x; c < k * dim; c += kThreads) block_sums[c] = 0;
+  for (int j = threadIdx.x; j < k; j += kThreads) block_counts[j] = 0;
+#if LLOYD_HOPPER_CODE
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the products read what was stored
+#endif
+  __syncthreads();
+
+  const int q = threadIdx.x % 4;
+  // The first of the thread's two rows in its warpgroup's 64 points.
+  const int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+  constexpr int kWarpgroups = kThreads / 128;
+  const std::int64_t step = std::int64_t{gridDim.x} * kWarpgroups * kRows;
+  std::int64_t first = (std::int64_t{blockIdx.x} * kWarpgroups + threadIdx.x / 128) * kRows;
+  unsigned changes = 0;
+  Point next[2];
+  next[0].load(points, first + row, n, dim);
+  next[1].load(points, first + row + 8, n, dim);
+  for (; first < n; first += step) {
+    const Point point[2] = {next[0], next[1]};
+    std::uint32_t a[4];
+    point[0].pairs(q, a[0], a[2]);
+    point[1].pairs(q, a[1], a[3]);
+    next[0].load(points, first + step + row, n, dim);
+    next[1].load(points, first + step + row + 8, n, dim);
+    Best best[2];
+    for (int tile = 0; tile < tiles; ++tile) {
+      const unsigned char* rows = panels + tile / 4 * kPanelBytes;
+      float d[2][kHalf / 2];
+#if LLOYD_HOPPER_CODE
+      hopper::wgmma_fence();
+#endif
+      multiply(d[0], a, rows, tile % 4);
+      multiply(d[1], a, rows + kHalf * 128, tile % 4);
+      await<1>(d[0]);
+      best[0].look(d[0], 0, 2 * tile);
+      best[1].look(d[0], 2, 2 * tile);
+      await<0>(d[1]);
+      best[0].look(d[1], 0, 2 * tile + 1);
+      best[1].look(d[1], 2, 2 * tile + 1);
+    }
+    int label[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      label[r] = nearest_of_group(exact, best[r].group(q), q, point[r].x, point[r].y);
+
+    // Of the quad, two lanes have the coordinates of the first row's point, two those of the second's.
+    const Point& mine = q < 2 ? point[0] : point[1];
+    const int own = q < 2 ? label[0] : label[1];
+    if (mine.is_there && q % 2 < dim)
+      atomicAdd(&block_sums[own * dim + q % 2], q % 2 == 0 ? mine.x : mine.y);
+    if (mine.is_there && q % 2 == 0) {
+      atomicAdd(&block_counts[own], 1);
+      std::int32_t* kept = labels + first + row + (q < 2 ? 0 : 8);
+      if (flags != nullptr) changes += *kept != own;
+      *kept = own;
+    }
+    __syncwarp();  // the next product is all lanes' together
+  }
+  if (changes > 0) atomicAdd(&flags->changes, changes);
+  __syncthreads();
+  for (int c = threadIdx.x; c < k * dim; c += kThreads) atomicAdd(&sums[c], block_sums[c]);
+  for (int j = threadIdx.x; j < k; j += kThreads) atomicAdd(&counts[j], block_counts[j]);
+}
+
+class SplitScores : public SmallSums {
+  void choose_grid(Context& context) override {
+    constexpr int kTile = kThreads / 128 * kRows;
+    blocks_ = resident_blocks(assign_and_sum, kThreads, shared_bytes(problem_),
+                              (problem_.n + kTile - 1) / kTile, context.device);
+  }
+
+  void assign(Context& context, Flags* flags) override {
+    assign_and_sum<<<blocks_, kThreads, shared_bytes(problem_), context.stream>>>(
+        points_.data(), centroids_.data(), sums_.data(), counts_.data(), labels_.data(), flags,
+        problem_.n, problem_.k, problem_.dim, tiles_of(problem_.k));
+    LLOYD_CUDA_CHECK_LAUNCH();
+  }
+
+  int blocks_ = 0;
+};
+#endif
+
+LLOYD_CUDA_VERSION(
+    SplitScores,
+    {.name = "fast_split",
+     .family = "fast",
+     .backend = Backend::cuda,
+     .parent = "fast_assign",
+     .precisions = {Precision::fp32},
+     .distance = Distance::expanded,
+     .summary = "two dimensions: fp32 scores as bf16 products in three parts, minima of integers",
+     .unsupported = [](const Problem& problem, const Tunables&,
+                       const DeviceLimits& device) -> std::optional<std::string> {
+       if (problem.dim > 2)
+         return "has 16 products a score, which take 2 dimensions, not " + with_commas(problem.dim);
+       if (device.compute_capability < 80)
+         return "needs bf16 products (compute capability 8.0), device has " +
+                std::to_string(device.compute_capability / 10) + "." +
+                std::to_string(device.compute_capability % 10);
+       return optin_shared_shortfall(shared_bytes(problem), device);
+     }});
+
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,162 @@
+// The versions for few dimensions and small problems on data that the common suite does not have: many tiles, clusters
+// far from the origin, near ties, coordinates of unlike scales.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "experiments/session.h"
+#include "experiments/verify.h"
+#include "kernels/device.h"
+#include "kernels/limits.h"
+
+namespace lloyd {
+namespace {
+
+struct Case {
+  std::string name;
+  std::int64_t n;
+  int k, dim;
+  std::function<void(std::vector<float>& points, std::vector<float>& centroids)>
+      shape;  // after a normal draw
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all{
+      {"ManyTiles", 700'001, 31, 2, [](auto&, auto&) {}},
+      {"ManyTilesOfThreeDimensions", 400'003, 64, 3, [](auto&, auto&) {}},
+      {"ManyGroups", 200'001, 1000, 2, [](auto&, auto&) {}},
+      {"SixteenDimensions", 100'003, 50, 16, [](auto&, auto&) {}},
+      {"ThirtyTwoDimensions", 65'536, 16, 32, [](auto&, auto&) {}},
+      {"OneClusterTakesAll", 300'000, 9, 2,
+       [](auto&, auto& centroids) {
+         for (std::size_t c = 2; c < centroids.size(); ++c) centroids[c] += 100;
+       }},
+      {"OffsetBlobs", 100'003, 40, 4,
+       [](auto& points, auto& centroids) {
+         for (std::size_t i = 0; i < points.size(); ++i)
+           points[i] = 1e4f * static_cast<float>(i / 4 % 7) + 0.1f * points[i];
+         for (std::size_t c = 0; c < centroids.size(); ++c)
+           centroids[c] = points[c / 4 * 4 + c % 4];
+       }},
+      {"NearTies", 100'003, 30, 2,
+       [](auto& points, auto& centroids) {
+         // Points half-way between two centroids, and an ulp or two beside it.
+         for (std::size_t i = 0; i < points.size(); ++i) {
+           const std::size_t point = i / 2, a = point % 30, b = point * 7 % 30;
+           float middle = 0.5f * (centroids[2 * a + i % 2] + centroids[2 * b + i % 2]);
+           for (std::size_t ulps = point % 3; ulps > 0; --ulps)
+             middle = std::nextafter(middle, std::numeric_limits<float>::infinity());
+           points[i] = middle;
+         }
+       }},
+      {"UnlikeScales", 100'003, 20, 3,
+       [](auto& points, auto& centroids) {
+         const auto scale = [](auto& values) {
+           for (std::size_t i = 0; i < values.size(); ++i)
+             values[i] *= i % 3 == 0 ? 1e6f : i % 3 == 1 ? 1.0f : 1e-6f;
+         };
+         scale(points);
+         scale(centroids);
+       }},
+  };
+  return all;
+}
+
+std::vector<float> normal(std::size_t size, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> draw;
+  std::vector<float> values(size);
+  for (float& value : values) value = draw(engine);
+  return values;
+}
+
+class FastSmall : public testing::TestWithParam<std::tuple<std::string, std::size_t>> {
+ protected:
+  void SetUp() override {
+    const RegisteredVersion& version = *find_version(std::get<0>(GetParam()));
+    if (version.make == nullptr) GTEST_SKIP() << version.unavailable;
+    const DeviceQuery query = query_devices();
+    if (query.devices.empty()) GTEST_SKIP() << query.problem;
+#if LLOYD_CUDA
+    session_ = make_cuda_session(0);
+#endif
+    context_.device = query.devices.front();
+    context_.stream = session_->stream();
+    const Case& c = cases()[std::get<1>(GetParam())];
+    points_ = normal(static_cast<std::size_t>(c.n) * static_cast<std::size_t>(c.dim), 1);
+    centroids_ = normal(static_cast<std::size_t>(c.k) * static_cast<std::size_t>(c.dim), 2);
+    c.shape(points_, centroids_);
+    problem_ = {.n = c.n,
+                .k = c.k,
+                .dim = c.dim,
+                .stop = {.iterations = 3},
+                .points = points_,
+                .centroids = centroids_};
+    info_ = version.info;
+    make_ = version.make;
+  }
+
+  std::unique_ptr<Session> session_;
+  Context context_;
+  Problem problem_;
+  std::vector<float> points_, centroids_;
+  VersionInfo info_;
+  VersionFactory make_;
+};
+
+TEST_P(FastSmall, IsVerified) {
+  const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
+  const ReferenceRun run = reference_solve(*reference, problem_);
+  bool ran = false;
+  std::string why;
+  for (const auto& [block, samples] : {std::pair{256, 1}, {256, 8}, {512, 4}, {96, 2}}) {
+    context_.tunables.threads_per_block = block;
+    context_.tunables.samples_per_thread = samples;
+    if (const auto reason =
+            unsupported_reason(info_, problem_, context_.tunables, context_.device)) {
+      why = *reason;
+      continue;
+    }
+    ran = true;
+    const Verdict verdict =
+        verify(solve(make_, problem_, context_), make_, problem_, context_, info_.distance,
+               *reference, {run.initial_inertia, run.inertia, run.iterations});
+    EXPECT_TRUE(verdict.correct) << block << " threads, " << samples
+                                 << " samples: " << verdict.reason;
+  }
+  if (!ran) GTEST_SKIP() << why;
+}
+
+// What fast_private's file promises: sums in a fixed order.
+TEST_P(FastSmall, GivesTheSameBitsWherePromised) {
+  if (info_.name != "fast_private") GTEST_SKIP() << "adds with atomics between blocks";
+  if (const auto reason = unsupported_reason(info_, problem_, context_.tunables, context_.device))
+    GTEST_SKIP() << *reason;
+  const Solution first = solve(make_, problem_, context_);
+  for (int i = 0; i < 5; ++i) {
+    const Solution again = solve(make_, problem_, context_);
+    EXPECT_EQ(first.labels, again.labels);
+    EXPECT_EQ(first.centroids, again.centroids);
+  }
+}
+
+std::vector<std::size_t> every_case() {
+  std::vector<std::size_t> all(cases().size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Lloyd, FastSmall,
+                         testing::Combine(testing::Values("fast_assign", "fast_private",
+                                                          "fast_resident", "fast_split"),
+                                          testing::ValuesIn(every_case())),
+                         [](const auto& tested) {
+                           return std::get<0>(tested.param) + "_" +
+                                  cases()[std::get<1>(tested.param)].name;
+                         });
+
+}  // namespace
+}  // namespace lloyd
