@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "kernels/chooser.h"
 #include "kernels/version.h"
 
 namespace lloyd {
@@ -79,6 +80,19 @@ struct Later : Version {
   std::unique_ptr<Version> version_;
 };
 
+// No fault: it does what fast_auto does, where there is no GPU.
+struct Delegates : Version, Chooser {
+  void prepare(const Problem& problem, Context& context) override {
+    version_->prepare(problem, context);
+  }
+  void run(Context& context) override { version_->run(context); }
+  Solution fetch(Context& context) override { return version_->fetch(context); }
+  std::string chosen() const override { return "cpu_sequential"; }
+
+ private:
+  std::unique_ptr<Version> version_ = find_version("cpu_sequential")->make();
+};
+
 VersionInfo info(const char* name) {
   return {.name = name, .family = "faulty", .summary = "misbehaves on purpose", .unsupported = {}};
 }
@@ -100,6 +114,8 @@ VersionInfo info(const char* name) {
                    []() -> std::unique_ptr<Version> { return std::make_unique<NotANumber>(); });
   register_version(info("faulty_greedy"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<Greedy>(); });
+  register_version(info("faulty_delegates"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Delegates>(); });
   register_version(info("faulty_crashes_later"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<Later<Crashes>>(); });
   register_version(info("faulty_hangs_later"),

@@ -382,6 +382,15 @@ def test_resume_of_something_else_is_refused(tmp_path):
     assert "is not a run directory" in result.stderr
 
 
+def test_a_version_that_hands_its_problem_on_says_to_whom(spec, tmp_path):
+    out = tmp_path / "out"
+    versions = "cpu_sequential, faulty_delegates"
+    result = run(spec(versions=versions), "--out", out, program=FAULTY)
+    assert result.returncode == 0, result.stderr
+    told = {row["version"]: row["chosen"] for row in rows(out)}
+    assert told == {"cpu_sequential": None, "faulty_delegates": "cpu_sequential"}
+
+
 def test_a_full_disk_ends_the_run_with_its_rows_whole(spec, tmp_path):
     out = tmp_path / "out"
 
