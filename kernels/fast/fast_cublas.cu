@@ -12,13 +12,9 @@
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA
-#include <cmath>
-#include <cstring>
 #include <cub/device/device_radix_sort.cuh>
-#include <memory>
 
-#include "kernels/cublas.h"
-#include "kernels/cuda.h"
+#include "kernels/fast/cublas_loop.cuh"
 #endif
 
 namespace lloyd::fast {
@@ -26,49 +22,8 @@ namespace {
 
 #if LLOYD_CUDA
 constexpr int kBlock = 256;
-constexpr std::int64_t kTileProducts = std::int64_t{1} << 25;  // 128 MiB of products at a time
 constexpr int kRun =
     256;  // sorted points that a group of lanes walks: long enough to meet few ends of runs
-
-__global__ void centroid_norms(const float* centroids, float* norms, int k, int dim) {
-  const int j = blockIdx.x * blockDim.x + threadIdx.x;
-  if (j >= k) return;
-  float norm = 0;
-  for (int t = 0; t < dim; ++t)
-    norm += centroids[static_cast<std::int64_t>(j) * dim + t] *
-            centroids[static_cast<std::int64_t>(j) * dim + t];
-  norms[j] = norm;
-}
-
-// A warp a point: products[point][k] holds −2 x·c.
-__global__ void argmin(const float* products, const float* norms, std::int64_t points, int k,
-                       std::int32_t* labels, unsigned* changes) {
-  const std::int64_t point =
-      (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
-  const int lane = threadIdx.x % 32;
-  if (point >= points) return;  // whole warps: kBlock is a multiple of 32
-  float best = INFINITY;
-  int label = k;
-  for (int j = lane; j < k; j += 32) {
-    const float score = products[point * k + j] + norms[j];
-    if (score < best) {
-      best = score;
-      label = j;
-    }
-  }
-  for (int offset = 16; offset > 0; offset /= 2) {
-    const float other = __shfl_xor_sync(0xffffffffu, best, offset);
-    const int other_label = __shfl_xor_sync(0xffffffffu, label, offset);
-    if (other < best || (other == best && other_label < label)) {
-      best = other;
-      label = other_label;
-    }
-  }
-  if (lane != 0) return;
-  if (label == k) label = 0;  // every score overflowed
-  if (changes != nullptr && labels[point] != label) atomicAdd(changes, 1u);
-  labels[point] = label;
-}
 
 __global__ void number_points(int* indices, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -118,96 +73,26 @@ __global__ void move_centroids(const float* sums, const int* counts, float* cent
   if (largest_move_bits != nullptr) atomicMax(largest_move_bits, __float_as_uint(move));
 }
 
-class CublasVersion : public Version {
+class CublasVersion : public CublasLoop {
  public:
   void prepare(const Problem& problem, Context& context) override {
-    problem_ = problem;
-    const auto n = static_cast<std::size_t>(problem.n), k = static_cast<std::size_t>(problem.k);
-    cublas_ = std::make_unique<cuda::Cublas>(context.stream, cuda::Cublas::Math::pedantic);
-    tile_ = std::min(problem.n, std::max<std::int64_t>(1, kTileProducts / problem.k));
-    points_ = cuda::Buffer<float>(problem.points.size());
-    initial_ = cuda::Buffer<float>(problem.centroids.size());
-    centroids_ = cuda::Buffer<float>(problem.centroids.size());
+    CublasLoop::prepare(problem, context);
+    const auto n = static_cast<std::size_t>(problem.n);
     sums_ = cuda::Buffer<float>(problem.centroids.size());
-    norms_ = cuda::Buffer<float>(k);
-    products_ = cuda::Buffer<float>(static_cast<std::size_t>(tile_) * k);
-    counts_ = cuda::Buffer<int>(k);
-    labels_ = cuda::Buffer<std::int32_t>(n);
+    counts_ = cuda::Buffer<int>(static_cast<std::size_t>(problem.k));
     sorted_labels_ = cuda::Buffer<std::int32_t>(n);
     indices_ = cuda::Buffer<int>(n);
     sorted_indices_ = cuda::Buffer<int>(n);
-    flags_ = cuda::Buffer<unsigned>(2);
     std::size_t scratch = 0;
     LLOYD_CUDA_CHECK(sort(nullptr, scratch, context.stream));
     scratch_ = cuda::Buffer<char>(std::max<std::size_t>(scratch, 1));
     number_points<<<cuda::blocks_for(problem.n, kBlock), kBlock, 0, context.stream>>>(
         indices_.data(), static_cast<int>(problem.n));
     LLOYD_CUDA_CHECK_LAUNCH();
-    const auto phase = context.phase("transfer");
-    points_.upload(problem.points, context.stream);
-    initial_.upload(problem.centroids, context.stream);
-    LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
-  }
-
-  void run(Context& context) override {
-    const cudaStream_t stream = context.stream;
-    const Stop& stop = problem_.stop;
-    LLOYD_CUDA_CHECK(cudaMemcpyAsync(centroids_.data(), initial_.data(), initial_.bytes(),
-                                     cudaMemcpyDeviceToDevice, stream));
-    LLOYD_CUDA_CHECK(
-        cudaMemsetAsync(labels_.data(), 0xff, labels_.bytes(), stream));  // −1: nothing yet
-    for (iterations_ = 0; iterations_ < stop.iterations;) {
-      const auto iteration = context.iteration(iterations_);
-      flags_.zero(stream);
-      assign(context);
-      update(context);
-      ++iterations_;
-      if (stop.tolerance > 0 || stop.min_changes > 0) {
-        const auto phase = context.phase("converge");
-        unsigned flags[2];
-        flags_.download(flags, stream);
-        float squared = 0;
-        std::memcpy(&squared, &flags[1], sizeof squared);
-        if (stop.tolerance > 0 && std::sqrt(squared) < stop.tolerance) break;
-        if (static_cast<std::int64_t>(flags[0]) < stop.min_changes) break;
-      }
-    }
-  }
-
-  Solution fetch(Context& context) override {
-    Solution solution;
-    solution.iterations = iterations_;
-    solution.labels.resize(labels_.size());
-    std::vector<float> centroids(centroids_.size());
-    const auto phase = context.phase("transfer");
-    labels_.download(solution.labels, context.stream);
-    centroids_.download(centroids, context.stream);
-    solution.centroids.assign(centroids.begin(), centroids.end());
-    return solution;
   }
 
  private:
-  void assign(Context& context) {
-    const auto phase = context.phase("assign");
-    const cudaStream_t stream = context.stream;
-    const int k = problem_.k, dim = problem_.dim;
-    centroid_norms<<<cuda::blocks_for(k, kBlock), kBlock, 0, stream>>>(centroids_.data(),
-                                                                       norms_.data(), k, dim);
-    LLOYD_CUDA_CHECK_LAUNCH();
-    for (std::int64_t first = 0; first < problem_.n; first += tile_) {
-      const std::int64_t points = std::min(tile_, problem_.n - first);
-      // Row-major n × dim is column-major dim × n: products[point][j] is column-major k × points.
-      cublas_->gemm_tn(k, static_cast<int>(points), dim, -2, centroids_.data(),
-                       points_.data() + first * dim, 0, products_.data());
-      argmin<<<cuda::blocks_for(points * 32, kBlock), kBlock, 0, stream>>>(
-          products_.data(), norms_.data(), points, k, labels_.data() + first,
-          problem_.stop.min_changes > 0 ? flags_.data() : nullptr);
-      LLOYD_CUDA_CHECK_LAUNCH();
-    }
-  }
-
-  void update(Context& context) {
-    const auto phase = context.phase("update");
+  void update(unsigned* largest_move_bits, Context& context) override {
     const cudaStream_t stream = context.stream;
     const int k = problem_.k, dim = problem_.dim;
     sums_.zero(stream);
@@ -222,8 +107,7 @@ class CublasVersion : public Version {
         sums_.data(), counts_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     move_centroids<<<cuda::blocks_for(k, kBlock), kBlock, 0, stream>>>(
-        sums_.data(), counts_.data(), centroids_.data(), k, dim,
-        problem_.stop.tolerance > 0 ? flags_.data() + 1 : nullptr);
+        sums_.data(), counts_.data(), centroids_.data(), k, dim, largest_move_bits);
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
@@ -236,14 +120,9 @@ class CublasVersion : public Version {
                                            static_cast<int>(problem_.n), 0, label_bits, stream);
   }
 
-  Problem problem_;
-  std::unique_ptr<cuda::Cublas> cublas_;
-  std::int64_t tile_ = 0;
-  int iterations_ = 0;
-  cuda::Buffer<float> points_, initial_, centroids_, sums_, norms_, products_;
+  cuda::Buffer<float> sums_;
   cuda::Buffer<int> counts_, indices_, sorted_indices_;
-  cuda::Buffer<std::int32_t> labels_, sorted_labels_;
-  cuda::Buffer<unsigned> flags_;  // points that changed, bits of the largest squared move
+  cuda::Buffer<std::int32_t> sorted_labels_;
   cuda::Buffer<char> scratch_;
 };
 #endif

@@ -112,21 +112,11 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-// The lanes whose label, of `bits` bits, is this lane's.
-__device__ inline unsigned lanes_of_label(std::int32_t label, int bits) {
-  unsigned peers = 0xffffffffu;
-  for (int bit = 0; bit < bits; ++bit) {
-    const bool set = (label >> bit & 1) != 0;
-    const unsigned votes = __ballot_sync(0xffffffffu, set);
-    peers &= set ? votes : ~votes;
-  }
-  return peers;
-}
-
 // order[place] = index, points of equal label in the order of their indices: each warp takes its points 32 at a time,
-// and lanes of equal label are ranked by their number.
+// and lanes of equal label are ranked by __match_any_sync (as
+// fast as ballots here).
 __global__ void __launch_bounds__(kCountBlock)
-    scatter_indices(const std::int32_t* __restrict__ labels, std::int64_t n, int k, int bits,
+    scatter_indices(const std::int32_t* __restrict__ labels, std::int64_t n, int k,
                     int block_points, const unsigned* __restrict__ places,
                     std::int32_t* __restrict__ order) {
   extern __shared__ unsigned
@@ -175,8 +165,7 @@ __global__ void __launch_bounds__(kCountBlock)
     }
 #pragma unroll
     for (int u = 0; u < kLabels; ++u) {
-      // Past the end labels are −1: their top bit parts them from all others.
-      const unsigned peers = lanes_of_label(label[u], bits);
+      const unsigned peers = __match_any_sync(0xffffffffu, label[u]);
       const auto rank = static_cast<unsigned>(__popc(peers & ((1u << lane) - 1)));
       unsigned offset = 0;
       if (label[u] >= 0) offset = mine[label[u]];
@@ -488,7 +477,7 @@ class Update {
                                                                blocks_, k_, starts_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     scatter_indices<<<blocks, kCountBlock, static_cast<std::size_t>(scatter_bytes()), stream>>>(
-        labels, n_, k_, label_bits() + 1, block_points_, counts_.data(), order_.data());
+        labels, n_, k_, block_points_, counts_.data(), order_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 

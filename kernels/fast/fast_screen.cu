@@ -1,0 +1,1040 @@
+// fast_screen: fp32's exact labels at the speed of fp16 tensor cores.
+//
+// Parent   fast_counting_sort.
+// What     Half-precision products say, with a certified error, which centroids can be a point's nearest. For most points
+//          that is one, and it is the label. The others (ambiguous) are put in a list, their candidates found by the same
+//          product, and float64 distances, operation for operation those of the oracle, decide.
+// Why      fp16 products run at 16 times fp32's rate; TF32 alone mislabels 0.03% of normal points, and it has fp16's mantissa.
+// Limits   dim ≤ 65,536 (accumulation's part of the bound grows with dim). Labels keep the bound of the direct distance and
+//          more: they are those of the float64 oracle, ties to the lowest index.
+// Floor    2·n·k·dim fp16 operations at 761 TFLOP/s and a read of the fp32 points for the sums: 0.336 + 0.115 ms at n = 1M,
+//          k = 1000, dim 128.
+// Measured H200, that problem, normal data, 2026-11-21: 0.785 ms an iteration (20 iterations: assignment 0.62, update 0.17), no
+//          label other than the oracle's; 3.1% of the points ambiguous at first and 1.3% in the end, of which a quarter
+//          need a second look for candidates. Of the assignment, products take 0.57 ms at 2 consumers' 53% of the ALU's
+//          and 50% of the tensor cores' time, second looks and float64 0.06. With mma.sync only: 1.40 ms.
+//
+// The bound. Let μ be the points' mean (rounded to fp32) and s a power of two with 2^7 ≤ s·max|x − μ| < 2^8. With
+// X = s(x − μ), C = s(c − μ), the centroid with the smallest S = ‖C‖²/2 − X·C is the nearest. X = X_h + X_l, where X_h is fp16
+// and ‖X_l‖ is measured in float64 when the points are prepared; C = C_h + C_l likewise in each iteration. Then
+//   |X·C − X_h·C_h| ≤ ‖X_l‖‖C‖ + ‖X_h‖‖C_l‖                                                    (Cauchy–Schwarz, twice)
+// With ρ = 2^-12.3 (about what rounding to fp16 does to a random vector) and N = max(‖C‖, ‖C_l‖/ρ) ≥ ‖C‖ both terms are
+// at most (‖X_l‖ + ρ‖X_h‖)·N: one number a point, one a centroid.
+// Tensor cores multiply exactly and add to fp32 with truncation, in an order of their own: Fasi et al., PeerJ CS 7:e330
+// (2021). Any tree of 16 additions, aligned or not, with two ulps lost in each, errs by at most 32·2^-23 of the
+// largest partial sum of magnitudes; so for dim/16 steps and the bias they start from
+//   |computed − exact| ≤ A·(|bias| + ‖X_h‖‖C_h‖),   A = 32·⌈dim/16⌉·2^-23 (+ 2^-22 for the roundings around it).
+// The product starts from the bias b(1 − A) − r·N, with r = (‖X_l‖ + (ρ + A(1 + ρ))·‖X_h‖)·(1 + 2A), b = ‖C‖²/2. So what comes
+// out, L, satisfies   S − 2(r·N + A·b) ≤ L ≤ S:   a lower bound at once, at no cost a score.
+// A point is not ambiguous when the second smallest L exceeds the smallest one's upper bound, L + 2(r·N + A·b), by more
+// than packing changed them (below) and than float64's rounding of the two distances, (dim + 4)·2^-52 of them.
+// Centroids out of fp16's range (about 256 times farther from the mean than any point) enter as their lower bound
+// ‖C‖²/2 − max‖X‖·‖C‖ with no upper one: they are ruled out, or make a point ambiguous, never mislabel it.
+// Data that fp16 cannot hold (all detail in few points far below the largest) are ambiguous, slow and still right.
+#include "kernels/limits.h"
+
+#if LLOYD_CUDA
+#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cuda.h"
+#include "kernels/fast/hopper.cuh"
+#include "kernels/fast/update.cuh"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kMostDimensions = 65'536;
+
+#if LLOYD_CUDA
+#ifndef LLOYD_SM90A  // set by CMake where code for compute capability 9.0 is for sm_90a
+#define LLOYD_SM90A 0
+#endif
+constexpr int kBlock = 256;
+constexpr double kRho = 1.98e-4;         // 2^-12.3
+constexpr float kNoCentroid = 3e38f;     // the score of what pads the last tile
+constexpr double kLargestHalf = 65'000;  // of a centroid's coordinate; fp16 ends at 65,504
+constexpr std::int64_t kBatch =
+    1 << 24;                    // points between two emptyings of the list of ambiguous ones
+constexpr int kCandidates = 8;  // kept for an ambiguous point; with more, every centroid is tried
+
+// ---- set-up: mean, scale, fp16 parts ----
+
+// partial[blockIdx.y][t]: the sum of coordinate t over the block's share of the points.
+__global__ void sum_coordinates(const float* points, std::int64_t n, int dim, double* partials) {
+  const int t = blockIdx.x * blockDim.x + threadIdx.x;
+  if (t >= dim) return;
+  const std::int64_t share = (n + gridDim.y - 1) / gridDim.y, first = blockIdx.y * share;
+  double sum = 0;
+  for (std::int64_t i = first; i < min(first + share, n); ++i) sum += points[i * dim + t];
+  partials[static_cast<std::int64_t>(blockIdx.y) * dim + t] = sum;
+}
+
+__global__ void finish_mean(const double* partials, int parts, std::int64_t n, int dim,
+                            float* mean) {
+  const int t = blockIdx.x * blockDim.x + threadIdx.x;
+  if (t >= dim) return;
+  double sum = 0;
+  for (int p = 0; p < parts; ++p) sum += partials[static_cast<std::int64_t>(p) * dim + t];
+  mean[t] = static_cast<float>(sum / static_cast<double>(n));
+}
+
+// A non-negative double orders like its bits.
+__global__ void largest_distance_to_mean(const float* points, std::int64_t n, int dim,
+                                         const float* mean, unsigned long long* largest) {
+  double most = 0;
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+       at < n * dim; at += threads)
+    most = fmax(most, fabs(static_cast<double>(points[at]) - mean[at % dim]));
+  for (int offset = 16; offset > 0; offset /= 2)
+    most = fmax(most, __shfl_xor_sync(0xffffffffu, most, offset));
+  if (threadIdx.x % 32 == 0)
+    atomicMax(largest, static_cast<unsigned long long>(__double_as_longlong(most)));
+}
+
+__device__ double warp_sum(double value) {
+  for (int offset = 16; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+
+// Upwards to a float, past the rounding of the float64 sum below the root.
+__device__ float norm_above(double square) { return __double2float_ru(sqrt(square) * (1 + 1e-9)); }
+
+// Rows of 64 halves and more are read 16 bytes a thread by eight threads at a time, of two rows: their chunks of eight
+// halves stand so that those meet all banks of shared memory.
+__host__ __device__ constexpr int chunk_swap(int padded) { return padded >= 64 ? 4 : 0; }
+
+// A warp a point. radii: r as above, norms: ‖X‖.
+__global__ void split_points(const float* points, std::int64_t n, int dim, int padded,
+                             const float* mean, double scale, double accumulation, __half* high,
+                             float* radii, float* norms, unsigned* largest_norm_bits) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  if (i >= n) return;
+  const int lane = threadIdx.x % 32;
+  const int swap = i % 2 != 0 ? chunk_swap(padded) : 0;
+  double high_square = 0, low_square = 0;
+  for (int t = lane; t < padded; t += 32) {
+    const double x = t < dim ? scale * (static_cast<double>(points[i * dim + t]) - mean[t]) : 0;
+    const __half part = __double2half(x);
+    high[i * padded + (t / 8 ^ swap) * 8 + t % 8] = part;
+    const double h = __half2float(part);
+    high_square += h * h;
+    low_square += (x - h) * (x - h);
+  }
+  const double h = norm_above(warp_sum(high_square)), l = norm_above(warp_sum(low_square));
+  if (lane != 0) return;
+  const double r = (l + (kRho + accumulation * (1 + kRho)) * h) * (1 + 2 * accumulation);
+  const float norm = __double2float_ru(h + l);
+  radii[i] = __double2float_ru(r);
+  norms[i] = norm;
+  atomicMax(largest_norm_bits, __float_as_uint(norm));
+}
+
+// ---- each iteration ----
+
+// A tile of kWideTile centroids as wgmma takes it, bounds behind it.
+constexpr int kWideTile = 128;
+constexpr int kPanel = 64;  // halves in a swizzled row of 128 bytes
+__host__ __device__ constexpr int product_bytes(int padded) {
+  return padded / kPanel * kWideTile * 128;
+}
+__host__ __device__ constexpr int wide_tile_bytes(int padded) {
+  return product_bytes(padded) + kWideTile * 8;
+}
+
+// Where coordinate t of a row stands in its tile. Of 32 coordinates e = 8q + 2p + i, the product's k is
+// 16(p / 2) + 8(p % 2) + 2q + i, so that a thread's fragment of a point is 16 bytes on end.
+__device__ int wide_tile_offset(int row, int t) {
+  const int e = t % 32, q = e / 8, p = e % 8 / 2;
+  const int k = t / 32 * 32 + p / 2 * 16 + p % 2 * 8 + 2 * q + e % 2;
+  return k / kPanel * kWideTile * 128 + row * 128 + (k % kPanel / 8 ^ row % 8) * 16 + k % 8 * 2;
+}
+
+// A warp a centroid, to the end of the last tile. bounds: b(1 − A) and N; above: A·b, infinite where there is no upper bound.
+// wide: the same once more in tiles for wgmma; or null.
+__global__ void split_centroids(const float* centroids, int k, int dim, int padded, int rows,
+                                const float* mean, double scale, double accumulation,
+                                const unsigned* largest_norm_bits, __half* high, float2* bounds,
+                                float* above, char* wide, unsigned* ambiguous) {
+  const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  if (j >= rows) return;
+  const int lane = threadIdx.x % 32;
+  if (j == 0 && lane < 2) ambiguous[lane] = 0;
+  double square = 0, low_square = 0, largest = 0;
+  const float* centroid = centroids + static_cast<std::int64_t>(j) * dim;
+  const auto coordinate = [&](int t) {
+    return j < k && t < dim ? scale * (static_cast<double>(centroid[t]) - mean[t]) : 0;
+  };
+  for (int t = lane; t < dim; t += 32) {
+    const double c = coordinate(t), rest = c - __half2float(__double2half(c));
+    square += c * c;
+    low_square += rest * rest;
+    largest = fmax(largest, fabs(c));
+  }
+  square = warp_sum(square);
+  low_square = warp_sum(low_square);
+  for (int offset = 16; offset > 0; offset /= 2)
+    largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, offset));
+  const bool far = !(largest <= kLargestHalf);
+  char* tile = wide + static_cast<std::int64_t>(j / kWideTile) * wide_tile_bytes(padded);
+  for (int t = lane; t < padded; t += 32) {
+    const __half part = far ? __float2half(0) : __hneg(__double2half(coordinate(t)));
+    high[static_cast<std::int64_t>(j) * padded + t] = part;
+    if (wide != nullptr)
+      *reinterpret_cast<__half*>(tile + wide_tile_offset(j % kWideTile, t)) = part;
+  }
+  if (lane != 0) return;
+  float2 bound = {kNoCentroid, 0};
+  float more = 0;
+  if (j < k && far) {
+    const double norm = sqrt(square), reach = __uint_as_float(*largest_norm_bits);
+    const double below = norm * (norm / 2 * (1 - 1e-9) - reach * (1 + 1e-9));
+    bound.x = __double2float_rd(fmin(below, 1e38));
+    more = INFINITY;
+  } else if (j < k) {
+    bound = {__double2float_rd(square / 2 * (1 - accumulation)),
+             __double2float_ru(fmax(norm_above(square), norm_above(low_square) / kRho))};
+    more = __double2float_ru(square / 2 * accumulation * 1.01);
+  }
+  bounds[j] = bound;
+  above[j] = more;
+  if (wide != nullptr)
+    reinterpret_cast<float2*>(tile + product_bytes(padded))[j % kWideTile] = bound;
+}
+
+/// What the screen reads and writes.
+struct Screen {
+  const __half* points;
+  const float* radii;
+  const float* norms;
+  const __half* centroids;
+  const char* wide;
+  const float2* bounds;
+  const float* above;
+  int padded, tiles, dim;
+  std::int64_t first, last;  // the batch's points
+  std::int32_t* labels;
+  // The ambiguous: the numbers of those with candidates and of those to look at again; point, upper bound of its S,
+  // number of candidates, candidates.
+  std::int64_t capacity;
+  unsigned* ambiguous;
+  std::int32_t* list;
+  float* reach;
+  int* candidate_counts;
+  std::int32_t* candidates;
+};
+
+// The two smallest packed scores, and where the smallest is.
+struct TwoBest {
+  float best = INFINITY, second = INFINITY;
+  int index = 0;
+
+  __device__ void merge(float other_best, float other_second, int other_index) {
+    second = fminf(fminf(second, other_second), fmaxf(best, other_best));
+    if (other_best < best) {
+      best = other_best;
+      index = other_index;
+    }
+  }
+  // Of the four lanes that share a row.
+  __device__ void merge_quad() {
+    for (int offset = 1; offset < 4; offset *= 2)
+      merge(__shfl_xor_sync(0xffffffffu, best, offset),
+            __shfl_xor_sync(0xffffffffu, second, offset),
+            __shfl_xor_sync(0xffffffffu, index, offset));
+  }
+};
+
+constexpr int kOrdinalBits = 5;  // of a thread's columns in a tile
+constexpr unsigned kOrdinalMask = (1u << kOrdinalBits) - 1;
+// A score changes by less than 2^5 ulps of its own when its ordinal takes the place of its last five bits.
+constexpr double kPacking = 0x1.001p-18;
+
+__device__ float packed(float score, unsigned ordinal, unsigned keep) {
+  unsigned bits;  // (score & keep) | ordinal, in one instruction
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;"
+      : "=r"(bits)
+      : "r"(__float_as_uint(score)), "r"(keep), "r"(ordinal));
+  return __uint_as_float(bits);
+}
+
+// Below every score that would be packed as `score`.
+__device__ float unpacked_below(float score) {
+  return __fmaf_rd(static_cast<float>(-kPacking), fabsf(score), score);
+}
+
+// Labels a point whose two best are far enough apart and returns −∞, or the upper bound of its smallest S.
+__device__ float reach_of(const Screen& s, std::int64_t point, const TwoBest& two) {
+  const double best = two.best, second = two.second;
+  const double upper = best + kPacking * fabs(best) +
+                       2.0 * (static_cast<double>(s.radii[point]) * s.bounds[two.index].y +
+                              static_cast<double>(s.above[two.index]));
+  const double norm = s.norms[point];
+  const double reach = upper + (s.dim + 4) * 0x1p-52 * (fabs(upper) + norm * norm);
+  if (!(second - kPacking * fabs(second) > reach)) return __double2float_ru(reach);
+  s.labels[point] = two.index;
+  return -INFINITY;
+}
+
+// By whole warps: labels the points of the four rows that a quad shares, or appends them to the list. Of those a lane's own best
+// can be a candidate; where its second best could be one too, others could, and the point is for screen_products to look
+// at again. Row i is point first + i / 2 · apart + i % 2 · 8.
+__device__ void decide(const Screen& s, TwoBest (&two)[4], std::int64_t first, int apart,
+                       int tile) {
+  const int quad = threadIdx.x % 4;
+  TwoBest mine;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int ordinal = static_cast<int>(__float_as_uint(two[i].best) & kOrdinalMask);
+    two[i].index = two[i].index * tile + ordinal / 2 * 8 + quad * 2 + ordinal % 2;
+    TwoBest merged = two[i];
+    merged.merge_quad();
+    if (quad == i) mine = merged;
+  }
+  const std::int64_t point = first + quad / 2 * apart + quad % 2 * 8;
+  const float reach = point < s.last ? reach_of(s, point, mine) : -INFINITY;
+  if (!__any_sync(0xffffffffu, reach > -INFINITY)) return;
+  const unsigned in_quad = threadIdx.x % 32 / 4 * 4;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float reach_i = __shfl_sync(0xffffffffu, reach, i, 4);
+    const bool ambiguous = reach_i > -INFINITY;
+    const bool candidate = ambiguous && unpacked_below(two[i].best) <= reach_i;
+    const bool crowded = ambiguous && unpacked_below(two[i].second) <= reach_i;
+    const unsigned candidates = __ballot_sync(0xffffffffu, candidate) >> in_quad & 15;
+    const bool again = (__ballot_sync(0xffffffffu, crowded) >> in_quad & 15) != 0;
+    // The list grows from both ends: the decided from the front, those to look at again from the back.
+    unsigned at = 0;
+    if (ambiguous && quad == 0) {
+      at = atomicAdd(&s.ambiguous[again], 1u);
+      if (again) at = static_cast<unsigned>(s.capacity) - 1 - at;
+      s.list[at] = static_cast<std::int32_t>(first + i / 2 * apart + i % 2 * 8);
+      s.reach[at] = reach_i;
+      s.candidate_counts[at] = again ? 0 : __popc(candidates);
+    }
+    at = __shfl_sync(0xffffffffu, at, 0, 4);
+    if (candidate && !again)
+      s.candidates[std::int64_t{at} * kCandidates + __popc(candidates & ((1u << quad) - 1))] =
+          two[i].index;
+  }
+}
+
+// ---- products by mma.sync, on every GPU from Turing on ----
+
+constexpr int kWarpRows = 32, kRows = kWarpRows * kBlock / 32;  // points a warp, a block
+constexpr int kTile = 64;                                       // centroids
+constexpr int kStages = 3;
+
+template <int kSteps>
+constexpr int kPitch = kSteps * 16 + 8;  // halves; 8 more, so that ldmatrix meets no bank twice
+template <int kSteps>
+constexpr int kStageBytes = kTile* kPitch<kSteps> * 2 + kTile * 8;
+
+// d += a · b, 16 × 16 by 16 × 8.
+__device__ void multiply(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+  const auto half = [&](unsigned a0, unsigned a1, unsigned b) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a0), "r"(a1), "r"(b));
+  };
+  half(a[0], a[1], b0);
+  half(a[2], a[3], b1);
+#endif
+}
+
+__device__ void load_matrices(unsigned (&b)[4], const void* shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))));
+}
+
+// A block takes 256 points at a time past all centroids; a warp has 32 of them, in fragments of kSteps × 16 dimensions.
+// kCollect: the points are those to look at again, every centroid whose lower bound is within reach becomes a candidate, and
+// blocks share out the tiles of centroids, as there may be few points.
+template <int kSteps, bool kCollect>
+__global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
+  extern __shared__ char shared[];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int group = lane / 4,
+            quad = lane % 4;  // rows group + 8·i and columns 2·quad + {0, 1} of a fragment
+  const int chunks = s.padded / (kSteps * 16);
+  const int first_piece = static_cast<int>(s.tiles * blockIdx.y / gridDim.y) * chunks;
+  const int pieces =
+      static_cast<int>(s.tiles * (blockIdx.y + 1) / gridDim.y) * chunks - first_piece;
+  const std::int64_t count = kCollect ? s.ambiguous[1] : s.last - s.first;
+  unsigned keep;  // in a register, which lop3 needs: as a constant it would make two instructions
+  asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~kOrdinalMask));
+
+  const auto fetch = [&](int piece) {
+    char* stage = shared + piece % kStages * kStageBytes<kSteps>;
+    const int tile = (first_piece + piece) / chunks, chunk = piece % chunks;
+    for (int i = threadIdx.x; i < kTile * kSteps * 2; i += kBlock) {
+      const int row = i / (kSteps * 2), part = i % (kSteps * 2);
+      __pipeline_memcpy_async(stage + row * kPitch<kSteps> * 2 + part * 16,
+                              s.centroids +
+                                  static_cast<std::int64_t>(tile * kTile + row) * s.padded +
+                                  chunk * kSteps * 16 + part * 8,
+                              16);
+    }
+    if (threadIdx.x < kTile / 2)
+      __pipeline_memcpy_async(stage + kTile * kPitch<kSteps> * 2 + threadIdx.x * 16,
+                              s.bounds + tile * kTile + threadIdx.x * 2, 16);
+  };
+
+  for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * kRows; base < count;
+       base += static_cast<std::int64_t>(gridDim.x) * kRows) {
+    __syncthreads();  // the stages of the last points are no longer read
+    for (int piece = 0; piece < kStages - 1; ++piece) {
+      if (piece < pieces) fetch(piece);
+      __pipeline_commit();
+    }
+    // Of the four rows that a thread has a part in. Past the end, the last one again.
+    std::int64_t point[4];
+    float radius[4], reach[4];
+    TwoBest two[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const std::int64_t row = min(base + warp * kWarpRows + i * 8 + group, count - 1);
+      const std::int64_t at = s.capacity - 1 - row;
+      point[i] = kCollect ? s.list[at] : s.first + row;
+      radius[i] = -s.radii[point[i]];
+      reach[i] = kCollect ? s.reach[at] : 0;
+    }
+    unsigned a[2][kSteps][4];
+    float d[2][kTile / 8][4];
+    for (int piece = 0; piece < pieces; ++piece) {
+      const int tile = (first_piece + piece) / chunks, chunk = piece % chunks;
+      const char* stage = shared + piece % kStages * kStageBytes<kSteps>;
+      __pipeline_wait_prior(kStages - 2);
+      __syncthreads();
+      if (piece + kStages - 1 < pieces) fetch(piece + kStages - 1);
+      __pipeline_commit();
+      if (piece == 0 || chunks > 1) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const __half* row = s.points + point[i] * s.padded + chunk * kSteps * 16 + quad * 2;
+          const int swap = point[i] % 2 != 0 ? chunk_swap(kSteps * 16) : 0;
+#pragma unroll
+          for (int part = 0; part < kSteps * 2; ++part)
+            a[i / 2][part / 2][i % 2 + part % 2 * 2] =
+                *reinterpret_cast<const unsigned*>(row + (part ^ swap) * 8);
+        }
+      }
+      if (chunk == 0) {
+        const auto* bounds = reinterpret_cast<const float4*>(stage + kTile * kPitch<kSteps> * 2);
+#pragma unroll
+        for (int block = 0; block < kTile / 8; ++block) {
+          const float4 pair = bounds[block * 4 + quad];
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            d[i / 2][block][i % 2 * 2] = fmaf(radius[i], pair.y, pair.x);
+            d[i / 2][block][i % 2 * 2 + 1] = fmaf(radius[i], pair.w, pair.z);
+          }
+        }
+      }
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step)
+#pragma unroll
+        for (int block = 0; block < kTile / 8; block += 2) {
+          unsigned b[4];
+          const int row = block * 8 + lane / 16 * 8 + lane % 8;
+          load_matrices(b, stage + (row * kPitch<kSteps> + step * 16 + lane / 8 % 2 * 8) * 2);
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            multiply(d[half][block], a[half][step], b[0], b[1]);
+            multiply(d[half][block + 1], a[half][step], b[2], b[3]);
+          }
+        }
+      if (chunk != chunks - 1) continue;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if constexpr (kCollect) {
+          const std::int64_t row = base + warp * kWarpRows + i * 8 + group;
+#pragma unroll
+          for (int c = 0; c < kTile / 4; ++c)
+            if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i] && row < count) {
+              const int j = tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
+              const std::int64_t at = s.capacity - 1 - row;
+              const int place = atomicAdd(&s.candidate_counts[at], 1);
+              if (place < kCandidates) s.candidates[at * kCandidates + place] = j;
+            }
+        } else {
+          float best = INFINITY, second = INFINITY;
+#pragma unroll
+          for (int c = 0; c < kTile / 4; ++c) {
+            const float score = packed(d[i / 2][c / 2][i % 2 * 2 + c % 2], c, keep);
+            second = fminf(second, fmaxf(best, score));
+            best = fminf(best, score);
+          }
+          two[i].merge(best, second, tile);
+        }
+      }
+    }
+    if constexpr (!kCollect) decide(s, two, s.first + base + warp * kWarpRows + group, 16, kTile);
+  }
+}
+
+// ---- products by wgmma, on Hopper ----
+//
+// A block is a producer, whose one thread copies tiles of centroids and of points into shared memory, and two consumers of 128
+// points each. A consumer keeps its points' fragments in registers and has two halves of 64 points: while the products of
+// one half with a tile of centroids run, it looks through those of the other.
+
+constexpr int kWideRows = 256;
+constexpr int kWideThreads = 384;
+constexpr int kWideStages = 4;
+
+struct WideTail {  // of shared memory
+  float radii[kWideRows];
+  std::uint64_t points_full, points_empty, full[kWideStages], empty[kWideStages];
+};
+constexpr int wide_shared_bytes(int padded) {
+  return kWideStages * wide_tile_bytes(padded) + kWideRows * padded * 2 +
+         static_cast<int>(sizeof(WideTail)) + 1024;
+}
+
+#if LLOYD_HOPPER_CODE
+using namespace hopper;
+
+// The two best of two rows, as in TwoBest; the tiles in 16 bits each, since registers are scarce.
+struct Kept {
+  float best[2], second[2];
+  unsigned tiles;
+};
+
+template <int kDim>
+struct Consumer {
+  using Multiply = Product<__half, kWideTile>;
+  static constexpr int kScores = Multiply::kRegisters;
+  static constexpr int kSteps = kDim / 16;
+
+  // What the products of two rows with the tile at `stage` start from.
+  static __device__ __forceinline__ void begin(float (&d)[kScores], const float (&radius)[2],
+                                               const char* stage, int quad) {
+    const auto* bounds = reinterpret_cast<const float4*>(stage + product_bytes(kDim)) + quad;
+#pragma unroll
+    for (int b = 0; b < kWideTile / 8; ++b) {
+      const float4 pair = bounds[4 * b];
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        d[4 * b + 2 * row] = fmaf(radius[row], pair.y, pair.x);
+        d[4 * b + 2 * row + 1] = fmaf(radius[row], pair.w, pair.z);
+      }
+    }
+  }
+
+  static __device__ __forceinline__ void multiply(float (&d)[kScores],
+                                                  const std::uint32_t (&a)[kSteps][4],
+                                                  const char* stage) {
+#pragma unroll
+    for (int i = 0; i < kScores; ++i) hold(d[i]);
+    wgmma_fence();
+    const std::uint64_t b = descriptor(stage);
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step)
+      Multiply::run(d, a[step], b + step / 4 * (kWideTile * 128 >> 4) + step % 4 * 2, 1);
+    wgmma_commit();
+  }
+
+  // After the wait.
+  static __device__ __forceinline__ void look(float (&d)[kScores], unsigned keep, unsigned tile,
+                                              Kept& kept) {
+#pragma unroll
+    for (int i = 0; i < kScores; ++i) hold(d[i]);
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      float best = INFINITY, second = INFINITY;
+#pragma unroll
+      for (int c = 0; c < kWideTile / 4; ++c) {
+        const float score = packed(d[c / 2 * 4 + row * 2 + c % 2], c, keep);
+        second = fminf(second, fmaxf(best, score));
+        best = fminf(best, score);
+      }
+      kept.second[row] = fminf(fminf(kept.second[row], second), fmaxf(kept.best[row], best));
+      if (best < kept.best[row]) {
+        kept.best[row] = best;
+        kept.tiles = __byte_perm(kept.tiles, tile, row == 0 ? 0x3254 : 0x5410);
+      }
+    }
+  }
+};
+
+template <int kDim>
+__device__ __forceinline__ void consume(const Screen& s, const char* stages, const char* points,
+                                        WideTail& tail, int point_tiles, int tiles, int consumer) {
+  using C = Consumer<kDim>;
+  const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
+  unsigned keep;
+  asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~kOrdinalMask));
+  int slot = 0, parity = 0, points_parity = 0;
+  for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_parity ^= 1) {
+    barrier_wait(&tail.points_full, points_parity);
+    std::uint32_t a[2][C::kSteps][4];
+    float radius[2][2];
+    const int first = consumer * 128 + warp * 16 + group;  // and 8, 64, 72 further
+    const int swap = group % 2 * chunk_swap(kDim);
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        const int at = first + 64 * h + 8 * row;
+        radius[h][row] = -tail.radii[at];
+#pragma unroll
+        for (int u = 0; u < kDim / 32; ++u) {
+          const uint4 eight = *reinterpret_cast<const uint4*>(points + at * kDim * 2 +
+                                                              ((4 * u + quad) ^ swap) * 16);
+          a[h][2 * u][row] = eight.x;
+          a[h][2 * u][row + 2] = eight.y;
+          a[h][2 * u + 1][row] = eight.z;
+          a[h][2 * u + 1][row + 2] = eight.w;
+        }
+      }
+    barrier_arrive(&tail.points_empty);
+
+    Kept upper{{INFINITY, INFINITY}, {INFINITY, INFINITY}, 0}, lower = upper;
+    float d0[C::kScores], d1[C::kScores];
+    const char* stage = stages + slot * wide_tile_bytes(kDim);
+    barrier_wait(&tail.full[slot], parity);
+    C::begin(d0, radius[0], stage, quad);
+    C::multiply(d0, a[0], stage);
+    C::begin(d1, radius[1], stage, quad);
+    wgmma_wait<0>();
+    for (int t = 0; t + 1 < tiles; ++t) {
+      C::multiply(d1, a[1], stage);
+      C::look(d0, keep, t, upper);
+      const int before = slot;
+      if (++slot == kWideStages) slot = 0, parity ^= 1;
+      stage = stages + slot * wide_tile_bytes(kDim);
+      barrier_wait(&tail.full[slot], parity);
+      C::begin(d0, radius[0], stage, quad);
+      wgmma_wait<0>();
+      barrier_arrive(&tail.empty[before]);
+      C::multiply(d0, a[0], stage);
+      C::look(d1, keep, t, lower);
+      C::begin(d1, radius[1], stage, quad);
+      wgmma_wait<0>();
+    }
+    C::multiply(d1, a[1], stage);
+    C::look(d0, keep, tiles - 1, upper);
+    wgmma_wait<0>();
+    barrier_arrive(&tail.empty[slot]);
+    if (++slot == kWideStages) slot = 0, parity ^= 1;
+    C::look(d1, keep, tiles - 1, lower);
+
+    TwoBest two[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const Kept& kept = i < 2 ? upper : lower;
+      two[i].best = kept.best[i % 2];
+      two[i].second = kept.second[i % 2];
+      two[i].index = static_cast<int>(kept.tiles >> i % 2 * 16 & 0xffff);
+    }
+    decide(s, two, s.first + static_cast<std::int64_t>(tile) * kWideRows + first, 64, kWideTile);
+    __syncwarp();  // wgmma wants whole warps
+  }
+}
+
+template <int kDim>
+__device__ __forceinline__ void produce(const Screen& s, char* stages, char* points, WideTail& tail,
+                                        int point_tiles, int tiles) {
+  constexpr int kPoints = kWideRows * kDim * 2, kTileBytes = wide_tile_bytes(kDim);
+  int slot = 0, parity = 1, points_parity = 1;
+  for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_parity ^= 1) {
+    const std::int64_t first = s.first + static_cast<std::int64_t>(tile) * kWideRows;
+    barrier_wait(&tail.points_empty, points_parity);
+    barrier_arrive_expect(&tail.points_full, kPoints + kWideRows * 4);
+    bulk_copy(points, s.points + first * kDim, kPoints, &tail.points_full);
+    bulk_copy(tail.radii, s.radii + first, kWideRows * 4, &tail.points_full);
+    for (int t = 0; t < tiles; ++t) {
+      barrier_wait(&tail.empty[slot], parity);
+      barrier_arrive_expect(&tail.full[slot], kTileBytes);
+      bulk_copy(stages + slot * kTileBytes, s.wide + std::int64_t{kTileBytes} * t, kTileBytes,
+                &tail.full[slot]);
+      if (++slot == kWideStages) slot = 0, parity ^= 1;
+    }
+  }
+}
+#endif
+
+template <int kDim>
+__global__ void __launch_bounds__(kWideThreads, 1)
+    screen_wide(const __grid_constant__ Screen s, int tiles) {
+#if LLOYD_HOPPER_CODE
+  extern __shared__ char raw[];
+  char* stages = raw + (1024 - shared_address(raw) % 1024) % 1024;
+  char* points = stages + kWideStages * wide_tile_bytes(kDim);
+  WideTail& tail = *reinterpret_cast<WideTail*>(points + kWideRows * kDim * 2);
+  if (threadIdx.x == 0) {
+    barrier_init(&tail.points_full, 1);
+    barrier_init(&tail.points_empty, 256);
+    for (int i = 0; i < kWideStages; ++i) {
+      barrier_init(&tail.full[i], 1);
+      barrier_init(&tail.empty[i], 256);
+    }
+    barrier_init_fence();
+  }
+  __syncthreads();
+  const auto point_tiles = static_cast<int>((s.last - s.first + kWideRows - 1) / kWideRows);
+  const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
+  if (warpgroup == 0) {
+    give_registers<40>();
+    if (threadIdx.x == 0) produce<kDim>(s, stages, points, tail, point_tiles, tiles);
+  } else {
+    take_registers<232>();
+    consume<kDim>(s, stages, points, tail, point_tiles, tiles, warpgroup - 1);
+  }
+#else
+  __trap();  // never launched: wide_ says whether this code was compiled for sm_90a
+#endif
+}
+
+// ---- the ambiguous points, in the oracle's own arithmetic ----
+
+// One rounding per operation, dimensions in order: the bits of kernels/reference.cpp.
+__device__ double exact_distance(const float* x, const float* c, int dim) {
+  double sum = 0;
+  const auto add = [&sum](float x_t, float c_t) {
+    const double difference = static_cast<double>(x_t) - static_cast<double>(c_t);
+    sum = __dadd_rn(sum, __dmul_rn(difference, difference));
+  };
+  if (dim % 4 == 0) {
+#pragma unroll 8
+    for (int t = 0; t < dim; t += 4) {
+      const float4 x4 = *reinterpret_cast<const float4*>(x + t);
+      const float4 c4 = *reinterpret_cast<const float4*>(c + t);
+      add(x4.x, c4.x);
+      add(x4.y, c4.y);
+      add(x4.z, c4.z);
+      add(x4.w, c4.w);
+    }
+  } else {
+#pragma unroll 8
+    for (int t = 0; t < dim; ++t) add(x[t], c[t]);
+  }
+  return sum;
+}
+
+__device__ void keep_nearer(double& distance, int& index, double other, int other_index) {
+  if (other < distance || (other == distance && other_index < index)) {
+    distance = other;
+    index = other_index;
+  }
+}
+
+// Eight lanes a point, a lane a candidate; then the block together on those that had more candidates than places.
+constexpr int kExactBlock = 128;
+__global__ void __launch_bounds__(kExactBlock)
+    label_ambiguous(const Screen s, const float* points, const float* centroids, int k) {
+  constexpr int kAtOnce = kExactBlock / kCandidates;
+  __shared__ std::int32_t crowded[kAtOnce];
+  __shared__ int crowds;
+  __shared__ double distances[kExactBlock];
+  __shared__ int indices[kExactBlock];
+  const std::int64_t front = s.ambiguous[0], count = front + s.ambiguous[1];
+  const int place = threadIdx.x % kCandidates;
+  for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * kAtOnce; base < count;
+       base += static_cast<std::int64_t>(gridDim.x) * kAtOnce) {
+    if (threadIdx.x == 0) crowds = 0;
+    __syncthreads();
+    const std::int64_t item = base + threadIdx.x / kCandidates;
+    const std::int64_t at = item < front ? item : s.capacity - 1 - (item - front);
+    const int candidates = item < count ? s.candidate_counts[at] : 0;
+    double distance = INFINITY;
+    int index = k;
+    if (place < candidates && candidates <= kCandidates) {
+      index = s.candidates[at * kCandidates + place];
+      distance = exact_distance(points + static_cast<std::int64_t>(s.list[at]) * s.dim,
+                                centroids + static_cast<std::int64_t>(index) * s.dim, s.dim);
+    }
+    for (int offset = 1; offset < kCandidates; offset *= 2)
+      keep_nearer(distance, index, __shfl_xor_sync(0xffffffffu, distance, offset),
+                  __shfl_xor_sync(0xffffffffu, index, offset));
+    if (place == 0 && candidates > 0) {
+      if (candidates <= kCandidates)
+        s.labels[s.list[at]] = index;
+      else
+        crowded[atomicAdd(&crowds, 1)] = s.list[at];
+    }
+    __syncthreads();
+    for (int c = 0; c < crowds; ++c) {
+      const float* x = points + static_cast<std::int64_t>(crowded[c]) * s.dim;
+      distance = INFINITY;
+      index = k;
+      for (int j = threadIdx.x; j < k; j += kExactBlock)
+        keep_nearer(distance, index,
+                    exact_distance(x, centroids + static_cast<std::int64_t>(j) * s.dim, s.dim), j);
+      distances[threadIdx.x] = distance;
+      indices[threadIdx.x] = index;
+      for (int half = kExactBlock / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) {
+          keep_nearer(distance, index, distances[threadIdx.x + half], indices[threadIdx.x + half]);
+          distances[threadIdx.x] = distance;
+          indices[threadIdx.x] = index;
+        }
+      }
+      if (threadIdx.x == 0) s.labels[crowded[c]] = index < k ? index : 0;
+      __syncthreads();
+    }
+    __syncthreads();
+  }
+}
+
+class ScreenVersion : public Version {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    problem_ = problem;
+    const cudaStream_t stream = context.stream;
+    multiprocessors_ = context.device.multiprocessors;
+    steps_ = 1;
+    while (steps_ < 8 && steps_ * 16 < problem.dim) steps_ *= 2;
+    padded_ = (problem.dim + steps_ * 16 - 1) / (steps_ * 16) * steps_ * 16;
+    wide_ = LLOYD_SM90A && context.device.compute_capability == 90 && steps_ >= 4 &&
+            padded_ <= 128 && problem.k <= 65'536 * kWideTile;
+    // Whole tiles of either kind, so that no copy need know where points and centroids end.
+    tiles_ = (problem.k + kWideTile - 1) / kWideTile * (kWideTile / kTile);
+    accumulation_ = 32.0 * (padded_ / 16) * 0x1p-23 + 0x1p-22;
+    const auto n = static_cast<std::size_t>(problem.n);
+    const auto rows = static_cast<std::size_t>(tiles_) * kTile;
+    const std::size_t batch = std::min(n, static_cast<std::size_t>(kBatch));
+    points_ = cuda::Buffer<float>(problem.points.size());
+    initial_ = cuda::Buffer<float>(problem.centroids.size());
+    centroids_ = cuda::Buffer<float>(problem.centroids.size());
+    mean_ = cuda::Buffer<float>(static_cast<std::size_t>(problem.dim));
+    const std::size_t point_rows = (n + kWideRows - 1) / kWideRows * kWideRows;
+    high_points_ = cuda::Buffer<__half>(point_rows * static_cast<std::size_t>(padded_));
+    high_points_.zero(stream);
+    radii_ = cuda::Buffer<float>(point_rows);
+    radii_.zero(stream);
+    norms_ = cuda::Buffer<float>(n);
+    high_centroids_ = cuda::Buffer<__half>(rows * static_cast<std::size_t>(padded_));
+    if (wide_)
+      wide_centroids_ =
+          cuda::Buffer<char>(rows / kWideTile * static_cast<std::size_t>(wide_tile_bytes(padded_)));
+    bounds_ = cuda::Buffer<float2>(rows);
+    above_ = cuda::Buffer<float>(rows);
+    largest_norm_bits_ = cuda::Buffer<unsigned>(1);
+    labels_ = cuda::Buffer<std::int32_t>(n);
+    if (problem.stop.min_changes > 0) previous_ = cuda::Buffer<std::int32_t>(n);
+    flags_ = cuda::Buffer<unsigned>(2);
+    ambiguous_ = cuda::Buffer<unsigned>(2);
+    list_ = cuda::Buffer<std::int32_t>(batch);
+    reach_ = cuda::Buffer<float>(batch);
+    candidate_counts_ = cuda::Buffer<int>(batch);
+    candidates_ = cuda::Buffer<std::int32_t>(batch * kCandidates);
+    update_ = Update<float>(problem.n, problem.k, problem.dim, problem.dim, context.device, stream);
+    with_steps([&](auto steps) {
+      for (const auto kernel :
+           {screen_products<steps.value, false>, screen_products<steps.value, true>})
+        LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                              kStages * kStageBytes<steps.value>));
+    });
+    if (wide_)
+      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(
+          wide_kernel(), cudaFuncAttributeMaxDynamicSharedMemorySize, wide_shared_bytes(padded_)));
+    {
+      const auto phase = context.phase("transfer");
+      points_.upload(problem.points, stream);
+      initial_.upload(problem.centroids, stream);
+      LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+    }
+    centre(stream);
+  }
+
+  void run(Context& context) override {
+    const cudaStream_t stream = context.stream;
+    const Stop& stop = problem_.stop;
+    LLOYD_CUDA_CHECK(cudaMemcpyAsync(centroids_.data(), initial_.data(), initial_.bytes(),
+                                     cudaMemcpyDeviceToDevice, stream));
+    if (stop.min_changes > 0)  // −1: nothing yet
+      LLOYD_CUDA_CHECK(cudaMemsetAsync(previous_.data(), 0xff, previous_.bytes(), stream));
+    for (iterations_ = 0; iterations_ < stop.iterations;) {
+      const auto iteration = context.iteration(iterations_);
+      assign(context);
+      {
+        const auto phase = context.phase("update");
+        if (stop.tolerance > 0 || stop.min_changes > 0) flags_.zero(stream);
+        if (stop.min_changes > 0)
+          count_changes(labels_.data(), previous_.data(), problem_.n, flags_.data(), stream);
+        update_.run(points_.data(), labels_.data(), centroids_.data(),
+                    stop.tolerance > 0 ? flags_.data() + 1 : nullptr, stream);
+      }
+      ++iterations_;
+      if (stop.tolerance > 0 || stop.min_changes > 0) {
+        const auto phase = context.phase("converge");
+        unsigned flags[2];
+        flags_.download(flags, stream);
+        float squared = 0;
+        std::memcpy(&squared, &flags[1], sizeof squared);
+        if (stop.tolerance > 0 && std::sqrt(squared) < stop.tolerance) break;
+        if (static_cast<std::int64_t>(flags[0]) < stop.min_changes) break;
+      }
+    }
+  }
+
+  Solution fetch(Context& context) override {
+    Solution solution;
+    solution.iterations = iterations_;
+    solution.labels.resize(labels_.size());
+    std::vector<float> centroids(centroids_.size());
+    const auto phase = context.phase("transfer");
+    labels_.download(solution.labels, context.stream);
+    centroids_.download(centroids, context.stream);
+    solution.centroids.assign(centroids.begin(), centroids.end());
+    return solution;
+  }
+
+ private:
+  template <typename Body>
+  void with_steps(Body&& body) const {
+    switch (steps_) {
+      case 1:
+        return body(std::integral_constant<int, 1>{});
+      case 2:
+        return body(std::integral_constant<int, 2>{});
+      case 4:
+        return body(std::integral_constant<int, 4>{});
+      default:
+        return body(std::integral_constant<int, 8>{});
+    }
+  }
+
+  auto wide_kernel() const -> void (*)(Screen, int) {
+    return padded_ == 64 ? screen_wide<64> : screen_wide<128>;
+  }
+
+  // Mean, scale, and the points' fp16 parts: of the points only, so once.
+  void centre(cudaStream_t stream) {
+    const std::int64_t n = problem_.n;
+    const int dim = problem_.dim;
+    const auto parts = static_cast<unsigned>(std::min<std::int64_t>(n, 512));
+    cuda::Buffer<double> partials(static_cast<std::size_t>(parts) * static_cast<std::size_t>(dim));
+    sum_coordinates<<<dim3(cuda::blocks_for(dim, 64), parts), 64, 0, stream>>>(
+        points_.data(), n, dim, partials.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    finish_mean<<<cuda::blocks_for(dim, 64), 64, 0, stream>>>(
+        partials.data(), static_cast<int>(parts), n, dim, mean_.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    cuda::Buffer<unsigned long long> largest(1);
+    largest.zero(stream);
+    largest_distance_to_mean<<<static_cast<unsigned>(8 * multiprocessors_), kBlock, 0, stream>>>(
+        points_.data(), n, dim, mean_.data(), largest.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    unsigned long long bits = 0;
+    largest.download(std::span(&bits, 1), stream);
+    double distance = 0;
+    std::memcpy(&distance, &bits, sizeof distance);
+    scale_ = distance > 0 ? std::ldexp(1.0, 7 - std::ilogb(distance)) : 1;
+    largest_norm_bits_.zero(stream);
+    split_points<<<cuda::blocks_for(n * 32, kBlock), kBlock, 0, stream>>>(
+        points_.data(), n, dim, padded_, mean_.data(), scale_, accumulation_, high_points_.data(),
+        radii_.data(), norms_.data(), largest_norm_bits_.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+  }
+
+  void assign(Context& context) {
+    const auto phase = context.phase("assign");
+    const cudaStream_t stream = context.stream;
+    const int rows = tiles_ * kTile;
+    Screen s{.points = high_points_.data(),
+             .radii = radii_.data(),
+             .norms = norms_.data(),
+             .centroids = high_centroids_.data(),
+             .wide = wide_centroids_.data(),
+             .bounds = bounds_.data(),
+             .above = above_.data(),
+             .padded = padded_,
+             .tiles = tiles_,
+             .dim = problem_.dim,
+             .first = 0,
+             .last = 0,
+             .labels = labels_.data(),
+             .capacity = static_cast<std::int64_t>(list_.size()),
+             .ambiguous = ambiguous_.data(),
+             .list = list_.data(),
+             .reach = reach_.data(),
+             .candidate_counts = candidate_counts_.data(),
+             .candidates = candidates_.data()};
+    const auto blocks = static_cast<unsigned>(multiprocessors_);
+    while (s.last < problem_.n) {
+      s.first = s.last;
+      s.last = std::min(s.first + kBatch, problem_.n);
+      split_centroids<<<cuda::blocks_for(rows * 32LL, kBlock), kBlock, 0, stream>>>(
+          centroids_.data(), problem_.k, problem_.dim, padded_, rows, mean_.data(), scale_,
+          accumulation_, largest_norm_bits_.data(), high_centroids_.data(), bounds_.data(),
+          above_.data(), wide_centroids_.data(), ambiguous_.data());
+      LLOYD_CUDA_CHECK_LAUNCH();
+      with_steps([&](auto steps) {
+        constexpr int kBytes = kStages * kStageBytes<steps.value>;
+        if (wide_)
+          wide_kernel()<<<blocks, kWideThreads,
+                          static_cast<std::size_t>(wide_shared_bytes(padded_)), stream>>>(
+              s, rows / kWideTile);
+        else
+          screen_products<steps.value, false>
+              <<<cuda::blocks_for(s.last - s.first, kRows), kBlock, kBytes, stream>>>(s);
+        LLOYD_CUDA_CHECK_LAUNCH();
+        screen_products<steps.value, true>
+            <<<dim3(blocks, static_cast<unsigned>(std::min(tiles_, 8))), kBlock, kBytes, stream>>>(
+                s);
+        LLOYD_CUDA_CHECK_LAUNCH();
+      });
+      label_ambiguous<<<8 * blocks, kExactBlock, 0, stream>>>(s, points_.data(), centroids_.data(),
+                                                              problem_.k);
+      LLOYD_CUDA_CHECK_LAUNCH();
+    }
+  }
+
+  Problem problem_;
+  int iterations_ = 0, multiprocessors_ = 1;
+  int steps_ = 1, padded_ = 16,
+      tiles_ = 1;  // 16 dimensions a step; dimensions and tiles of centroids, padded
+  double scale_ = 1, accumulation_ = 0;  // s and A
+  bool wide_ = false;                    // by wgmma
+  cuda::Buffer<float> points_, initial_, centroids_, mean_, radii_, norms_, above_, reach_;
+  cuda::Buffer<__half> high_points_, high_centroids_;
+  cuda::Buffer<char> wide_centroids_;
+  cuda::Buffer<float2> bounds_;
+  cuda::Buffer<std::int32_t> labels_, previous_, list_, candidates_;
+  cuda::Buffer<int> candidate_counts_;
+  cuda::Buffer<unsigned> largest_norm_bits_, ambiguous_;
+  cuda::Buffer<unsigned> flags_;  // points that changed, bits of the largest squared move
+  Update<float> update_;
+};
+#endif
+
+LLOYD_CUDA_VERSION(
+    ScreenVersion,
+    {.name = "fast_screen",
+     .family = "fast",
+     .backend = Backend::cuda,
+     .parent = "fast_counting_sort",
+     .precisions = {Precision::fp32},
+     .distance = Distance::direct,
+     .summary = "fp16 products with a certified bound; float64 decides what they leave open",
+     .unsupported = [](const Problem& problem, const Tunables&,
+                       const DeviceLimits&) -> std::optional<std::string> {
+       if (problem.dim > kMostDimensions)
+         return "bounds the error of at most " + with_commas(kMostDimensions) +
+                " dimensions, not " + with_commas(problem.dim);
+       return std::nullopt;
+     }});
+
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,187 @@
+// fast_screen promises the float64 oracle's labels, whatever the data do to its fp16 screen; it and fast_counting_sort promise
+// the same bits every time.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "data/dataset.h"
+#include "data/generators.h"
+#include "experiments/session.h"
+#include "experiments/verify.h"
+#include "kernels/device.h"
+
+namespace lloyd {
+namespace {
+
+struct Data {
+  std::vector<float> points, centroids;
+  int dim;
+};
+
+struct Case {
+  std::string name;
+  std::int64_t n;
+  int k, dim;
+  std::function<void(Data&)> shape;  // after a normal draw
+};
+
+void scale(Data& data, float by) {
+  for (float& x : data.points) x *= by;
+  for (float& c : data.centroids) c *= by;
+}
+
+// Tight groups around 50 places, `offset` from the origin.
+void blobs(Data& data, float offset) {
+  const auto dim = static_cast<std::size_t>(data.dim);
+  const auto move = [&](std::vector<float>& rows) {
+    for (std::size_t c = 0; c < rows.size(); ++c)
+      rows[c] = offset + 0.1f * rows[c] +
+                3 * std::sin(static_cast<float>(c / dim % 50 * 131 + c % dim * 17));
+  };
+  move(data.points);
+  move(data.centroids);
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all{
+      {"Normal", 20'000, 1000, 128, [](Data&) {}},
+      {"Ragged", 20'011, 77, 100, [](Data&) {}},
+      {"OneDimension", 5000, 33, 1, [](Data&) {}},
+      {"ThirtyThreeDimensions", 5000, 130, 33, [](Data&) {}},
+      {"ManyDimensions", 5000, 333, 300, [](Data&) {}},
+      {"ManyClusters", 50'000, 3000, 2, [](Data&) {}},
+      {"HugeScale", 5000, 100, 128, [](Data& data) { scale(data, 1e15f); }},
+      {"TinyScale", 5000, 100, 128, [](Data& data) { scale(data, 1e-15f); }},
+      {"Blobs", 20'000, 100, 128, [](Data& data) { blobs(data, 0); }},
+      {"OffsetBlobs", 20'000, 100, 128, [](Data& data) { blobs(data, 1000); }},
+      {"DuplicateCentroids", 5000, 200, 128,
+       [](Data& data) {
+         for (std::size_t c = data.centroids.size() / 2; c < data.centroids.size(); ++c)
+           data.centroids[c] = data.centroids[c - data.centroids.size() / 2];
+       }},
+      // More candidates than an ambiguous point has places for.
+      {"EveryCentroidTwentyTimes", 2000, 200, 64,
+       [](Data& data) {
+         for (std::size_t c = 640; c < data.centroids.size(); ++c)
+           data.centroids[c] = data.centroids[c % 640];
+       }},
+      {"NearTies", 5000, 200, 128,
+       [](Data& data) {
+         for (std::size_t c = data.centroids.size() / 2; c < data.centroids.size(); ++c)
+           data.centroids[c] = std::nextafter(data.centroids[c - data.centroids.size() / 2], 1e9f);
+       }},
+      {"ExactTies", 5000, 200, 8,
+       [](Data& data) {
+         for (float& x : data.points) x = std::round(x);
+         for (float& c : data.centroids) c = std::round(c);
+       }},
+      {"OnePlace", 3000, 50, 64,
+       [](Data& data) {
+         data.points.assign(data.points.size(), 1);
+         data.centroids.assign(data.centroids.size(), 1);
+       }},
+      // Out of fp16's range at the points' scale: half of the centroids, then all of them.
+      {"FarCentroids", 5000, 200, 128,
+       [](Data& data) {
+         for (std::size_t c = data.centroids.size() / 2; c < data.centroids.size(); ++c)
+           data.centroids[c] = 1e4f * data.centroids[c] + 1e5f;
+       }},
+      {"OnlyFarCentroids", 2000, 100, 128,
+       [](Data& data) {
+         for (float& c : data.centroids) c += 1e6f;
+       }},
+      // Most of the data below fp16's smallest once the largest fits.
+      {"Outliers", 5000, 200, 128,
+       [](Data& data) {
+         for (std::size_t c = 0; c < 128 * 5; ++c) data.points[c] *= 1e9f;
+       }},
+      {"DimensionsOfAllScales", 20'000, 200, 128,
+       [](Data& data) {
+         const auto shrink = [](std::vector<float>& rows) {
+           for (std::size_t c = 0; c < rows.size(); ++c)
+             rows[c] *= std::pow(10.0f, -static_cast<float>(c % 128) / 16);
+         };
+         shrink(data.points);
+         shrink(data.centroids);
+       }},
+  };
+  return all;
+}
+
+class FastScreen : public testing::TestWithParam<std::size_t> {
+ protected:
+  void SetUp() override {
+#if LLOYD_CUDA
+    const DeviceQuery query = query_devices();
+    if (query.devices.empty()) GTEST_SKIP() << query.problem;
+    session_ = make_cuda_session(0);
+    context_.device = query.devices.front();
+    context_.stream = session_->stream();
+#else
+    GTEST_SKIP() << "built without CUDA";
+#endif
+    const Case& c = cases()[GetParam()];
+    data::Source source;
+    source.generator = "normal";
+    const data::Dataset drawn = data::generate(source, c.n, c.dim);
+    data_.dim = c.dim;
+    data_.points.assign(drawn.values().begin(), drawn.values().end());
+    data_.centroids = data::initial_centroids({}, data_.points, c.n, c.dim, c.k);
+    c.shape(data_);
+    problem_ = {.n = c.n, .k = c.k, .dim = c.dim, .stop = {.iterations = 1}};
+    problem_.points = data_.points;
+    problem_.centroids = data_.centroids;
+  }
+
+  std::unique_ptr<Session> session_;
+  Context context_;
+  Data data_;
+  Problem problem_;
+};
+
+TEST_P(FastScreen, LabelsAreTheOracles) {
+  const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
+  std::vector<std::int32_t> expected(static_cast<std::size_t>(problem_.n));
+  std::vector<double> distances(expected.size());
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    const std::vector<double> centroids(data_.centroids.begin(), data_.centroids.end());
+    reference->nearest(centroids, problem_.k, expected, distances);
+    const Solution solution = solve(find_version("fast_screen")->make, problem_, context_);
+    std::int64_t different = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      different += solution.labels[i] != expected[i];
+    EXPECT_EQ(different, 0) << "iteration " << iteration;
+    data_.centroids.assign(solution.centroids.begin(), solution.centroids.end());
+  }
+}
+
+TEST_P(FastScreen, IsDeterministic) {
+  problem_.stop.iterations = 3;
+  for (const char* name : {"fast_screen", "fast_counting_sort"}) try {
+      const Solution first = solve(find_version(name)->make, problem_, context_);
+      for (int again = 0; again < 3; ++again) {
+        const Solution other = solve(find_version(name)->make, problem_, context_);
+        EXPECT_EQ(first.labels, other.labels) << name;
+        EXPECT_EQ(first.centroids, other.centroids) << name;
+      }
+    } catch (const Unsupported& reason) {  // no cuBLAS
+      GTEST_SKIP() << name << ": " << reason.what();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Hostile, FastScreen, testing::Range(std::size_t{0}, cases().size()),
+                         [](const auto& tested) { return cases()[tested.param].name; });
+
+TEST(FastScreenLimits, SaysWhereItsBoundEnds) {
+  const auto reason = [](int dim) {
+    return find_version("fast_screen")
+        ->info.unsupported({.n = 10, .k = 2, .dim = dim}, {}, {})
+        .value_or("");
+  };
+  EXPECT_EQ(reason(65'536), "");
+  EXPECT_EQ(reason(65'537), "bounds the error of at most 65,536 dimensions, not 65,537");
+}
+
+}  // namespace
+}  // namespace lloyd
