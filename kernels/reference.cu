@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cuda.h"
 #include "kernels/reference.h"
 
@@ -6,39 +8,58 @@ namespace {
 
 constexpr int kBlock = 128;
 constexpr int kAtOnce =
-    8;  // centroids per pass over a point's coordinates: each is loaded once for eight distances
+    16;  // centroids per pass: a coordinate is loaded once for all their distances
+constexpr std::int64_t kUpload = std::int64_t{1} << 26;  // values at a time
+constexpr int kSlice = 32;  // dimensions of them in shared memory at a time
 
-// The _rn intrinsics keep nvcc from contracting to FMA: the bits must be those of the CPU's reference.
-__global__ void nearest_kernel(const float* points, std::int64_t n, int dim,
+// `columns` is dim × n: the threads of a warp read neighbours. The _rn intrinsics keep nvcc from contracting to FMA: the
+// bits must be those of the CPU's reference.
+__global__ void nearest_kernel(const float* columns, std::int64_t n, int dim,
                                const double* centroids, int k, std::int32_t* labels,
                                double* distances) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= n) return;
-  const float* x = points + i * dim;
+  __shared__ double tile[kSlice][kAtOnce];
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
+  const std::int64_t at = min(i, n - 1);  // past the end the last point stands in
   double best = INFINITY;
   int label = 0;
   for (int first = 0; first < k; first += kAtOnce) {
     double distance[kAtOnce] = {};
-    const int count = min(kAtOnce, k - first);
-    for (int t = 0; t < dim; ++t) {
-      const double coordinate = x[t];
+    for (int slice = 0; slice < dim; slice += kSlice) {
+      const int end = min(kSlice, dim - slice);
+      __syncthreads();
+      for (int c = threadIdx.x; c < end * kAtOnce; c += kBlock) {
+        const int j = min(first + c % kAtOnce, k - 1);
+        tile[c / kAtOnce][c % kAtOnce] =
+            centroids[static_cast<std::int64_t>(j) * dim + slice + c / kAtOnce];
+      }
+      __syncthreads();
+      for (int t = 0; t < end; ++t) {
+        const double coordinate = columns[(slice + t) * n + at];
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        // Past the end the last centroid stands in; its result is not looked at.
-        const double difference =
-            coordinate - centroids[static_cast<std::int64_t>(first + min(j, count - 1)) * dim + t];
-        distance[j] = __dadd_rn(distance[j], __dmul_rn(difference, difference));
+        for (int j = 0; j < kAtOnce; ++j) {
+          const double difference = coordinate - tile[t][j];
+          distance[j] = __dadd_rn(distance[j], __dmul_rn(difference, difference));
+        }
       }
     }
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j)
-      if (j < count && distance[j] < best) {
+      if (first + j < k && distance[j] < best) {
         best = distance[j];
         label = first + j;
       }
   }
+  if (i >= n) return;
   labels[i] = label;
   distances[i] = best;
+}
+
+// `rows` holds `count` points from number `first` on.
+__global__ void into_columns(const float* rows, std::int64_t count, std::int64_t first,
+                             std::int64_t n, int dim, float* columns) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
+  if (i >= count) return;
+  for (int t = 0; t < dim; ++t) columns[t * n + first + i] = rows[i * dim + t];
 }
 
 class CudaReference : public Reference {
@@ -46,10 +67,20 @@ class CudaReference : public Reference {
   CudaReference(std::span<const float> points, std::int64_t n, int dim)
       : n_(n),
         dim_(dim),
-        points_(points.size()),
+        columns_(points.size()),
         labels_(static_cast<std::size_t>(n)),
         distances_(labels_.size()) {
-    points_.upload(points, nullptr);
+    const std::int64_t most = std::min(n, std::max<std::int64_t>(1, kUpload / dim));
+    cuda::Buffer<float> rows(static_cast<std::size_t>(most * dim));
+    for (std::int64_t first = 0; first < n; first += most) {
+      const std::int64_t count = std::min(most, n - first);
+      rows.upload(points.subspan(static_cast<std::size_t>(first * dim),
+                                 static_cast<std::size_t>(count * dim)),
+                  nullptr);
+      into_columns<<<cuda::blocks_for(count, kBlock), kBlock>>>(rows.data(), count, first, n, dim,
+                                                                columns_.data());
+      LLOYD_CUDA_CHECK_LAUNCH();
+    }
   }
 
   void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
@@ -57,7 +88,7 @@ class CudaReference : public Reference {
     if (centroids_.size() < centroids.size()) centroids_ = cuda::Buffer<double>(centroids.size());
     centroids_.upload(centroids, nullptr);
     nearest_kernel<<<cuda::blocks_for(n_, kBlock), kBlock>>>(
-        points_.data(), n_, dim_, centroids_.data(), k, labels_.data(), distances_.data());
+        columns_.data(), n_, dim_, centroids_.data(), k, labels_.data(), distances_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     labels_.download(labels, nullptr);
     distances_.download(distances, nullptr);
@@ -66,7 +97,7 @@ class CudaReference : public Reference {
  private:
   std::int64_t n_;
   int dim_;
-  cuda::Buffer<float> points_;
+  cuda::Buffer<float> columns_;
   cuda::Buffer<double> centroids_;
   cuda::Buffer<std::int32_t> labels_;
   cuda::Buffer<double> distances_;
