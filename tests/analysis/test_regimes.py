@@ -18,6 +18,7 @@ MS = {  # regime, version, precision: ms
     ("C", "peer_torch", "fp32"): 12.0,
     ("C", "fast_grid", "fp32"): 0.08,
     ("C", "fast_optin", "fp32"): 3.2,
+    ("C", "fast_auto", "fp32"): 0.07,
     ("E", "fast_small", "fp32"): 0.008,
 }
 
@@ -40,6 +41,7 @@ def run_path(tmp_path):
         for repetition in range(9):
             times = {"iteration_ms": ms * (1 + 0.001 * repetition), "floor_ms": 0.05}
             labels = {"label_mismatches": 0 if exact else 12, "max_regret": 0 if exact else 1e-8}
+            labels |= {"chosen": "fast_grid"} if version == "fast_auto" else {}
             rows.append(
                 row_of(
                     *(regime, version, precision),
@@ -74,6 +76,7 @@ def test_every_version_stands_beside_the_best_peer(run_path):
     assert grid[5].startswith("100× [")  # over flash-kmeans in tf32, the best peer, not over torch
     assert grid[6:] == ["0", "0", "1e-06"]
     assert cells(text, "C", "peer_flash_kmeans", "tf32")[5] == "1.00×"
+    assert cells(text, "C", "fast_auto (fast_grid)", "fp32")[3].startswith("0.0703 [")
     assert cells(text, "C", "peer_torch", "fp32")[5].startswith("0.667×")
     assert cells(text, "C", "peer_faiss", "fp32")[3:7] == [
         *("incorrect: point 3 is labelled 4", "", "", "7")
@@ -93,7 +96,9 @@ def test_the_summary_has_a_line_a_regime(run_path, capsys):
     assert a1[6].startswith("`fast_dense` fp16: 0.402 [")
     assert a1[7].startswith("3.00× [")
     assert a1[8:] == ["≤ 0.50", "1%", "1%"]
-    assert cells(text, "C")[8:] == ["≤ 0.10", "1%", "0"]
+    c = cells(text, "C")
+    assert c[6].startswith("`fast_grid` fp32: ")  # not what chose it
+    assert c[8:] == ["≤ 0.10; brute force ≤ 0.80", "1%", "0"]
     assert cells(text, "E")[5] == "–"
     assert main(["regimes", str(run_path), "--summary"]) == 0
     assert capsys.readouterr().out.strip() == text.strip()
