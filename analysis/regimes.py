@@ -1,4 +1,4 @@
-"""The regimes of sweeps/fast_regimes.yaml: ours beside other people's, and what was asked."""
+"""The regimes of sweeps/fast_regimes.yaml: ours beside other people's, and the aims."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ CHOOSER = "fast_auto"
 
 @dataclass(frozen=True)
 class Regime:
-    """A problem with a name; `asked` in ms per iteration, or as a multiple of luigi_v4's speed."""
+    """A problem with a name; `aim` in ms per iteration, or as a part of luigi_v4's."""
 
     name: str
     n: int
     k: int
     dim: int
     half: bool
-    asked: str
+    aim: str
 
 
 REGIMES = [
@@ -43,7 +43,7 @@ REGIMES = [
     Regime("E", 65_536, 16, 32, False, "≤ 0.010"),
     Regime("L", 10_000_000, 100, 2, False, "≤ luigi_v4 / 10"),
 ]
-"""The issue's table. Where precision is fp32, a peer without an fp32 product takes part in tf32."""
+"""Where precision is fp32, a peer without an fp32 product takes part in tf32."""
 
 
 def _points(run: Run) -> pd.DataFrame:
@@ -106,16 +106,16 @@ def _said(points: pd.DataFrame) -> pd.Series:
 
 def summary(run: Run) -> str:
     """Markdown for a README: each regime with its floor, the best peer, the fastest of ours and
-    what was asked. Raises RunError for a run that has no regime."""
+    the aim. Raises RunError for a run that has no regime."""
     header = ["regime", "N", "K", "dim", "floor, ms", "best peer, ms", "ours, ms"]
-    header += ["faster by", "asked, ms", "regret of its bound: peer", "ours"]
+    header += ["faster by", "aim, ms", "regret of its bound: peer", "ours"]
     rows = []
     for regime, points in _present(run):
         peer, ours = _least(points, PEER), _least(points, OURS)
         floor = np.nan if ours is None else ours["floor_ms"]
         rows.append([regime.name, *(count_text(v) for v in (regime.n, regime.k)), str(regime.dim)])
         rows[-1] += [number_text(floor) if np.isfinite(floor) else "–", _who(peer), _who(ours)]
-        rows[-1] += [_ratio(peer, ours), regime.asked, _share(peer), _share(ours)]
+        rows[-1] += [_ratio(peer, ours), regime.aim, _share(peer), _share(ours)]
     said = [
         run.environment_line(),
         "median of an iteration [95% interval], on data that is on the GPU",
