@@ -9,7 +9,12 @@ from analysis.__main__ import main
 from analysis.load import RunError, load_run
 from analysis.regimes import every_version, summary
 
-SIZES = {"A1": (10**6, 1000, 128), "C": (10**7, 1000, 2), "E": (65_536, 16, 32)}
+SIZES = {
+    "L": (10**7, 100, 2),
+    "A1": (10**6, 1000, 128),
+    "C": (10**7, 1000, 2),
+    "E": (65_536, 16, 32),
+}
 MS = {  # regime, version, precision: ms
     ("A1", "peer_flash_kmeans", "fp16"): 1.2,
     ("A1", "fast_dense", "fp16"): 0.4,
@@ -20,6 +25,7 @@ MS = {  # regime, version, precision: ms
     ("C", "fast_optin", "fp32"): 3.2,
     ("C", "fast_auto", "fp32"): 0.07,
     ("E", "fast_small", "fp32"): 0.008,
+    ("L", "luigi_v4_device_update", "fp32"): 0.5,
 }
 
 
@@ -89,7 +95,7 @@ def test_every_version_stands_beside_the_best_peer(run_path):
 def test_the_summary_has_a_line_a_regime(run_path, capsys):
     text = summary(load_run(run_path))
     lines = [line for line in text.splitlines() if line.startswith("|")][2:]
-    assert [line.split("|")[1].strip() for line in lines] == ["A1", "B", "C", "E"]
+    assert [line.split("|")[1].strip() for line in lines] == ["A1", "B", "C", "E", "L"]
     a1 = cells(text, "A1")
     assert a1[4] == "0.0500"
     assert a1[5].startswith("`peer_flash_kmeans` fp16: 1.20 [")
@@ -100,6 +106,7 @@ def test_the_summary_has_a_line_a_regime(run_path, capsys):
     assert c[6].startswith("`fast_grid` fp32: ")  # not what chose it
     assert c[8:] == ["≤ 0.10; brute force ≤ 0.80", "1%", "0"]
     assert cells(text, "E")[5] == "–"
+    assert cells(text, "L")[6:9] == ["–", "–", "≤ 0.0502, a tenth of luigi_v4"]
     assert main(["regimes", str(run_path), "--summary"]) == 0
     assert capsys.readouterr().out.strip() == text.strip()
 
