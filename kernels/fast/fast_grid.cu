@@ -1,28 +1,36 @@
 // fast_grid: most points are never looked at.
 //
-// Parent   luigi_v4_device_update.
+// Parent   luigi_v4_device_update: as there, assignment and sums are one pass and distances direct. (fast_cublas's product is of
+//          no use at dim 2.)
 // What     prepare() sorts the points along Hilbert's curve and keeps, for every 32 (a leaf), 1,024 (a node) and 8,192 (a block)
 //          of them, the box around them and the sums of their coordinates: Kanungo's filtering (Kanungo et al. 2002, IEEE
 //          TPAMI 24:881) with runs of equal length in the place of a kd-tree. In an iteration a block of threads finds which
-//          centroids can be nearest to a point of its box; a warp narrows them down for its node, a lane for its leaf. Where one
-//          is left, it is given the stored sums and nothing below is read; only leaves on a border between clusters have
-//          their points compared, each with the candidates of its leaf. A candidate goes only if another centroid is
-//          strictly nearer to all of the box with rounding allowed for, so that labels are those of all distances in fp32.
-//          Runs of equal length follow the data wherever they crowd, which a grid's cells do not.
-// Why      simulated at n = 1e7, k = 1000, dim 2: uniform, normal and blobs leave 15% of the points to be read, with 2.1 candidates
-//          each instead of 1000 (leaves of 16: 10%, of 64: 22%; Morton's curve instead, at 2e6: 43% against 32%, a kd-tree 28%).
-// Limits   dim ≤ 4. Simulated at n = 2e6, k = 100, what is left to be read: dim 2 11%, 3 45% with 2.4 candidates, 4 78% with 3.6, 6 all of
-//          it with 12. Blobs and normal points have leaves and nodes with hundreds of candidates where points are far between:
-//          nodes with more than 8 (dim ≥ 3: 12) are left to a kernel that gives each a block. n < 2^31 (CUB's sort). Labels leave
-//          run() as one per leaf and, in leaves on a border, one per point, in the curve's order; fetch() spreads them out. With
-//          min_changes a third kernel compares these from one iteration to the next.
-// Floor    n = 1e7, k = 1000, dim 2: 74% of the leaves' boxes and sums and 15% of the points, 18 MB, which stay in L2: 4 µs at 4.4 TB/s.
-//          What it takes is instructions: 15.5 million of a warp in assign_and_sum, 16 µs if every SM issued 4 in each clock.
-// Predicted 0.030 ms (normal), 0.022 (uniform), 0.035 (blobs) at n = 1e7, k = 1000, dim 2; 0.06 at n = 1e8, k = 64.
-// Measured H200, 2026-11-21, 20 iterations, ms per iteration (prepare() takes 3 ms more than luigi_v4's, which uploads the same):
-//          n = 1e7, k = 1000, dim 2: 0.0447 normal, 0.0358 uniform, 0.0608 blobs, where luigi_v4_device_update takes 3.198; of it
-//          assign_and_sum 29 µs, assign_wide_nodes 9, move_centroids 3. k = 100: 0.0304 against 0.398; k = 32: 0.0222.
-//          n = 1e8, k = 64: 0.0729. n = 1e6, k = 1000: 0.0491. n = 1e7, k = 1000, dim 3: 0.177 against 12.55.
+//          centroids can be nearest to a point of its box; a warp narrows them down for its node, a lane for its leaf. Where
+//          one is left, it is given the stored sums and nothing below is read; only leaves on a border between clusters have
+//          their points compared, each with the candidates of its leaf. A candidate goes only if another centroid is strictly
+//          nearer to all of the box with rounding allowed for, so that labels are those of all distances in fp32. Runs of
+//          equal length follow the data wherever they crowd, which a grid's cells do not.
+// Why      simulated at n = 1e7, k = 1000, dim 2: uniform, normal and blobs leave 15% of the points to be read, with 2.1
+//          candidates each instead of 1000 (leaves of 16: 10%, of 64: 22%; at 2e6 Morton's curve leaves 43%, Hilbert's 32%,
+//          a kd-tree 28%).
+// Limits   dim ≤ 4. Simulated at n = 2e6, k = 100, what is left to be read: dim 2 11%, dim 3 45% with 2.4 candidates, dim 4 78% with
+//          3.6, dim 6 all of it with 12. n < 2^31 (CUB's sort). Where points are far between, a run of them sprawls over the
+//          crowd and has hundreds of candidates: nodes with more than 8 (dim ≥ 3, or under 4,096 points a cluster: 24) go to a
+//          second kernel. Labels leave run() as one per leaf and, in leaves on a border, one per point, in the curve's order;
+//          fetch() spreads them out. With min_changes a third kernel compares these from one iteration to the next; with either
+//          rule the host reads 8 bytes an iteration, so that 0.035 ms become 0.053 (tolerance) and 0.072 (min_changes). Sums are
+//          of doubles in the order they come: the last bits differ from run to run.
+// Floor    n = 1e7, k = 1000, dim 2: 74% of the leaves' boxes and sums and 15% of the points, 18 MB, which stay in L2: 4 µs at 4.4
+//          TB/s, and 3 launches. What it takes is instructions: 11.8 million of a warp in assign_and_sum (uniform), 13 µs if
+//          every SM issued 4 in each clock; it issues about 2, half of its warps waiting for memory.
+// Predicted 0.032 ms (normal), 0.0275 (uniform), 0.049 (blobs) at n = 1e7, k = 1000, dim 2; 0.13 at k = 10,000; 0.06 at n = 1e8, k = 64.
+// Measured H200, 2026-11-21, normal points, 20 iterations, ms per iteration beside luigi_v4_device_update's:
+//          n = 1e7, dim 2: k = 32 0.0163, k = 100 0.0228 (0.398), k = 1000 0.0347 (3.200; uniform 0.0276, blobs 0.0534), k = 10,000
+//          0.202, k = 100,000 9.8: every node is wide there. n = 1e8, k = 64: 0.0531. n = 1e6,
+//          k = 1000: 0.0293 (0.335). n = 1e7, k = 1000: dim 1 0.0126, dim 3 0.134 (12.55), dim 4 0.561 (24.39). prepare() takes
+//          3 ms more than luigi_v4's at n = 1e7, dim 2 (11.9 against 8.7, the upload included).
+//          Tried: a full kd-tree gives 0.0308, 0.0255 and 0.0335 at k = 1000, and 30 ms of prepare(); sorting again only the
+//          blocks with large boxes gains nothing at k = 1000.
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA
@@ -30,6 +38,7 @@
 #include <cmath>
 #include <cstring>
 #include <cub/device/device_radix_sort.cuh>
+#include <numeric>
 #include <vector>
 
 #include "kernels/cuda.h"
@@ -46,14 +55,15 @@ constexpr int kLeaf = 32;                    // points of a leaf: a lane each
 constexpr int kNode = kLeaf * kLanes;        // points of a node: a lane a leaf
 constexpr int kWarps = 8;                    // nodes of a block
 constexpr int kBlock = kWarps * kLanes;      // threads, and leaves
-constexpr int kWideBlock = kLanes * kLanes;  // a wide node has a block of its own, a warp a leaf
-constexpr int kWideList = 1024;              // candidates of a wide node
-constexpr int kLeafList = 32;                // candidates of one of its leaves
+constexpr int kRegionBlocks = 8;             // blocks of a region
+constexpr int kRegionBlock = 1024;           // threads that look for a region's candidates
+constexpr int kWideParts = kLanes / kWarps;  // a wide node has this many blocks, a warp a leaf
 constexpr int kMostReplicas = 32;            // of the sums: a lane each in move_centroids
 constexpr unsigned kAll = 0xffffffffu;
-/// Candidates of a node that is not wide: each has a column a lane in shared memory.
-template <int D>
-constexpr int kNodeList = D <= 2 ? 8 : 12;
+/// Candidates of a node that is not wide: each has a column a lane in shared memory. Few where clusters are large, so
+/// that more blocks fit an SM; many where a node has about a cluster of its own.
+constexpr int kFewCandidates = 8, kManyCandidates = 24;
+constexpr int kRow = kLanes + 1;  // of the columns: lanes that add up rows meet in no bank
 
 using Key = unsigned long long;
 
@@ -85,13 +95,13 @@ struct Box {
   }
 };
 
-/// Candidates: [D][stride] coordinates and their indices; null `ids`: candidate i is centroid i.
+/// Candidates: [D][stride] coordinates and their indices.
 struct List {
   const float* centroids;
   const int* ids;
   int stride, count;
 
-  __device__ int id(int i) const { return ids == nullptr ? i : ids[i]; }
+  __device__ int id(int i) const { return ids[i]; }
   __device__ float at(int i, int t) const {
     return centroids[t * static_cast<std::int64_t>(stride) + i];
   }
@@ -102,14 +112,14 @@ struct List {
 /// of all points of a leaf, or −1, and then `labels` [n] has them; both null where nobody asks.
 struct Output {
   double* sums;
-  int replicas;
+  int replicas;  // a power of 2
   int *wide_nodes, *wide_count;
   int *leaf_labels, *labels;
 
   template <int D>
   __device__ double* sums_of_block(int k) const {
-    return sums +
-           static_cast<std::int64_t>(blockIdx.x % static_cast<unsigned>(replicas)) * k * (D + 1);
+    return sums + static_cast<std::int64_t>(blockIdx.x & static_cast<unsigned>(replicas - 1)) * k *
+                      (D + 1);
   }
 };
 
@@ -145,6 +155,9 @@ __device__ unsigned warp_min(unsigned x) {
 #endif
 }
 
+/// Of x ≠ 0; one instruction where the lowest takes two.
+__device__ int highest_bit(unsigned x) { return 31 - __clz(static_cast<int>(x)); }
+
 __device__ float warp_sum(float x) {
   for (int offset = kLanes / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(kAll, x, offset);
   return x;
@@ -175,15 +188,16 @@ template <int D>
 __device__ bool pruned(const Box<D>& box, const Owner<D>& owner, const List& list, int i) {
   constexpr float kMargin = 1 + (D + 4) * 0x1p-23f, kUnderflow = D * 0x1p-126f;
   float own = 0, other = 0;
-  bool same = owner.id < list.id(i);
   for (int t = 0; t < D; ++t) {
     const float c = list.at(i, t);
     const float corner = owner.at[t] > c ? box.low[t] : box.high[t];
     own += (corner - owner.at[t]) * (corner - owner.at[t]);
     other += (corner - c) * (corner - c);
-    same = same && owner.at[t] == c;
   }
-  return other > own * kMargin + kUnderflow || same;
+  if (other > own * kMargin + kUnderflow) return true;
+  bool same = owner.id < list.id(i);
+  for (int t = 0; t < D; ++t) same = same && owner.at[t] == list.at(i, t);
+  return same;
 }
 
 // Of the candidates first, first + step, …: the one nearest to the box's centre, as the bits of its distance, which order
@@ -228,6 +242,7 @@ __device__ int filter(const Box<D>& box, const List& from, float* centroids, int
   nearest.share(from);
   const Owner<D> owner(from, nearest.position);
   int count = 0;
+#pragma unroll 1
   for (int first = 0; first < from.count; first += kLanes) {
     const int i = first + lane;
     const bool keep = i < from.count && !pruned(box, owner, from, i);
@@ -243,28 +258,34 @@ __device__ int filter(const Box<D>& box, const List& from, float* centroids, int
   return count;
 }
 
-// The same of a whole block of Warps, with the entries in no order. `capacity` ≥ 1.
+// The same of a whole block of Warps, with the entries in no order. `capacity` ≥ 1. The owner is candidate `hint`; where that
+// is negative, it is looked for.
 template <int D, int Warps>
-__device__ int filter_in_block(const Box<D>& box, const List& from, float* centroids, int* ids,
-                               int capacity) {
+__device__ int filter_in_block(const Box<D>& box, const List& from, int hint, float* centroids,
+                               int* ids, int capacity) {
   static_assert(Warps <= kLanes);
   __shared__ unsigned distances[Warps];
   __shared__ int positions[Warps];
   __shared__ int count;
   const int warp = static_cast<int>(threadIdx.x) / kLanes,
             lane = static_cast<int>(threadIdx.x) % kLanes;
-  Nearest nearest(box, from, static_cast<int>(threadIdx.x), Warps * kLanes);
-  nearest.share(from);
-  if (lane == 0) {
-    distances[warp] = nearest.distance;
-    positions[warp] = nearest.position;
-  }
   if (threadIdx.x == 0) count = 0;
-  __syncthreads();
-  nearest.distance = lane < Warps ? distances[lane] : ~0u;
-  nearest.position = lane < Warps ? positions[lane] : 0;
-  nearest.share(from);
-  const Owner<D> owner(from, nearest.position);
+  if (hint < 0) {
+    Nearest nearest(box, from, static_cast<int>(threadIdx.x), Warps * kLanes);
+    nearest.share(from);
+    if (lane == 0) {
+      distances[warp] = nearest.distance;
+      positions[warp] = nearest.position;
+    }
+    __syncthreads();
+    nearest.distance = lane < Warps ? distances[lane] : ~0u;
+    nearest.position = lane < Warps ? positions[lane] : 0;
+    nearest.share(from);
+    hint = nearest.position;
+  } else {
+    __syncthreads();
+  }
+  const Owner<D> owner(from, hint);
   for (int first = warp * kLanes; first < from.count; first += Warps * kLanes) {
     const int i = first + lane;
     const bool keep = i < from.count && !pruned(box, owner, from, i);
@@ -282,42 +303,90 @@ __device__ int filter_in_block(const Box<D>& box, const List& from, float* centr
   return count;
 }
 
+// From sm_90 on the kernels of an iteration are launched while the one in front ends: 1 µs less for each. Nothing is read
+// or written before all of it is done.
+__device__ void wait_for_previous_kernel() {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+/// The candidates of each region: [regions][D][capacity], [regions][capacity] and how many; null `counts`: not kept.
+struct Regions {
+  float* centroids;
+  int *ids, *counts;
+  int capacity;
+
+  template <int D>
+  __device__ List of(int region, const List& all) const {
+    if (counts == nullptr || counts[region] > capacity) return all;
+    return {centroids + static_cast<std::int64_t>(region) * D * capacity,
+            ids + static_cast<std::int64_t>(region) * capacity, capacity, counts[region]};
+  }
+};
+
+template <int D>
+__global__ void __launch_bounds__(kRegionBlock)
+    filter_regions(Level<double> level, List all, Regions regions) {
+  wait_for_previous_kernel();
+  const int region = static_cast<int>(blockIdx.x);
+  const int count = filter_in_block<D, kRegionBlock / kLanes>(
+      Box<D>(level, region), all, -1,
+      regions.centroids + static_cast<std::int64_t>(region) * D * regions.capacity,
+      regions.ids + static_cast<std::int64_t>(region) * regions.capacity, regions.capacity);
+  if (threadIdx.x == 0) regions.counts[region] = count;
+}
+
 /// A block has kWarps nodes, a warp a node, a lane a leaf, and at last a lane a point. On each level the candidates are
 /// those that the level above left over; where one is left, the stored sums are added and nothing below is read.
-template <int D>
+template <int D, int Candidates>
 __global__ void __launch_bounds__(kBlock)
-    assign_and_sum(Tree tree, const float* centroids, int k, int capacity, Output out) {
-  constexpr int kList = kNodeList<D>;
+    assign_and_sum(Tree tree, List centroids, Regions regions, int capacity, int* block_owners,
+                   Output out) {
+  wait_for_previous_kernel();
+  constexpr int kList = Candidates;
   extern __shared__ float shared[];
   __shared__ float node_centroids[kWarps][D][kList];
   __shared__ int node_ids[kWarps][kList];
-  float* const block_centroids = shared + kWarps * kList * (D + 1) * kLanes;  // [D][capacity]
+  float* const block_centroids = shared + kWarps * kList * (D + 1) * kRow;  // [D][capacity]
   int* const block_ids = reinterpret_cast<int*>(block_centroids + D * capacity);
   const int warp = static_cast<int>(threadIdx.x) / kLanes,
             lane = static_cast<int>(threadIdx.x) % kLanes;
   const int block = static_cast<int>(blockIdx.x);
-  double* const sums = out.sums_of_block<D>(k);
+  double* const sums = out.sums_of_block<D>(centroids.count);
 
-  const List all{centroids, nullptr, k, k};
-  const int in_block = filter_in_block<D, kWarps>(Box<D>(tree.blocks, block), all, block_centroids,
-                                                  block_ids, capacity);
+  const Box<D> block_box(tree.blocks, block);
+  const List all = regions.of<D>(block / kRegionBlocks, centroids);
+  const int hint = regions.counts == nullptr ? block_owners[block] : -1;
+  const int in_block =
+      filter_in_block<D, kWarps>(block_box, all, hint, block_centroids, block_ids, capacity);
   if (in_block == 1) {
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
       add_stored<D>(sums, block_ids[0], tree.blocks, block, points_of(tree, block, kWarps * kNode));
+      block_owners[block] = block_ids[0];
+    }
     const int leaf = block * kBlock + static_cast<int>(threadIdx.x);
     if (out.leaf_labels != nullptr && leaf < tree.leaves.count)
       out.leaf_labels[leaf] = block_ids[0];
     return;
   }
-  const List from =
-      in_block <= capacity ? List{block_centroids, block_ids, capacity, in_block} : all;
+  const bool fits = in_block <= capacity;
+  const List from{block_centroids, block_ids, capacity, fits ? in_block : 0};
+  if (warp == 0 && regions.counts == nullptr) {
+    // The nearest to the centre is always on the list: it is who prunes in the next iteration.
+    Nearest nearest(block_box, from, lane, kLanes);
+    nearest.share(from);
+    if (lane == 0) block_owners[block] = fits ? block_ids[nearest.position] : -1;
+  }
 
   // No barrier of the block from here on.
   const int node = block * kWarps + warp;
   if (node >= tree.nodes.count) return;
   float* const own_centroids = node_centroids[warp][0];
   int* const own_ids = node_ids[warp];
-  const int count = filter<D>(Box<D>(tree.nodes, node), from, own_centroids, own_ids, kList, lane);
+  const Box<D> node_box(tree.nodes, node);
+  const int count =
+      fits ? filter<D>(node_box, from, own_centroids, own_ids, kList, lane) : kList + 1;
   const int leaf = node * kLanes + lane;
   const bool has_leaf = leaf < tree.leaves.count;
   if (count == 1) {
@@ -334,6 +403,7 @@ __global__ void __launch_bounds__(kBlock)
     const int id = lane < count ? own_ids[lane] : 0;
     for (int t = 0; t < D; ++t) c[t] = lane < count ? own_centroids[t * kList + lane] : 0;
     int rank = 0;
+#pragma unroll 1
     for (int i = 0; i < count; ++i) rank += own_ids[i] < id ? 1 : 0;
     __syncwarp();
     if (lane < count) {
@@ -351,19 +421,21 @@ __global__ void __launch_bounds__(kBlock)
     const Box<D> box(tree.leaves, leaf);
     only = Nearest(box, list, 0, 1).position;
     const Owner<D> owner(list, only);
+#pragma unroll 1
     for (int i = 0; i < count; ++i) left |= pruned(box, owner, list, i) ? 0u : 1u << i;
   }
   const bool single = __popc(left) == 1;
   if (out.leaf_labels != nullptr && has_leaf) out.leaf_labels[leaf] = single ? own_ids[only] : -1;
 
   // Each lane adds up in columns of its own, a row a candidate and coordinate: neither atomics nor bank conflicts.
-  float* const rows = shared + warp * kList * (D + 1) * kLanes;
+  float* const rows = shared + warp * kList * (D + 1) * kRow;
   const int row_count = count * (D + 1);
-  for (int row = 0; row < row_count; ++row) rows[row * kLanes + lane] = 0;
+#pragma unroll 1
+  for (int row = 0; row < row_count; ++row) rows[row * kRow + lane] = 0;
   const auto add = [&](int i, const float(&x)[D], float points) {
-    float* const to = rows + i * (D + 1) * kLanes + lane;
-    for (int t = 0; t < D; ++t) to[t * kLanes] += x[t];
-    to[D * kLanes] += points;
+    float* const to = rows + i * (D + 1) * kRow + lane;
+    for (int t = 0; t < D; ++t) to[t * kRow] += x[t];
+    to[D * kRow] += points;
   };
   if (single) {
     float sum[D];
@@ -372,95 +444,109 @@ __global__ void __launch_bounds__(kBlock)
     add(only, sum, static_cast<float>(points_of(tree, leaf, kLeaf)));
   }
 
-  unsigned mixed = __ballot_sync(kAll, !single && has_leaf);
-  float next[D];
-  const auto load_next = [&] {
-    const std::int64_t i = static_cast<std::int64_t>(node) * kNode +
-                           (__ffs(static_cast<int>(mixed)) - 1) * kLeaf + lane;
-    for (int t = 0; t < D; ++t)
-      next[t] = mixed != 0 && i < tree.n ? tree.points[t * tree.n + i] : 0;
+  // Points come from far: those of the next two leaves are on their way while one is worked on.
+  unsigned mixed = __ballot_sync(kAll, !single && has_leaf), to_load = mixed;
+  const auto in_node = static_cast<int>(points_of(tree, node, kNode));
+  const float* columns[D];
+  for (int t = 0; t < D; ++t)
+    columns[t] = tree.points + t * tree.n + static_cast<std::int64_t>(node) * kNode + lane;
+  const auto load = [&](float(&x)[D]) {
+    const int of = highest_bit(to_load);
+    const bool wanted = to_load != 0 && of * kLeaf + lane < in_node;
+    for (int t = 0; t < D; ++t) x[t] = wanted ? columns[t][of * kLeaf] : 0;
+    to_load &= ~(1u << (of & 31));  // of nothing, nothing
   };
-  load_next();
+  float next[D], after_next[D];
+  load(next);
+  load(after_next);
   while (mixed != 0) {
-    const int of = __ffs(static_cast<int>(mixed)) - 1;
-    mixed &= mixed - 1;
+    const int of = highest_bit(mixed);
+    mixed &= ~(1u << of);
     float x[D];
-    for (int t = 0; t < D; ++t) x[t] = next[t];
-    load_next();  // while this leaf is worked on
-    float nearest = INFINITY;
-    int label = 0;
-    for (unsigned candidates = __shfl_sync(kAll, left, of); candidates != 0;
-         candidates &= candidates - 1) {
-      const int i = __ffs(static_cast<int>(candidates)) - 1;
-      const float d = squared_distance(x, list, i);
-      if (d < nearest) {
-        nearest = d;
-        label = i;
-      }
+    for (int t = 0; t < D; ++t) {
+      x[t] = next[t];
+      next[t] = after_next[t];
     }
-    const std::int64_t point = static_cast<std::int64_t>(node) * kNode + of * kLeaf + lane;
-    if (point < tree.n) {
+    load(after_next);
+    // Mostly two candidates are left. Against the order of index: the last of equal distances stays.
+    unsigned candidates = __shfl_sync(kAll, left, of);
+    int label = highest_bit(candidates);
+    float nearest = squared_distance(x, list, label);
+    candidates &= ~(1u << label);
+#pragma unroll 1
+    do {
+      const int i = highest_bit(candidates);
+      const float d = squared_distance(x, list, i);
+      label = d <= nearest ? i : label;
+      nearest = fminf(nearest, d);
+      candidates &= ~(1u << i);
+    } while (candidates != 0);
+    const int i = of * kLeaf + lane;
+    if (i < in_node) {
       add(label, x, 1);
-      if (out.labels != nullptr) out.labels[point] = own_ids[label];
+      if (out.labels != nullptr)
+        out.labels[static_cast<std::int64_t>(node) * kNode + i] = own_ids[label];
     }
   }
   __syncwarp();
-  for (int row = lane; row < row_count; row += kLanes) {
+  // Four lanes a row, each a quarter of the columns.
+  for (int first = 0; first < row_count; first += kLanes / 4) {
+    const int row = first + lane / 4;
     float sum = 0;
-    for (int i = 0; i < kLanes; ++i)
-      sum += rows[row * kLanes + (lane + i) % kLanes];  // no two lanes in one bank
+    if (row < row_count) {
+      const float* const from_row = rows + row * kRow + lane % 4 * (kLanes / 4);
+      for (int i = 0; i < kLanes / 4; ++i) sum += from_row[i];
+    }
+    sum += __shfl_xor_sync(kAll, sum, 1);
+    sum += __shfl_xor_sync(kAll, sum, 2);
+    if (sum == 0 || lane % 4 != 0) continue;
     const int i = row / (D + 1);
-    if (sum != 0)
-      atomicAdd(sums + static_cast<std::int64_t>(own_ids[i]) * (D + 1) + (row - i * (D + 1)), sum);
+    atomicAdd(sums + static_cast<std::int64_t>(own_ids[i]) * (D + 1) + (row - i * (D + 1)), sum);
   }
 }
 
 /// The nodes that assign_and_sum left out because they have many candidates: where points are few and far between, and
-/// where there are nearly as many clusters as points. A block a node, a warp a leaf.
+/// where there are nearly as many clusters as points. kWideParts blocks a node, a warp a leaf.
 template <int D>
-__global__ void __launch_bounds__(kWideBlock)
-    assign_wide_nodes(Tree tree, const float* centroids, int k, Output out) {
-  extern __shared__ float
-      node_centroids[];  // [D][kWideList], indices, then [D][kLeafList] and indices of each warp
-  int* const node_ids = reinterpret_cast<int*>(node_centroids + D * kWideList);
+__global__ void __launch_bounds__(kBlock)
+    assign_wide_nodes(Tree tree, List centroids, Regions regions, int capacity, Output out) {
+  wait_for_previous_kernel();
+  extern __shared__ float node_centroids[];  // [D][capacity], then their indices
+  int* const node_ids = reinterpret_cast<int*>(node_centroids + D * capacity);
   const int warp = static_cast<int>(threadIdx.x) / kLanes,
             lane = static_cast<int>(threadIdx.x) % kLanes;
-  float* const leaf_centroids = node_centroids + (D + 1) * (kWideList + warp * kLeafList);
-  int* const leaf_ids = reinterpret_cast<int*>(leaf_centroids + D * kLeafList);
-  double* const sums = out.sums_of_block<D>(k);
-  const List all{centroids, nullptr, k, k};
-  for (int item = static_cast<int>(blockIdx.x); item < *out.wide_count;
-       item += static_cast<int>(gridDim.x)) {
-    const int node = out.wide_nodes[item];
+  double* const sums = out.sums_of_block<D>(centroids.count);
+  const int parts = *out.wide_count * kWideParts;
+  for (int part = static_cast<int>(blockIdx.x); part < parts; part += static_cast<int>(gridDim.x)) {
+    const int node = out.wide_nodes[part / kWideParts];
+    const List all = regions.of<D>(node / kWarps / kRegionBlocks, centroids);
     __syncthreads();  // the last node's list is no longer read
-    const int in_node = filter_in_block<D, kLanes>(Box<D>(tree.nodes, node), all, node_centroids,
-                                                   node_ids, kWideList);
-    const List from =
-        in_node <= kWideList ? List{node_centroids, node_ids, kWideList, in_node} : all;
-    const int leaf = node * kLanes + warp;
+    const int in_node = filter_in_block<D, kWarps>(Box<D>(tree.nodes, node), all, -1,
+                                                   node_centroids, node_ids, capacity);
+    const List from = in_node <= capacity ? List{node_centroids, node_ids, capacity, in_node} : all;
+    const int leaf = node * kLanes + part % kWideParts * kWarps + warp;
     if (leaf >= tree.leaves.count) continue;
-    const int in_leaf =
-        filter<D>(Box<D>(tree.leaves, leaf), from, leaf_centroids, leaf_ids, kLeafList, lane);
     const auto size = static_cast<int>(points_of(tree, leaf, kLeaf));
-    if (in_leaf == 1) {
-      if (lane == 0) {
-        add_stored<D>(sums, leaf_ids[0], tree.leaves, leaf, size);
-        if (out.leaf_labels != nullptr) out.leaf_labels[leaf] = leaf_ids[0];
-      }
-      continue;
-    }
-    const List list =
-        in_leaf <= kLeafList ? List{leaf_centroids, leaf_ids, kLeafList, in_leaf} : from;
     const std::int64_t point = static_cast<std::int64_t>(leaf) * kLeaf + lane;
     float x[D];
     for (int t = 0; t < D; ++t) x[t] = lane < size ? tree.points[t * tree.n + point] : 0;
+
+    // 32 candidates at a time: a lane each to see which the leaf has left, and then those with a lane a point.
+    const Box<D> box(tree.leaves, leaf);
+    Nearest central(box, from, lane, kLanes);
+    central.share(from);
+    const Owner<D> owner(from, central.position);
     float nearest = INFINITY;
-    int label = list.id(0);
-    for (int i = 0; i < list.count; ++i) {
-      const float d = squared_distance(x, list, i);
-      if (d < nearest || (d == nearest && list.id(i) < label)) {
-        nearest = d;
-        label = list.id(i);
+    int label = owner.id;
+    for (int first = 0; first < from.count; first += kLanes) {
+      const bool keep = first + lane < from.count && !pruned(box, owner, from, first + lane);
+      for (unsigned kept = __ballot_sync(kAll, keep); kept != 0; kept &= kept - 1) {
+        const int i = first + __ffs(static_cast<int>(kept)) - 1;
+        const float d = squared_distance(x, from, i);
+        if (d < nearest || (d == nearest && from.id(i) < label)) {
+          nearest = d;
+          label = from.id(i);
+        }
       }
     }
     if (out.leaf_labels != nullptr) {
@@ -486,6 +572,7 @@ __global__ void __launch_bounds__(kWideBlock)
 // A warp a centroid, a lane a replica; leaves sums and list at zero for the next iteration.
 template <int D>
 __global__ void move_centroids(Output out, float* centroids, int k, unsigned* largest_move_bits) {
+  wait_for_previous_kernel();
   const std::int64_t j =
       (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
@@ -701,17 +788,39 @@ class GridVersion : public Version {
                        nodes = (leaves + kLanes - 1) / kLanes;
     leaves_ = LevelMemory<float>(leaves, problem.dim);
     nodes_ = LevelMemory<double>(nodes, problem.dim);
-    blocks_ = LevelMemory<double>((nodes + kWarps - 1) / kWarps, problem.dim);
+    const std::int64_t blocks = (nodes + kWarps - 1) / kWarps;
+    blocks_ = LevelMemory<double>(blocks, problem.dim);
+    block_owners_ = cuda::Buffer<int>(static_cast<std::size_t>(blocks));
+    regions_ = LevelMemory<double>((blocks + kRegionBlocks - 1) / kRegionBlocks, problem.dim);
     points_ = cuda::Buffer<float>(n * dim);
     order_ = cuda::Buffer<unsigned>(n);
     initial_ = cuda::Buffer<float>(k * dim);
     centroids_ = cuda::Buffer<float>(k * dim);
+    every_id_ = cuda::Buffer<int>(k);
     // One address takes one addition after the other: with few centroids the blocks spread over copies.
-    replicas_ = std::clamp(4096 / problem.k, 1, kMostReplicas);
+    replicas_ = 1;
+    while (replicas_ < kMostReplicas && 2LL * replicas_ * problem.k <= 4096) replicas_ *= 2;
     sums_ = cuda::Buffer<double>(static_cast<std::size_t>(replicas_) * k * (dim + 1));
-    // Three times the centroids that a block's points have if they have them evenly.
+    many_candidates_ = (problem.dim > 2 || kManyFrom * problem.k > problem.n) &&
+                       room_for_lists(kManyCandidates, context.device) >= kBlockListAtLeast;
+    // Eight times the centroids that a block's points have if they have them evenly; the same for a region's.
+    const int room =
+        room_for_lists(many_candidates_ ? kManyCandidates : kFewCandidates, context.device);
     capacity_ = static_cast<int>(std::clamp<std::int64_t>(
-        3LL * kWarps * kNode * problem.k / problem.n, kBlockListAtLeast, kBlockListAtMost));
+        8LL * kWarps * kNode * problem.k / problem.n, std::min(room, kBlockListAtLeast),
+        std::min(room, kBlockListAtMost)));
+    wide_capacity_ = std::min<int>(
+        problem.k, kWideListBytes / (static_cast<int>(sizeof(float)) * (problem.dim + 1)));
+    if (problem.k >= kRegionsFrom) {
+      region_capacity_ = static_cast<int>(
+          std::clamp<std::int64_t>(8LL * kRegionBlocks * kWarps * kNode * problem.k / problem.n,
+                                   kRegionListAtLeast, problem.k));
+      const auto entries =
+          static_cast<std::size_t>(regions_.count) * static_cast<std::size_t>(region_capacity_);
+      region_centroids_ = cuda::Buffer<float>(entries * dim);
+      region_ids_ = cuda::Buffer<int>(entries);
+      region_counts_ = cuda::Buffer<int>(static_cast<std::size_t>(regions_.count));
+    }
     wide_nodes_ = cuda::Buffer<int>(static_cast<std::size_t>(nodes) + 1);
     const bool counts = problem.stop.min_changes > 0;
     for (int i = 0; i < (counts ? 2 : 1); ++i) {
@@ -721,9 +830,11 @@ class GridVersion : public Version {
     flags_ = cuda::Buffer<unsigned>(2);
     with_low_dim(problem.dim, [&](auto d) {
       build<d.value>(context);
-      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(assign_and_sum<d.value>,
-                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                            static_cast<int>(shared_bytes<d.value>())));
+      with_candidates([&](auto candidates) {
+        LLOYD_CUDA_CHECK(cudaFuncSetAttribute(assign_and_sum<d.value, candidates.value>,
+                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                              static_cast<int>(shared_bytes(candidates.value))));
+      });
     });
   }
 
@@ -734,6 +845,8 @@ class GridVersion : public Version {
                                      cudaMemcpyDeviceToDevice, stream));
     sums_.zero(stream);
     wide_nodes_.zero(stream);
+    LLOYD_CUDA_CHECK(
+        cudaMemsetAsync(block_owners_.data(), 0xff, block_owners_.bytes(), stream));  // −1: unknown
     const bool may_stop = stop.tolerance > 0 || stop.min_changes > 0;
     if (stop.min_changes > 0)  // −1 everywhere: nothing yet
       for (const auto* labels : {&leaf_labels_[1], &labels_[1]})
@@ -783,12 +896,27 @@ class GridVersion : public Version {
   }
 
  private:
-  static constexpr int kBlockListAtLeast = 256, kBlockListAtMost = 4096;
+  static constexpr int kBlockListAtLeast = 256, kBlockListAtMost = 4096, kRegionListAtLeast = 1024;
+  static constexpr int kRegionsFrom = 2048, kWideListBytes = 40960;
+  static constexpr std::int64_t kManyFrom = 4096;  // points a cluster
+  static constexpr int kStaticShared = 8192;       // at most, of assign_and_sum
 
-  template <int D>
-  std::size_t shared_bytes() const {
+  /// Of assign_and_sum: its columns and the block's list.
+  std::size_t shared_bytes(int candidates) const {
     return sizeof(float) *
-           static_cast<std::size_t>((D + 1) * (kWarps * kNodeList<D> * kLanes + capacity_));
+           static_cast<std::size_t>((problem_.dim + 1) * (kWarps * candidates * kRow + capacity_));
+  }
+  int room_for_lists(int candidates, const DeviceLimits& device) const {
+    const auto floats = static_cast<int>((device.shared_bytes_optin - kStaticShared) /
+                                         static_cast<int>(sizeof(float)));
+    return floats / (problem_.dim + 1) - kWarps * candidates * kRow;
+  }
+  template <typename Body>
+  void with_candidates(Body&& body) const {
+    if (many_candidates_)
+      body(std::integral_constant<int, kManyCandidates>{});
+    else
+      body(std::integral_constant<int, kFewCandidates>{});
   }
   Tree tree() const {
     return {points_.data(), problem_.n, leaves_.view(), nodes_.view(), blocks_.view()};
@@ -803,10 +931,13 @@ class GridVersion : public Version {
     std::vector<float> columns(k * D);
     for (std::size_t j = 0; j < k; ++j)
       for (std::size_t t = 0; t < D; ++t) columns[t * k + j] = problem_.centroids[j * D + t];
+    std::vector<int> every_id(k);
+    std::iota(every_id.begin(), every_id.end(), 0);
     {
       const auto phase = context.phase("transfer");
       points.upload(problem_.points, stream);
       initial_.upload(columns, stream);
+      every_id_.upload(every_id, stream);
     }
     const auto phase = context.phase("init");
     cuda::Buffer<unsigned> box(2 * D), order(n);
@@ -840,46 +971,77 @@ class GridVersion : public Version {
     const Level<double> nodes = nodes_.view();
     gather(leaves, points_.data(), points_.data(), points_.data(), problem_.n, kLeaf);
     gather(nodes, leaves.low, leaves.high, leaves.sum, leaves.count, kLanes);
-    gather(blocks_.view(), nodes.low, nodes.high, nodes.sum, nodes.count, kWarps);
+    const Level<double> blocks_of = blocks_.view();
+    gather(blocks_of, nodes.low, nodes.high, nodes.sum, nodes.count, kWarps);
+    gather(regions_.view(), blocks_of.low, blocks_of.high, blocks_of.sum, blocks_of.count,
+           kRegionBlocks);
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
   }
 
   template <int D>
   void step(Context& context, bool wants_labels) {
-    const cudaStream_t stream = context.stream;
     const Output out{.sums = sums_.data(),
                      .replicas = replicas_,
                      .wide_nodes = wide_nodes_.data() + 1,
                      .wide_count = wide_nodes_.data(),
                      .leaf_labels = wants_labels ? leaf_labels_[now_].data() : nullptr,
                      .labels = wants_labels ? labels_[now_].data() : nullptr};
+    const List all{centroids_.data(), every_id_.data(), problem_.k, problem_.k};
+    const Regions regions{region_centroids_.data(), region_ids_.data(), region_counts_.data(),
+                          region_capacity_};
     {
       const auto phase = context.phase("assign");
-      assign_and_sum<D>
-          <<<static_cast<unsigned>(blocks_.count), kBlock, shared_bytes<D>(), stream>>>(
-              tree(), centroids_.data(), problem_.k, capacity_, out);
-      LLOYD_CUDA_CHECK_LAUNCH();
-      const int blocks = std::min(nodes_.count, 2 * context.device.multiprocessors);
-      assign_wide_nodes<D><<<static_cast<unsigned>(blocks), kWideBlock,
-                             sizeof(float) * (D + 1) * (kWideList + kLanes * kLeafList), stream>>>(
-          tree(), centroids_.data(), problem_.k, out);
-      LLOYD_CUDA_CHECK_LAUNCH();
+      if (region_counts_.size() > 0) {
+        launch(context, filter_regions<D>, regions_.count, kRegionBlock, 0, regions_.view(), all,
+               regions);
+      }
+      with_candidates([&](auto candidates) {
+        launch(context, assign_and_sum<D, candidates.value>, blocks_.count, kBlock,
+               shared_bytes(candidates.value), tree(), all, regions, capacity_,
+               block_owners_.data(), out);
+      });
+      launch(context, assign_wide_nodes<D>,
+             std::min(nodes_.count, context.device.multiprocessors) * kWideParts, kBlock,
+             sizeof(float) * static_cast<std::size_t>((D + 1) * wide_capacity_), tree(), all,
+             regions, wide_capacity_, out);
     }
     const auto phase = context.phase("update");
-    move_centroids<D><<<cuda::blocks_for(problem_.k, kWarps), kBlock, 0, stream>>>(
-        out, centroids_.data(), problem_.k,
-        problem_.stop.tolerance > 0 ? flags_.data() + 1 : nullptr);
-    LLOYD_CUDA_CHECK_LAUNCH();
+    launch(context, move_centroids<D>, (problem_.k + kWarps - 1) / kWarps, kBlock, 0, out,
+           centroids_.data(), problem_.k,
+           problem_.stop.tolerance > 0 ? flags_.data() + 1 : nullptr);
+  }
+
+  template <typename... Parameters, typename... Arguments>
+  static void launch(const Context& context, void (*kernel)(Parameters...), int blocks, int threads,
+                     std::size_t shared, const Arguments&... arguments) {
+    cudaLaunchAttribute overlap{};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = static_cast<unsigned>(blocks);
+    config.blockDim = static_cast<unsigned>(threads);
+    config.dynamicSmemBytes = shared;
+    config.stream = context.stream;
+    config.attrs = &overlap;
+    config.numAttrs = context.device.compute_capability >= 90 ? 1 : 0;
+    LLOYD_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
   }
 
   Problem problem_;
   int iterations_ = 0, replicas_ = 1, capacity_ = 0;
   int now_ = 0;  // which of the labels are the last iteration's
   LevelMemory<float> leaves_;
-  LevelMemory<double> nodes_, blocks_;
+  LevelMemory<double> nodes_, blocks_, regions_;
+  bool many_candidates_ = false;
   cuda::Buffer<float> points_, initial_, centroids_;  // [dim][n], [dim][k]
+  cuda::Buffer<int> every_id_;                        // 0, 1, … k − 1
   cuda::Buffer<unsigned> order_;                      // along the curve → the caller's index
   cuda::Buffer<double> sums_;
+  int region_capacity_ = 0, wide_capacity_ = 0;
+  cuda::Buffer<float> region_centroids_;
+  cuda::Buffer<int> region_ids_, region_counts_;  // only from kRegionsFrom clusters on
+  cuda::Buffer<int>
+      block_owners_;  // who was nearest to the block's centre in the last iteration, or −1
   cuda::Buffer<int> wide_nodes_;  // their number, then they
   cuda::Buffer<int> leaf_labels_[2], labels_[2];
   cuda::Buffer<unsigned> flags_;  // points that changed, bits of the largest squared move

@@ -110,7 +110,7 @@ const std::vector<Case>& cases() {
         list.push_back({name + std::to_string(dim) + "d", dim, stop, std::move(draw)});
       };
       add("FewClusters", {.iterations = 4}, gaussian(300'001, 3));
-      add("ManyClusters", {.iterations = 4}, gaussian(100'003, 700));
+      add("ManyClusters", {.iterations = 4}, gaussian(200'003, 700));
       add("AFifthAsManyClustersAsPoints", {.iterations = 3}, gaussian(20'000, 4'000));
       add("AsManyClustersAsPoints", {.iterations = 2}, gaussian(9'001, 9'001));
       add("OneCluster", {.iterations = 2}, gaussian(100'000, 1));
