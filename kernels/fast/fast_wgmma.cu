@@ -14,14 +14,17 @@
 // Limits   n < 2^31. Above dim 128 (64 registers of points beside 128 of accumulators), on other GPUs, and where the build
 //          has no sm_90a code, the same scan runs on mma.sync; bf16 needs compute capability 8.0 there. Scores lose 2^-18 to
 //          the column's number. The sums' order is the scheduler's: labels and centroids may differ in the last
-//          bits from run to run. Below 512 clusters the product is done before three warps have added up a tile, and where
+//          bits from run to run. Below 768 clusters the product is done before three warps have added up a tile, and where
 //          they are few the additions wait for each other: there update.cuh sums in a pass of its own.
 // Floor    2·n·k·dim at the fp16 GEMM's 761 TFLOP/s: 0.336, 2.76 and 2.76 ms at dim 128 for 1M × 1000, 8M × 1024, 1M × 8192.
-// Predicted 0.42 ms at 1M × 1000 with the sums hidden (they cost 0.03: the warps that add contend for issue slots).
-// Measured H200, dim 128, fp16, standard normal, ms an iteration back to back, 2026-11-21: 0.427 at 1M × 1000 (0.389
-//          without sums), 3.50 at 8M × 1024, 2.99 at 1M × 8192. Alone, before the clock drops to hold 700 W, the last two
-//          take 3.37 and 2.84: power is the limit (661 to 745 TFLOP/s without sums, cuBLAS 761). Turning the two warpgroups
-//          out of step gained nothing; nor did a fifth stage; bulk additions (cp.reduce.async.bulk) took 0.439 at 1M × 1000.
+// Predicted 0.42 ms at 1M × 1000 with the sums hidden.
+// Measured H200, dim 128, standard normal, ms an iteration, 2026-11-21, by the harness (20 iterations at a time): 0.422 and
+//          0.408 in two runs at 1M × 1000 fp16, 0.410 bf16. Power is the limit: bursts of 20 iterations keep a clock that
+//          seconds of work do not (700 W). At 1M × 1000 0.40 in bursts, 0.46 when hot; 8M × 1024 3.20 and 3.7; 1M × 8192
+//          2.89 and 3.25. Without sums 0.371 (690 TFLOP/s; cuBLAS alone 761).
+//          What gained nothing: turning the two warpgroups out of step; a fifth stage; pairs of blocks that share their
+//          copies of centroids (cluster of two, multicast: within 1%); points added from shared memory, or by the copy engine
+//          (cp.reduce.async.bulk). What did: no product idle between tiles of points, 0.389 to 0.371 without sums.
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA
@@ -42,8 +45,8 @@ namespace {
 constexpr int kTilePoints = 256;  // of a block at a time: two consumers of 128 points
 
 #if LLOYD_CUDA
-// 1M points of dim 128: k = 512 0.375 ms with sums, 0.227 without and 0.139 for update.cuh; 256: 0.415, 0.143 and 0.139.
-constexpr int kFewestFused = 512;
+// 1M points of dim 128: k = 512 0.381 ms with sums, 0.212 without and 0.105 for update.cuh; 1000: 0.416, 0.371 and 0.105.
+constexpr int kFewestFused = 768;
 constexpr int kBlock = 256;         // of the small kernels
 constexpr int kMostWgmmaDim = 128;  // by registers
 constexpr int kThreads = 384;       // a producer's warpgroup and two consumers
@@ -68,6 +71,7 @@ struct Tail {              // of shared memory
   int labels[2][kTilePoints];
   std::uint64_t points_full, points_empty, labels_full[2], labels_empty[2];
   std::uint64_t full[kDepth], empty[kDepth];
+  std::uint32_t sink;
 };
 constexpr int shared_bytes(int dim, int columns) {
   return kDepth * stage_bytes(dim, columns) + kTilePoints * dim * 2 +
@@ -86,6 +90,7 @@ struct Assignment {
   unsigned* changes;  // or null
   float* sums;        // k × kDim, or null
   int* counts;
+  int swizzle = 0;  // 4: in odd rows the 16-byte chunks c of a point stand at c ^ 4
 };
 
 // The low 5 bits of a score make room for the number of its column among the 32 of its row that a thread holds. One
@@ -166,6 +171,13 @@ __device__ __forceinline__ float4 widen(uint2 four) {
   }
 }
 
+// A load that stays where it is written.
+__device__ __forceinline__ uint2 load_early(const uint2* from) {
+  uint2 value;
+  asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "l"(from));
+  return value;
+}
+
 template <typename T, int kDim, int kColumns>
 struct Consumer {
   using Multiply = Product<T, kColumns, -1>;
@@ -214,81 +226,138 @@ struct Consumer {
   }
 };
 
+// A half of a consumer's points, 64: a thread's fragments of two rows, group and group + 8 of its warp's 16.
+template <int kDim>
+struct Points {
+  std::uint32_t a[kDim / 16][4];
+  float r[2];  // ‖x‖²/2
+  Best best;
+
+  // `row`: the first of the two in the tile.
+  __device__ __forceinline__ void load(const char* points, const float* half_norms, int row,
+                                       int quad, int swizzle) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int at = row + 8 * i;
+      r[i] = half_norms[at];
+#pragma unroll
+      for (int u = 0; u < kDim / 32; ++u) {
+        const uint4 eight = *reinterpret_cast<const uint4*>(points + at * kDim * 2 +
+                                                            ((4 * u + quad) ^ swizzle) * 16);
+        a[2 * u][i] = eight.x;
+        a[2 * u][i + 2] = eight.y;
+        a[2 * u + 1][i] = eight.z;
+        a[2 * u + 1][i + 2] = eight.w;
+      }
+    }
+    best = {};
+  }
+
+  // Returns when the loads are done: something of each goes into a store that waits for it. Without, the copy engine, told
+  // to go on, overtook loads that were only issued (seen in rows 8 to 15 of a tile where centroids were few).
+  __device__ __forceinline__ void settle(std::uint32_t& sink) const {
+    std::uint32_t all = 0;
+#pragma unroll
+    for (int s = 0; s < kDim / 16; s += 2) all |= a[s][0] | a[s][1];
+    all |= __float_as_uint(r[0]) | __float_as_uint(r[1]);
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared_address(&sink)), "r"(all) : "memory");
+  }
+};
+
+// The labels of a half's rows, to global memory and to those who add up.
+template <int kColumns>
+__device__ __forceinline__ void label(const Assignment& in, const Best& best, std::int64_t tile,
+                                      int row, int quad, int* labels) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int nearest = resolve(best, i, in.mask, kColumns, in.k);
+    const int at = row + 8 * i;
+    const std::int64_t point = tile * kTilePoints + at;
+    if (quad == 0) {
+      if (point < in.n) write_label(in, point, nearest);
+      labels[at] = point < in.n ? nearest : -1;
+    }
+  }
+}
+
+// While one half's product runs, the other's scores are scanned and begun anew; between tiles of points too, where also
+// its fragments are loaded. ptxas must see no product in flight over a loop's back edge (see wgmma_wait).
 template <typename T, int kDim, int kColumns>
 __device__ __forceinline__ void consume(const Assignment& in, char* stages, const char* points,
                                         Tail& tail, int consumer) {
   using C = Consumer<T, kDim, kColumns>;
   constexpr int kStage = stage_bytes(kDim, kColumns);
   const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
+  const int row = consumer * 128 + warp * 16 + group;  // of half 0; 64 more of half 1
+  const int swizzle = group % 2 * in.swizzle, last = in.centroid_tiles - 1;
   int slot = 0, parity = 0, tiles_done = 0;
-  for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
-    barrier_wait(&tail.points_full, tiles_done & 1);
-    std::uint32_t a[2][C::kSteps][4];
-    float r[2][2];
-    const int first = consumer * 128 + warp * 16 + group;  // and + 8, + 64, + 72
-#pragma unroll
-    for (int h = 0; h < 2; ++h)
-#pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        const int at = first + 64 * h + 8 * row;
-        r[h][row] = tail.half_norms[at];
-#pragma unroll
-        for (int u = 0; u < kDim / 32; ++u) {
-          const uint4 eight =
-              *reinterpret_cast<const uint4*>(points + (at * kDim + 32 * u + 8 * quad) * 2);
-          a[h][2 * u][row] = eight.x;
-          a[h][2 * u][row + 2] = eight.y;
-          a[h][2 * u + 1][row] = eight.z;
-          a[h][2 * u + 1][row + 2] = eight.w;
-        }
-      }
-    barrier_arrive(&tail.points_empty);
+  const char* stage = stages;
+  int tile = blockIdx.x;
+  Points<kDim> half0, half1;
+  float acc0[C::kAccumulators], acc1[C::kAccumulators];
 
-    Best best[2];
-    float acc0[C::kAccumulators], acc1[C::kAccumulators];
-    const char* stage = stages + slot * kStage;
-    barrier_wait(&tail.full[slot], parity);
-    C::begin(acc0, r[0][0], r[0][1], stage, quad);
-    C::multiply(acc0, a[0], stage);
-    C::begin(acc1, r[1][0], r[1][1], stage, quad);
-    wgmma_wait<0>();
-    for (int t = 0; t + 1 < in.centroid_tiles; ++t) {
-      C::multiply(acc1, a[1], stage);
-      C::scan(acc0, in.mask, t, best[0]);
+  barrier_wait(&tail.points_full, 0);
+  half0.load(points, tail.half_norms, row, quad, swizzle);
+  barrier_wait(&tail.full[0], 0);
+  C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
+  C::multiply(acc0, half0.a, stage);
+  half1.load(points, tail.half_norms, row + 64, quad, swizzle);
+  half0.settle(tail.sink);
+  half1.settle(tail.sink);
+  barrier_arrive(&tail.points_empty);
+  C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
+  wgmma_wait<0>();
+  for (;;) {
+    for (int t = 0; t < last; ++t) {
+      C::multiply(acc1, half1.a, stage);
+      C::scan(acc0, in.mask, t, half0.best);
       const int before = slot;
       if (++slot == kDepth) slot = 0, parity ^= 1;
       stage = stages + slot * kStage;
       barrier_wait(&tail.full[slot], parity);
-      C::begin(acc0, r[0][0], r[0][1], stage, quad);
+      C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
       wgmma_wait<0>();
       barrier_arrive(&tail.empty[before]);
-      C::multiply(acc0, a[0], stage);
-      C::scan(acc1, in.mask, t, best[1]);
-      C::begin(acc1, r[1][0], r[1][1], stage, quad);
+      C::multiply(acc0, half0.a, stage);
+      C::scan(acc1, in.mask, t, half1.best);
+      C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
       wgmma_wait<0>();
     }
-    C::multiply(acc1, a[1], stage);
-    C::scan(acc0, in.mask, in.centroid_tiles - 1, best[0]);
-    wgmma_wait<0>();
-    barrier_arrive(&tail.empty[slot]);
+    int* labels = tail.labels[tiles_done & 1];
+    if (in.sums != nullptr)
+      barrier_wait(&tail.labels_empty[tiles_done & 1], (tiles_done >> 1 & 1) ^ 1);
+    C::multiply(acc1, half1.a, stage);
+    C::scan(acc0, in.mask, last, half0.best);
+    label<kColumns>(in, half0.best, tile, row, quad, labels);
+    const int next = tile + static_cast<int>(gridDim.x), before = slot;
+    if (next >= in.point_tiles) {
+      wgmma_wait<0>();
+      barrier_arrive(&tail.empty[before]);
+      C::scan(acc1, in.mask, last, half1.best);
+      label<kColumns>(in, half1.best, tile, row + 64, quad, labels);
+      if (in.sums != nullptr) barrier_arrive(&tail.labels_full[tiles_done & 1]);
+      return;
+    }
+    barrier_wait(&tail.points_full, (tiles_done + 1) & 1);
+    half0.load(points, tail.half_norms, row, quad, swizzle);
     if (++slot == kDepth) slot = 0, parity ^= 1;
-    C::scan(acc1, in.mask, in.centroid_tiles - 1, best[1]);
-
-    const int buffer = tiles_done & 1;
-    if (in.sums != nullptr) barrier_wait(&tail.labels_empty[buffer], (tiles_done >> 1 & 1) ^ 1);
-#pragma unroll
-    for (int h = 0; h < 2; ++h)
-#pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        const int label = resolve(best[h], row, in.mask, kColumns, in.k);
-        const int at = first + 64 * h + 8 * row;
-        const std::int64_t point = static_cast<std::int64_t>(tile) * kTilePoints + at;
-        if (quad == 0) {
-          if (point < in.n) write_label(in, point, label);
-          tail.labels[buffer][at] = point < in.n ? label : -1;
-        }
-      }
-    if (in.sums != nullptr) barrier_arrive(&tail.labels_full[buffer]);
+    stage = stages + slot * kStage;
+    barrier_wait(&tail.full[slot], parity);
+    C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
+    wgmma_wait<0>();
+    barrier_arrive(&tail.empty[before]);
+    C::multiply(acc0, half0.a, stage);
+    C::scan(acc1, in.mask, last, half1.best);
+    label<kColumns>(in, half1.best, tile, row + 64, quad, labels);
+    if (in.sums != nullptr) barrier_arrive(&tail.labels_full[tiles_done & 1]);
+    half1.load(points, tail.half_norms, row + 64, quad, swizzle);
+    half0.settle(tail.sink);
+    half1.settle(tail.sink);
+    barrier_arrive(&tail.points_empty);
+    C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
+    wgmma_wait<0>();
+    tile = next;
+    ++tiles_done;
   }
 }
 
@@ -318,53 +387,63 @@ __device__ __forceinline__ void produce(const Assignment& in, char* stages, char
 // The three other warps of the producer's warpgroup add up the points of the tile before, whose rows are in the L2 cache.
 template <typename T, int kDim>
 __device__ __forceinline__ void add_up(const Assignment& in, Tail& tail, int adder) {
-  constexpr int kLoads = 8;             // of a lane in flight, 8 B each
   constexpr int kLanes = kDim / 4;      // a point
   constexpr int kAtOnce = 32 / kLanes;  // points of a warp in one instruction
-  constexpr int kRows = kLoads * kAtOnce;
+  constexpr int kLoads = 4;             // of a lane at a time, 8 B each, and as many on their way
+  constexpr int kStep = kLoads * kAtOnce;
+  constexpr int kBatch = 2 * kStep;
   const int lane = threadIdx.x % 32, sub = lane / kLanes, part = lane % kLanes;
+  // Of even and odd rows: where a row's 16 bytes are swizzled, so are its sums.
+  float* column[2];
+  for (int odd = 0; odd < 2; ++odd)
+    column[odd] = in.sums + 4 * (part ^ ((sub + odd) % 2 * 2 * in.swizzle));
   int tiles_done = 0;
   for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
     const uint2* rows =
         reinterpret_cast<const uint2*>(static_cast<const char*>(in.points) +
                                        std::int64_t{kTilePoints} * kDim * 2 * tile) +
-        sub * kLanes + part;
+        (adder * kBatch + sub) * kLanes + part;
     const int* labels = tail.labels[tiles_done & 1];
-    uint2 four[kLoads];
-    const auto load = [&](int first) {
-      const uint2* from = rows + first * kLanes;
+    uint2 four[2][kLoads];
+    const auto load = [&](int half, const uint2* from) {
 #pragma unroll
       for (int i = 0; i < kLoads; ++i)
-        if (sub < kAtOnce) four[i] = __ldg(from + i * kAtOnce * kLanes);
+        four[half][i] = load_early(from + (half * kStep + i * kAtOnce) * kLanes);
     };
-    load(adder * kRows);
+    if (sub < kAtOnce) {
+      load(0, rows);
+      load(1, rows);
+    }
     barrier_wait(&tail.labels_full[tiles_done & 1], tiles_done >> 1 & 1);
 #pragma unroll 1
     for (int i = adder * 32 + lane; i < kTilePoints; i += kAdders * 32)
       if (labels[i] >= 0) atomicAdd(&in.counts[labels[i]], 1);
+    if (sub < kAtOnce) {
+      const int* label = labels + adder * kBatch + sub;
 #pragma unroll 1
-    for (int first = adder * kRows; first < kTilePoints; first += kAdders * kRows) {
+      for (int first = adder * kBatch; first < kTilePoints; first += kAdders * kBatch) {
+        rows += kAdders * kBatch * kLanes;
+        const bool more = first + kAdders * kBatch < kTilePoints;
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        // All operands before the first addition: a register that is written anew waits until the last one was read.
-        float4 wide[kLoads / 2];
-        float* sums[kLoads / 2];
-        int label[kLoads / 2];
+        for (int half = 0; half < 2; ++half) {
+          float4 wide[kLoads];
+          float* sums[kLoads];
+          int to[kLoads];
 #pragma unroll
-        for (int i = 0; i < kLoads / 2; ++i) {
-          label[i] = sub < kAtOnce ? labels[first + (half * kLoads / 2 + i) * kAtOnce + sub] : -1;
-          sums[i] = in.sums + static_cast<std::int64_t>(label[i]) * kDim + 4 * part;
-          wide[i] = widen<T>(four[half * kLoads / 2 + i]);
+          for (int i = 0; i < kLoads; ++i) {
+            const int at = half * kStep + i * kAtOnce;
+            to[i] = label[at];
+            sums[i] = column[at % 2] + static_cast<std::int64_t>(to[i]) * kDim;
+            wide[i] = widen<T>(four[half][i]);
+          }
+          if (more) load(half, rows);
+            // A branch each (what has no point is not added): it keeps the operands above in registers of their own, where a
+            // straight line would make them one by one in the same ones, and wait for each addition to have read them.
+#pragma unroll
+          for (int i = 0; i < kLoads; ++i)
+            if (to[i] >= 0) add4(sums[i], wide[i]);
         }
-        if (half == 1 && first + kAdders * kRows < kTilePoints) load(first + kAdders * kRows);
-#pragma unroll
-        for (int i = 0; i < kLoads / 2; ++i)
-          asm volatile(""
-                       : "+l"(sums[i]), "+f"(wide[i].x), "+f"(wide[i].y), "+f"(wide[i].z),
-                         "+f"(wide[i].w));
-#pragma unroll
-        for (int i = 0; i < kLoads / 2; ++i)
-          if (label[i] >= 0) add4(sums[i], wide[i]);
+        label += kAdders * kBatch;
       }
     }
     __syncwarp();
@@ -549,14 +628,14 @@ __global__ void find_ranges(const float* points, std::int64_t n, int dim, int* l
 // A warp a row, of `rows` of which the last are padding.
 template <typename T>
 __global__ void place_points(const float* points, std::int64_t n, int dim, const float* centre,
-                             float scale, std::int64_t rows, int padded, T* placed,
+                             float scale, std::int64_t rows, int padded, int swizzle, T* placed,
                              float* half_norms) {
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   if (i >= rows) return;
   float norm = 0;
   for (int t = threadIdx.x % 32; t < padded; t += 32) {
     const T x = static_cast<T>(i < n && t < dim ? (points[i * dim + t] - centre[t]) * scale : 0.0f);
-    placed[i * padded + t] = x;
+    placed[i * padded + (t ^ (static_cast<int>(i % 2) * swizzle * 8))] = x;
     norm += static_cast<float>(x) * static_cast<float>(x);
   }
   for (int offset = 16; offset > 0; offset /= 2) norm += __shfl_xor_sync(0xffffffffu, norm, offset);
@@ -722,6 +801,8 @@ class WgmmaLoop : public Version {
 
  private:
   bool fused() const { return kernel_.assign != nullptr && problem_.k >= kFewestFused; }
+  // Where rows are a multiple of 128 bytes, two of them would meet in the same banks. update.cuh wants them as they are.
+  int swizzle() const { return fused() && padded_ % 64 == 0 ? 4 : 0; }
 
   void choose_kernel(const DeviceLimits& device) {
     multiprocessors_ = device.multiprocessors;
@@ -774,7 +855,7 @@ class WgmmaLoop : public Version {
     cuda::Buffer<float> centre(dim);
     centre.upload(centre_, stream);
     place_points<<<cuda::blocks_for(rows * 32, kBlock), kBlock, 0, stream>>>(
-        given.data(), problem_.n, problem_.dim, centre.data(), scale_, rows, padded_,
+        given.data(), problem_.n, problem_.dim, centre.data(), scale_, rows, padded_, swizzle(),
         points_.data(), half_norms_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
@@ -793,7 +874,8 @@ class WgmmaLoop : public Version {
                         .labels = labels_.data(),
                         .changes = problem_.stop.min_changes > 0 ? flags_.data() : nullptr,
                         .sums = sums_.data(),
-                        .counts = counts_.data()};
+                        .counts = counts_.data(),
+                        .swizzle = swizzle()};
     if (kernel_.assign != nullptr)
       kernel_.assign<<<static_cast<unsigned>(std::min(tiles, multiprocessors_)), kThreads,
                        static_cast<std::size_t>(kernel_.shared), context.stream>>>(in);

@@ -98,11 +98,11 @@ TEST_P(FastWgmma, LabelsSharply) {
     std::int64_t n;
     int k, dim;
   };
-  // More tiles of points than an H200 has multiprocessors; each padded dimension, with sums in the kernel (k >= 512) and
-  // apart; beyond what registers hold.
-  const Size sizes[] = {{70'001, 1000, 128}, {40'000, 20, 128}, {5'000, 600, 33},
-                        {5'000, 300, 33},    {3'001, 700, 65},  {3'001, 90, 65},
-                        {2'000, 513, 3},     {3'000, 129, 200}};
+  // More tiles of points than an H200 has multiprocessors; each padded dimension, with sums in the kernel (k >= 768) and
+  // apart; beyond what registers hold (dim > 128).
+  const Size sizes[] = {{70'001, 1000, 128}, {40'000, 20, 128},  {5'000, 900, 33},
+                        {5'000, 300, 33},    {3'001, 900, 65},   {3'001, 90, 65},
+                        {2'000, 770, 3},     {40'001, 129, 200}, {300, 64, 129}};
   for (const Shape& shape : shapes)
     for (const Size& size : sizes) {
       SCOPED_TRACE(std::string(shape.name) + ", k " + std::to_string(size.k) + ", dim " +
