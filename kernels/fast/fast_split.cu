@@ -5,16 +5,18 @@
 //          parts each, ‖c‖² in three and ‖x‖² rounded up, which makes scores positive, so that their bits order as integers and
 //          one instruction takes the minimum of three. The smallest of 16 centroids' scores at a time is kept, and the
 //          distances to the winning 16 are computed again in fp32. A warpgroup multiplies 64 points by 64 centroids while it
-//          looks through the 64 before (wgmma; mma.sync on other GPUs).
+//          looks through the 64 before (wgmma; mma.sync on other GPUs). Sums are atomics in global memory, in 16 copies.
 // Why      fast_assign's FFMAs and minima get in each other's way: 3.9 cycles a score and warp. Here a score is half an
 //          instruction for the minimum, and the products are the tensor cores'.
-// Limits   dim ≤ 2, compute capability 8.0; 256 B a tile of 128 centroids and 8·dim + 4 B a centroid: k ≤ 4,181 on an H200. Sums as in
-//          fast_assign. Labels keep the bound of the expanded distance: left out is 2^-26·|x||c|, and the tensor cores cut
-//          sums of 16 terms off at some 2^-25 of the largest.
+// Limits   dim ≤ 2, compute capability 8.0; 41 B of shared memory a centroid: k ≤ 4,736 on an H200. Atomics on one cluster wait for
+//          each other: where few clusters have most points (19 ms at k = 1, n = 1e7; 1.1 at k = 32) another version is faster.
+//          Labels keep the bound of the expanded distance: left out is 2^-26·|x||c|, and the tensor cores cut sums of 16
+//          terms off at some 2^-25 of the largest.
 // Floor    n = 1e7, k = 1000: 128 scores a clock and multiprocessor, both by the products and by the minima: 0.30 ms.
 // Predicted 0.52 ms.
-// Measured H200, 2026-11-21, n = 1e7, dim 2: k = 1000 0.95 ms (fast_assign 1.59), by mma.sync 1.25; k = 100 0.45: there fast_assign is
-//          the faster. 0.56 ms are the scores, 0.4 what a point takes beside.
+// Measured H200, 2026-11-21, n = 1e7, dim 2: k = 1000 0.80 ms (fast_assign 1.59), k = 4000 2.58; k = 256 0.61, k = 100 0.66: there fast_assign
+//          is the faster (0.55, 0.24). At k = 1000 ALU 67% busy, tensor cores 44%, 51% of cycles issue. Before: a point's four lanes
+//          each doing all of its work beside the scores 0.95; groups of 16 in the same banks and sums in shared memory 1.12.
 #include "kernels/fast/small_limits.h"
 
 #if LLOYD_CUDA
@@ -30,7 +32,10 @@ namespace {
 constexpr int kColumns = 128;  // centroids of a tile, whose halves are two products
 constexpr int kHalf = kColumns / 2;
 constexpr int kThreads = 512;  // four warpgroups, each with 64 points
-constexpr int kRows = 64;
+constexpr int kRowBytes = 48;
+constexpr int kGroup = 16;  // centroids; 18 places, so that groups start in different banks
+constexpr int kPlaces = 18;
+constexpr int kCopies = 16;                  // of the sums, so that few blocks wait for each other
 constexpr int kPanelBytes = 128 * kColumns;  // four tiles of kColumns centroids × 16 bf16
 
 int tiles_of(int k) { return (k + kColumns - 1) / kColumns; }
@@ -38,8 +43,8 @@ int tiles_of(int k) { return (k + kColumns - 1) / kColumns; }
 std::int64_t shared_bytes(const Problem& problem) {
   const int tiles = tiles_of(problem.k);
   return 1024 +  // panels start at multiples of that
-         std::int64_t{(tiles + 3) / 4} * kPanelBytes + 8LL * tiles * kColumns +
-         4LL * problem.k * (problem.dim + 1);
+         std::int64_t{(tiles + 3) / 4} * kPanelBytes + 8LL * tiles * kColumns / kGroup * kPlaces +
+         kThreads * kRowBytes;
 }
 
 #if LLOYD_CUDA
@@ -83,30 +88,29 @@ __device__ void fill_panels(unsigned char* panels, float2* exact, const float* c
         make_uint4(c.part[0], c.part[1], c.part[0], c.part[1]);
     *reinterpret_cast<uint4*>(row + ((chunk + 1) ^ column % 8) * 16) =
         make_uint4(c.part[2], c.part[0], b12, b.part[2] | kOne << 16);
-    exact[j] = j < k ? make_float2(x, y) : make_float2(INFINITY, INFINITY);
+    exact[j / kGroup * kPlaces + j % kGroup] =
+        j < k ? make_float2(x, y) : make_float2(INFINITY, INFINITY);
   }
 }
 
-// One point's side of the products, of which a lane q of four holds pairs q and q + 4.
-struct Point {
-  float x = 0, y = 0;
-  bool is_there = false;
+// A point's side of the products, 32 bytes. Rows of 48 keep eight of them in different banks, for ldmatrix.
+__device__ void write_row(unsigned char* row, float x, float y) {
+  const Split p(x, y), offset(0, 1.015625f * fmaf(x, x, y * y));
+  auto* chunks = reinterpret_cast<uint4*>(row);
+  chunks[0] = make_uint4(p.part[0], p.part[0], p.part[1], p.part[1]);
+  chunks[1] = make_uint4(p.part[0], p.part[2], kOne | kOne << 16, kOne | offset.part[0]);
+}
 
-  __device__ void load(const float* points, std::int64_t i, std::int64_t n, int dim) {
-    is_there = i < n;
-    x = is_there ? points[i * dim] : 0;
-    y = is_there && dim > 1 ? points[i * dim + 1] : 0;
-  }
-  __device__ void pairs(int q, std::uint32_t& low, std::uint32_t& high) const {
-    const Split p(x, y);
-    const Split offset(0, 1.015625f * fmaf(x, x, y * y));
-    low = q < 2 ? p.part[0] : p.part[1];
-    high = q == 0   ? p.part[0]
-           : q == 1 ? p.part[2]
-           : q == 2 ? kOne | kOne << 16
-                    : kOne | offset.part[0];
-  }
-};
+// Sixteen rows as the A of a product.
+__device__ void read_rows(const unsigned char* rows, std::uint32_t (&a)[4]) {
+  const int lane = threadIdx.x % 32;
+  const auto address = static_cast<std::uint32_t>(
+      __cvta_generic_to_shared(rows + lane % 16 * kRowBytes + lane / 16 * 16));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
+               : "r"(address)
+               : "memory");
+}
 
 // The smallest score so far of one row of the accumulators, and in which half tile.
 struct Best {
@@ -121,52 +125,24 @@ struct Best {
     if (smallest != bits) where = half_tile;
     bits = smallest;
   }
-
-  // The smallest of the quad's four lanes, the lowest group where they are equal.
-  __device__ int group(int q) {
-    int group = 4 * where + q;
-#pragma unroll
-    for (int offset = 1; offset < 4; offset *= 2) {
-      const int other = __shfl_xor_sync(0xffffffffu, bits, offset);
-      const int other_group = __shfl_xor_sync(0xffffffffu, group, offset);
-      if (other < bits || (other == bits && other_group < group)) {
-        bits = other;
-        group = other_group;
-      }
-    }
-    return group;
-  }
 };
 
-// The nearest of a group's 16 centroids in fp32, four for each lane of the quad.
-__device__ int nearest_of_group(const float2* exact, int group, int q, float x, float y) {
-  const auto* four = reinterpret_cast<const float4*>(exact + 16 * group + 4 * q);
-  const float4 a = four[0], b = four[1];
-  const auto squared = [&](float cx, float cy) {
-    const float dx = x - cx, dy = y - cy;
-    return fmaf(dx, dx, dy * dy);
-  };
-  const float candidates[4] = {squared(a.x, a.y), squared(a.z, a.w), squared(b.x, b.y),
-                               squared(b.z, b.w)};
-  float best = candidates[0];
-  int label = 16 * group + 4 * q;
+// The nearest of a group's 16 centroids in fp32.
+__device__ int nearest_of_group(const float2* exact, int group, float x, float y) {
+  const auto* pairs = reinterpret_cast<const float4*>(exact + kPlaces * group);
+  float best = INFINITY;
+  int within = 0;
 #pragma unroll
-  for (int i = 1; i < 4; ++i) {
-    if (candidates[i] < best) {
-      best = candidates[i];
-      label = 16 * group + 4 * q + i;
-    }
+  for (int i = 0; i < 8; ++i) {
+    const float4 c = pairs[i];
+    const float ax = x - c.x, ay = y - c.y, bx = x - c.z, by = y - c.w;
+    const float first = fmaf(ax, ax, ay * ay), second = fmaf(bx, bx, by * by);
+    if (first < best) within = 2 * i;
+    best = fminf(best, first);
+    if (second < best) within = 2 * i + 1;
+    best = fminf(best, second);
   }
-#pragma unroll
-  for (int offset = 1; offset < 4; offset *= 2) {
-    const float other = __shfl_xor_sync(0xffffffffu, best, offset);
-    const int other_label = __shfl_xor_sync(0xffffffffu, label, offset);
-    if (other < best || (other == best && other_label < label)) {
-      best = other;
-      label = other_label;
-    }
-  }
-  return label;
+  return kGroup * group + within;
 }
 
 // Starts the products of 64 points, by a warpgroup, with half a tile's 128 centroids: d[4b + i] row g of the warp's 16 and
@@ -207,79 +183,97 @@ __global__ void __launch_bounds__(kThreads, 1)
                    std::int32_t* labels, Flags* flags, std::int64_t n, int k, int dim, int tiles) {
   extern __shared__ unsigned char shared[];
   unsigned char* panels = shared + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024;
-  auto* exact = reinterpret_cast<float2*>(panels + (tiles + 3) / 4 * kPanelBytes);
-  auto* block_sums = reinterpret_cast<float*>(exact + tiles * kColumns);
-  auto* block_counts = reinterpret_cast<int*>(block_sums + k * dim);
+  unsigned char* all_rows = panels + (tiles + 3) / 4 * kPanelBytes;
+  auto* exact = reinterpret_cast<float2*>(all_rows + kThreads * kRowBytes);
   fill_panels(panels, exact, centroids, k, dim, tiles * kColumns);
-  for (int c = threadIdx.x; c < k * dim; c += kThreads) block_sums[c] = 0;
-  for (int j = threadIdx.x; j < k; j += kThreads) block_counts[j] = 0;
 #if LLOYD_HOPPER_CODE
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the products read what was stored
 #endif
   __syncthreads();
 
-  const int q = threadIdx.x % 4;
-  // The first of the thread's two rows in its warpgroup's 64 points.
-  const int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
-  constexpr int kWarpgroups = kThreads / 128;
-  const std::int64_t step = std::int64_t{gridDim.x} * kWarpgroups * kRows;
-  std::int64_t first = (std::int64_t{blockIdx.x} * kWarpgroups + threadIdx.x / 128) * kRows;
+  const int lane = threadIdx.x % 32, g = lane / 4, q = lane % 4;
+  sums += blockIdx.x % kCopies * k * dim;
+  counts += blockIdx.x % kCopies * k;
+  unsigned char* rows = all_rows + threadIdx.x / 32 * 32 * kRowBytes;  // the warp's
+  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
   unsigned changes = 0;
-  Point next[2];
-  next[0].load(points, first + row, n, dim);
-  next[1].load(points, first + row + 8, n, dim);
-  for (; first < n; first += step) {
-    const Point point[2] = {next[0], next[1]};
-    std::uint32_t a[4];
-    point[0].pairs(q, a[0], a[2]);
-    point[1].pairs(q, a[1], a[3]);
-    next[0].load(points, first + step + row, n, dim);
-    next[1].load(points, first + step + row + 8, n, dim);
-    Best best[2];
-    for (int tile = 0; tile < tiles; ++tile) {
-      const unsigned char* rows = panels + tile / 4 * kPanelBytes;
-      float d[2][kHalf / 2];
+  // A lane's point; a warpgroup's steps are together, so that the last is judged by its first thread's.
+  std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const auto load = [&](std::int64_t at) {
+    return at >= n   ? float2{}
+           : dim > 1 ? reinterpret_cast<const float2*>(points)[at]
+                     : float2{points[at], 0};
+  };
+  float2 next = load(i);
+  for (; i - threadIdx.x % 128 < n; i += step) {
+    const float2 x = next;
+    next = load(i + step);
+    write_row(rows + lane * kRowBytes, x.x, x.y);
+    __syncwarp();
+    // Sixteen of the warp's points at a time: with those of the other three warps the 64 of a product.
+#pragma unroll 1
+    for (int part = 0; part < 2; ++part) {
+      unsigned char* sixteen = rows + part * 16 * kRowBytes;
+      std::uint32_t a[4];
+      read_rows(sixteen, a);
+      Best best[2];
+      for (int tile = 0; tile < tiles; ++tile) {
+        const unsigned char* panel = panels + tile / 4 * kPanelBytes;
+        float d[2][kHalf / 2];
 #if LLOYD_HOPPER_CODE
-      hopper::wgmma_fence();
+        hopper::wgmma_fence();
 #endif
-      multiply(d[0], a, rows, tile % 4);
-      multiply(d[1], a, rows + kHalf * 128, tile % 4);
-      await<1>(d[0]);
-      best[0].look(d[0], 0, 2 * tile);
-      best[1].look(d[0], 2, 2 * tile);
-      await<0>(d[1]);
-      best[0].look(d[1], 0, 2 * tile + 1);
-      best[1].look(d[1], 2, 2 * tile + 1);
-    }
-    int label[2];
+        multiply(d[0], a, panel, tile % 4);
+        multiply(d[1], a, panel + kHalf * 128, tile % 4);
+        await<1>(d[0]);
+        best[0].look(d[0], 0, 2 * tile);
+        best[1].look(d[0], 2, 2 * tile);
+        await<0>(d[1]);
+        best[0].look(d[1], 0, 2 * tile + 1);
+        best[1].look(d[1], 2, 2 * tile + 1);
+      }
+      // Where the row was, what the four lanes found for it.
+      __syncwarp();
 #pragma unroll
-    for (int r = 0; r < 2; ++r)
-      label[r] = nearest_of_group(exact, best[r].group(q), q, point[r].x, point[r].y);
-
-    // Of the quad, two lanes have the coordinates of the first row's point, two those of the second's.
-    const Point& mine = q < 2 ? point[0] : point[1];
-    const int own = q < 2 ? label[0] : label[1];
-    if (mine.is_there && q % 2 < dim)
-      atomicAdd(&block_sums[own * dim + q % 2], q % 2 == 0 ? mine.x : mine.y);
-    if (mine.is_there && q % 2 == 0) {
-      atomicAdd(&block_counts[own], 1);
-      std::int32_t* kept = labels + first + row + (q < 2 ? 0 : 8);
-      if (flags != nullptr) changes += *kept != own;
-      *kept = own;
+      for (int r = 0; r < 2; ++r)
+        reinterpret_cast<int2*>(sixteen + (g + 8 * r) * kRowBytes)[q] =
+            make_int2(best[r].bits, 4 * best[r].where + q);
+    }
+    __syncwarp();
+    const auto* found = reinterpret_cast<const int4*>(rows + lane * kRowBytes);
+    const int4 low = found[0], high = found[1];
+    __syncwarp();
+    int smallest = low.x, group = low.y;
+    const auto take = [&](int bits, int other) {
+      // Equal scores: the lowest group.
+      if (bits < smallest || (bits == smallest && other < group)) group = other;
+      smallest = min(smallest, bits);
+    };
+    take(low.z, low.w);
+    take(high.x, high.y);
+    take(high.z, high.w);
+    if (i < n) {
+      const int label = nearest_of_group(exact, group, x.x, x.y);
+      if (flags != nullptr) changes += labels[i] != label;
+      labels[i] = label;
+      // Nobody waits for these; in shared memory they would be loops.
+      atomicAdd(&sums[label * dim], x.x);
+      if (dim > 1) atomicAdd(&sums[label * dim + 1], x.y);
+      atomicAdd(&counts[label], 1);
     }
     __syncwarp();  // the next product is all lanes' together
   }
   if (changes > 0) atomicAdd(&flags->changes, changes);
-  __syncthreads();
-  for (int c = threadIdx.x; c < k * dim; c += kThreads) atomicAdd(&sums[c], block_sums[c]);
-  for (int j = threadIdx.x; j < k; j += kThreads) atomicAdd(&counts[j], block_counts[j]);
 }
 
 class SplitScores : public SmallSums {
+ public:
+  SplitScores() : SmallSums(kCopies) {}
+
+ private:
   void choose_grid(Context& context) override {
-    constexpr int kTile = kThreads / 128 * kRows;
     blocks_ = resident_blocks(assign_and_sum, kThreads, shared_bytes(problem_),
-                              (problem_.n + kTile - 1) / kTile, context.device);
+                              (problem_.n + kThreads - 1) / kThreads, context.device);
   }
 
   void assign(Context& context, Flags* flags) override {

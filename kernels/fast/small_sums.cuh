@@ -6,26 +6,35 @@
 
 namespace lloyd::fast {
 
-// Leaves sums and counts at zero for the next iteration.
-static __global__ void move_centroids(float* sums, int* counts, float* centroids, int k, int dim,
-                                      Flags* flags) {
+// Of `copies` of sums (k × dim) and counts. Leaves zeros for the next iteration.
+static __global__ void move_centroids(float* sums, int* counts, int copies, float* centroids, int k,
+                                      int dim, Flags* flags) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
-  if (j >= k || counts[j] == 0) return;
+  if (j >= k) return;
+  int count = 0;
+#pragma unroll 16
+  for (int copy = 0; copy < copies; ++copy) count += counts[copy * k + j];
+  if (count == 0) return;
+  for (int copy = 0; copy < copies; ++copy) counts[copy * k + j] = 0;
   float move = 0;
   for (int t = 0; t < dim; ++t) {
-    const float mean = sums[j * dim + t] / counts[j];
+    float sum = 0;
+#pragma unroll 16
+    for (int copy = 0; copy < copies; ++copy) sum += sums[(copy * k + j) * dim + t];
+    for (int copy = 0; copy < copies; ++copy) sums[(copy * k + j) * dim + t] = 0;
+    const float mean = sum / static_cast<float>(count);
     const float step = mean - centroids[j * dim + t];
     move += step * step;
     centroids[j * dim + t] = mean;
-    sums[j * dim + t] = 0;
   }
-  counts[j] = 0;
   if (flags != nullptr) atomicMax(&flags->largest_move, __float_as_uint(move));
 }
 
 class SmallSums : public Small {
  protected:
-  /// From points_ and centroids_ to labels_, and added to sums_ and counts_ (zeros before); counts in `flags` the points that
+  explicit SmallSums(int copies = 1) : copies_(copies) {}
+
+  /// From points_ and centroids_ to labels_, and added to any of the copies in sums_ and counts_ (zeros before); counts in `flags` the points that
   /// changed, unless it is null.
   virtual void assign(Context& context, Flags* flags) = 0;
   virtual void choose_grid(Context& context) = 0;
@@ -35,9 +44,12 @@ class SmallSums : public Small {
   cuda::Buffer<std::int32_t> labels_;
 
  private:
+  int copies_;
+
   void allocate(Context& context) override {
-    sums_ = cuda::Buffer<float>(problem_.centroids.size());
-    counts_ = cuda::Buffer<int>(static_cast<std::size_t>(problem_.k));
+    const auto copies = static_cast<std::size_t>(copies_);
+    sums_ = cuda::Buffer<float>(copies * problem_.centroids.size());
+    counts_ = cuda::Buffer<int>(copies * static_cast<std::size_t>(problem_.k));
     labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem_.n));
     choose_grid(context);
   }
@@ -57,7 +69,7 @@ class SmallSums : public Small {
     const auto phase = context.phase("update");
     constexpr int kBlock = 128;
     move_centroids<<<cuda::blocks_for(problem_.k, kBlock), kBlock, 0, context.stream>>>(
-        sums_.data(), counts_.data(), centroids_.data(), problem_.k, problem_.dim,
+        sums_.data(), counts_.data(), copies_, centroids_.data(), problem_.k, problem_.dim,
         problem_.stop.tolerance > 0 ? flags_.data() : nullptr);
     LLOYD_CUDA_CHECK_LAUNCH();
   }
