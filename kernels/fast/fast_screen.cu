@@ -605,7 +605,6 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
           a[h][2 * u + 1][row + 2] = eight.w;
         }
       }
-    barrier_arrive(&tail.points_empty);
 
     Kept upper{{INFINITY, INFINITY}, {INFINITY, INFINITY}, 0}, lower = upper;
     float d0[C::kScores], d1[C::kScores];
@@ -623,8 +622,11 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
       stage = stages + slot * wide_tile_bytes(kDim);
       barrier_wait(&tail.full[slot], parity);
       C::begin(d0, radius[0], stage, quad);
+      // Both halves' products are done, so the loads of their points are: had the copy engine been told when they were only
+      // issued, it could overtake them.
       wgmma_wait<0>();
       barrier_arrive(&tail.empty[before]);
+      if (t == 0) barrier_arrive(&tail.points_empty);
       C::multiply(d0, a[0], stage);
       C::look(d1, keep, t, lower);
       C::begin(d1, radius[1], stage, quad);
@@ -634,6 +636,7 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
     C::look(d0, keep, tiles - 1, upper);
     wgmma_wait<0>();
     barrier_arrive(&tail.empty[slot]);
+    if (tiles == 1) barrier_arrive(&tail.points_empty);
     if (++slot == kWideStages) slot = 0, parity ^= 1;
     C::look(d1, keep, tiles - 1, lower);
 
