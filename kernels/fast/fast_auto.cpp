@@ -9,6 +9,9 @@
 // Limits   the measurements are one GPU's, and of random data: skewed data may have another order, above all between versions
 //          that prune and those that do not. Judged as an expanded distance, the loosest of what it may choose.
 // Floor    that of the version it chooses; the choice itself is made in prepare().
+// Predicted  on a problem that was measured, the time of its fastest version; between two such problems nothing is promised.
+// Measured H200, 2026-11-21, data/recorded/nvidia-h200/fast_regimes: as fast as what it chose (n = 1e7, k = 1000, dim 2: 3.20 ms,
+//          fast_optin alone 3.20), but by an older table, which knew fast_optin and fast_cublas only. Not yet by this one.
 #include <fmt/format.h>
 
 #include <algorithm>
