@@ -48,16 +48,19 @@ def draw(data: Data, subject: Subject) -> Drawing:
         for key, _ in panels
     ]
     ns, ks = (sorted(int(v) for v in best[c].unique()) for c in ("n", "k"))
-    across = 1 if len(panels) == 1 else 2
     left, right = 0.52, 0.12
-    width = (style.WIDTH / across - left - right) / len(ns)
     texts = {index: _words(row) for index, row in best.iterrows()}
     lines = max(len(words) for words in texts.values())
-    written = max(style.text_width(w) for words in texts.values() for w in words) < width - 0.04
+    widest = max(style.text_width(w) for words in texts.values() for w in words)
+
+    def fits(columns: int) -> bool:
+        return widest < (style.WIDTH / columns - left - right) / len(ns) - 0.04
+
+    across = 2 if len(panels) > 1 and (fits(2) or not fits(1)) else 1
+    written = fits(across)
     names = [v for v in dict.fromkeys(points["version"]) if v in set(best["version"])]
-    # as in the other figures: the version's place in the whole run gives its colour
-    order = list(dict.fromkeys(points["version"]))
-    looks = {name: style.version_styles(order)[order.index(name)][0] for name in names}
+    # by its place among those shown: of a whole run's versions several share a colour
+    looks = {n: look for n, (look,) in zip(names, style.version_styles(names), strict=True)}
     square = {"marker": "s", "linestyle": "none", "fillstyle": "full", "alpha": TINT}
     page = style.Page(
         f"{subject.title}: the fastest of each N and K",

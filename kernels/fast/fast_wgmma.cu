@@ -71,7 +71,7 @@ struct Tail {              // of shared memory
   int labels[2][kTilePoints];
   std::uint64_t points_full, points_empty, labels_full[2], labels_empty[2];
   std::uint64_t full[kDepth], empty[kDepth];
-  std::uint32_t sink;
+  std::uint32_t sinks[2 * 128];  // a thread its own
 };
 constexpr int shared_bytes(int dim, int columns) {
   return kDepth * stage_bytes(dim, columns) + kTilePoints * dim * 2 +
@@ -290,6 +290,7 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
   const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
   const int row = consumer * 128 + warp * 16 + group;  // of half 0; 64 more of half 1
   const int swizzle = group % 2 * in.swizzle, last = in.centroid_tiles - 1;
+  std::uint32_t& sink = tail.sinks[consumer * 128 + threadIdx.x % 128];
   int slot = 0, parity = 0, tiles_done = 0;
   const char* stage = stages;
   int tile = blockIdx.x;
@@ -302,8 +303,8 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
   C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
   C::multiply(acc0, half0.a, stage);
   half1.load(points, tail.half_norms, row + 64, quad, swizzle);
-  half0.settle(tail.sink);
-  half1.settle(tail.sink);
+  half0.settle(sink);
+  half1.settle(sink);
   barrier_arrive(&tail.points_empty);
   C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
   wgmma_wait<0>();
@@ -351,8 +352,8 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
     label<kColumns>(in, half1.best, tile, row + 64, quad, labels);
     if (in.sums != nullptr) barrier_arrive(&tail.labels_full[tiles_done & 1]);
     half1.load(points, tail.half_norms, row + 64, quad, swizzle);
-    half0.settle(tail.sink);
-    half1.settle(tail.sink);
+    half0.settle(sink);
+    half1.settle(sink);
     barrier_arrive(&tail.points_empty);
     C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
     wgmma_wait<0>();

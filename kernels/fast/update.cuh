@@ -404,6 +404,7 @@ class Update {
     totals_.zero(stream);
     partials_ = cuda::Buffer<float>((static_cast<std::size_t>(runs_) + clusters) *
                                     static_cast<std::size_t>(pitch_));
+    partials_.zero(stream);  // finish() reads, and does not use, what pads rows to four coordinates
     counted_ = scatter_bytes() <= device.shared_bytes_optin;
     if (counted_) {
       // Two blocks on each multiprocessor, as even as whole warps allow.
