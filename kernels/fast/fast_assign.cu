@@ -16,7 +16,7 @@
 // Measured H200, 2026-11-21, n = 1e7, dim 2: k = 1000 1.59 ms with 128 threads, 1.63 with 256 (v4 3.20); k = 100 0.24 ms (v4 0.40). Of
 //          the cycles 63% issue, FMA pipes are 41% and ALU 47% busy: their sum is the limit. Tried at k = 1000: one point a thread
 //          2.27, eight 1.60; integer minima of three 1.51, but 0.33 at k = 100 (points without a negative score need a
-//          second look). The 0.8 ms asked of brute force need the tensor cores: fast_split.
+//          second look). The 0.8 ms aimed at by brute force need the tensor cores: fast_split.
 #include "kernels/fast/small_limits.h"
 
 #if LLOYD_CUDA

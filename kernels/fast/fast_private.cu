@@ -17,7 +17,7 @@
 //          n = 1e8, k = 64 1.40 ms. A launch with hardly a point takes 0.010: zeroing and adding up 200 KB of columns in each
 //          multiprocessor, the last block's turn, the launch. A point takes 5 cycles a cluster and 75 beside: its group's scores
 //          again, 3 loads and 3 stores of its sums. Without the prefetch 0.096; 4 points a thread 0.089. The 0.07 and 0.9 ms
-//          asked were counted with FMNMX beside FFMA and not after it.
+//          aimed at were counted with FMNMX beside FFMA and not after it.
 #include "kernels/fast/small_limits.h"
 
 #if LLOYD_CUDA
