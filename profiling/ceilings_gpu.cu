@@ -15,6 +15,11 @@
 #include "kernels/cuda.h"
 #include "profiling/ceilings.h"
 
+// <mma.h> declares this tag from compute capability 8.0 on only; it is named, and not used, below that.
+namespace nvcuda::wmma::precision {
+struct tf32;
+}
+
 namespace lloyd::profiling {
 namespace {
 
