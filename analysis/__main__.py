@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from analysis import claims, compare, published, readme, regimes, tables, tune
+from analysis import choices, claims, compare, published, readme, regimes, tables, tune
 from analysis.derive import all_points, gather, machine_labels
 from analysis.draw import FIGURES, draw, write
 from analysis.load import Run, RunError, find_runs, load_run
@@ -154,11 +154,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     fast.set_defaults(command=_regimes)
 
+    choice = commands.add_parser(
+        "choices",
+        help="fast_auto's choices beside the fastest versions",
+        description="Prints, as Markdown, for each problem that fast_auto and others of its family "
+        "ran what it chose, which version was the fastest, and the ratio of their times.",
+    )
+    choice.add_argument("dir", metavar="DIR", type=Path)
+    choice.set_defaults(command=_choices)
+
     tuning = commands.add_parser(
         "tune",
         help="write the table by which fast_auto chooses",
-        description="Writes, from the verified results of the runs, the fastest versions of each "
-        "problem. Of several DIRs with the same problem the last one counts.",
+        description="Writes, from the verified results of the runs, what each version took "
+        "for each problem. Of several DIRs with the same problem the last one counts.",
     )
     tuning.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     tuning.add_argument("-o", "--out", metavar="FILE", type=Path, default=tune.FILE)
@@ -318,6 +327,13 @@ def _claims(options: argparse.Namespace) -> int:
 def _regimes(options: argparse.Namespace) -> int:
     for run in _load(options):
         print(regimes.summary(run) if options.summary else regimes.every_version(run))
+    return 0
+
+
+def _choices(options: argparse.Namespace) -> int:
+    options.dirs = [options.dir]
+    for run in _load(options):
+        print(choices.choices(run))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What fast_auto knows: the fastest versions of each problem that was measured."""
+"""What fast_auto knows: what each version took for the problems that were measured."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from analysis.load import Run, RunError
 
 FILE = Path(__file__).resolve().parents[1] / "kernels" / "fast" / "auto_table.inc"
 FAMILY, ITSELF = "fast", "fast_auto"
-KEPT = 3
-"""Versions of each problem: the next ones are for where the first is unsupported."""
 
 HEAD = """\
-// Written by `python -m analysis tune`: the fastest versions of each measured problem, with
+// Written by `python -m analysis tune`: each measured problem, version,
 // threads per block (0: not read) and ms per iteration (median). {gpu}; runs: {runs}.
 """
 
@@ -39,11 +37,10 @@ def table(runs: list[Run]) -> str:
     problem = ["precision", "n", "k", "dim"]
     best = best.drop_duplicates([*problem, "version"], keep="last")
     best = best.sort_values([*problem, "iteration_ms"], kind="stable")
-    kept = best.groupby(problem, sort=False).head(KEPT)
     used = [run.name for run, part in zip(runs, parts, strict=True) if len(part)]
     return HEAD.format(gpu=gpus[0], runs=", ".join(dict.fromkeys(used))) + "".join(
         f'{{Precision::{p["precision"]}, {p["n"]}, {p["k"]}, {p["dim"]}, "{p["version"]}", '
         f"{0 if pd.isna(p['threads_per_block']) else p['threads_per_block']}, "
         f"{p['iteration_ms']:.3g}}},\n"
-        for _, p in kept.iterrows()
+        for _, p in best.iterrows()
     )

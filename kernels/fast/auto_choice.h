@@ -1,4 +1,4 @@
-// What fast_auto knows and how it decides: nearest measured problem first. No CUDA in here.
+// What fast_auto knows and how it decides: the version of the smallest time, by measurements near the problem. No CUDA in here.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,22 @@ struct Measured {
   double iteration_ms;
 };
 
-/// kernels/fast/auto_table.inc: up to three versions for each problem that was measured.
+/// kernels/fast/auto_table.inc: for each problem that was measured, the versions that came near the fastest.
 std::span<const Measured> measured();
 
-/// `table` with what stands for `problem` best at the front: of the same precision before others, then by the distance
-/// log²(n / n') + log²(k / k') + log²(dim / dim'), then by time. Each version is there once, where it comes first.
-std::vector<Measured> ranked(std::span<const Measured> table, const Problem& problem);
+/// A version, with the tunables of its nearest measurement, and the time that an iteration of the problem should take.
+struct Estimate {
+  Measured nearest;
+  double iteration_ms;
+};
+
+/// The versions of `table`, the fastest first as far as can be told: those measured in the problem's precision before
+/// others, then by estimated time. Estimated is log t = a + b·log n + c·log k + d·log dim, fitted to the version's
+/// measurements in that precision by least squares, weighted by 1 / (1 + r²)² with r the distance in doublings,
+/// r² = log₂²(n / n') + log₂²(k / k') + log₂²(dim / dim'); a slope costs kRidge of its square, so few measurements
+/// give a plain mean.
+std::vector<Estimate> ranked(std::span<const Measured> table, const Problem& problem);
+constexpr double kRidge = 0.01;
 
 /// Why a measured version cannot run the problem: what unsupported_reason says; "is not in this build".
 std::optional<std::string> reason_against(const Measured& candidate, const Problem& problem,
