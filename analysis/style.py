@@ -148,23 +148,27 @@ def wrap(text: str, width: float, size: float = SMALL, indent: str = "") -> list
     after the first begin with `indent`.
     """
     lines: list[str] = []
-    line = ""
+    # Words are measured alone, for they recur and lines do not; kerning at a space is less than the
+    # pixel's fraction that is lost here.
+    space = text_width("n n", size) - text_width("nn", size)
+    margin = text_width(f"{indent}n", size) - text_width("n", size) if indent else 0.0
+    line, taken = "", 0.0
     for word in re.split(r"[ \t\r\n\f\v]+", text.strip()):
-        joined = f"{line} {word}" if line.strip() else line + word
-        if text_width(joined, size) <= width:
-            line = joined
-            continue
-        if line.strip():
+        needed = text_width(word, size)
+        if line.strip() and taken + space + needed > width:
             lines.append(line)
-            line = indent + word
+            line, taken = indent, margin
+        if line.strip():
+            line, taken = f"{line} {word}", taken + space + needed
         else:
-            line = joined
-        while text_width(line, size) > width:
+            line, taken = line + word, taken + needed
+        while taken > width:
             starts = range(len(indent) + 1, len(line))
             fit = bisect_right(starts, width, key=lambda i: text_width(line[:i], size))
             cut = starts[max(fit - 1, 0)]
             lines.append(line[:cut])
             line = indent + line[cut:]
+            taken = text_width(line, size)
     return [*lines, line] if line.strip() else lines
 
 
