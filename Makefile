@@ -35,8 +35,10 @@ sanitize: setup ## every CUDA version under compute-sanitizer (needs a GPU)
 report: .venv/.stamp ## figures and tables of the recorded runs, or of RESULTS
 	@.venv/bin/python -m analysis report $(subst $(comma), ,$(RESULTS)) -o report
 
-readme: all ## the README's tables, from the recorded runs and the program
-	@.venv/bin/python -m analysis readme README.md data/recorded --program build/run_experiment $(if $(CHECK),--check)
+readme: all ## the tables in README.md and kernels/fast/README.md, from the recorded runs and the program
+	@for file in README.md kernels/fast/README.md; do \
+	  .venv/bin/python -m analysis readme $$file data/recorded --program build/run_experiment $(if $(CHECK),--check) || exit; \
+	done
 
 bundle: setup ## an archive in dist/ that runs on a GPU node without building
 	@tools/setup-system.sh bundle

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from analysis import choices, claims, compare, published, readme, regimes, tables, tune
+from analysis import choices, claims, compare, counted, published, readme, regimes, tables, tune
 from analysis.derive import all_points, gather, machine_labels
 from analysis.draw import FIGURES, draw, write
 from analysis.load import Run, RunError, find_runs, load_run
@@ -187,8 +187,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Rewrites what stands between <!-- table:BEGIN name --> and "
         "<!-- table:END name -->, and draws the figures between <!-- figure:BEGIN name:FIGURE --> "
         "and its END into the run's folder. The name is that of a DIR's spec, or the last parts of "
-        "its path (nvidia-h200/k1000), or `versions`: what the program lists; with `:regimes` "
-        "after it, the summary of `regimes`. Others are left alone.",
+        "its path (nvidia-h200/k1000), or `versions`: what the program lists; after "
+        "it `:regimes`, `:choices` or `:counters` for another of the run's tables. Others are left "
+        "alone.",
     )
     update.add_argument("file", type=Path, metavar="FILE.md")
     update.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
@@ -367,6 +368,15 @@ def _image(run: Run, figure: str, options: argparse.Namespace) -> str:
     return f"![{figure}: {run.title}]({Path(link).as_posix()})"
 
 
+TABLES = {
+    "": _table,
+    "regimes": regimes.summary,
+    "choices": choices.choices,
+    "counters": counted.phases,
+}
+"""What a README may have of a run: `RUN` or `RUN:PART`."""
+
+
 def _readme(options: argparse.Namespace) -> int:
     runs = _load(options)
 
@@ -379,8 +389,11 @@ def _readme(options: argparse.Namespace) -> int:
                 f"{options.file}: figure '{name}:{part}' must be RUN:FIGURE, "
                 f"with one of {', '.join(FIGURES)}"
             )
-        if kind == "table" and part not in ("", "regimes"):
-            raise RunError(f"{options.file}: table '{name}:{part}' must be RUN or RUN:regimes")
+        if kind == "table" and part not in TABLES:
+            raise RunError(
+                f"{options.file}: table '{name}:{part}' must be RUN or RUN:PART, "
+                f"with one of {', '.join(filter(None, TABLES))}"
+            )
         meant = [run for run in runs if readme.matches(name, run.name, run.path)]
         if len(meant) > 1:
             which = ", ".join(str(run.path) for run in meant)
@@ -391,7 +404,7 @@ def _readme(options: argparse.Namespace) -> int:
             return None
         if kind == "figure":
             return _image(meant[0], part, options)
-        return regimes.summary(meant[0]) if part else _table(meant[0])
+        return TABLES[part](meant[0])
 
     try:
         old = options.file.read_bytes().decode("utf-8")

@@ -55,10 +55,11 @@ def cuda_libraries():
     return re.findall(r"^CUDA_cudart_static_LIBRARY:FILEPATH=(\S+)", cache, re.MULTILINE)
 
 
-def test_its_tables_are_up_to_date():
+@pytest.mark.parametrize("file", ["README.md", "kernels/fast/README.md"])
+def test_its_tables_are_up_to_date(file):
     if not list((ROOT / "data" / "recorded").glob("*/*/measurements.jsonl")):
         pytest.skip("no recorded runs")
-    command = [sys.executable, "-m", "analysis", "readme", "README.md", "data/recorded", "--check"]
+    command = [sys.executable, "-m", "analysis", "readme", file, "data/recorded", "--check"]
     result = subprocess.run(
         [*command, "--program", BUILD / "run_experiment"],
         cwd=ROOT,

@@ -121,7 +121,9 @@ def test_a_readme_may_hold_it(run_path, tmp_path, capsys):
     assert "table 'nowhere:regimes' is of none of the given runs" in capsys.readouterr().err
     readme.write_text(block.format("fast_regimes:regime"))
     assert main(["readme", str(readme), str(run_path)]) == 2
-    assert "must be RUN or RUN:regimes" in capsys.readouterr().err
+    assert (
+        "must be RUN or RUN:PART, with one of regimes, choices, counters" in capsys.readouterr().err
+    )
 
 
 def test_runs_without_regrets_or_regimes(run_path, make_run):
