@@ -18,8 +18,10 @@
 //          crowd and has hundreds of candidates: nodes with more than 8 (dim ≥ 3, or under 4,096 points a cluster: 24) go to a
 //          second kernel. Labels leave run() as one per leaf and, in leaves on a border, one per point, in the curve's order;
 //          fetch() spreads them out. With min_changes a third kernel compares these from one iteration to the next; with either
-//          rule the host reads 8 bytes an iteration, so that 0.035 ms become 0.053 (tolerance) and 0.072 (min_changes). Sums are
-//          of doubles in the order they come: the last bits differ from run to run.
+//          rule the host reads 8 bytes an iteration, so that 0.035 ms become 0.053 (tolerance) and 0.072 (min_changes).
+// Same bits  in every run and on any number of multiprocessors: what a warp adds up in fp32, in an order of its own, is rounded once to
+//          an integer of 64 bits (FixedPoint), and only integers meet in global memory. The list of a block's candidates has the
+//          scheduler's order; who prunes is chosen by distance and index, not by place in it.
 // Floor    n = 1e7, k = 1000, dim 2: 74% of the leaves' boxes and sums and 15% of the points, 18 MB, which stay in L2: 4 µs at 4.4
 //          TB/s, and 3 launches. What it takes is instructions: 11.8 million of a warp in assign_and_sum (uniform), 13 µs if
 //          every SM issued 4 in each clock; it issues about 2, half of its warps waiting for memory.
@@ -35,6 +37,7 @@
 
 #if LLOYD_CUDA
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstring>
 #include <cub/device/device_radix_sort.cuh>
@@ -110,11 +113,14 @@ struct List {
 
 /// The sums of coordinate t are integers, in units of 1 / scale[t]: a power of two for which those of all points fit 2^61. What
 /// rounding to the unit leaves over is added up apart, in units that are smaller by `rest_scale`, another power of two: a
-/// float has 24 bits, so that nothing is left over unless it is small. Counts are in units of one, scale[D].
+/// float has 24 bits, so that nothing is left over unless it is small. Counts are in units of 1 / scale[D] = 2^-kCountBits:
+/// what is counted is never small.
 struct FixedPoint {
-  double scale[kMostDims + 1];
-  double rest_scale;
+  float scale[kMostDims + 1];
+  float rest_scale;
+  double unit[kMostDims + 1], rest_unit;  // their inverses
 };
+constexpr int kCountBits = 24;
 
 /// Of a cluster: D sums, its number of points, D sums of what was left over.
 template <int D>
@@ -138,11 +144,14 @@ struct Output {
 
   // To coordinate t of a cluster's `cells`, or to its number of points, D. Integers: no order shows in the sum.
   template <int D>
-  __device__ void add(Cell* cells, int t, double value) const {
-    const double scaled = value * fixed.scale[t], whole = rint(scaled), rest = scaled - whole;
-    atomicAdd(cells + t, static_cast<Cell>(__double2ll_rn(whole)));
-    if (rest != 0)
-      atomicAdd(cells + D + 1 + t, static_cast<Cell>(__double2ll_rn(rest * fixed.rest_scale)));
+  __device__ void add(Cell* cells, int t, float value) const {
+    const float scaled = value * fixed.scale[t];
+    atomicAdd(cells + t, static_cast<Cell>(__float2ll_rn(scaled)));
+    if (fabsf(scaled) < 0x1p23f) {  // or it is an integer
+      const float rest = scaled - rintf(scaled);
+      if (rest != 0)
+        atomicAdd(cells + D + 1 + t, static_cast<Cell>(__float2ll_rn(rest * fixed.rest_scale)));
+    }
   }
 };
 
@@ -150,9 +159,16 @@ template <int D>
 __device__ void add_stored(const Output& out, Cell* sums, int id, const Level<double>& level, int i,
                            std::int64_t points) {
   Cell* const to = sums + static_cast<std::int64_t>(id) * kCells<D>;
-  for (int t = 0; t < D; ++t)
-    out.add<D>(to, t, level.sum[static_cast<std::int64_t>(t) * level.count + i]);
-  atomicAdd(to + D, static_cast<Cell>(points));
+  for (int t = 0; t < D; ++t) {
+    const double scaled =
+        level.sum[static_cast<std::int64_t>(t) * level.count + i] * out.fixed.scale[t];
+    const long long whole = __double2ll_rn(scaled);
+    const double rest = scaled - static_cast<double>(whole);
+    atomicAdd(to + t, static_cast<Cell>(whole));
+    if (rest != 0)
+      atomicAdd(to + D + 1 + t, static_cast<Cell>(__double2ll_rn(rest * out.fixed.rest_scale)));
+  }
+  atomicAdd(to + D, static_cast<Cell>(points) << kCountBits);
 }
 
 /// Of the run of `size` points that is the i-th of its kind.
@@ -283,10 +299,10 @@ __device__ int filter(const Box<D>& box, const List& from, float* centroids, int
 }
 
 // The same of a whole block of Warps, with the entries in no order. `capacity` ≥ 1. The owner is candidate `hint`; where that
-// is negative, it is looked for.
+// is negative, it is looked for. `in_order`: `from` is in order of index, or it may be any of those that are equally near.
 template <int D, int Warps>
 __device__ int filter_in_block(const Box<D>& box, const List& from, int hint, float* centroids,
-                               int* ids, int capacity) {
+                               int* ids, int capacity, bool in_order) {
   static_assert(Warps <= kLanes);
   __shared__ unsigned distances[Warps];
   __shared__ int positions[Warps];
@@ -295,7 +311,7 @@ __device__ int filter_in_block(const Box<D>& box, const List& from, int hint, fl
             lane = static_cast<int>(threadIdx.x) % kLanes;
   if (threadIdx.x == 0) count = 0;
   if (hint < 0) {
-    Nearest nearest(box, from, static_cast<int>(threadIdx.x), Warps * kLanes);
+    Nearest nearest(box, from, static_cast<int>(threadIdx.x), Warps * kLanes, in_order);
     nearest.share(from);
     if (lane == 0) {
       distances[warp] = nearest.distance;
@@ -357,7 +373,7 @@ __global__ void __launch_bounds__(kRegionBlock)
   const int count = filter_in_block<D, kRegionBlock / kLanes>(
       Box<D>(level, region), all, -1,
       regions.centroids + static_cast<std::int64_t>(region) * D * regions.capacity,
-      regions.ids + static_cast<std::int64_t>(region) * regions.capacity, regions.capacity);
+      regions.ids + static_cast<std::int64_t>(region) * regions.capacity, regions.capacity, true);
   if (threadIdx.x == 0) regions.counts[region] = count;
 }
 
@@ -383,7 +399,7 @@ __global__ void __launch_bounds__(kBlock)
   const List all = regions.of<D>(block / kRegionBlocks, centroids);
   const int hint = regions.counts == nullptr ? block_owners[block] : -1;
   const int in_block =
-      filter_in_block<D, kWarps>(block_box, all, hint, block_centroids, block_ids, capacity);
+      filter_in_block<D, kWarps>(block_box, all, hint, block_centroids, block_ids, capacity, false);
   if (in_block == 1) {
     if (threadIdx.x == 0) {
       add_stored<D>(out, sums, block_ids[0], tree.blocks, block,
@@ -532,7 +548,8 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 /// The nodes that assign_and_sum left out because they have many candidates: where points are few and far between, and
-/// where there are nearly as many clusters as points. kWideParts blocks a node, a warp a leaf.
+/// where there are nearly as many clusters as points. kWideParts blocks a node, a warp a leaf. Which of equally near centroids
+/// prunes does not show here: points are compared one by one, and those of a leaf with equal labels are added up in one way.
 template <int D>
 __global__ void __launch_bounds__(kBlock)
     assign_wide_nodes(Tree tree, List centroids, Regions regions, int capacity,
@@ -549,7 +566,7 @@ __global__ void __launch_bounds__(kBlock)
     const List all = regions.of<D>(node / kWarps / kRegionBlocks, centroids);
     __syncthreads();  // the last node's list is no longer read
     const int in_node = filter_in_block<D, kWarps>(Box<D>(tree.nodes, node), all, -1,
-                                                   node_centroids, node_ids, capacity);
+                                                   node_centroids, node_ids, capacity, true);
     const List from = in_node <= capacity ? List{node_centroids, node_ids, capacity, in_node} : all;
     const int leaf = node * kLanes + part % kWideParts * kWarps + warp;
     if (leaf >= tree.leaves.count) continue;
@@ -560,11 +577,11 @@ __global__ void __launch_bounds__(kBlock)
 
     // 32 candidates at a time: a lane each to see which the leaf has left, and then those with a lane a point.
     const Box<D> box(tree.leaves, leaf);
-    Nearest central(box, from, lane, kLanes);
+    Nearest central(box, from, lane, kLanes, true);
     central.share(from);
     const Owner<D> owner(from, central.position);
     float nearest = INFINITY;
-    int label = owner.id;
+    int label = INT_MAX;
     for (int first = 0; first < from.count; first += kLanes) {
       const bool keep = first + lane < from.count && !pruned(box, owner, from, first + lane);
       for (unsigned kept = __ballot_sync(kAll, keep); kept != 0; kept &= kept - 1) {
@@ -576,6 +593,7 @@ __global__ void __launch_bounds__(kBlock)
         }
       }
     }
+    if (label == INT_MAX) label = 0;  // every distance overflowed
     if (out.leaf_labels != nullptr) {
       if (lane < size) out.labels[point] = label;
       if (lane == 0) out.leaf_labels[leaf] = -1;
@@ -622,8 +640,8 @@ __global__ void move_centroids(Output out, float* centroids, int k, unsigned* la
   float move = 0;
   for (int t = 0; t < D; ++t) {
     float& c = centroids[static_cast<std::int64_t>(t) * k + j];
-    const double sum = (number(t) + number(D + 1 + t) / out.fixed.rest_scale) / out.fixed.scale[t];
-    const auto mean = static_cast<float>(sum / number(D));
+    const double sum = (number(t) + number(D + 1 + t) * out.fixed.rest_unit) * out.fixed.unit[t];
+    const auto mean = static_cast<float>(sum / (number(D) * out.fixed.unit[D]));
     move += (mean - c) * (mean - c);
     c = mean;
   }
@@ -1020,13 +1038,17 @@ class GridVersion : public Version {
   void choose_units(const unsigned (&box)[2 * D]) {
     int bits = 61;  // of a sum; of all but those that the number of points takes
     while (bits > 0 && std::int64_t{1} << (61 - bits) < problem_.n) --bits;
-    fixed_.rest_scale = std::ldexp(1.0, bits);
-    fixed_.scale[D] = 1;
+    fixed_.rest_scale = std::ldexp(1.0f, bits);
+    fixed_.rest_unit = std::ldexp(1.0, -bits);
+    fixed_.scale[D] = std::ldexp(1.0f, kCountBits);
+    fixed_.unit[D] = std::ldexp(1.0, -kCountBits);
     for (int t = 0; t < D; ++t) {
       const float most =
           std::max(std::abs(from_ordered(box[t])), std::abs(from_ordered(box[D + t])));
       const int exponent = most > 0 && std::isfinite(most) ? std::ilogb(most) + 1 : 0;
-      fixed_.scale[t] = std::ldexp(1.0, bits - exponent);
+      const int scale = std::min(bits - exponent, 126);
+      fixed_.scale[t] = std::ldexp(1.0f, scale);
+      fixed_.unit[t] = std::ldexp(1.0, -scale);
     }
   }
 

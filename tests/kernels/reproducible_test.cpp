@@ -28,7 +28,7 @@ const std::vector<Case>& cases() {
   static const auto keep = [](auto&) {};
   static const std::vector<Case> all{
       {"FewClusters", 100'003, 16, 2, {.iterations = 5}, keep},
-      {"ManyClusters", 60'000, 1000, 2, {.iterations = 3}, keep},
+      {"ManyClusters", 40'000, 1000, 2, {.iterations = 2}, keep},
       {"FlatClusters", 20'000, 40, 4, {.iterations = 3}, keep},
       {"ThirtyTwoDimensions", 40'000, 16, 32, {.iterations = 5}, keep},
       {"ManyDimensionsAndClusters", 6'000, 800, 64, {.iterations = 3}, keep},
