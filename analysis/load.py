@@ -21,8 +21,8 @@ AXES = ["threads_per_block", "samples_per_thread", "threads", "processes", "gpus
 PROBLEM = ["n", "k", "dim", "precision", "data"]
 
 MEASUREMENT_COLUMNS = [
-    *("schema", "point", "version", "family", "backend", "n", "k", "dim", *AXES, "precision"),
-    "oversubscribed",
+    *("schema", "point", "version", "family", "backend", "reproducible"),
+    *("n", "k", "dim", *AXES, "precision", "oversubscribed"),
     *("data", "seed", "repetition", "repetitions", "status", "reason", "solve_ms", "iteration_ms"),
     *("setup_ms", "transfer_ms", "end_to_end_ms", "iterations", "inertia", "verified"),
     *("label_mismatches", "max_regret", "regret_bound", "timing_basis", "floor_ms", "chosen"),

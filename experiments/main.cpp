@@ -62,6 +62,7 @@ void list_versions(const DeviceQuery& gpus, int device, bool json) {
                     {"backend", to_string(info.backend)},
                     {"parent", or_null(info.parent)},
                     {"axes", info.axes},
+                    {"reproducible", info.reproducible},
                     {"study", or_null(info.study)},
                     {"summary", info.summary},
                     {"available", reason.empty()},
@@ -73,7 +74,8 @@ void list_versions(const DeviceQuery& gpus, int device, bool json) {
   }
   for (const auto& v : list)
     std::cout << fmt::format(
-        "{:<28} {}{}\n", v.at("name").get<std::string>(), v.at("summary").get<std::string>(),
+        "{:<28} {}{}{}\n", v.at("name").get<std::string>(), v.at("summary").get<std::string>(),
+        v.at("reproducible").get<bool>() ? " [reproducible]" : "",
         v.at("available").get<bool>()
             ? ""
             : "\n" + std::string(29, ' ') + "not here: " + v.at("reason").get<std::string>());

@@ -46,6 +46,7 @@ Row measurement_row(const Point& point, const RowSource& source,
   row["version"] = point.version;
   row["family"] = info.family;
   row["backend"] = to_string(info.backend);
+  row["reproducible"] = info.reproducible;
   row["n"] = point.n;
   row["k"] = point.k;
   row["dim"] = point.dim;

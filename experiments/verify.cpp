@@ -1,9 +1,11 @@
 #include "experiments/verify.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace lloyd {
 namespace {
@@ -132,6 +134,43 @@ Solution solve(const std::function<std::unique_ptr<Version>()>& make, const Prob
   version->prepare(problem, context);
   version->run(context);
   return version->fetch(context);
+}
+
+std::optional<std::string> difference(const Solution& first, const Solution& again) {
+  if (first.iterations != again.iterations)
+    return fmt::format("{} iterations, then {}", first.iterations, again.iterations);
+  if (first.labels.size() != again.labels.size() ||
+      first.centroids.size() != again.centroids.size())
+    return fmt::format("{} labels and {} coordinates, then {} and {}", first.labels.size(),
+                       first.centroids.size(), again.labels.size(), again.centroids.size());
+  // Bits: two NaNs may be equal, 0 and −0 are not.
+  const auto count = [](const auto& a, const auto& b, std::size_t& where) {
+    std::size_t different = 0;
+    for (std::size_t i = a.size(); i-- > 0;)
+      if (std::memcmp(&a[i], &b[i], sizeof a[i]) != 0) {
+        ++different;
+        where = i;
+      }
+    return different;
+  };
+  const auto same = [](const auto& a, const auto& b) {
+    return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0;
+  };
+  std::vector<std::string> found;
+  std::size_t at = 0;
+  if (!same(first.labels, again.labels)) {
+    const std::size_t different = count(first.labels, again.labels, at);
+    found.push_back(fmt::format("{} of {} labels, the first of point {}: {}, then {}", different,
+                                first.labels.size(), at, first.labels[at], again.labels[at]));
+  }
+  if (!same(first.centroids, again.centroids)) {
+    const std::size_t different = count(first.centroids, again.centroids, at);
+    found.push_back(fmt::format("{} of {} coordinates of centroids, the first is {}, then {}",
+                                different, first.centroids.size(), first.centroids[at],
+                                again.centroids[at]));
+  }
+  if (found.empty()) return std::nullopt;
+  return fmt::format("{}", fmt::join(found, "; "));
 }
 
 double trajectory_tolerance(Precision precision) {

@@ -44,6 +44,10 @@ Verdict verify(const Solution& whole, const std::function<std::unique_ptr<Versio
                const Problem& problem, Context& context, Distance distance, Reference& reference,
                const ExpectedRun& expected);
 
+/// How `again`, another run's answer to the same problem, is not `first` to the bit, with the first thing that differs; nullopt
+/// where it is. What a version that is `reproducible` promises.
+std::optional<std::string> difference(const Solution& first, const Solution& again);
+
 /// One execution from nothing: prepare, run, fetch.
 Solution solve(const std::function<std::unique_ptr<Version>()>& make, const Problem& problem,
                Context& context);

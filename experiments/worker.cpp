@@ -42,6 +42,23 @@ struct Incorrect : std::runtime_error {
   Verdict verdict;
 };
 
+/// What a reproducible version promises is checked where it costs no run: each repetition, which is one from allocation on,
+/// must give the bits that were verified.
+struct Promise {
+  const Solution* verified;  // null: nothing is promised, or nothing was to be verified
+  const Verdict& verdict;
+
+  void check(const Solution& again) const {
+    if (verified == nullptr) return;
+    const std::optional<std::string> what = difference(*verified, again);
+    if (!what) return;
+    Verdict broken = verdict;
+    broken.correct = false;
+    broken.reason = "is said to be reproducible, but a second run differs: " + *what;
+    throw Incorrect(std::move(broken));
+  }
+};
+
 template <typename T>
 Row or_null(const std::optional<T>& value) {
   return value ? Row(*value) : Row(nullptr);
@@ -243,7 +260,9 @@ class Worker {
         job_.measure.verify ? judge(first, problem, context, request, reply) : Verdict{};
     stage("verification");
     for (int w = 1; w < job_.measure.warmup; ++w) solve(make_, problem, context);
-    report(point, time_repetitions(point, problem, context), verdict, reply);
+    const bool held = job_.measure.verify && version_.info.reproducible;
+    const Promise promise{held ? &first : nullptr, verdict};
+    report(point, time_repetitions(point, problem, context, promise), verdict, reply);
     stage("measurement");
     std::cerr << spent << std::endl;
   }
@@ -292,7 +311,7 @@ class Worker {
   }
 
   std::vector<Repetition> time_repetitions(const Point& point, const Problem& problem,
-                                           Context& context) {
+                                           Context& context, const Promise& promise) {
     std::vector<Repetition> repetitions;
     Collector collector;
     std::exception_ptr error;
@@ -306,7 +325,7 @@ class Worker {
           [&](benchmark::State& state) {
             for (auto _ : state) {
               try {
-                repetitions.push_back(time_one(repetitions, problem, context));
+                repetitions.push_back(time_one(repetitions, problem, context, promise));
                 state.SetIterationTime(repetitions.back().solve_ms / 1e3);
               } catch (...) {  // must not cross Google Benchmark's frames
                 error = std::current_exception();
@@ -337,7 +356,7 @@ class Worker {
 
   // Allocation, upload, solve and download anew: each repetition is a whole end-to-end execution.
   Repetition time_one(const std::vector<Repetition>& before, const Problem& problem,
-                      Context& context) {
+                      Context& context, const Promise& promise) const {
     const NvtxRange range(NvtxRange::Level::repetition, "repetition",
                           static_cast<std::int64_t>(before.size()));
     Repetition r;
@@ -365,6 +384,7 @@ class Worker {
     if (nvml_) r.gpu = nvml_->state(job_.device->uuid);
     Solution solution;
     r.fetch_ms = timed([&] { solution = version->fetch(context); });
+    promise.check(solution);
     r.iterations = solution.iterations;
     r.transfer_ms = 0;
     for (const auto& [phase, spent] : transfers.collect())

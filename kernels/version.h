@@ -166,6 +166,9 @@ struct VersionInfo {
       axes;  // of {threads_per_block, samples_per_thread, threads, processes, gpus}
   std::vector<Precision> precisions = {Precision::fp32};
   Distance distance = Distance::direct;
+  // The same bits, labels and centroids, in every run, for any grid, block or thread count and on any device of one
+  // architecture: by construction, not by luck. The harness holds it to that.
+  bool reproducible = false;
   std::string study;    // the report it comes from; empty for our own
   std::string summary;  // one line
   /// Why this problem cannot run with these tunables on this device, with the numbers; nullopt when it can. Sees

@@ -82,6 +82,7 @@ LLOYD_VERSION(Sequential,
                .axes = {},
                .precisions = {Precision::fp32, Precision::fp64},
                .distance = Distance::direct,
+               .reproducible = true,
                .study = "all five",
                .summary = "the naive loop on one core: the denominator of every speedup",
                .unsupported = {}});

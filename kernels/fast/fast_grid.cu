@@ -18,8 +18,10 @@
 //          crowd and has hundreds of candidates: nodes with more than 8 (dim ≥ 3, or under 4,096 points a cluster: 24) go to a
 //          second kernel. Labels leave run() as one per leaf and, in leaves on a border, one per point, in the curve's order;
 //          fetch() spreads them out. With min_changes a third kernel compares these from one iteration to the next; with either
-//          rule the host reads 8 bytes an iteration, so that 0.035 ms become 0.053 (tolerance) and 0.072 (min_changes). Sums are
-//          of doubles in the order they come: the last bits differ from run to run.
+//          rule the host reads 8 bytes an iteration, so that 0.035 ms become 0.053 (tolerance) and 0.072 (min_changes).
+// Same bits  in every run and on any number of multiprocessors: what a warp adds up in fp32, in an order of its own, is rounded once to
+//          an integer of 64 bits (FixedPoint), and only integers meet in global memory. The list of a block's candidates has the
+//          scheduler's order; who prunes is chosen by distance and index, not by place in it.
 // Floor    n = 1e7, k = 1000, dim 2: 74% of the leaves' boxes and sums and 15% of the points, 18 MB, which stay in L2: 4 µs at 4.4
 //          TB/s, and 3 launches. What it takes is instructions: 11.8 million of a warp in assign_and_sum (uniform), 13 µs if
 //          every SM issued 4 in each clock; it issues about 2, half of its warps waiting for memory.
@@ -35,6 +37,7 @@
 
 #if LLOYD_CUDA
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstring>
 #include <cub/device/device_radix_sort.cuh>
@@ -66,6 +69,7 @@ constexpr int kFewCandidates = 8, kManyCandidates = 24;
 constexpr int kRow = kLanes + 1;  // of the columns: lanes that add up rows meet in no bank
 
 using Key = unsigned long long;
+using Cell = unsigned long long;  // of a sum: an integer in two's complement, as atomicAdd wants it
 
 /// Boxes of `count` runs of consecutive points, and the sums of their points: [D][count].
 template <typename Sum>
@@ -107,30 +111,64 @@ struct List {
   }
 };
 
-/// What an iteration leaves behind: of each cluster the sums of its points and their number, [replicas][k][D + 1]; the
+/// The sums of coordinate t are integers, in units of 1 / scale[t]: a power of two for which those of all points fit 2^61. What
+/// rounding to the unit leaves over is added up apart, in units that are smaller by `rest_scale`, another power of two: a
+/// float has 24 bits, so that nothing is left over unless it is small. Counts are in units of 1 / scale[D] = 2^-kCountBits:
+/// what is counted is never small.
+struct FixedPoint {
+  float scale[kMostDims + 1];
+  float rest_scale;
+  double unit[kMostDims + 1], rest_unit;  // their inverses
+};
+constexpr int kCountBits = 24;
+
+/// Of a cluster: D sums, its number of points, D sums of what was left over.
+template <int D>
+constexpr int kCells = 2 * D + 1;
+
+/// What an iteration leaves behind: of each cluster its cells, [replicas][k][kCells]; the
 /// nodes that are too wide for assign_and_sum; and the labels, where they are wanted: leaf_labels [leaves] has the label
 /// of all points of a leaf, or −1, and then `labels` [n] has them; both null where nobody asks.
 struct Output {
-  double* sums;
+  Cell* sums;
+  FixedPoint fixed;
   int replicas;  // a power of 2
   int *wide_nodes, *wide_count;
   int *leaf_labels, *labels;
 
   template <int D>
-  __device__ double* sums_of_block(int k) const {
+  __device__ Cell* sums_of_block(int k) const {
     return sums + static_cast<std::int64_t>(blockIdx.x & static_cast<unsigned>(replicas - 1)) * k *
-                      (D + 1);
+                      kCells<D>;
+  }
+
+  // To coordinate t of a cluster's `cells`, or to its number of points, D. Integers: no order shows in the sum.
+  template <int D>
+  __device__ void add(Cell* cells, int t, float value) const {
+    const float scaled = value * fixed.scale[t];
+    atomicAdd(cells + t, static_cast<Cell>(__float2ll_rn(scaled)));
+    if (fabsf(scaled) < 0x1p23f) {  // or it is an integer
+      const float rest = scaled - rintf(scaled);
+      if (rest != 0)
+        atomicAdd(cells + D + 1 + t, static_cast<Cell>(__float2ll_rn(rest * fixed.rest_scale)));
+    }
   }
 };
 
-template <int D, typename Sum>
-__device__ void add_stored(double* sums, int id, const Level<Sum>& level, int i,
+template <int D>
+__device__ void add_stored(const Output& out, Cell* sums, int id, const Level<double>& level, int i,
                            std::int64_t points) {
-  double* to = sums + static_cast<std::int64_t>(id) * (D + 1);
-  for (int t = 0; t < D; ++t)
-    atomicAdd(to + t,
-              static_cast<double>(level.sum[static_cast<std::int64_t>(t) * level.count + i]));
-  atomicAdd(to + D, static_cast<double>(points));
+  Cell* const to = sums + static_cast<std::int64_t>(id) * kCells<D>;
+  for (int t = 0; t < D; ++t) {
+    const double scaled =
+        level.sum[static_cast<std::int64_t>(t) * level.count + i] * out.fixed.scale[t];
+    const long long whole = __double2ll_rn(scaled);
+    const double rest = scaled - static_cast<double>(whole);
+    atomicAdd(to + t, static_cast<Cell>(whole));
+    if (rest != 0)
+      atomicAdd(to + D + 1 + t, static_cast<Cell>(__double2ll_rn(rest * out.fixed.rest_scale)));
+  }
+  atomicAdd(to + D, static_cast<Cell>(points) << kCountBits);
 }
 
 /// Of the run of `size` points that is the i-th of its kind.
@@ -201,18 +239,20 @@ __device__ bool pruned(const Box<D>& box, const Owner<D>& owner, const List& lis
 }
 
 // Of the candidates first, first + step, …: the one nearest to the box's centre, as the bits of its distance, which order
-// as the distances do, and its position.
+// as the distances do, and its position; of equal distances the lowest index, whatever the order of the list: the scheduler
+// fills lists, and who prunes decides which points are added up in fp32 before they are rounded to integers.
 struct Nearest {
   unsigned distance = ~0u;
   int position = 0;
 
   template <int D>
-  __device__ Nearest(const Box<D>& box, const List& list, int first, int step) {
+  __device__ Nearest(const Box<D>& box, const List& list, int first, int step,
+                     bool in_order = false) {
     float middle[D];
     centre(box, middle);
     for (int i = first; i < list.count; i += step) {
       const unsigned d = __float_as_uint(squared_distance(middle, list, i));
-      if (d < distance) {
+      if (d < distance || (!in_order && d == distance && list.id(i) < list.id(position))) {
         distance = d;
         position = i;
       }
@@ -259,10 +299,10 @@ __device__ int filter(const Box<D>& box, const List& from, float* centroids, int
 }
 
 // The same of a whole block of Warps, with the entries in no order. `capacity` ≥ 1. The owner is candidate `hint`; where that
-// is negative, it is looked for.
+// is negative, it is looked for. `in_order`: `from` is in order of index, or it may be any of those that are equally near.
 template <int D, int Warps>
 __device__ int filter_in_block(const Box<D>& box, const List& from, int hint, float* centroids,
-                               int* ids, int capacity) {
+                               int* ids, int capacity, bool in_order) {
   static_assert(Warps <= kLanes);
   __shared__ unsigned distances[Warps];
   __shared__ int positions[Warps];
@@ -271,7 +311,7 @@ __device__ int filter_in_block(const Box<D>& box, const List& from, int hint, fl
             lane = static_cast<int>(threadIdx.x) % kLanes;
   if (threadIdx.x == 0) count = 0;
   if (hint < 0) {
-    Nearest nearest(box, from, static_cast<int>(threadIdx.x), Warps * kLanes);
+    Nearest nearest(box, from, static_cast<int>(threadIdx.x), Warps * kLanes, in_order);
     nearest.share(from);
     if (lane == 0) {
       distances[warp] = nearest.distance;
@@ -333,7 +373,7 @@ __global__ void __launch_bounds__(kRegionBlock)
   const int count = filter_in_block<D, kRegionBlock / kLanes>(
       Box<D>(level, region), all, -1,
       regions.centroids + static_cast<std::int64_t>(region) * D * regions.capacity,
-      regions.ids + static_cast<std::int64_t>(region) * regions.capacity, regions.capacity);
+      regions.ids + static_cast<std::int64_t>(region) * regions.capacity, regions.capacity, true);
   if (threadIdx.x == 0) regions.counts[region] = count;
 }
 
@@ -342,7 +382,7 @@ __global__ void __launch_bounds__(kRegionBlock)
 template <int D, int Candidates>
 __global__ void __launch_bounds__(kBlock)
     assign_and_sum(Tree tree, List centroids, Regions regions, int capacity, int* block_owners,
-                   Output out) {
+                   const __grid_constant__ Output out) {
   wait_for_previous_kernel();
   constexpr int kList = Candidates;
   extern __shared__ float shared[];
@@ -353,16 +393,17 @@ __global__ void __launch_bounds__(kBlock)
   const int warp = static_cast<int>(threadIdx.x) / kLanes,
             lane = static_cast<int>(threadIdx.x) % kLanes;
   const int block = static_cast<int>(blockIdx.x);
-  double* const sums = out.sums_of_block<D>(centroids.count);
+  Cell* const sums = out.sums_of_block<D>(centroids.count);
 
   const Box<D> block_box(tree.blocks, block);
   const List all = regions.of<D>(block / kRegionBlocks, centroids);
   const int hint = regions.counts == nullptr ? block_owners[block] : -1;
   const int in_block =
-      filter_in_block<D, kWarps>(block_box, all, hint, block_centroids, block_ids, capacity);
+      filter_in_block<D, kWarps>(block_box, all, hint, block_centroids, block_ids, capacity, false);
   if (in_block == 1) {
     if (threadIdx.x == 0) {
-      add_stored<D>(sums, block_ids[0], tree.blocks, block, points_of(tree, block, kWarps * kNode));
+      add_stored<D>(out, sums, block_ids[0], tree.blocks, block,
+                    points_of(tree, block, kWarps * kNode));
       block_owners[block] = block_ids[0];
     }
     const int leaf = block * kBlock + static_cast<int>(threadIdx.x);
@@ -390,7 +431,8 @@ __global__ void __launch_bounds__(kBlock)
   const int leaf = node * kLanes + lane;
   const bool has_leaf = leaf < tree.leaves.count;
   if (count == 1) {
-    if (lane == 0) add_stored<D>(sums, own_ids[0], tree.nodes, node, points_of(tree, node, kNode));
+    if (lane == 0)
+      add_stored<D>(out, sums, own_ids[0], tree.nodes, node, points_of(tree, node, kNode));
     if (out.leaf_labels != nullptr && has_leaf) out.leaf_labels[leaf] = own_ids[0];
     return;
   }
@@ -419,7 +461,7 @@ __global__ void __launch_bounds__(kBlock)
   int only = 0;
   if (has_leaf) {
     const Box<D> box(tree.leaves, leaf);
-    only = Nearest(box, list, 0, 1).position;
+    only = Nearest(box, list, 0, 1, true).position;
     const Owner<D> owner(list, only);
 #pragma unroll 1
     for (int i = 0; i < count; ++i) left |= pruned(box, owner, list, i) ? 0u : 1u << i;
@@ -501,28 +543,30 @@ __global__ void __launch_bounds__(kBlock)
     sum += __shfl_xor_sync(kAll, sum, 2);
     if (sum == 0 || lane % 4 != 0) continue;
     const int i = row / (D + 1);
-    atomicAdd(sums + static_cast<std::int64_t>(own_ids[i]) * (D + 1) + (row - i * (D + 1)), sum);
+    out.add<D>(sums + static_cast<std::int64_t>(own_ids[i]) * kCells<D>, row - i * (D + 1), sum);
   }
 }
 
 /// The nodes that assign_and_sum left out because they have many candidates: where points are few and far between, and
-/// where there are nearly as many clusters as points. kWideParts blocks a node, a warp a leaf.
+/// where there are nearly as many clusters as points. kWideParts blocks a node, a warp a leaf. Which of equally near centroids
+/// prunes does not show here: points are compared one by one, and those of a leaf with equal labels are added up in one way.
 template <int D>
 __global__ void __launch_bounds__(kBlock)
-    assign_wide_nodes(Tree tree, List centroids, Regions regions, int capacity, Output out) {
+    assign_wide_nodes(Tree tree, List centroids, Regions regions, int capacity,
+                      const __grid_constant__ Output out) {
   wait_for_previous_kernel();
   extern __shared__ float node_centroids[];  // [D][capacity], then their indices
   int* const node_ids = reinterpret_cast<int*>(node_centroids + D * capacity);
   const int warp = static_cast<int>(threadIdx.x) / kLanes,
             lane = static_cast<int>(threadIdx.x) % kLanes;
-  double* const sums = out.sums_of_block<D>(centroids.count);
+  Cell* const sums = out.sums_of_block<D>(centroids.count);
   const int parts = *out.wide_count * kWideParts;
   for (int part = static_cast<int>(blockIdx.x); part < parts; part += static_cast<int>(gridDim.x)) {
     const int node = out.wide_nodes[part / kWideParts];
     const List all = regions.of<D>(node / kWarps / kRegionBlocks, centroids);
     __syncthreads();  // the last node's list is no longer read
     const int in_node = filter_in_block<D, kWarps>(Box<D>(tree.nodes, node), all, -1,
-                                                   node_centroids, node_ids, capacity);
+                                                   node_centroids, node_ids, capacity, true);
     const List from = in_node <= capacity ? List{node_centroids, node_ids, capacity, in_node} : all;
     const int leaf = node * kLanes + part % kWideParts * kWarps + warp;
     if (leaf >= tree.leaves.count) continue;
@@ -533,11 +577,11 @@ __global__ void __launch_bounds__(kBlock)
 
     // 32 candidates at a time: a lane each to see which the leaf has left, and then those with a lane a point.
     const Box<D> box(tree.leaves, leaf);
-    Nearest central(box, from, lane, kLanes);
+    Nearest central(box, from, lane, kLanes, true);
     central.share(from);
     const Owner<D> owner(from, central.position);
     float nearest = INFINITY;
-    int label = owner.id;
+    int label = INT_MAX;
     for (int first = 0; first < from.count; first += kLanes) {
       const bool keep = first + lane < from.count && !pruned(box, owner, from, first + lane);
       for (unsigned kept = __ballot_sync(kAll, keep); kept != 0; kept &= kept - 1) {
@@ -549,6 +593,7 @@ __global__ void __launch_bounds__(kBlock)
         }
       }
     }
+    if (label == INT_MAX) label = 0;  // every distance overflowed
     if (out.leaf_labels != nullptr) {
       if (lane < size) out.labels[point] = label;
       if (lane == 0) out.leaf_labels[leaf] = -1;
@@ -558,12 +603,13 @@ __global__ void __launch_bounds__(kBlock)
       const int id = __shfl_sync(kAll, label, __ffs(static_cast<int>(todo)) - 1);
       const bool mine = lane < size && label == id;
       const unsigned group = __ballot_sync(kAll, mine);
-      double* const to = sums + static_cast<std::int64_t>(id) * (D + 1);
+      Cell* const to = sums + static_cast<std::int64_t>(id) * kCells<D>;
+      float own = static_cast<float>(__popc(group));  // of lane D, the lanes before it have sums
       for (int t = 0; t < D; ++t) {
         const float sum = warp_sum(mine ? x[t] : 0);
-        if (lane == t) atomicAdd(to + t, sum);
+        own = lane == t ? sum : own;
       }
-      if (lane == D) atomicAdd(to + D, __popc(group));
+      if (lane <= D) out.add<D>(to, lane, own);
       todo &= ~group;
     }
   }
@@ -578,19 +624,24 @@ __global__ void move_centroids(Output out, float* centroids, int k, unsigned* la
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   if (j >= k) return;  // whole warps: kBlock is a multiple of 32
   if (j == 0 && lane == 0) *out.wide_count = 0;
-  double total[D + 1];
-  for (int t = 0; t <= D; ++t) {
-    double* const from = out.sums + (static_cast<std::int64_t>(lane) * k + j) * (D + 1) + t;
+  Cell total[kCells<D>];
+  for (int t = 0; t < kCells<D>; ++t) {
+    Cell* const from = out.sums + (static_cast<std::int64_t>(lane) * k + j) * kCells<D> + t;
     total[t] = lane < out.replicas ? *from : 0;
     if (lane < out.replicas) *from = 0;
+  }
+  for (int t = 0; t < kCells<D>; ++t) {
+    if (t > D && __any_sync(kAll, total[t] != 0) == 0) continue;
     for (int offset = kLanes / 2; offset > 0; offset /= 2)
       total[t] += __shfl_xor_sync(kAll, total[t], offset);
   }
   if (lane != 0 || total[D] == 0) return;
+  const auto number = [&](int t) { return static_cast<double>(static_cast<long long>(total[t])); };
   float move = 0;
   for (int t = 0; t < D; ++t) {
     float& c = centroids[static_cast<std::int64_t>(t) * k + j];
-    const auto mean = static_cast<float>(total[t] / total[D]);
+    const double sum = (number(t) + number(D + 1 + t) * out.fixed.rest_unit) * out.fixed.unit[t];
+    const auto mean = static_cast<float>(sum / (number(D) * out.fixed.unit[D]));
     move += (mean - c) * (mean - c);
     c = mean;
   }
@@ -639,8 +690,11 @@ __device__ unsigned ordered(float x) {
   const unsigned bits = __float_as_uint(x);
   return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
 }
-__device__ float from_ordered(unsigned bits) {
-  return __uint_as_float(bits >> 31 != 0 ? bits & 0x7fffffffu : ~bits);
+__host__ __device__ float from_ordered(unsigned bits) {
+  bits = bits >> 31 != 0 ? bits & 0x7fffffffu : ~bits;
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
 }
 
 // box[2][D]: least and largest coordinates, as ordered(): start from all ones and all zeros.
@@ -800,7 +854,7 @@ class GridVersion : public Version {
     // One address takes one addition after the other: with few centroids the blocks spread over copies.
     replicas_ = 1;
     while (replicas_ < kMostReplicas && 2LL * replicas_ * problem.k <= 4096) replicas_ *= 2;
-    sums_ = cuda::Buffer<double>(static_cast<std::size_t>(replicas_) * k * (dim + 1));
+    sums_ = cuda::Buffer<Cell>(static_cast<std::size_t>(replicas_) * k * (2 * dim + 1));
     many_candidates_ = (problem.dim > 2 || kManyFrom * problem.k > problem.n) &&
                        room_for_lists(kManyCandidates, context.device) >= kBlockListAtLeast;
     // Eight times the centroids that a block's points have if they have them evenly; the same for a region's.
@@ -975,12 +1029,33 @@ class GridVersion : public Version {
     gather(blocks_of, nodes.low, nodes.high, nodes.sum, nodes.count, kWarps);
     gather(regions_.view(), blocks_of.low, blocks_of.high, blocks_of.sum, blocks_of.count,
            kRegionBlocks);
-    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+    unsigned bits[2 * D];
+    box.download(bits, stream);
+    choose_units<D>(bits);
+  }
+
+  template <int D>
+  void choose_units(const unsigned (&box)[2 * D]) {
+    int bits = 61;  // of a sum; of all but those that the number of points takes
+    while (bits > 0 && std::int64_t{1} << (61 - bits) < problem_.n) --bits;
+    fixed_.rest_scale = std::ldexp(1.0f, bits);
+    fixed_.rest_unit = std::ldexp(1.0, -bits);
+    fixed_.scale[D] = std::ldexp(1.0f, kCountBits);
+    fixed_.unit[D] = std::ldexp(1.0, -kCountBits);
+    for (int t = 0; t < D; ++t) {
+      const float most =
+          std::max(std::abs(from_ordered(box[t])), std::abs(from_ordered(box[D + t])));
+      const int exponent = most > 0 && std::isfinite(most) ? std::ilogb(most) + 1 : 0;
+      const int scale = std::min(bits - exponent, 126);
+      fixed_.scale[t] = std::ldexp(1.0f, scale);
+      fixed_.unit[t] = std::ldexp(1.0, -scale);
+    }
   }
 
   template <int D>
   void step(Context& context, bool wants_labels) {
     const Output out{.sums = sums_.data(),
+                     .fixed = fixed_,
                      .replicas = replicas_,
                      .wide_nodes = wide_nodes_.data() + 1,
                      .wide_count = wide_nodes_.data(),
@@ -1036,7 +1111,8 @@ class GridVersion : public Version {
   cuda::Buffer<float> points_, initial_, centroids_;  // [dim][n], [dim][k]
   cuda::Buffer<int> every_id_;                        // 0, 1, … k − 1
   cuda::Buffer<unsigned> order_;                      // along the curve → the caller's index
-  cuda::Buffer<double> sums_;
+  cuda::Buffer<Cell> sums_;
+  FixedPoint fixed_{};
   int region_capacity_ = 0, wide_capacity_ = 0;
   cuda::Buffer<float> region_centroids_;
   cuda::Buffer<int> region_ids_, region_counts_;  // only from kRegionsFrom clusters on
@@ -1055,6 +1131,7 @@ LLOYD_CUDA_VERSION(GridVersion,
                     .parent = "luigi_v4_device_update",
                     .precisions = {Precision::fp32},
                     .distance = Distance::direct,
+                    .reproducible = true,
                     .summary = "points along Hilbert's curve in a tree of boxes: where one "
                                "centroid can be nearest, stored sums are added and "
                                "no point is read",

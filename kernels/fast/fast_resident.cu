@@ -8,8 +8,11 @@
 // Why      at n = 65,536 v4 is launches, copies and atomics. Nothing here leaves the chip but k × dim sums a block.
 // Limits   a block's share of the points, 16 B a quad of coordinates (an odd number of quads), and 12 B each, beside 12 B a coordinate
 //          of the centroids: on an H200 n ≤ 191,000 at dim 32, 1,092,000 at dim 2 (k = 16). The solve is
-//          one phase: its iterations have no ranges of their own. The blocks' sums are added in any order: the last bits may
-//          differ from run to run.
+//          one phase: its iterations have no ranges of their own.
+// Same bits  in every run and on any number of multiprocessors, though which points share a block is their number's choice: a
+//          coordinate is two integers (Split), together 43 bits below the power of two above the dimension's largest magnitude,
+//          and sums of integers show no order. What is so small beside it that they do not hold it (12 of 2 million normal
+//          coordinates) is in a list, and added to sums of its own.
 // Floor    n = 65,536, k = 16, dim 32: 2 operations a coordinate and centroid are 2.2 µs; one barrier of all blocks 1.2 µs.
 // Predicted 6.8 µs an iteration.
 // Measured H200, 2026-11-21: n = 65,536, k = 16, dim 32 9.2 µs (v4 278); n = 1e6, k = 16, dim 2 17 µs; n = 1e4, k = 100, dim 2 7.7 µs; n = 2048, k = 8,
@@ -22,7 +25,10 @@
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA
+#include <cmath>
+#include <cstring>
 #include <cuda/atomic>
+#include <vector>
 
 #include "kernels/cuda.h"
 #endif
@@ -33,11 +39,16 @@ namespace {
 constexpr int kThreads = 512;  // 256 are slower by a tenth, 384 by a fifth
 constexpr int kAtATime = 4;    // centroids
 constexpr int kWarp = 32;
+// Of the sums in global memory, so that fewer additions wait for each other: 0.0098 ms with one, 0.0095 with 4 at n = 65,536,
+// k = 16, dim 32.
+constexpr int kCopies = 4;
+// Of a scaled coordinate, which is between −1 and 1: bits of its first integer, and of the second where n ≤ 2^18.
+constexpr int kFirstBits = 21, kSecondBits = 22;
 
 // How the problem lies in one block's shared memory, in this order. A point is an odd number of quads of floats, so that
 // a warp's 16-byte reads of a column of points spread over the banks.
 struct Layout {
-  int blocks, points_per_block, quads, stride_quads, k, padded_k, cells, lanes;
+  int blocks, points_per_block, quads, stride_quads, k, padded_k, dim, cells, lanes;
 
   Layout(const Problem& problem, const DeviceLimits& device) {
     const std::int64_t wanted = (problem.n + kThreads - 1) / kThreads;
@@ -47,23 +58,50 @@ struct Layout {
     stride_quads = quads | 1;
     k = problem.k;
     padded_k = (k + kAtATime - 1) / kAtATime * kAtATime;
+    dim = problem.dim;
     cells = k * problem.dim;
     for (lanes = 1; lanes < std::min(problem.dim, kWarp);) lanes *= 2;
   }
-  // Points, centroids, sums; labels, places and order of the points; counts and starts of the clusters, two flags.
+  // Points, centroids, sums; units and scales of the coordinates; labels, places and order of the points; counts and starts of
+  // the clusters, two flags.
   std::int64_t bytes() const {
     return 16LL * points_per_block * stride_quads + 16LL * padded_k * quads + 8LL * cells +
-           4LL * (3LL * points_per_block + 2LL * k + 2);
+           12LL * dim + 4LL * (3LL * points_per_block + 2LL * k + 2);
+  }
+  /// Points that a group of lanes adds up (sum_points): integers of kFirstBits, of which an int holds 2^10.
+  int points_per_group() const {
+    const int groups = kThreads / lanes;
+    return (points_per_block + groups - 1) / groups;
   }
 };
 
 #if LLOYD_CUDA
+using Sum = unsigned long long;  // an integer in two's complement, as atomicAdd wants it
+
+// What split() leaves of a coordinate that is small beside the largest.
+struct Rest {
+  int point, coordinate;
+  long long value;
+};
+
+// How coordinates become integers: x · scale[t], between −1 and 1, in units of 2^-(kFirstBits + second_bits).
+struct FixedPoint {
+  const float* scales;  // powers of two, one a coordinate
+  int second_bits;      // so few that the sum of all points fits 62 bits
+  float second;         // 1.5 · 2^23 units
+  double rest_scale;    // of the rests' units in one unit
+};
+
 struct Solve {
   Layout layout;
   const float *points, *initial;
   float* centroids;
+  FixedPoint fixed;
+  const Rest* rests;       // by point
+  const int* first_rests;  // of each block, and their end
   // Three sets: of this iteration, of the last, zeros for the next.
-  float* sums;       // 3 × k × dim
+  Sum* sums;         // 3 × kCopies × k × dim
+  Sum* rest_sums;    // 3 × k × dim, or null where there are no rests
   unsigned* counts;  // 3 × (k counts, points that changed)
   std::int32_t* labels;
   unsigned* arrived;  // blocks at the barrier, ever
@@ -156,23 +194,60 @@ __device__ void sort_points(const int* labels, const unsigned* places, const uns
   __syncthreads();
 }
 
+// x · scale = (first + second · 2^-second_bits) · 2^-kFirstBits + rest, exactly. A float plus one whose exponent is far larger
+// keeps an integer in its low bits: four additions and two of integers, where a conversion to 64 bits has an eighth of their
+// rate.
+struct Split {
+  unsigned first, second;
+  float rest;
+
+  static constexpr float kFirst = 6;  // 1.5 · 2^2, in whose neighbourhood an ulp is 2^-kFirstBits
+  __device__ __forceinline__ Split(float x, float scale, float c) {
+    const float high = fmaf(x, scale, kFirst);
+    const float left = fmaf(x, scale, kFirst - high);
+    const float low = left + c;
+    first = __float_as_uint(high);  // more by kFirst's bits
+    second = __float_as_uint(low);  // more by c's
+    rest = left - (low - c);
+  }
+};
+
+// 64 bits by two native additions: one of 64 in shared memory is a loop of compare and swap.
+__device__ void add_in_shared(Sum* sum, Sum value) {
+  auto* words = reinterpret_cast<unsigned*>(sum);
+  const auto low = static_cast<unsigned>(value);
+  const unsigned before = atomicAdd(words, low);
+  const unsigned high = static_cast<unsigned>(value >> 32) + (before + low < low ? 1 : 0);
+  if (high != 0) atomicAdd(words + 1, high);
+}
+
 // Adds the block's points to sums (k × dim, zeros before). A group of lanes, one a coordinate, walks its share of the order
 // and adds to `sums` where a cluster ends: a few atomics a group instead of one a point.
 __device__ void sum_points(const Layout& layout, const float* points, const int* labels,
                            const int* order, const unsigned* starts, const unsigned* counts,
-                           int count, double* sums, int dim) {
+                           int count, Sum* sums, int dim, const float* scales,
+                           const FixedPoint& fixed) {
   const int groups = kThreads / layout.lanes;
   const int group = threadIdx.x / layout.lanes, lane = threadIdx.x % layout.lanes;
   const int begin = group * count / groups, end = (group + 1) * count / groups;
   if (group >= groups || begin == end) return;
   const int stride = 4 * layout.stride_quads;
   for (int t = lane; t < dim; t += layout.lanes) {
+    const float scale = scales[t];
     for (int at = begin, j = labels[order[begin]]; at < end; ++j) {
       const int stop = min(end, static_cast<int>(starts[j] + counts[j]));
-      float sum = 0;
+      if (stop <= at) continue;
+      const auto members = static_cast<unsigned>(stop - at);
+      unsigned first = 0, second = 0;
 #pragma unroll 8
-      for (; at < stop; ++at) sum += points[order[at] * stride + t];
-      if (counts[j] > 0) atomicAdd(&sums[j * dim + t], static_cast<double>(sum));
+      for (; at < stop; ++at) {
+        const Split split(points[order[at] * stride + t], scale, fixed.second);
+        first += split.first;
+        second += split.second;
+      }
+      const auto high = static_cast<int>(first - members * __float_as_uint(Split::kFirst)),
+                 low = static_cast<int>(second - members * __float_as_uint(fixed.second));
+      add_in_shared(&sums[j * dim + t], static_cast<Sum>(high * (1LL << fixed.second_bits) + low));
     }
   }
 }
@@ -183,9 +258,10 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   const Layout& layout = s.layout;
   const int k = s.k, dim = s.dim;
   float4* centroids = points + layout.points_per_block * layout.stride_quads;
-  // In fp64: the order of the additions does not show but once in 2^29.
-  double* block_sums = reinterpret_cast<double*>(centroids + layout.padded_k * layout.quads);
-  int* labels = reinterpret_cast<int*>(block_sums + layout.cells);
+  Sum* block_sums = reinterpret_cast<Sum*>(centroids + layout.padded_k * layout.quads);
+  double* units = reinterpret_cast<double*>(block_sums + layout.cells);
+  float* scales = reinterpret_cast<float*>(units + dim);
+  int* labels = reinterpret_cast<int*>(scales + dim);
   unsigned* places = reinterpret_cast<unsigned*>(labels + layout.points_per_block);
   int* order = reinterpret_cast<int*>(places + layout.points_per_block);
   unsigned* starts = reinterpret_cast<unsigned*>(order + layout.points_per_block);
@@ -206,6 +282,13 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     centroid[e] = j >= k ? INFINITY : t < dim ? s.initial[j * dim + t] : 0;
   }
   for (int i = threadIdx.x; i < count; i += kThreads) labels[i] = -1;
+  for (int t = threadIdx.x; t < dim; t += kThreads) {
+    scales[t] = s.fixed.scales[t];
+    units[t] = 1 / (static_cast<double>(scales[t]) *
+                    static_cast<double>(1LL << (kFirstBits + s.fixed.second_bits)));
+  }
+  const int first_rest = s.rest_sums == nullptr ? 0 : s.first_rests[blockIdx.x],
+            end_rest = s.rest_sums == nullptr ? 0 : s.first_rests[blockIdx.x + 1];
   __syncthreads();
   for (int e = threadIdx.x; e < count * dim; e += kThreads)
     point[e / dim * stride + e % dim] = s.points[begin * dim + e];
@@ -221,14 +304,22 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     if (s.stop.min_changes > 0 && changes > 0) atomicAdd(&block_changes, changes);
     __syncthreads();
     sort_points(labels, places, block_counts, starts, order, count, k);
-    sum_points(layout, point, labels, order, starts, block_counts, count, block_sums, dim);
+    sum_points(layout, point, labels, order, starts, block_counts, count, block_sums, dim, scales,
+               s.fixed);
     __syncthreads();
 
-    float* sums = s.sums + iteration % 3 * layout.cells;
+    Sum* sums = s.sums + iteration % 3 * kCopies * layout.cells;
+    Sum* rest_sums = s.rest_sums == nullptr ? nullptr : s.rest_sums + iteration % 3 * layout.cells;
+    for (int r = first_rest + static_cast<int>(threadIdx.x); r < end_rest; r += kThreads) {
+      const Rest& rest = s.rests[r];
+      const int cell = labels[rest.point - begin] * dim + rest.coordinate;
+      atomicAdd(&rest_sums[cell], static_cast<Sum>(rest.value));
+    }
     unsigned* counts = s.counts + iteration % 3 * (k + 1);
     // Adds the block's, and leaves zeros for the next iteration.
     for (int c = threadIdx.x; c < layout.cells; c += kThreads) {
-      if (block_sums[c] != 0) atomicAdd(&sums[c], static_cast<float>(block_sums[c]));
+      if (block_sums[c] != 0)
+        atomicAdd(&sums[static_cast<int>(blockIdx.x % kCopies) * layout.cells + c], block_sums[c]);
       block_sums[c] = 0;
     }
     for (int j = threadIdx.x; j <= k; j += kThreads) {
@@ -242,8 +333,22 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     // Nobody reads the set before last any more; it is added to after the next barrier but one.
     const int stale = (iteration + 1) % 3;
     const int thread = blockIdx.x * kThreads + threadIdx.x, threads = gridDim.x * kThreads;
-    for (int c = thread; c < layout.cells; c += threads) s.sums[stale * layout.cells + c] = 0;
+    for (int c = thread; c < layout.cells; c += threads) {
+      for (int copy = 0; copy < kCopies; ++copy)
+        s.sums[(stale * kCopies + copy) * layout.cells + c] = 0;
+      if (s.rest_sums != nullptr) s.rest_sums[stale * layout.cells + c] = 0;
+    }
     for (int j = thread; j <= k; j += threads) s.counts[stale * (k + 1) + j] = 0;
+    const auto mean = [&](int c, unsigned members) {
+      Sum whole = 0;
+#pragma unroll
+      for (int copy = 0; copy < kCopies; ++copy) whole += __ldcg(&sums[copy * layout.cells + c]);
+      auto sum = static_cast<double>(static_cast<long long>(whole));
+      if (rest_sums != nullptr)
+        sum +=
+            static_cast<double>(static_cast<long long>(__ldcg(&rest_sums[c]))) * s.fixed.rest_scale;
+      return static_cast<float>(sum * units[c % dim]) / static_cast<float>(members);
+    };
     // Every block does the same divisions and takes the same decision: nothing to tell each other.
     if (s.stop.tolerance > 0) {
       for (int j = threadIdx.x; j < k; j += kThreads) {
@@ -251,8 +356,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
         if (members == 0) continue;
         float move = 0;
         for (int t = 0; t < dim; ++t) {
-          const float step =
-              __ldcg(&sums[j * dim + t]) / static_cast<float>(members) - centroid[j * width + t];
+          const float step = mean(j * dim + t, members) - centroid[j * width + t];
           move += step * step;
         }
         atomicMax(&largest_move, __float_as_uint(move));
@@ -261,8 +365,8 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     }
     for (int c = threadIdx.x; c < k * dim; c += kThreads) {
       const unsigned members = __ldcg(&counts[c / dim]);
-      const float sum = __ldcg(&sums[c]);
-      if (members > 0) centroid[c / dim * width + c % dim] = sum / static_cast<float>(members);
+      const float moved = mean(c, members);
+      if (members > 0) centroid[c / dim * width + c % dim] = moved;
     }
     done = iteration == s.stop.iterations ||
            (s.stop.tolerance > 0 && sqrtf(__uint_as_float(largest_move)) < s.stop.tolerance) ||
@@ -277,6 +381,31 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   if (threadIdx.x == 0) *s.iterations = iteration;
 }
 
+// Set-up: of each coordinate the largest magnitude, and what split() leaves. Threads along x take coordinates.
+__global__ void find_largest(const float* points, std::int64_t n, int dim, unsigned* largest) {
+  for (int t = threadIdx.x; t < dim; t += blockDim.x) {
+    float most = 0;
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; i < n;
+         i += static_cast<std::int64_t>(gridDim.x) * blockDim.y)
+      most = fmaxf(most, fabsf(points[i * dim + t]));
+    atomicMax(&largest[t], __float_as_uint(most));
+  }
+}
+
+// Lists in any order; counts those too that `list` has no room for.
+__global__ void find_rests(const float* points, std::int64_t n, int dim, FixedPoint fixed,
+                           Rest* list, unsigned room, unsigned* found) {
+  const std::int64_t e = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (e >= n * dim) return;
+  const auto t = static_cast<int>(e % dim);
+  const float rest = Split(points[e], fixed.scales[t], fixed.second).rest;
+  if (rest == 0) return;
+  const unsigned at = atomicAdd(found, 1u);
+  const double in_units =
+      rest * static_cast<double>(1LL << (kFirstBits + fixed.second_bits)) / fixed.rest_scale;
+  if (at < room) list[at] = {static_cast<int>(e / dim), t, __double2ll_rn(in_units)};
+}
+
 class Resident : public Version {
  public:
   void prepare(const Problem& problem, Context& context) override {
@@ -285,7 +414,7 @@ class Resident : public Version {
     points_ = cuda::Buffer<float>(problem.points.size());
     initial_ = cuda::Buffer<float>(problem.centroids.size());
     centroids_ = cuda::Buffer<float>(problem.centroids.size());
-    sums_ = cuda::Buffer<float>(3 * problem.centroids.size());
+    sums_ = cuda::Buffer<Sum>(3 * kCopies * problem.centroids.size());
     counts_ = cuda::Buffer<unsigned>(3 * static_cast<std::size_t>(problem.k + 1));
     labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
     state_ = cuda::Buffer<int>(2);
@@ -296,12 +425,13 @@ class Resident : public Version {
     const auto phase = context.phase("transfer");
     points_.upload(problem.points, context.stream);
     initial_.upload(problem.centroids, context.stream);
-    LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+    choose_units(context.stream);
   }
 
   void run(Context& context) override {
     const auto phase = context.phase("solve");
     sums_.zero(context.stream);
+    if (rest_sums_.size() > 0) rest_sums_.zero(context.stream);
     counts_.zero(context.stream);
     state_.zero(context.stream);
     Solve solve_arguments{
@@ -309,7 +439,11 @@ class Resident : public Version {
         .points = points_.data(),
         .initial = initial_.data(),
         .centroids = centroids_.data(),
+        .fixed = fixed_,
+        .rests = rests_.data(),
+        .first_rests = first_rests_.data(),
         .sums = sums_.data(),
+        .rest_sums = rest_sums_.data(),
         .counts = counts_.data(),
         .labels = labels_.data(),
         .arrived = reinterpret_cast<unsigned*>(state_.data()),
@@ -342,6 +476,64 @@ class Resident : public Version {
   }
 
  private:
+  // Which integers the coordinates become, and the few of them (some 10 of 2 million normal ones) that two do not hold.
+  void choose_units(cudaStream_t stream) {
+    const auto dim = static_cast<std::size_t>(problem_.dim);
+    cuda::Buffer<unsigned> largest(dim), found(1);
+    largest.zero(stream);
+    const auto lanes = static_cast<unsigned>(layout_->lanes);
+    find_largest<<<256, dim3(lanes, 256 / lanes), 0, stream>>>(points_.data(), problem_.n,
+                                                               problem_.dim, largest.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    std::vector<unsigned> bits(dim);
+    largest.download(bits, stream);
+    std::vector<float> scales(dim);
+    for (std::size_t t = 0; t < dim; ++t) {
+      float most = 0;
+      std::memcpy(&most, &bits[t], sizeof most);
+      const int exponent = most > 0 && std::isfinite(most) ? std::ilogb(most) + 1 : 0;
+      scales[t] = std::ldexp(1.0f, -std::max(exponent, -126));
+    }
+    scales_ = cuda::Buffer<float>(dim);
+    scales_.upload(scales, stream);
+    int n_bits = 0;
+    while (std::int64_t{1} << n_bits < problem_.n) ++n_bits;
+    fixed_ = {.scales = scales_.data(), .second_bits = std::min(kSecondBits, 40 - n_bits)};
+    fixed_.second = std::ldexp(1.5f, 23 - kFirstBits - fixed_.second_bits);
+    fixed_.rest_scale = std::ldexp(1.0, n_bits - 62);
+    unsigned count = 0, room = 4096;
+    for (;; room = count) {
+      rests_ = cuda::Buffer<Rest>(room);
+      found.zero(stream);
+      find_rests<<<cuda::blocks_for(problem_.n * problem_.dim, 256), 256, 0, stream>>>(
+          points_.data(), problem_.n, problem_.dim, fixed_, rests_.data(), room, found.data());
+      LLOYD_CUDA_CHECK_LAUNCH();
+      found.download({&count, 1}, stream);
+      if (count <= room) break;
+    }
+    rest_sums_ = {};
+    if (count == 0) return;
+    std::vector<Rest> rests(room);
+    rests_.download(rests, stream);
+    rests.resize(count);
+    std::sort(rests.begin(), rests.end(),
+              [](const Rest& a, const Rest& b) { return a.point < b.point; });
+    std::vector<int> first_rests;
+    for (int block = 0; block <= layout_->blocks; ++block)
+      first_rests.push_back(
+          static_cast<int>(std::partition_point(rests.begin(), rests.end(),
+                                                [&](const Rest& rest) {
+                                                  return rest.point < std::int64_t{block} *
+                                                                          layout_->points_per_block;
+                                                }) -
+                           rests.begin()));
+    rests_.upload(rests, stream);
+    first_rests_ = cuda::Buffer<int>(first_rests.size());
+    first_rests_.upload(first_rests, stream);
+    rest_sums_ = cuda::Buffer<Sum>(3 * problem_.centroids.size());
+    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
+
   template <typename Body>
   void with_kernel(Body&& body) {
     switch (layout_->quads) {
@@ -360,7 +552,11 @@ class Resident : public Version {
 
   Problem problem_;
   std::optional<Layout> layout_;
-  cuda::Buffer<float> points_, initial_, centroids_, sums_;
+  FixedPoint fixed_{};
+  cuda::Buffer<float> points_, initial_, centroids_, scales_;
+  cuda::Buffer<Sum> sums_, rest_sums_;
+  cuda::Buffer<Rest> rests_;
+  cuda::Buffer<int> first_rests_;
   cuda::Buffer<unsigned> counts_;
   cuda::Buffer<std::int32_t> labels_;
   cuda::Buffer<int> state_;  // blocks at the barrier, iterations done
@@ -375,10 +571,16 @@ LLOYD_CUDA_VERSION(
      .parent = "luigi_v4_device_update",
      .precisions = {Precision::fp32},
      .distance = Distance::direct,
+     .reproducible = true,
      .summary = "small n: one launch for the whole solve, points resident in shared memory",
      .unsupported = [](const Problem& problem, const Tunables&,
                        const DeviceLimits& device) -> std::optional<std::string> {
-       return optin_shared_shortfall(Layout(problem, device).bytes(), device);
+       const Layout layout(problem, device);
+       constexpr int kMost = (1 << (31 - kFirstBits)) - 1;
+       if (layout.points_per_group() > kMost)
+         return "adds up at most " + with_commas(kMost) + " points in 32 bits, not " +
+                with_commas(layout.points_per_group());
+       return optin_shared_shortfall(layout.bytes(), device);
      }});
 
 }  // namespace

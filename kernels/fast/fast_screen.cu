@@ -1030,6 +1030,7 @@ LLOYD_CUDA_VERSION(
      .parent = "fast_counting_sort",
      .precisions = {Precision::fp32},
      .distance = Distance::direct,
+     .reproducible = true,
      .summary = "fp16 products with a certified bound; float64 decides what they leave open",
      .unsupported = [](const Problem& problem, const Tunables&,
                        const DeviceLimits&) -> std::optional<std::string> {

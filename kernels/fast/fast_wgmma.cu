@@ -25,6 +25,7 @@
 //          What gained nothing: turning the two warpgroups out of step; a fifth stage; pairs of blocks that share their
 //          copies of centroids (cluster of two, multicast: within 1%); points added from shared memory, or by the copy engine
 //          (cp.reduce.async.bulk). What did: no product idle between tiles of points, 0.389 to 0.371 without sums.
+#include "kernels/fast/fast_wgmma.h"
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA
@@ -710,6 +711,8 @@ Kernel best_columns(int k) {
 template <typename T>
 class WgmmaLoop : public Version {
  public:
+  explicit WgmmaLoop(bool ordered) : ordered_(ordered) {}
+
   void prepare(const Problem& problem, Context& context) override {
     problem_ = problem;
     const cudaStream_t stream = context.stream;
@@ -801,7 +804,9 @@ class WgmmaLoop : public Version {
   }
 
  private:
-  bool fused() const { return kernel_.assign != nullptr && problem_.k >= kFewestFused; }
+  bool fused() const {
+    return !ordered_ && kernel_.assign != nullptr && problem_.k >= kFewestFused;
+  }
   // Where rows are a multiple of 128 bytes, two of them would meet in the same banks. update.cuh wants them as they are.
   int swizzle() const { return fused() && padded_ % 64 == 0 ? 4 : 0; }
 
@@ -895,6 +900,7 @@ class WgmmaLoop : public Version {
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
+  bool ordered_;  // sums always by update.cuh
   Problem problem_;
   Kernel kernel_;
   int padded_ = 0, centroid_tiles_ = 0, multiprocessors_ = 0, iterations_ = 0;
@@ -911,17 +917,20 @@ class WgmmaLoop : public Version {
 
 class Wgmma : public Version {
  public:
+  explicit Wgmma(bool ordered = false) : ordered_(ordered) {}
+
   void prepare(const Problem& problem, Context& context) override {
     if (problem.precision == Precision::fp16)
-      loop_ = std::make_unique<WgmmaLoop<__half>>();
+      loop_ = std::make_unique<WgmmaLoop<__half>>(ordered_);
     else
-      loop_ = std::make_unique<WgmmaLoop<__nv_bfloat16>>();
+      loop_ = std::make_unique<WgmmaLoop<__nv_bfloat16>>(ordered_);
     loop_->prepare(problem, context);
   }
   void run(Context& context) override { loop_->run(context); }
   Solution fetch(Context& context) override { return loop_->fetch(context); }
 
  private:
+  bool ordered_;
   std::unique_ptr<Version> loop_;
 };
 #endif
@@ -952,4 +961,9 @@ LLOYD_CUDA_VERSION(
             }});
 
 }  // namespace
+
+#if LLOYD_CUDA
+std::unique_ptr<Version> make_wgmma_ordered() { return std::make_unique<Wgmma>(true); }
+#endif
+
 }  // namespace lloyd::fast

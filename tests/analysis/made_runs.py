@@ -102,6 +102,7 @@ def measurement(point: dict, **values) -> dict:
     row = {
         "schema": 1,
         **{key: value for key, value in point.items() if key != "ms"},
+        "reproducible": not cuda,
         "oversubscribed": None if cuda else False,
         "data": "uniform(range=[0,1), seed=42)",
         "seed": 42,

@@ -55,6 +55,22 @@ struct NotANumber : Faulty {
     return s;
   }
 };
+// Right within any bound, but for the last bit of one centroid never twice the same.
+struct Wanders : Version {
+  void prepare(const Problem& problem, Context& context) override {
+    version_->prepare(problem, context);
+  }
+  void run(Context& context) override { version_->run(context); }
+  Solution fetch(Context& context) override {
+    static int calls = 0;
+    Solution s = version_->fetch(context);
+    s.centroids[1] *= 1 + 0x1p-52 * (++calls % 8);
+    return s;
+  }
+
+ private:
+  std::unique_ptr<Version> version_ = find_version("cpu_sequential")->make();
+};
 struct Greedy : Faulty {
   void prepare(const Problem&, Context&) override { throw std::bad_alloc(); }
 };
@@ -112,6 +128,12 @@ VersionInfo info(const char* name) {
                    []() -> std::unique_ptr<Version> { return std::make_unique<Wrong>(); });
   register_version(info("faulty_nan"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<NotANumber>(); });
+  for (const bool reproducible : {false, true}) {
+    VersionInfo wanders = info(reproducible ? "faulty_promises" : "faulty_wanders");
+    wanders.reproducible = reproducible;
+    register_version(wanders,
+                     []() -> std::unique_ptr<Version> { return std::make_unique<Wanders>(); });
+  }
   register_version(info("faulty_greedy"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<Greedy>(); });
   register_version(info("faulty_delegates"),

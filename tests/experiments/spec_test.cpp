@@ -1088,7 +1088,8 @@ TEST(ShippedSpecs, Load) {
                                                       {"scaling_weak", ""},
                                                       {"scaling_weak_hybrid", ""},
                                                       {"fast_regimes", "peer_flash_kmeans"},
-                                                      {"fast_sweep", "peer_flash_kmeans"}};
+                                                      {"fast_sweep", "peer_flash_kmeans"},
+                                                      {"fast_reproducible", "fast_wgmma"}};
       const auto other = others.find(spec.name);
       EXPECT_EQ(spec.baseline, other == others.end() ? "cpu_sequential" : other->second);
       EXPECT_FALSE(spec.title.empty());

@@ -19,7 +19,7 @@ FAULTY = BUILD / "tests" / "run_experiment_faulty"
 ROW_FIELDS = set(
     re.findall(
         r"\w+",
-        """schema point version family backend n k dim threads_per_block samples_per_thread threads
+        """schema point version family backend reproducible n k dim threads_per_block samples_per_thread threads
         processes gpus precision data seed repetition status reason solve_ms iteration_ms setup_ms
         transfer_ms end_to_end_ms iterations inertia verified label_mismatches max_regret
         regret_bound timing_basis floor_ms chosen gpu gpu_uuid sm_mhz mem_mhz temp_c
@@ -168,7 +168,10 @@ def test_json_is_alone_on_standard_output(spec, tmp_path):
     path = spec()
     listed = json.loads(run("--list-versions", "--json").stdout)
     keys = {"name", "family", "backend", "parent", "axes", "study", "summary", "available"}
-    assert all(keys | {"reason"} <= set(version) for version in listed)
+    assert all(keys | {"reason", "reproducible"} <= set(version) for version in listed)
+    reproducible = {v["name"] for v in listed if v["reproducible"]}
+    assert "cpu_sequential" in reproducible
+    assert "cpu_pthreads" not in reproducible
     points = json.loads(run(path, "--dry-run", "--json").stdout)
     assert len(points) == 2
     assert all({"point", "version", "available", "reason", "n", "k"} <= set(p) for p in points)
@@ -216,6 +219,7 @@ FAULTS = {
     "faulty_wrong": ("incorrect", "whole solve"),
     "faulty_nan": ("incorrect", "nan"),
     "faulty_greedy": ("failed", "out of host memory"),
+    "faulty_promises": ("incorrect", "a second run differs: 1 of 6 coordinates of centroids"),
 }
 
 
@@ -389,6 +393,22 @@ def test_a_version_that_hands_its_problem_on_says_to_whom(spec, tmp_path):
     assert result.returncode == 0, result.stderr
     told = {row["version"]: row["chosen"] for row in rows(out)}
     assert told == {"cpu_sequential": None, "faulty_delegates": "cpu_sequential"}
+
+
+def test_only_a_version_that_promises_the_same_bits_is_held_to_them(spec, tmp_path):
+    out = tmp_path / "out"
+    result = run(
+        spec(versions="cpu_sequential, faulty_wanders, faulty_promises", n="100"),
+        *("--out", out),
+        program=FAULTY,
+    )
+    assert result.returncode == 1, result.stderr
+    told = {r["version"]: (r["reproducible"], r["status"], r["verified"]) for r in rows(out)}
+    assert told == {
+        "cpu_sequential": (True, "ok", True),
+        "faulty_wanders": (False, "ok", True),
+        "faulty_promises": (True, "incorrect", False),
+    }
 
 
 def test_a_full_disk_ends_the_run_with_its_rows_whole(spec, tmp_path):
