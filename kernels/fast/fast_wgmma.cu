@@ -2,33 +2,46 @@
 //
 // Parent   fast_cublas.
 // What     a persistent block a multiprocessor takes tiles of 256 points: one thread keeps the copy engine busy (points once,
-//          tiles of 112 or 128 centroids in a ring of four stages), two warpgroups multiply (wgmma, 64 × columns × 16, the
-//          points' fragments in registers) and scan, and the three warps that are left add the points of the tile before to
-//          the sums of their clusters, four floats an instruction. Products start from ‖x‖²/2 + ‖c‖²/2, so that what comes
-//          out is half the squared distance: never negative, ordered like its bits, and a column's number fits into its
-//          lowest 5. Each warpgroup has two accumulators and scans one while the other is multiplied. A second, small
-//          kernel moves the centroids, in fp32, and rounds them for the next turn.
+//          tiles of 112 or 128 centroids in a ring of four stages), two warpgroups multiply (wgmma, 64 × columns × 16) and
+//          scan, and the three warps that are left add up the points of the tile before, four floats an instruction. Of a
+//          point, 128 dimensions are in registers; the rest, to 256, is multiplied from shared memory, and then a tile of
+//          centroids is two stages. Products start from ‖x‖²/2 + ‖c‖²/2, so that what comes out is half the squared
+//          distance: never negative, ordered like its bits, and a column's number fits into its lowest 5. Each warpgroup has
+//          two accumulators and scans one while the other is multiplied. After three iterations only the points that
+//          changed cluster are added up: to the sum of one cluster, away from that of another. A second, small kernel adds
+//          these differences, in fp32, to sums kept in fp64 and moves the centroids; it rounds them for the next turn.
 //          Dimensions far from the origin are centred, tiny ones scaled, both exactly (see place).
 // Why      nothing of n × k leaves the registers, and the update costs no pass of its own: at dim 128 the tensor cores leave
-//          4 ALU operations and 8 issue slots a score, and this needs 1.5 and 2.6.
-// Limits   n < 2^31. Above dim 128 (64 registers of points beside 128 of accumulators), on other GPUs, and where the build
-//          has no sm_90a code, the same scan runs on mma.sync; bf16 needs compute capability 8.0 there. Scores lose 2^-18 to
-//          the column's number. The sums' order is the scheduler's: labels and centroids may differ in the last
-//          bits from run to run. Below 768 clusters the product is done before three warps have added up a tile, and where
-//          they are few the additions wait for each other: there update.cuh sums in a pass of its own.
-// Floor    2·n·k·dim at the fp16 GEMM's 761 TFLOP/s: 0.336, 2.76 and 2.76 ms at dim 128 for 1M × 1000, 8M × 1024, 1M × 8192.
-// Predicted 0.42 ms at 1M × 1000 with the sums hidden.
-// Measured H200, dim 128, standard normal, ms an iteration, 2026-11-21, by the harness (20 iterations at a time): 0.422 and
-//          0.408 in two runs at 1M × 1000 fp16, 0.410 bf16. Power is the limit: bursts of 20 iterations keep a clock that
-//          seconds of work do not (700 W). At 1M × 1000 0.40 in bursts, 0.46 when hot; 8M × 1024 3.20 and 3.7; 1M × 8192
-//          2.89 and 3.25. Without sums 0.371 (690 TFLOP/s; cuBLAS alone 761).
+//          4 ALU operations and 8 issue slots a score, and this needs 1.5 and 2.6. Of normal points, 45% change cluster in
+//          the second iteration, 18% in the third, 11% in the fourth, 2% in the twentieth.
+// Limits   n < 2^31. Above dim 256, on other GPUs, and where the build has no sm_90a code, the same scan runs on mma.sync;
+//          bf16 needs compute capability 8.0 there. Scores lose 2^-18 to the column's number. The sums' order is the
+//          scheduler's: labels and centroids may differ in the last bits from run to run. Below 512 clusters the product is
+//          done before three warps have added up a tile, and where they are few the additions wait for each other: there
+//          update.cuh sums in a pass of its own. Below 256 points a cluster all points are added up in every iteration.
+// Floor    2·n·k·dim at the fp16 GEMM's 761 TFLOP/s: 0.336, 2.76 and 2.76 ms at dim 128 for 1M × 1000, 8M × 1024, 1M × 8192;
+//          0.673 and 2.76 ms at dim 256 for 1M × 1000 and 1M × 4096.
+// Predicted 0.375, 3.40 and 3.15 ms at dim 128, 0.80 and 3.3 ms at dim 256.
+// Measured H200, standard normal fp16, ms an iteration, 2026-11-21, by the harness (20 iterations at a time). Beside the
+//          version without changed points and pinned products (see consume) in the same job: 1M × 1000 × 128 0.409 and
+//          0.416; 8M × 1024 × 128 3.61 and 3.75; 1M × 8192 × 128 3.08 and 3.24. Changed points without pinned products made
+//          0.426 and 3.23 of the first and the last; pinned products without changed points were not measured. Then only
+//          the first iteration added up all points, and small clusters were summed anew (see worn) in those after it;
+//          three such iterations, and four times the loads to sum anew, have no measurement yet.
+//          1M × 1000 × 256 0.745 (687 TFLOP/s; mma.sync 2.56); before products were pinned 0.784, 1M × 4096 × 256 3.06 (701
+//          TFLOP/s), 1M × 1000 × 192 bf16 0.609. Power is the limit where there is much to do: 8M × 1024 × 128 took 3.20 in
+//          bursts and 3.7 in a row before. Without sums 1M × 1000 × 128 took 0.371 then (690 TFLOP/s; cuBLAS alone 761).
 //          What gained nothing: turning the two warpgroups out of step; a fifth stage; pairs of blocks that share their
 //          copies of centroids (cluster of two, multicast: within 1%); points added from shared memory, or by the copy engine
-//          (cp.reduce.async.bulk). What did: no product idle between tiles of points, 0.389 to 0.371 without sums.
+//          (cp.reduce.async.bulk); up to dim 128, fragments straight from the L2 cache instead of through shared memory
+//          (0.434). What did: no product idle between tiles of points, 0.389 to 0.371 without sums.
 #include "kernels/fast/fast_wgmma.h"
+
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA
+#include <cuda.h>  // CUtensorMap
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -46,12 +59,18 @@ namespace {
 constexpr int kTilePoints = 256;  // of a block at a time: two consumers of 128 points
 
 #if LLOYD_CUDA
-// 1M points of dim 128: k = 512 0.381 ms with sums, 0.212 without and 0.105 for update.cuh; 1000: 0.416, 0.371 and 0.105.
-constexpr int kFewestFused = 768;
-constexpr int kBlock = 256;         // of the small kernels
-constexpr int kMostWgmmaDim = 128;  // by registers
+// 1M points of dim 128, mean of 20 iterations: k = 512 0.276 ms, 0.212 + 0.105 by update.cuh; k = 16 0.245 and 0.204.
+constexpr int kFewestFused = 512;
+constexpr int kFewestKept = 256;  // points a cluster
+constexpr int kBlock = 256;       // of the small kernels
+constexpr int kMostHeld = 128;  // dimensions of a point in registers: 64 beside 128 of accumulators
+constexpr int kMostWgmmaDim = 256;  // by shared memory: those beyond kMostHeld
 constexpr int kThreads = 384;       // a producer's warpgroup and two consumers
 constexpr int kPanel = 64;          // 16-bit values in the 128 bytes of a swizzled row
+constexpr int kHalf = 64;           // points of a product; a consumer has two
+constexpr int kRenewal = 64;        // iterations after which sums are made of all points again …
+constexpr int kUnsettled =
+    3;  // … and so many of them: half the points change cluster in the second
 
 __host__ __device__ constexpr int panels(int dim) { return (dim + kPanel - 1) / kPanel; }
 
@@ -66,18 +85,44 @@ __host__ __device__ constexpr int stage_bytes(int dim, int columns) {
   return (tile_bytes(dim, columns) + 1023) / 1024 * 1024;
 }
 
-constexpr int kDepth = 4;  // stages of centroids
-struct Tail {              // of shared memory
+constexpr int kDepth = 4;                                            // stages of centroids
+constexpr int kAdders = 3;                                           // warps that add up
+constexpr int kGroups = (kTilePoints / 32 + kAdders - 1) / kAdders;  // 32 points of a tile each
+
+__host__ __device__ constexpr int held(int dim) { return dim < kMostHeld ? dim : kMostHeld; }
+// A stage has the dimensions held in registers and the norms; above kMostHeld every second one has the rest.
+__host__ __device__ constexpr int parts(int dim) { return dim > kMostHeld ? 2 : 1; }
+// Of points, shared memory has what is not held in registers, or what is on its way there.
+__host__ __device__ constexpr int staged_panels(int dim) {
+  return parts(dim) == 2 ? panels(dim) - panels(kMostHeld) : panels(dim);
+}
+__host__ __device__ constexpr int staged_bytes(int dim) {
+  return kTilePoints * 128 * staged_panels(dim);
+}
+
+// A point of a tile, its cluster of the iteration before (−1: none) and its new one.
+struct Change {
+  int at, from, to;
+};
+
+struct Tail {  // of shared memory
   float half_norms[kTilePoints];
   int labels[2][kTilePoints];
-  std::uint64_t points_full, points_empty, labels_full[2], labels_empty[2];
+  Change changes[kAdders][kGroups * 32];
+  std::uint64_t points_full, points_empty;
+  std::uint64_t rest_full[4], rest_empty[4];  // of each half of each consumer
+  std::uint64_t labels_full[2], labels_empty[2];
   std::uint64_t full[kDepth], empty[kDepth];
   std::uint32_t sinks[2 * 128];  // a thread its own
 };
 constexpr int shared_bytes(int dim, int columns) {
-  return kDepth * stage_bytes(dim, columns) + kTilePoints * dim * 2 +
+  return kDepth * stage_bytes(held(dim), columns) + staged_bytes(dim) +
          static_cast<int>(sizeof(Tail)) + 1024;
 }
+
+// How many points a cluster has in the low half, how many came or went in this iteration in the high one: exact whatever
+// the order of additions.
+using Tally = unsigned long long;
 
 struct Assignment {
   const void* points;       // tiles · 256 rows of kDim
@@ -90,8 +135,8 @@ struct Assignment {
   std::int32_t* labels;
   unsigned* changes;  // or null
   float* sums;        // k × kDim, or null
-  int* counts;
-  int swizzle = 0;  // 4: in odd rows the 16-byte chunks c of a point stand at c ^ 4
+  Tally* tallies;
+  bool all;  // points are added up, not only those that changed
 };
 
 // The low 5 bits of a score make room for the number of its column among the 32 of its row that a thread holds. One
@@ -158,7 +203,7 @@ __device__ __forceinline__ void write_label(const Assignment& in, std::int64_t p
 #if LLOYD_HOPPER_CODE
 using namespace hopper;
 
-constexpr int kAdders = 3;  // warps that add up
+constexpr Tally kCame = (Tally{1} << 32) + 1, kWent = (Tally{1} << 32) - 1;
 
 template <typename T>
 __device__ __forceinline__ float4 widen(uint2 four) {
@@ -172,10 +217,22 @@ __device__ __forceinline__ float4 widen(uint2 four) {
   }
 }
 
-// A load that stays where it is written.
+// Loads that stay where they are written.
 __device__ __forceinline__ uint2 load_early(const uint2* from) {
   uint2 value;
   asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "l"(from));
+  return value;
+}
+__device__ __forceinline__ uint4 load_early(const uint4* from) {
+  uint4 value;
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(from));
+  return value;
+}
+__device__ __forceinline__ float load_early(const float* from) {
+  float value;
+  asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(value) : "l"(from));
   return value;
 }
 
@@ -183,13 +240,14 @@ template <typename T, int kDim, int kColumns>
 struct Consumer {
   using Multiply = Product<T, kColumns, -1>;
   static constexpr int kAccumulators = Multiply::kRegisters;
-  static constexpr int kSteps = kDim / 16;
+  static constexpr int kHeldSteps = held(kDim) / 16, kRestSteps = kDim / 16 - kHeldSteps;
+  static constexpr int kStage = stage_bytes(held(kDim), kColumns);
 
   // acc = ‖x‖²/2 + ‖c‖²/2, of the tile of centroids at `stage`.
   static __device__ __forceinline__ void begin(float (&acc)[kAccumulators], float r0, float r1,
                                                const char* stage, int quad) {
     const float4* bias =
-        reinterpret_cast<const float4*>(stage + product_bytes(kDim, kColumns)) + quad;
+        reinterpret_cast<const float4*>(stage + product_bytes(held(kDim), kColumns)) + quad;
 #pragma unroll
     for (int b = 0; b < kColumns / 16; ++b) {
       const float4 c = bias[4 * b];
@@ -204,18 +262,26 @@ struct Consumer {
     }
   }
 
-  // Starts acc −= x·c.
+  // Starts acc −= x·c: with the dimensions in registers, then with those at `rest`, a group each.
   static __device__ __forceinline__ void multiply(float (&acc)[kAccumulators],
-                                                  const std::uint32_t (&a)[kSteps][4],
-                                                  const char* stage) {
+                                                  const std::uint32_t (&a)[kHeldSteps][4],
+                                                  const char* rest, const char* stage) {
 #pragma unroll
     for (int i = 0; i < kAccumulators; ++i) hold(acc[i]);
     wgmma_fence();
     const std::uint64_t b = descriptor(stage);
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s)
+    for (int s = 0; s < kHeldSteps; ++s)
       Multiply::run(acc, a[s], b + s / 4 * (kColumns * 128 >> 4) + s % 4 * 2, 1);
     wgmma_commit();
+    if constexpr (kRestSteps > 0) {
+      const std::uint64_t x = descriptor(rest), c = descriptor(stage + kStage);
+#pragma unroll
+      for (int s = 0; s < kRestSteps; ++s)
+        Multiply::run(acc, x + s / 4 * (kHalf * 128 >> 4) + s % 4 * 2,
+                      c + s / 4 * (kColumns * 128 >> 4) + s % 4 * 2, 1);
+      wgmma_commit();
+    }
   }
 
   // After the wait.
@@ -227,31 +293,43 @@ struct Consumer {
   }
 };
 
-// A half of a consumer's points, 64: a thread's fragments of two rows, group and group + 8 of its warp's 16.
+// A half of a consumer's points, 64: a thread's fragments of two rows of its warp's 16.
 template <int kDim>
 struct Points {
-  std::uint32_t a[kDim / 16][4];
+  std::uint32_t a[held(kDim) / 16][4];
   float r[2];  // ‖x‖²/2
-  Best best;
 
-  // `row`: the first of the two in the tile.
+  __device__ __forceinline__ void take(int i, int u, uint4 eight) {
+    a[2 * u][i] = eight.x;
+    a[2 * u][i + 2] = eight.y;
+    a[2 * u + 1][i] = eight.z;
+    a[2 * u + 1][i + 2] = eight.w;
+  }
+
+  // From shared memory; `row`: the first of the two in the half at `points`.
   __device__ __forceinline__ void load(const char* points, const float* half_norms, int row,
-                                       int quad, int swizzle) {
+                                       int quad) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const int at = row + 8 * i;
-      r[i] = half_norms[at];
+      r[i] = half_norms[row + 8 * i];
 #pragma unroll
-      for (int u = 0; u < kDim / 32; ++u) {
-        const uint4 eight = *reinterpret_cast<const uint4*>(points + at * kDim * 2 +
-                                                            ((4 * u + quad) ^ swizzle) * 16);
-        a[2 * u][i] = eight.x;
-        a[2 * u][i + 2] = eight.y;
-        a[2 * u + 1][i] = eight.z;
-        a[2 * u + 1][i + 2] = eight.w;
-      }
+      for (int u = 0; u < kDim / 32; ++u)
+        take(i, u,
+             *reinterpret_cast<const uint4*>(points + u / 2 * (kHalf * 128) + (row + 8 * i) * 128 +
+                                             ((u % 2 * 4 + quad) ^ (row % 8)) * 16));
     }
-    best = {};
+  }
+
+  // From global memory, which the producer has brought to the L2 cache; `row`: the first of the two of all points.
+  __device__ __forceinline__ void load(const Assignment& in, std::int64_t row, int quad) {
+    const char* from = static_cast<const char*>(in.points) + row * (kDim * 2) + quad * 16;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      r[i] = load_early(in.half_norms + row + 8 * i);
+#pragma unroll
+      for (int u = 0; u < held(kDim) / 32; ++u)
+        take(i, u, load_early(reinterpret_cast<const uint4*>(from + i * 8 * kDim * 2 + u * 64)));
+    }
   }
 
   // Returns when the loads are done: something of each goes into a store that waits for it. Without, the copy engine, told
@@ -259,26 +337,28 @@ struct Points {
   __device__ __forceinline__ void settle(std::uint32_t& sink) const {
     std::uint32_t all = 0;
 #pragma unroll
-    for (int s = 0; s < kDim / 16; s += 2) all |= a[s][0] | a[s][1];
+    for (int s = 0; s < held(kDim) / 16; s += 2) all |= a[s][0] | a[s][1];
     all |= __float_as_uint(r[0]) | __float_as_uint(r[1]);
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared_address(&sink)), "r"(all) : "memory");
   }
 };
 
-// The labels of a half's rows, to global memory and to those who add up.
+// The labels of a half's rows: to those who add up, or else to global memory.
 template <int kColumns>
-__device__ __forceinline__ void label(const Assignment& in, const Best& best, std::int64_t tile,
-                                      int row, int quad, int* labels) {
+__device__ __forceinline__ void label(const Assignment& in, Best& best, std::int64_t tile, int row,
+                                      int quad, int* labels) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int nearest = resolve(best, i, in.mask, kColumns, in.k);
     const int at = row + 8 * i;
     const std::int64_t point = tile * kTilePoints + at;
-    if (quad == 0) {
-      if (point < in.n) write_label(in, point, nearest);
+    if (quad != 0) continue;
+    if (in.sums != nullptr)
       labels[at] = point < in.n ? nearest : -1;
-    }
+    else if (point < in.n)
+      write_label(in, point, nearest);
   }
+  best = {};
 }
 
 // While one half's product runs, the other's scores are scanned and begun anew; between tiles of points too, where also
@@ -287,183 +367,362 @@ template <typename T, int kDim, int kColumns>
 __device__ __forceinline__ void consume(const Assignment& in, char* stages, const char* points,
                                         Tail& tail, int consumer) {
   using C = Consumer<T, kDim, kColumns>;
-  constexpr int kStage = stage_bytes(kDim, kColumns);
+  constexpr int kParts = parts(kDim), kStaged = staged_bytes(kDim) / 4;  // of a half
   const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
-  const int row = consumer * 128 + warp * 16 + group;  // of half 0; 64 more of half 1
-  const int swizzle = group % 2 * in.swizzle, last = in.centroid_tiles - 1;
-  std::uint32_t& sink = tail.sinks[consumer * 128 + threadIdx.x % 128];
+  // Of a half: where they go through shared memory, eight lanes, which it serves at once, take two rows four apart:
+  // swizzled, they fill all banks.
+  const int row = warp * 16 + (kParts == 1 ? group / 2 + group % 2 * 4 : group);
+  const int first = 2 * consumer * kHalf + row;  // of half 0 in the tile
+  const int last = in.centroid_tiles - 1;
   int slot = 0, parity = 0, tiles_done = 0;
   const char* stage = stages;
   int tile = blockIdx.x;
+  points += kStaged * 2 * consumer;
   Points<kDim> half0, half1;
+  Best best0, best1;
   float acc0[C::kAccumulators], acc1[C::kAccumulators];
+  const auto load0 = [&](int of) {
+    if constexpr (kParts == 2)
+      half0.load(in, std::int64_t{of} * kTilePoints + first, quad);
+    else
+      half0.load(points, tail.half_norms + 2 * consumer * kHalf, row, quad);
+  };
+  const auto load1 = [&](int of) {
+    if constexpr (kParts == 2) {
+      half1.load(in, std::int64_t{of} * kTilePoints + first + kHalf, quad);
+    } else {
+      half1.load(points + kStaged, tail.half_norms + (2 * consumer + 1) * kHalf, row, quad);
+      std::uint32_t& sink = tail.sinks[threadIdx.x - 128];
+      half0.settle(sink);
+      half1.settle(sink);
+      barrier_arrive(&tail.points_empty);
+    }
+  };
+  const auto wait_points = [&](int done) {
+    if constexpr (kParts == 1) barrier_wait(&tail.points_full, done & 1);
+  };
+  const auto wait_rest = [&](int half) {
+    if constexpr (kParts == 2) barrier_wait(&tail.rest_full[2 * consumer + half], tiles_done & 1);
+  };
+  const auto free_rest = [&](int half) {
+    if constexpr (kParts == 2) barrier_arrive(&tail.rest_empty[2 * consumer + half]);
+  };
+  // The first part of a tile of centroids, before all of half 1's product is done.
+  const auto free_first = [&](int of) {
+    if constexpr (kParts == 2) {
+      wgmma_wait<1>();
+      barrier_arrive(&tail.empty[of]);
+    }
+  };
 
-  barrier_wait(&tail.points_full, 0);
-  half0.load(points, tail.half_norms, row, quad, swizzle);
+  // Waits for what is there: a branch, which keeps the products above it. Without, ptxas puts six of half 0's eight behind
+  // the scan of half 1, which they are to run beside.
+  const auto pin = [&] { barrier_wait(&tail.full[slot], parity); };
+
+  wait_points(0);
+  load0(tile);
   barrier_wait(&tail.full[0], 0);
   C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
-  C::multiply(acc0, half0.a, stage);
-  half1.load(points, tail.half_norms, row + 64, quad, swizzle);
-  half0.settle(sink);
-  half1.settle(sink);
-  barrier_arrive(&tail.points_empty);
+  if constexpr (kParts == 2) barrier_wait(&tail.full[1], 0);
+  wait_rest(0);
+  C::multiply(acc0, half0.a, points, stage);
+  load1(tile);
   C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
+  wait_rest(1);
   wgmma_wait<0>();
   for (;;) {
     for (int t = 0; t < last; ++t) {
-      C::multiply(acc1, half1.a, stage);
-      C::scan(acc0, in.mask, t, half0.best);
+      C::multiply(acc1, half1.a, points + kStaged, stage);
+      pin();
+      C::scan(acc0, in.mask, t, best0);
       const int before = slot;
-      if (++slot == kDepth) slot = 0, parity ^= 1;
-      stage = stages + slot * kStage;
+      free_first(before);
+      if ((slot += kParts) == kDepth) slot = 0, parity ^= 1;
+      stage = stages + slot * C::kStage;
       barrier_wait(&tail.full[slot], parity);
       C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
+      if constexpr (kParts == 2) barrier_wait(&tail.full[slot + 1], parity);
       wgmma_wait<0>();
-      barrier_arrive(&tail.empty[before]);
-      C::multiply(acc0, half0.a, stage);
-      C::scan(acc1, in.mask, t, half1.best);
+      barrier_arrive(&tail.empty[before + kParts - 1]);
+      C::multiply(acc0, half0.a, points, stage);
+      pin();
+      C::scan(acc1, in.mask, t, best1);
       C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
       wgmma_wait<0>();
     }
     int* labels = tail.labels[tiles_done & 1];
+    const int next = tile + static_cast<int>(gridDim.x), before = slot;
+    const bool more = next < in.point_tiles;
     if (in.sums != nullptr)
       barrier_wait(&tail.labels_empty[tiles_done & 1], (tiles_done >> 1 & 1) ^ 1);
-    C::multiply(acc1, half1.a, stage);
-    C::scan(acc0, in.mask, last, half0.best);
-    label<kColumns>(in, half0.best, tile, row, quad, labels);
-    const int next = tile + static_cast<int>(gridDim.x), before = slot;
-    if (next >= in.point_tiles) {
+    C::multiply(acc1, half1.a, points + kStaged, stage);
+    pin();
+    free_rest(0);
+    C::scan(acc0, in.mask, last, best0);
+    if constexpr (kParts == 2)
+      if (more) load0(next);
+    label<kColumns>(in, best0, tile, first, quad, labels);
+    if (!more) {
       wgmma_wait<0>();
-      barrier_arrive(&tail.empty[before]);
-      C::scan(acc1, in.mask, last, half1.best);
-      label<kColumns>(in, half1.best, tile, row + 64, quad, labels);
+      C::scan(acc1, in.mask, last, best1);
+      label<kColumns>(in, best1, tile, first + kHalf, quad, labels);
       if (in.sums != nullptr) barrier_arrive(&tail.labels_full[tiles_done & 1]);
       return;
     }
-    barrier_wait(&tail.points_full, (tiles_done + 1) & 1);
-    half0.load(points, tail.half_norms, row, quad, swizzle);
-    if (++slot == kDepth) slot = 0, parity ^= 1;
-    stage = stages + slot * kStage;
+    ++tiles_done;
+    wait_points(tiles_done);
+    if constexpr (kParts == 1) load0(next);
+    free_first(before);
+    if ((slot += kParts) == kDepth) slot = 0, parity ^= 1;
+    stage = stages + slot * C::kStage;
     barrier_wait(&tail.full[slot], parity);
     C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
+    if constexpr (kParts == 2) barrier_wait(&tail.full[slot + 1], parity);
     wgmma_wait<0>();
-    barrier_arrive(&tail.empty[before]);
-    C::multiply(acc0, half0.a, stage);
-    C::scan(acc1, in.mask, last, half1.best);
-    label<kColumns>(in, half1.best, tile, row + 64, quad, labels);
-    if (in.sums != nullptr) barrier_arrive(&tail.labels_full[tiles_done & 1]);
-    half1.load(points, tail.half_norms, row + 64, quad, swizzle);
-    half0.settle(sink);
-    half1.settle(sink);
-    barrier_arrive(&tail.points_empty);
-    C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
-    wgmma_wait<0>();
+    barrier_arrive(&tail.empty[before + kParts - 1]);
+    free_rest(1);
+    wait_rest(0);
+    C::multiply(acc0, half0.a, points, stage);
+    pin();
+    C::scan(acc1, in.mask, last, best1);
+    if constexpr (kParts == 2) load1(next);
+    label<kColumns>(in, best1, tile, first + kHalf, quad, labels);
+    if (in.sums != nullptr) barrier_arrive(&tail.labels_full[(tiles_done & 1) ^ 1]);
+    if constexpr (kParts == 1) load1(next);
     tile = next;
-    ++tiles_done;
+    C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
+    wait_rest(1);
+    wgmma_wait<0>();
   }
 }
 
 template <int kDim, int kColumns>
-__device__ __forceinline__ void produce(const Assignment& in, char* stages, char* points,
-                                        Tail& tail) {
-  constexpr int kStage = stage_bytes(kDim, kColumns), kTile = tile_bytes(kDim, kColumns);
+__device__ __forceinline__ void produce(const Assignment& in, const CUtensorMap& map, char* stages,
+                                        char* points, Tail& tail) {
+  constexpr int kStage = stage_bytes(held(kDim), kColumns), kTile = tile_bytes(kDim, kColumns);
+  constexpr int kHeldBytes = product_bytes(held(kDim), kColumns);
+  constexpr int kRestBytes = product_bytes(kDim, kColumns) - kHeldBytes;
+  constexpr int kPointBytes = kTilePoints * kDim * 2, kStagedPanels = staged_panels(kDim);
   int slot = 0, parity = 0, tiles_done = 0;
+  const auto copy_half = [&](int i, int tile, std::uint64_t* barrier) {
+    for (int panel = 0; panel < kStagedPanels; ++panel)
+      tensor_copy(points + (i * kStagedPanels + panel) * (kHalf * 128), map,
+                  (panels(kDim) - kStagedPanels + panel) * kPanel, tile * kTilePoints + i * kHalf,
+                  barrier);
+  };
   for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
-    barrier_wait(&tail.points_empty, (tiles_done & 1) ^ 1);
-    constexpr int kPointBytes = kTilePoints * kDim * 2;
-    barrier_arrive_expect(&tail.points_full, kPointBytes + kTilePoints * 4);
-    bulk_copy(points, static_cast<const char*>(in.points) + std::int64_t{kPointBytes} * tile,
-              kPointBytes, &tail.points_full);
-    bulk_copy(tail.half_norms, in.half_norms + std::int64_t{kTilePoints} * tile, kTilePoints * 4,
-              &tail.points_full);
+    if constexpr (parts(kDim) == 1) {
+      barrier_wait(&tail.points_empty, (tiles_done & 1) ^ 1);
+      barrier_arrive_expect(&tail.points_full, staged_bytes(kDim) + kTilePoints * 4);
+      for (int i = 0; i < 4; ++i) copy_half(i, tile, &tail.points_full);
+      bulk_copy(tail.half_norms, in.half_norms + std::int64_t{kTilePoints} * tile, kTilePoints * 4,
+                &tail.points_full);
+    }
     for (int t = 0; t < in.centroid_tiles; ++t) {
-      barrier_wait(&tail.empty[slot], parity ^ 1);
-      barrier_arrive_expect(&tail.full[slot], kTile);
-      bulk_copy(stages + slot * kStage, in.centroids + std::int64_t{kTile} * t, kTile,
-                &tail.full[slot]);
-      if (++slot == kDepth) slot = 0, parity ^= 1;
+      const char* from = in.centroids + std::int64_t{kTile} * t;
+      for (int part = 0; part < parts(kDim); ++part) {
+        barrier_wait(&tail.empty[slot], parity ^ 1);
+        char* stage = stages + slot * kStage;
+        if (part == 0) {
+          barrier_arrive_expect(&tail.full[slot], kHeldBytes + kColumns * 4);
+          bulk_copy(stage, from, kHeldBytes, &tail.full[slot]);
+          bulk_copy(stage + kHeldBytes, from + kHeldBytes + kRestBytes, kColumns * 4,
+                    &tail.full[slot]);
+        } else {
+          barrier_arrive_expect(&tail.full[slot], kRestBytes);
+          bulk_copy(stage, from + kHeldBytes, kRestBytes, &tail.full[slot]);
+        }
+        if (++slot == kDepth) slot = 0, parity ^= 1;
+      }
+      // After the first tile of centroids, which there is room for when the points' is not yet free.
+      if constexpr (parts(kDim) == 2) {
+        for (int half = 0; t == 0 && half < 2; ++half)
+          for (int consumer = 0; consumer < 2; ++consumer) {
+            const int i = 2 * consumer + half;
+            barrier_wait(&tail.rest_empty[i], (tiles_done & 1) ^ 1);
+            barrier_arrive_expect(&tail.rest_full[i], kStagedPanels * kHalf * 128);
+            copy_half(i, tile, &tail.rest_full[i]);
+          }
+      }
+      const std::int64_t next = std::int64_t{tile} + gridDim.x;
+      if (parts(kDim) == 2 && t == in.centroid_tiles / 2 && next < in.point_tiles)
+        bulk_prefetch(static_cast<const char*>(in.points) + next * kPointBytes, kPointBytes);
     }
   }
 }
 
-// The three other warps of the producer's warpgroup add up the points of the tile before, whose rows are in the L2 cache.
+// The three other warps of the producer's warpgroup add up the points of the tile before, whose rows are in the L2 cache:
+// all of them, or those that changed cluster, which are taken from one sum and given to another.
 template <typename T, int kDim>
-__device__ __forceinline__ void add_up(const Assignment& in, Tail& tail, int adder) {
-  constexpr int kLanes = kDim / 4;      // a point
-  constexpr int kAtOnce = 32 / kLanes;  // points of a warp in one instruction
-  constexpr int kLoads = 4;             // of a lane at a time, 8 B each, and as many on their way
-  constexpr int kStep = kLoads * kAtOnce;
-  constexpr int kBatch = 2 * kStep;
-  const int lane = threadIdx.x % 32, sub = lane / kLanes, part = lane % kLanes;
-  // Of even and odd rows: where a row's 16 bytes are swizzled, so are its sums.
-  float* column[2];
-  for (int odd = 0; odd < 2; ++odd)
-    column[odd] = in.sums + 4 * (part ^ ((sub + odd) % 2 * 2 * in.swizzle));
-  int tiles_done = 0;
-  for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
-    const uint2* rows =
-        reinterpret_cast<const uint2*>(static_cast<const char*>(in.points) +
-                                       std::int64_t{kTilePoints} * kDim * 2 * tile) +
-        (adder * kBatch + sub) * kLanes + part;
-    const int* labels = tail.labels[tiles_done & 1];
-    uint2 four[2][kLoads];
-    const auto load = [&](int half, const uint2* from) {
-#pragma unroll
-      for (int i = 0; i < kLoads; ++i)
-        four[half][i] = load_early(from + (half * kStep + i * kAtOnce) * kLanes);
-    };
-    if (sub < kAtOnce) {
-      load(0, rows);
-      load(1, rows);
-    }
-    barrier_wait(&tail.labels_full[tiles_done & 1], tiles_done >> 1 & 1);
-#pragma unroll 1
-    for (int i = adder * 32 + lane; i < kTilePoints; i += kAdders * 32)
-      if (labels[i] >= 0) atomicAdd(&in.counts[labels[i]], 1);
-    if (sub < kAtOnce) {
-      const int* label = labels + adder * kBatch + sub;
-#pragma unroll 1
-      for (int first = adder * kBatch; first < kTilePoints; first += kAdders * kBatch) {
-        rows += kAdders * kBatch * kLanes;
-        const bool more = first + kAdders * kBatch < kTilePoints;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          float4 wide[kLoads];
-          float* sums[kLoads];
-          int to[kLoads];
-#pragma unroll
-          for (int i = 0; i < kLoads; ++i) {
-            const int at = half * kStep + i * kAtOnce;
-            to[i] = label[at];
-            sums[i] = column[at % 2] + static_cast<std::int64_t>(to[i]) * kDim;
-            wide[i] = widen<T>(four[half][i]);
-          }
-          if (more) load(half, rows);
-            // A branch each (what has no point is not added): it keeps the operands above in registers of their own, where a
-            // straight line would make them one by one in the same ones, and wait for each addition to have read them.
-#pragma unroll
-          for (int i = 0; i < kLoads; ++i)
-            if (to[i] >= 0) add4(sums[i], wide[i]);
-        }
-        label += kAdders * kBatch;
-      }
-    }
-    __syncwarp();
-    if (lane == 0) barrier_arrive(&tail.labels_empty[tiles_done & 1]);
+struct Adder {
+  static constexpr int kVectors = kDim / 4;                     // a point, 8 B each
+  static constexpr int kLanes = kVectors < 32 ? kVectors : 32;  // a point
+  static constexpr int kPieces =
+      (kVectors + kLanes - 1) / kLanes;        // of a point, an instruction each
+  static constexpr int kAtOnce = 32 / kLanes;  // points of a warp in one instruction
+  static constexpr int kLoads = 4;             // of a lane at a time
+
+  const Assignment& in;
+  Tail& tail;
+  int adder, lane = static_cast<int>(threadIdx.x) % 32, sub = lane / kLanes, part = lane % kLanes;
+
+  __device__ __forceinline__ bool has(int piece) const {
+    return kVectors % kLanes == 0 || piece + 1 < kPieces || part < kVectors % kLanes;
   }
-}
+  __device__ __forceinline__ const uint2* rows(int tile) const {
+    return reinterpret_cast<const uint2*>(static_cast<const char*>(in.points) +
+                                          std::int64_t{kTilePoints} * kDim * 2 * tile) +
+           part;
+  }
+  __device__ __forceinline__ float* sum(int cluster) const {
+    return in.sums + static_cast<std::int64_t>(cluster) * kDim + 4 * part;
+  }
+
+  // The labels before, of this warp's points.
+  __device__ __forceinline__ void load_labels(int tile, int (&before)[kGroups]) const {
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const int at = (g * kAdders + adder) * 32 + lane;
+      const std::int64_t point = std::int64_t{tile} * kTilePoints + at;
+      before[g] = at < kTilePoints && point < in.n ? in.labels[point] : -1;
+    }
+  }
+
+  // Writes and counts the new ones, and lists what changed; returns how many did.
+  __device__ __forceinline__ int take_labels(int tile, const int* labels,
+                                             const int (&before)[kGroups]) const {
+    int listed = 0;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const int at = (g * kAdders + adder) * 32 + lane, from = before[g];
+      const int to = at < kTilePoints ? labels[at] : -1;
+      const bool changed = to >= 0 && to != from;
+      if (changed) in.labels[std::int64_t{tile} * kTilePoints + at] = to;
+      if (to >= 0 && (in.all || changed)) atomicAdd(&in.tallies[to], kCame);
+      if (!in.all && changed && from >= 0) atomicAdd(&in.tallies[from], kWent);
+      const unsigned votes = __ballot_sync(0xffffffffu, changed);
+      if (changed)
+        tail.changes[adder][listed + __popc(votes & ((1u << lane) - 1))] = {at, from, to};
+      listed += __popc(votes);
+    }
+    if (in.changes != nullptr && lane == 0 && listed > 0)
+      atomicAdd(in.changes, static_cast<unsigned>(listed));
+    __syncwarp();
+    return listed;
+  }
+
+  __device__ __forceinline__ void add_changed() const {
+    constexpr int kPoints = kLoads / kPieces;  // of a lane at a time
+    const Change* list = tail.changes[adder];
+    int tiles_done = 0;
+    for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
+      int before[kGroups];
+      load_labels(tile, before);
+      barrier_wait(&tail.labels_full[tiles_done & 1], tiles_done >> 1 & 1);
+      const int listed = take_labels(tile, tail.labels[tiles_done & 1], before);
+#pragma unroll 1
+      for (int first = sub; first < listed; first += kPoints * kAtOnce) {
+        if (sub >= kAtOnce) break;
+        uint2 four[kPoints][kPieces];
+        Change change[kPoints];
+#pragma unroll
+        for (int i = 0; i < kPoints; ++i) {
+          const int place = first + i * kAtOnce;
+          change[i] = list[min(place, listed - 1)];
+          if (place >= listed) change[i].from = change[i].to = -1;
+#pragma unroll
+          for (int piece = 0; piece < kPieces; ++piece)
+            if (has(piece))
+              four[i][piece] = load_early(rows(tile) + change[i].at * kVectors + piece * kLanes);
+        }
+#pragma unroll
+        for (int i = 0; i < kPoints; ++i)
+#pragma unroll
+          for (int piece = 0; piece < kPieces; ++piece) {
+            if (!has(piece)) continue;
+            const float4 wide = widen<T>(four[i][piece]);
+            if (change[i].from >= 0)
+              add4(sum(change[i].from) + piece * kLanes * 4, {-wide.x, -wide.y, -wide.z, -wide.w});
+            if (change[i].to >= 0) add4(sum(change[i].to) + piece * kLanes * 4, wide);
+          }
+      }
+      __syncwarp();
+      if (lane == 0) barrier_arrive(&tail.labels_empty[tiles_done & 1]);
+    }
+  }
+
+  __device__ __forceinline__ void add_all() const {
+    constexpr int kStep = kLoads * kAtOnce / kPieces;  // points; as many are on their way
+    constexpr int kBatch = 2 * kStep;
+    int tiles_done = 0;
+    for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
+      const uint2* from = rows(tile) + (adder * kBatch + sub) * kVectors;
+      const int* labels = tail.labels[tiles_done & 1];
+      uint2 four[2][kLoads];
+      const auto load = [&](int half) {
+#pragma unroll
+        for (int i = 0; i < kLoads; ++i)
+          if (has(i % kPieces))
+            four[half][i] = load_early(from + (half * kStep + i / kPieces * kAtOnce) * kVectors +
+                                       i % kPieces * kLanes);
+      };
+      if (sub < kAtOnce) {
+        load(0);
+        load(1);
+      }
+      int before[kGroups];
+      load_labels(tile, before);
+      barrier_wait(&tail.labels_full[tiles_done & 1], tiles_done >> 1 & 1);
+      take_labels(tile, labels, before);
+      if (sub < kAtOnce) {
+        const int* label = labels + adder * kBatch + sub;
+#pragma unroll 1
+        for (int first = adder * kBatch; first < kTilePoints; first += kAdders * kBatch) {
+          from += kAdders * kBatch * kVectors;
+          const bool more = first + kAdders * kBatch < kTilePoints;
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            float4 wide[kLoads];
+            float* sums[kLoads];
+            int to[kLoads];
+#pragma unroll
+            for (int i = 0; i < kLoads; ++i) {
+              to[i] = label[half * kStep + i / kPieces * kAtOnce];
+              sums[i] = sum(to[i]) + i % kPieces * kLanes * 4;
+              wide[i] = widen<T>(four[half][i]);
+            }
+            if (more) load(half);
+              // A branch each (what has no point is not added): it keeps the operands above in registers of their own, where a
+              // straight line would make them one by one in the same ones, and wait for each addition to have read them.
+#pragma unroll
+            for (int i = 0; i < kLoads; ++i)
+              if (to[i] >= 0 && has(i % kPieces)) add4(sums[i], wide[i]);
+          }
+          label += kAdders * kBatch;
+        }
+      }
+      __syncwarp();
+      if (lane == 0) barrier_arrive(&tail.labels_empty[tiles_done & 1]);
+    }
+  }
+};
 #endif
 
 template <typename T, int kDim, int kColumns>
-__global__ void __launch_bounds__(kThreads, 1) assign_wgmma(const __grid_constant__ Assignment in) {
+__global__ void __launch_bounds__(kThreads, 1)
+    assign_wgmma(const __grid_constant__ Assignment in, const __grid_constant__ CUtensorMap map) {
 #if LLOYD_HOPPER_CODE
   extern __shared__ char raw[];
   char* stages = raw + (1024 - shared_address(raw) % 1024) % 1024;
-  char* points = stages + kDepth * stage_bytes(kDim, kColumns);
-  Tail& tail = *reinterpret_cast<Tail*>(points + kTilePoints * kDim * 2);
+  char* points = stages + kDepth * stage_bytes(held(kDim), kColumns);
+  Tail& tail = *reinterpret_cast<Tail*>(points + staged_bytes(kDim));
   if (threadIdx.x == 0) {
     barrier_init(&tail.points_full, 1);
     barrier_init(&tail.points_empty, 256);
+    for (int i = 0; i < 4; ++i) {
+      barrier_init(&tail.rest_full[i], 1);
+      barrier_init(&tail.rest_empty[i], 128);
+    }
     for (int i = 0; i < 2; ++i) {
       barrier_init(&tail.labels_full[i], 256);
       barrier_init(&tail.labels_empty[i], kAdders);
@@ -480,9 +739,13 @@ __global__ void __launch_bounds__(kThreads, 1) assign_wgmma(const __grid_constan
     give_registers<56>();
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
     if (warp == 0) {
-      if (threadIdx.x == 0) produce<kDim, kColumns>(in, stages, points, tail);
+      if (threadIdx.x == 0) produce<kDim, kColumns>(in, map, stages, points, tail);
     } else if (in.sums != nullptr) {
-      add_up<T, kDim>(in, tail, warp - 1);
+      const Adder<T, kDim> adder{in, tail, warp - 1};
+      if (in.all)
+        adder.add_all();
+      else
+        adder.add_changed();
     }
   } else {
     take_registers<224>();
@@ -630,14 +893,14 @@ __global__ void find_ranges(const float* points, std::int64_t n, int dim, int* l
 // A warp a row, of `rows` of which the last are padding.
 template <typename T>
 __global__ void place_points(const float* points, std::int64_t n, int dim, const float* centre,
-                             float scale, std::int64_t rows, int padded, int swizzle, T* placed,
+                             float scale, std::int64_t rows, int padded, T* placed,
                              float* half_norms) {
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   if (i >= rows) return;
   float norm = 0;
   for (int t = threadIdx.x % 32; t < padded; t += 32) {
     const T x = static_cast<T>(i < n && t < dim ? (points[i * dim + t] - centre[t]) * scale : 0.0f);
-    placed[i * padded + (t ^ (static_cast<int>(i % 2) * swizzle * 8))] = x;
+    placed[i * padded + t] = x;
     norm += static_cast<float>(x) * static_cast<float>(x);
   }
   for (int offset = 16; offset > 0; offset /= 2) norm += __shfl_xor_sync(0xffffffffu, norm, offset);
@@ -646,39 +909,125 @@ __global__ void place_points(const float* points, std::int64_t n, int dim, const
     half_norms[i] = norm / 2 * (1 + static_cast<float>(padded + 64) * 0x1p-23f);
 }
 
-// A warp a centroid: moves it to the mean of its sum, if it has one, zeroes the sum, and lays it out rounded, as a row of
-// its tile.
+// What an assignment leaves to the update: null `sums` where update.cuh has moved the centroids.
 template <typename T>
-__global__ void place_centroids(float* centroids, float* sums, int* counts, int k, int dim,
-                                int padded, int columns, char* tiles, int rows,
-                                unsigned* largest_move_bits) {
-  const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+struct Sums {
+  float* sums =
+      nullptr;  // k × padded, of all points or of those that came minus those that went; zeroed when read
+  double* kept = nullptr;  // k × padded: the clusters' sums
+  Tally* tallies = nullptr;
+  bool all = false;    // points are in `sums`
+  bool renew = false;  // the next assignment adds up all points
+  const T* points = nullptr;
+  const std::int32_t* labels = nullptr;
+  std::int64_t n = 0;
+};
+
+// Whether what came and went, rounded in fp32, may be felt in what is left. With m the mean of |x|, an addition to a sum of
+// at most moves · m rounds by 2^-25 of it, and in a random walk that makes 2^-25 · moves^1.5 · m; a sum of `count` points in
+// fp32 may be wrong by 2^-24 · count² · m, of which this allows an eighth.
+__device__ inline bool worn(unsigned count, unsigned moves) {
+  const auto c = static_cast<float>(count), m = static_cast<float>(moves);
+  return count > 0 && 16 * m * m * m > c * c * c * c;
+}
+
+// Sets the sum of cluster j in `in.sums`, by a block: it reads all labels, and the points with that one.
+template <typename T>
+__device__ void sum_anew(const Sums<T>& in, int j, int padded) {
+  constexpr int kMost = kMostWgmmaDim / 32;
+  float* to = in.sums + static_cast<std::int64_t>(j) * padded;
+  for (int t = threadIdx.x; t < padded; t += kBlock) to[t] = 0;
+  __syncthreads();
+  const int lane = threadIdx.x % 32;
+  float sum[kMost] = {};
+  constexpr int kLabels = 32;  // of a lane, on their way at once
+  for (std::int64_t first = threadIdx.x / 32 * 32; first < in.n; first += kLabels * kBlock) {
+    unsigned found = 0;
+#pragma unroll
+    for (int u = 0; u < kLabels; ++u) {
+      const std::int64_t i = first + u * kBlock + lane;
+      found |= (i < in.n && in.labels[i] == j ? 1u : 0u) << u;
+    }
+    for (unsigned lanes = __ballot_sync(0xffffffffu, found != 0); lanes != 0; lanes &= lanes - 1) {
+      const int of = __ffs(static_cast<int>(lanes)) - 1;
+      for (unsigned bits = __shfl_sync(0xffffffffu, found, of); bits != 0; bits &= bits - 1) {
+        const T* row =
+            in.points + (first + (__ffs(static_cast<int>(bits)) - 1) * kBlock + of) * padded;
+#pragma unroll
+        for (int v = 0; v < kMost; ++v)
+          if (32 * v < padded) sum[v] += static_cast<float>(row[32 * v + lane]);
+      }
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < kMost; ++v)
+    if (32 * v < padded) atomicAdd(&to[32 * v + lane], sum[v]);
+  __syncthreads();
+}
+
+// A warp a centroid: moves it to the mean of its cluster, if it has points, zeroes the sum, and lays it out rounded, as a
+// row of its tile.
+template <typename T>
+__global__ void __launch_bounds__(kBlock)
+    place_centroids(float* centroids, const Sums<T> in, int k, int dim, int padded, int held,
+                    int columns, char* tiles, int rows, unsigned* largest_move_bits) {
+  constexpr int kWarps = kBlock / 32;
+  __shared__ bool anew[kWarps];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, j = blockIdx.x * kWarps + warp;
+  unsigned count = 0;
+  if (in.sums != nullptr) {
+    const Tally tally = j < k ? in.tallies[j] : 0;
+    count = static_cast<unsigned>(tally);
+    if (lane == 0) anew[warp] = !in.all && worn(count, static_cast<unsigned>(tally >> 32));
+    __syncthreads();
+    for (int w = 0; w < kWarps; ++w)
+      if (anew[w]) sum_anew(in, blockIdx.x * kWarps + w, padded);
+  }
   if (j >= rows) return;
   char* tile = tiles + static_cast<std::int64_t>(j / columns) * tile_bytes(padded, columns);
   const int row = j % columns;
-  const int count = sums != nullptr && j < k ? counts[j] : 0;
   float moved = 0, norm = 0;
-  for (int t = lane; t < panels(padded) * kPanel; t += 32) {
-    float c = 0;
-    if (j < k && t < dim) {
-      c = centroids[static_cast<std::int64_t>(j) * dim + t];
-      if (count > 0) {
-        const float mean = sums[static_cast<std::int64_t>(j) * padded + t] / count;
-        moved += (mean - c) * (mean - c);
-        centroids[static_cast<std::int64_t>(j) * dim + t] = c = mean;
-      }
+  const bool fresh = in.all || (in.sums != nullptr && anew[warp]);
+  constexpr int kLoads = 4;  // on their way at once
+  for (int first = lane; first < panels(padded) * kPanel; first += 32 * kLoads) {
+    float before[kLoads], added[kLoads];
+    double kept[kLoads];
+#pragma unroll
+    for (int u = 0; u < kLoads; ++u) {
+      const int t = first + 32 * u;
+      const std::int64_t at = static_cast<std::int64_t>(j) * padded + t;
+      const bool summed = count > 0 && t < padded;
+      before[u] = j < k && t < dim ? centroids[static_cast<std::int64_t>(j) * dim + t] : 0;
+      added[u] = summed ? in.sums[at] : 0;
+      kept[u] = summed && !fresh ? in.kept[at] : 0;
     }
-    if (sums != nullptr && j < k && t < padded) sums[static_cast<std::int64_t>(j) * padded + t] = 0;
-    const T rounded = static_cast<T>(c);
-    const float back = static_cast<float>(rounded);
-    norm += back * back;
-    // Of 32 coordinates e = 8q + 2p + i, the product's k is 16(p / 2) + 8(p % 2) + 2q + i: so a thread's fragment of a
-    // point is 16 bytes on end.
-    const int e = t % 32, q = e / 8, p = e % 8 / 2;
-    const int at = t / 32 * 32 + p / 2 * 16 + p % 2 * 8 + 2 * q + e % 2;
-    const int chunk = at % kPanel / 8 ^ row % 8;
-    *reinterpret_cast<T*>(tile + at / kPanel * columns * 128 + row * 128 + chunk * 16 +
-                          at % 8 * 2) = rounded;
+#pragma unroll
+    for (int u = 0; u < kLoads; ++u) {
+      const int t = first + 32 * u;
+      if (t >= panels(padded) * kPanel) break;
+      float c = before[u];
+      if (in.sums != nullptr && j < k && t < padded) {
+        const std::int64_t at = static_cast<std::int64_t>(j) * padded + t;
+        const double sum = kept[u] + added[u];
+        in.kept[at] = sum;  // of an empty cluster: 0, exactly
+        in.sums[at] = 0;
+        if (count > 0 && t < dim) {
+          c = static_cast<float>(sum / count);
+          moved += (c - before[u]) * (c - before[u]);
+          centroids[static_cast<std::int64_t>(j) * dim + t] = c;
+        }
+      }
+      const T rounded = static_cast<T>(c);
+      const float back = static_cast<float>(rounded);
+      norm += back * back;
+      // Of 32 coordinates e = 8q + 2p + i, the product's k is 16(p / 2) + 8(p % 2) + 2q + i: so a thread's fragment of a
+      // point is 16 bytes on end. Those that are not held in registers stay in their order.
+      const int e = t % 32, q = e / 8, p = e % 8 / 2;
+      const int at = t < held ? t / 32 * 32 + p / 2 * 16 + p % 2 * 8 + 2 * q + e % 2 : t;
+      const int chunk = at % kPanel / 8 ^ row % 8;
+      *reinterpret_cast<T*>(tile + at / kPanel * columns * 128 + row * 128 + chunk * 16 +
+                            at % 8 * 2) = rounded;
+    }
   }
   for (int offset = 16; offset > 0; offset /= 2) {
     norm += __shfl_xor_sync(0xffffffffu, norm, offset);
@@ -689,14 +1038,14 @@ __global__ void place_centroids(float* centroids, float* sums, int* counts, int 
   const int b = row / 16, c = row % 16, q = c % 8 / 2;
   float* bias = reinterpret_cast<float*>(tile + product_bytes(padded, columns));
   bias[16 * b + 4 * q + c / 8 * 2 + c % 2] = j < k ? norm / 2 : INFINITY;
-  if (sums != nullptr && j < k) counts[j] = 0;
+  if (in.sums != nullptr && j < k) in.tallies[j] = in.renew ? 0 : count;
   if (largest_move_bits != nullptr && count > 0)
     atomicMax(largest_move_bits, __float_as_uint(moved));
 }
 
 // The kernels of one padded dimension: how many columns a tile of centroids has is the problem's choice.
 struct Kernel {
-  void (*assign)(Assignment) = nullptr;
+  void (*assign)(Assignment, CUtensorMap) = nullptr;
   int columns = 0, shared = 0;
 };
 
@@ -706,6 +1055,32 @@ Kernel best_columns(int k) {
   const auto up = [&](int columns) { return (k + columns - 1) / columns * columns; };
   if (up(112) < up(128)) return {assign_wgmma<T, kDim, 112>, 112, shared_bytes(kDim, 112)};
   return {assign_wgmma<T, kDim, 128>, 128, shared_bytes(kDim, 128)};
+}
+
+// How the copy engine reads what is beyond the dimensions in registers: boxes of 64 points and a panel, swizzled.
+template <typename T>
+CUtensorMap map_of(const T* points, std::int64_t rows, int padded) {
+  void* encode = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  LLOYD_CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12'000,
+                                                    cudaEnableDefault, &found));
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(padded), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t pitch[] = {static_cast<cuuint64_t>(padded) * sizeof(T)};
+  const cuuint32_t box[] = {kPanel, kHalf}, steps[] = {1, 1};
+  CUtensorMap map{};
+  const CUresult result =
+      found != cudaDriverEntryPointSuccess
+          ? CUDA_ERROR_NOT_FOUND
+          : reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
+                &map,
+                std::is_same_v<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                          : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                2, const_cast<T*>(points), sizes, pitch, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS)
+    throw std::runtime_error("cuTensorMapEncodeTiled: error " + std::to_string(result));
+  return map;
 }
 
 template <typename T>
@@ -735,7 +1110,8 @@ class WgmmaLoop : public Version {
           kernel_.assign, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel_.shared));
     if (fused()) {
       sums_ = cuda::Buffer<float>(k * padded);
-      counts_ = cuda::Buffer<int>(k);
+      kept_ = cuda::Buffer<double>(k * padded);
+      tallies_ = cuda::Buffer<Tally>(k);
     } else {
       update_ = Update<T>(problem.n, problem.k, problem.dim, padded_, context.device, stream);
     }
@@ -746,6 +1122,7 @@ class WgmmaLoop : public Version {
       LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
     place(given, rows, context);
+    if (kernel_.assign != nullptr) map_ = map_of(points_.data(), rows, padded_);
   }
 
   void run(Context& context) override {
@@ -757,10 +1134,11 @@ class WgmmaLoop : public Version {
         cudaMemsetAsync(labels_.data(), 0xff, labels_.bytes(), stream));  // −1: nothing yet
     if (fused()) {
       sums_.zero(stream);
-      counts_.zero(stream);
+      tallies_.zero(stream);
     }
+    iterations_ = 0;
     lay_out(nullptr, stream);
-    for (iterations_ = 0; iterations_ < stop.iterations;) {
+    while (iterations_ < stop.iterations) {
       const auto iteration = context.iteration(iterations_);
       const bool checked = stop.tolerance > 0 || stop.min_changes > 0;
       if (checked) flags_.zero(stream);
@@ -807,8 +1185,10 @@ class WgmmaLoop : public Version {
   bool fused() const {
     return !ordered_ && kernel_.assign != nullptr && problem_.k >= kFewestFused;
   }
-  // Where rows are a multiple of 128 bytes, two of them would meet in the same banks. update.cuh wants them as they are.
-  int swizzle() const { return fused() && padded_ % 64 == 0 ? 4 : 0; }
+  // Where clusters are small, most change in every iteration, and what must be added up anew is as much as all.
+  bool adds_all(int iteration) const {
+    return iteration % kRenewal < kUnsettled || problem_.n / problem_.k < kFewestKept;
+  }
 
   void choose_kernel(const DeviceLimits& device) {
     multiprocessors_ = device.multiprocessors;
@@ -816,10 +1196,13 @@ class WgmmaLoop : public Version {
     padded_ = (problem_.dim + kPanel - 1) / kPanel * kPanel;
     if (!LLOYD_SM90A || device.compute_capability != 90 || problem_.dim > kMostWgmmaDim) return;
     padded_ = (problem_.dim + 31) / 32 * 32;
-    kernel_ = padded_ == 32   ? best_columns<T, 32>(problem_.k)
-              : padded_ == 64 ? best_columns<T, 64>(problem_.k)
-              : padded_ == 96 ? best_columns<T, 96>(problem_.k)
-                              : best_columns<T, 128>(problem_.k);
+    if (padded_ > kMostHeld) padded_ = (padded_ + kPanel - 1) / kPanel * kPanel;
+    kernel_ = padded_ == 32    ? best_columns<T, 32>(problem_.k)
+              : padded_ == 64  ? best_columns<T, 64>(problem_.k)
+              : padded_ == 96  ? best_columns<T, 96>(problem_.k)
+              : padded_ == 128 ? best_columns<T, 128>(problem_.k)
+              : padded_ == 192 ? best_columns<T, 192>(problem_.k)
+                               : best_columns<T, 256>(problem_.k);
   }
 
   // Far from the origin, scores would be the small differences of large numbers, and centroids would be rounded to a grid as
@@ -861,7 +1244,7 @@ class WgmmaLoop : public Version {
     cuda::Buffer<float> centre(dim);
     centre.upload(centre_, stream);
     place_points<<<cuda::blocks_for(rows * 32, kBlock), kBlock, 0, stream>>>(
-        given.data(), problem_.n, problem_.dim, centre.data(), scale_, rows, padded_, swizzle(),
+        given.data(), problem_.n, problem_.dim, centre.data(), scale_, rows, padded_,
         points_.data(), half_norms_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
@@ -880,11 +1263,11 @@ class WgmmaLoop : public Version {
                         .labels = labels_.data(),
                         .changes = problem_.stop.min_changes > 0 ? flags_.data() : nullptr,
                         .sums = sums_.data(),
-                        .counts = counts_.data(),
-                        .swizzle = swizzle()};
+                        .tallies = tallies_.data(),
+                        .all = adds_all(iterations_)};
     if (kernel_.assign != nullptr)
       kernel_.assign<<<static_cast<unsigned>(std::min(tiles, multiprocessors_)), kThreads,
-                       static_cast<std::size_t>(kernel_.shared), context.stream>>>(in);
+                       static_cast<std::size_t>(kernel_.shared), context.stream>>>(in, map_);
     else
       assign_mma<T>
           <<<cuda::blocks_for(problem_.n, kPortablePoints), kPortableThreads, 0, context.stream>>>(
@@ -894,21 +1277,32 @@ class WgmmaLoop : public Version {
 
   void lay_out(unsigned* largest_move_bits, cudaStream_t stream) {
     const int rows = centroid_tiles_ * kernel_.columns;
+    const Sums<T> sums{.sums = sums_.data(),
+                       .kept = kept_.data(),
+                       .tallies = tallies_.data(),
+                       .all = adds_all(iterations_),
+                       .renew = adds_all(iterations_ + 1),
+                       .points = points_.data(),
+                       .labels = labels_.data(),
+                       .n = problem_.n};
     place_centroids<T><<<cuda::blocks_for(std::int64_t{rows} * 32, kBlock), kBlock, 0, stream>>>(
-        centroids_.data(), sums_.data(), counts_.data(), problem_.k, problem_.dim, padded_,
-        kernel_.columns, tiles_.data(), rows, largest_move_bits);
+        centroids_.data(), sums, problem_.k, problem_.dim, padded_,
+        kernel_.assign != nullptr ? held(padded_) : padded_, kernel_.columns, tiles_.data(), rows,
+        largest_move_bits);
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
   bool ordered_;  // sums always by update.cuh
   Problem problem_;
   Kernel kernel_;
+  CUtensorMap map_{};
   int padded_ = 0, centroid_tiles_ = 0, multiprocessors_ = 0, iterations_ = 0;
   float scale_ = 1;            // resident = (given − centre) · scale
   std::vector<float> centre_;  // dim
   cuda::Buffer<T> points_;
   cuda::Buffer<float> half_norms_, centroids_, initial_, sums_;
-  cuda::Buffer<int> counts_;
+  cuda::Buffer<double> kept_;
+  cuda::Buffer<Tally> tallies_;
   cuda::Buffer<char> tiles_;
   cuda::Buffer<std::int32_t> labels_;
   cuda::Buffer<unsigned> flags_;  // points that changed, bits of the largest squared move

@@ -3,6 +3,7 @@
 // setmaxnreg only in code compiled for sm_90a, which kernels/CMakeLists.txt asks for by file (LLOYD_SM90A_VERSIONS).
 #pragma once
 
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -72,6 +73,21 @@ __device__ __forceinline__ void bulk_copy(void* shared, const void* global, std:
           "r"(shared_address(shared)),
       "l"(global), "r"(bytes), "r"(shared_address(barrier))
       : "memory");
+}
+
+/// A box of the two-dimensional tensor `map` describes, from column x and row y on; 1024-byte aligned if swizzled.
+__device__ __forceinline__ void tensor_copy(void* shared, const CUtensorMap& map, int x, int y,
+                                            std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+      "%3}], [%4];" ::"r"(shared_address(shared)),
+      "l"(&map), "r"(x), "r"(y), "r"(shared_address(barrier))
+      : "memory");
+}
+
+/// To the L2 cache.
+__device__ __forceinline__ void bulk_prefetch(const void* global, std::uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
 }
 
 // ---- sums in global memory.

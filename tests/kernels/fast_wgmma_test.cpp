@@ -98,11 +98,13 @@ TEST_P(FastWgmma, LabelsSharply) {
     std::int64_t n;
     int k, dim;
   };
-  // More tiles of points than an H200 has multiprocessors; each padded dimension, with sums in the kernel (k >= 768) and
-  // apart; beyond what registers hold (dim > 128).
+  // More tiles of points than an H200 has multiprocessors; each padded dimension, with sums in the kernel (k >= 512) and
+  // apart; beyond what registers hold (dim > 128) and beyond what shared memory does (dim > 256).
   const Size sizes[] = {{70'001, 1000, 128}, {40'000, 20, 128},  {5'000, 900, 33},
                         {5'000, 300, 33},    {3'001, 900, 65},   {3'001, 90, 65},
-                        {2'000, 770, 3},     {40'001, 129, 200}, {300, 64, 129}};
+                        {2'000, 770, 3},     {40'001, 129, 200}, {300, 64, 129},
+                        {70'001, 1000, 256}, {70'001, 100, 256}, {40'001, 1, 193},
+                        {70'001, 900, 192},  {3'001, 90, 257}};
   for (const Shape& shape : shapes)
     for (const Size& size : sizes) {
       SCOPED_TRACE(std::string(shape.name) + ", k " + std::to_string(size.k) + ", dim " +
@@ -127,6 +129,56 @@ TEST_P(FastWgmma, GivesTiesToTheLowestIndex) {
       EXPECT_LT(*std::max_element(solution.labels.begin(), solution.labels.end()), 3);
     } catch (const Unsupported& reason) {
       GTEST_SKIP() << reason.what();
+    }
+  }
+}
+
+// Sums that are kept from iteration to iteration, while clusters come and go: blobs of very different sizes, all centroids
+// in one of them. The bound is that of a sum in fp32.
+TEST_P(FastWgmma, KeepsSums) {
+  struct Size {
+    std::int64_t n;
+    int k, dim;
+  };
+  for (const Size& size : {Size{300'000, 1000, 32}, Size{210'000, 800, 160}}) {
+    draw(size.n, size.k, size.dim, [](float x) { return x / 16; });
+    const auto dim = static_cast<std::size_t>(size.dim);
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      const std::size_t point = i / dim, blob = point * point % 997 % 40;
+      points_[i] = std::round(points_[i]) / 8 +
+                   static_cast<float>((blob * 31 + i % dim * 17) % 13) - (blob > 0 ? 6.0f : 0.0f);
+    }
+    centroids_.assign(points_.begin(), points_.begin() + std::int64_t{size.k} * size.dim);
+    for (std::size_t c = dim; c < centroids_.size(); ++c)
+      centroids_[c] = centroids_[c % dim] + centroids_[c] / 64;
+    problem_.points = points_;
+    problem_.centroids = centroids_;
+    for (const int iterations : {5, 40, 69}) {
+      SCOPED_TRACE(std::to_string(size.dim) + " dimensions, " + std::to_string(iterations) +
+                   " iterations");
+      problem_.stop.iterations = iterations;
+      Solution solution;
+      try {
+        solution = solved();
+      } catch (const Unsupported& reason) {
+        GTEST_SKIP() << reason.what();
+      }
+      std::vector<double> sums(centroids_.size()), sizes_of(centroids_.size()),
+          counts(static_cast<std::size_t>(size.k));
+      for (std::size_t i = 0; i < points_.size(); ++i) {
+        const auto label = static_cast<std::size_t>(solution.labels[i / dim]);
+        if (i % dim == 0) ++counts[label];
+        sums[label * dim + i % dim] += points_[i];
+        sizes_of[label * dim + i % dim] += std::abs(points_[i]);
+      }
+      double worst = 0;
+      for (std::size_t c = 0; c < sums.size(); ++c) {
+        const double count = counts[c / dim];
+        if (count == 0) continue;
+        worst = std::max(worst, std::abs(solution.centroids[c] - sums[c] / count) /
+                                    ((count + 2) * 0x1p-24 * sizes_of[c] / count + 0x1p-126));
+      }
+      EXPECT_LE(worst, 1);
     }
   }
 }
