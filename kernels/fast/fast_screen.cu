@@ -43,6 +43,7 @@
 
 #include "kernels/cuda.h"
 #include "kernels/fast/hopper.cuh"
+#include "kernels/fast/overlap.cuh"
 #include "kernels/fast/update.cuh"
 #endif
 
@@ -61,6 +62,7 @@ constexpr float kNoCentroid = 3e38f;     // the score of what pads the last tile
 constexpr double kLargestHalf = 65'000;  // of a centroid's coordinate; fp16 ends at 65,504
 constexpr std::int64_t kBatch =
     1 << 24;                    // points between two emptyings of the list of ambiguous ones
+constexpr int kLanes = 4;       // that share a row of scores
 constexpr int kCandidates = 8;  // kept for an ambiguous point; with more, every centroid is tried
 
 // ---- set-up: mean, scale, fp16 parts ----
@@ -111,10 +113,10 @@ __device__ float norm_above(double square) { return __double2float_ru(sqrt(squar
 // halves stand so that those meet all banks of shared memory.
 __host__ __device__ constexpr int chunk_swap(int padded) { return padded >= 64 ? 4 : 0; }
 
-// A warp a point. radii: r as above, norms: ‖X‖.
+// A warp a point. sides: r and q(1 − A), with q = ‖X‖²/2, as above.
 __global__ void split_points(const float* points, std::int64_t n, int dim, int padded,
                              const float* mean, double scale, double accumulation, __half* high,
-                             float* radii, float* norms, unsigned* largest_norm_bits) {
+                             float2* sides, unsigned* largest_norm_bits) {
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   if (i >= n) return;
   const int lane = threadIdx.x % 32;
@@ -132,8 +134,8 @@ __global__ void split_points(const float* points, std::int64_t n, int dim, int p
   if (lane != 0) return;
   const double r = (l + (kRho + accumulation * (1 + kRho)) * h) * (1 + 2 * accumulation);
   const float norm = __double2float_ru(h + l);
-  radii[i] = __double2float_ru(r);
-  norms[i] = norm;
+  sides[i] = {__double2float_ru(r),
+              __double2float_rd(static_cast<double>(norm) * norm / 2 * (1 - accumulation))};
   atomicMax(largest_norm_bits, __float_as_uint(norm));
 }
 
@@ -142,31 +144,32 @@ __global__ void split_points(const float* points, std::int64_t n, int dim, int p
 // A tile of kWideTile centroids as wgmma takes it, bounds behind it.
 constexpr int kWideTile = 128;
 constexpr int kPanel = 64;  // halves in a swizzled row of 128 bytes
-__host__ __device__ constexpr int product_bytes(int padded) {
-  return padded / kPanel * kWideTile * 128;
-}
+__host__ __device__ constexpr int product_bytes(int padded) { return kWideTile * padded * 2; }
 __host__ __device__ constexpr int wide_tile_bytes(int padded) {
   return product_bytes(padded) + kWideTile * 8;
 }
 
 // Where coordinate t of a row stands in its tile. Of 32 coordinates e = 8q + 2p + i, the product's k is
 // 16(p / 2) + 8(p % 2) + 2q + i, so that a thread's fragment of a point is 16 bytes on end.
-__device__ int wide_tile_offset(int row, int t) {
+__device__ int wide_tile_offset(int row, int t, int padded) {
   const int e = t % 32, q = e / 8, p = e % 8 / 2;
   const int k = t / 32 * 32 + p / 2 * 16 + p % 2 * 8 + 2 * q + e % 2;
+  if (padded < kPanel) return row * 64 + (k / 8 ^ row / 2 % 4) * 16 + k % 8 * 2;
   return k / kPanel * kWideTile * 128 + row * 128 + (k % kPanel / 8 ^ row % 8) * 16 + k % 8 * 2;
 }
 
-// A warp a centroid, to the end of the last tile. bounds: b(1 − A) and N; above: A·b, infinite where there is no upper bound.
+// A warp a centroid, to the end of the last tile. bounds: b(1 − A) and N; errors: N and A·b, infinite where there is no upper
+// bound.
 // wide: the same once more in tiles for wgmma; or null.
 __global__ void split_centroids(const float* centroids, int k, int dim, int padded, int rows,
                                 const float* mean, double scale, double accumulation,
                                 const unsigned* largest_norm_bits, __half* high, float2* bounds,
-                                float* above, char* wide, unsigned* ambiguous) {
+                                float2* errors, char* wide, unsigned* again) {
   const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  wait_for_kernel_in_front();
   if (j >= rows) return;
   const int lane = threadIdx.x % 32;
-  if (j == 0 && lane < 2) ambiguous[lane] = 0;
+  if (j == 0 && lane == 0) *again = 0;
   double square = 0, low_square = 0, largest = 0;
   const float* centroid = centroids + static_cast<std::int64_t>(j) * dim;
   const auto coordinate = [&](int t) {
@@ -188,7 +191,7 @@ __global__ void split_centroids(const float* centroids, int k, int dim, int padd
     const __half part = far ? __float2half(0) : __hneg(__double2half(coordinate(t)));
     high[static_cast<std::int64_t>(j) * padded + t] = part;
     if (wide != nullptr)
-      *reinterpret_cast<__half*>(tile + wide_tile_offset(j % kWideTile, t)) = part;
+      *reinterpret_cast<__half*>(tile + wide_tile_offset(j % kWideTile, t, padded)) = part;
   }
   if (lane != 0) return;
   float2 bound = {kNoCentroid, 0};
@@ -204,7 +207,7 @@ __global__ void split_centroids(const float* centroids, int k, int dim, int padd
     more = __double2float_ru(square / 2 * accumulation * 1.01);
   }
   bounds[j] = bound;
-  above[j] = more;
+  errors[j] = {bound.y, more};
   if (wide != nullptr)
     reinterpret_cast<float2*>(tile + product_bytes(padded))[j % kWideTile] = bound;
 }
@@ -212,19 +215,23 @@ __global__ void split_centroids(const float* centroids, int k, int dim, int padd
 /// What the screen reads and writes.
 struct Screen {
   const __half* points;
-  const float* radii;
-  const float* norms;
+  const float2* sides;
   const __half* centroids;
   const char* wide;
   const float2* bounds;
-  const float* above;
+  const float2* errors;
   int padded, tiles, dim;
+  double accumulation;       // A
   std::int64_t first, last;  // the batch's points
   std::int32_t* labels;
-  // The ambiguous: the numbers of those with candidates and of those to look at again; point, upper bound of its S,
-  // number of candidates, candidates.
-  std::int64_t capacity;
-  unsigned* ambiguous;
+  // Ambiguous points whose candidates are known: block b's have the places from b · segment on, decided_counts[b] of them;
+  // a place is the point and kLanes candidates, those that are none −1.
+  std::int64_t segment;
+  unsigned* decided_counts;
+  std::int32_t* decided;
+  std::int32_t* decided_candidates;
+  // Those to look at again, *again of them: the point, the upper bound of its S, its candidates.
+  unsigned* again;
   std::int32_t* list;
   float* reach;
   int* candidate_counts;
@@ -270,59 +277,78 @@ __device__ float unpacked_below(float score) {
   return __fmaf_rd(static_cast<float>(-kPacking), fabsf(score), score);
 }
 
-// Labels a point whose two best are far enough apart and returns −∞, or the upper bound of its smallest S.
-__device__ float reach_of(const Screen& s, std::int64_t point, const TwoBest& two) {
-  const double best = two.best, second = two.second;
+// Labels a point whose two best are far enough apart and returns −∞, or the upper bound of its smallest score.
+// kShifted: the scores are S + q.
+template <bool kShifted>
+__device__ float reach_of(const Screen& s, std::int64_t point, float2 side, const TwoBest& two) {
+  const double best = two.best, second = two.second, q = side.y / (1 - s.accumulation);
+  const float2 error = s.errors[two.index];
   const double upper = best + kPacking * fabs(best) +
-                       2.0 * (static_cast<double>(s.radii[point]) * s.bounds[two.index].y +
-                              static_cast<double>(s.above[two.index]));
-  const double norm = s.norms[point];
-  const double reach = upper + (s.dim + 4) * 0x1p-52 * (fabs(upper) + norm * norm);
+                       2.0 * (static_cast<double>(side.x) * error.x + static_cast<double>(error.y) +
+                              (kShifted ? s.accumulation * q : 0));
+  // |S| ≤ |S + q| + q, and 2.01·q is above ‖X‖².
+  const double reach = upper + (s.dim + 4) * 0x1p-52 * (fabs(upper) + 3.01 * q);
   if (!(second - kPacking * fabs(second) > reach)) return __double2float_ru(reach);
   s.labels[point] = two.index;
   return -INFINITY;
 }
 
-// By whole warps: labels the points of the four rows that a quad shares, or appends them to the list. Of those a lane's own best
-// can be a candidate; where its second best could be one too, others could, and the point is for screen_products to look
-// at again. Row i is point first + i / 2 · apart + i % 2 · 8.
-__device__ void decide(const Screen& s, TwoBest (&two)[4], std::int64_t first, int apart,
-                       int tile) {
-  const int quad = threadIdx.x % 4;
+// By whole warps, a lane a point: of the four rows that a quad shares its lane i has row i, which is point
+// first + i / 2 · apart + i % 2 · 8. Labels it or puts it on a list. Of those a lane's own best can be a candidate; where its
+// second best could be one too, others could, and the point is for screen_products to look at again.
+template <bool kShifted>
+__device__ void decide(const Screen& s, const TwoBest (&two)[4], float2 side, std::int64_t first,
+                       int apart, unsigned* decided_count) {
+  const int lane = threadIdx.x % 32, quad = lane % 4;
   TwoBest mine;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const int ordinal = static_cast<int>(__float_as_uint(two[i].best) & kOrdinalMask);
-    two[i].index = two[i].index * tile + ordinal / 2 * 8 + quad * 2 + ordinal % 2;
     TwoBest merged = two[i];
     merged.merge_quad();
     if (quad == i) mine = merged;
   }
   const std::int64_t point = first + quad / 2 * apart + quad % 2 * 8;
-  const float reach = point < s.last ? reach_of(s, point, mine) : -INFINITY;
-  if (!__any_sync(0xffffffffu, reach > -INFINITY)) return;
-  const unsigned in_quad = threadIdx.x % 32 / 4 * 4;
+  const float reach = point < s.last ? reach_of<kShifted>(s, point, side, mine) : -INFINITY;
+  const bool ambiguous = reach > -INFINITY;
+  if (!__any_sync(0xffffffffu, ambiguous)) return;
+  bool again = false;
+  unsigned candidates = 0;  // lanes of the quad
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const float reach_i = __shfl_sync(0xffffffffu, reach, i, 4);
-    const bool ambiguous = reach_i > -INFINITY;
-    const bool candidate = ambiguous && unpacked_below(two[i].best) <= reach_i;
-    const bool crowded = ambiguous && unpacked_below(two[i].second) <= reach_i;
-    const unsigned candidates = __ballot_sync(0xffffffffu, candidate) >> in_quad & 15;
-    const bool again = (__ballot_sync(0xffffffffu, crowded) >> in_quad & 15) != 0;
-    // The list grows from both ends: the decided from the front, those to look at again from the back.
-    unsigned at = 0;
-    if (ambiguous && quad == 0) {
-      at = atomicAdd(&s.ambiguous[again], 1u);
-      if (again) at = static_cast<unsigned>(s.capacity) - 1 - at;
-      s.list[at] = static_cast<std::int32_t>(first + i / 2 * apart + i % 2 * 8);
-      s.reach[at] = reach_i;
-      s.candidate_counts[at] = again ? 0 : __popc(candidates);
+    const unsigned near =
+        __ballot_sync(0xffffffffu, unpacked_below(two[i].best) <= reach_i) >> lane / 4 * 4 & 15;
+    const unsigned crowded =
+        __ballot_sync(0xffffffffu, unpacked_below(two[i].second) <= reach_i) >> lane / 4 * 4 & 15;
+    if (quad == i) {
+      candidates = near;
+      again = ambiguous && crowded != 0;
     }
-    at = __shfl_sync(0xffffffffu, at, 0, 4);
-    if (candidate && !again)
-      s.candidates[std::int64_t{at} * kCandidates + __popc(candidates & ((1u << quad) - 1))] =
-          two[i].index;
+  }
+  const auto places = [&](bool wanted, unsigned* count) {
+    const unsigned votes = __ballot_sync(0xffffffffu, wanted);
+    unsigned start = 0;
+    if (lane == 0 && votes != 0) start = atomicAdd(count, static_cast<unsigned>(__popc(votes)));
+    return __shfl_sync(0xffffffffu, start, 0) +
+           static_cast<unsigned>(__popc(votes & ((1u << lane) - 1)));
+  };
+  const bool known = ambiguous && !again;
+  const std::int64_t place = blockIdx.x * s.segment + places(known, decided_count);
+  if (known) s.decided[place] = static_cast<std::int32_t>(point);
+  const unsigned at = places(again, s.again);
+  if (again) {
+    const double q = side.y / (1 - s.accumulation);
+    s.list[at] = static_cast<std::int32_t>(point);
+    s.reach[at] =
+        kShifted ? __double2float_ru(static_cast<double>(reach) - q * (1 - 0x1p-50)) : reach;
+    s.candidate_counts[at] = 0;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t place_i = __shfl_sync(0xffffffffu, known ? place : -1, i, 4);
+    const unsigned near = __shfl_sync(0xffffffffu, candidates, i, 4);
+    if (place_i >= 0)
+      s.decided_candidates[place_i * kLanes + quad] = near >> quad & 1 ? two[i].index : -1;
   }
 }
 
@@ -370,6 +396,7 @@ __device__ void load_matrices(unsigned (&b)[4], const void* shared) {
 template <int kSteps, bool kCollect>
 __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   extern __shared__ char shared[];
+  wait_for_kernel_in_front();
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int group = lane / 4,
             quad = lane % 4;  // rows group + 8·i and columns 2·quad + {0, 1} of a fragment
@@ -377,7 +404,9 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   const int first_piece = static_cast<int>(s.tiles * blockIdx.y / gridDim.y) * chunks;
   const int pieces =
       static_cast<int>(s.tiles * (blockIdx.y + 1) / gridDim.y) * chunks - first_piece;
-  const std::int64_t count = kCollect ? s.ambiguous[1] : s.last - s.first;
+  const std::int64_t count = kCollect ? *s.again : s.last - s.first;
+  __shared__ unsigned decided;
+  if (threadIdx.x == 0) decided = 0;
   unsigned keep;  // in a register, which lop3 needs: as a constant it would make two instructions
   asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~kOrdinalMask));
 
@@ -411,10 +440,9 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const std::int64_t row = min(base + warp * kWarpRows + i * 8 + group, count - 1);
-      const std::int64_t at = s.capacity - 1 - row;
-      point[i] = kCollect ? s.list[at] : s.first + row;
-      radius[i] = -s.radii[point[i]];
-      reach[i] = kCollect ? s.reach[at] : 0;
+      point[i] = kCollect ? s.list[row] : s.first + row;
+      radius[i] = -s.sides[point[i]].x;
+      reach[i] = kCollect ? s.reach[row] : 0;
     }
     unsigned a[2][kSteps][4];
     float d[2][kTile / 8][4];
@@ -470,9 +498,8 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
           for (int c = 0; c < kTile / 4; ++c)
             if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i] && row < count) {
               const int j = tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
-              const std::int64_t at = s.capacity - 1 - row;
-              const int place = atomicAdd(&s.candidate_counts[at], 1);
-              if (place < kCandidates) s.candidates[at * kCandidates + place] = j;
+              const int place = atomicAdd(&s.candidate_counts[row], 1);
+              if (place < kCandidates) s.candidates[row * kCandidates + place] = j;
             }
         } else {
           float best = INFINITY, second = INFINITY;
@@ -486,7 +513,20 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
         }
       }
     }
-    if constexpr (!kCollect) decide(s, two, s.first + base + warp * kWarpRows + group, 16, kTile);
+    if constexpr (!kCollect) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int ordinal = static_cast<int>(__float_as_uint(two[i].best) & kOrdinalMask);
+        two[i].index = two[i].index * kTile + ordinal / 2 * 8 + quad * 2 + ordinal % 2;
+      }
+      const std::int64_t mine = quad == 0   ? point[0]
+                                : quad == 1 ? point[1]
+                                : quad == 2 ? point[2]
+                                            : point[3];
+      decide<false>(s, two, s.sides[mine], s.first + base + warp * kWarpRows + group, 16, &decided);
+      __syncthreads();
+      if (threadIdx.x == 0) s.decided_counts[blockIdx.x] = decided;
+    }
   }
 }
 
@@ -500,9 +540,10 @@ constexpr int kWideRows = 256;
 constexpr int kWideThreads = 384;
 constexpr int kWideStages = 4;
 
-struct WideTail {  // of shared memory
-  float radii[kWideRows];
+struct WideTail {              // of shared memory
+  float2 sides[2][kWideRows];  // of this tile of points and of the one before
   std::uint64_t points_full, points_empty, full[kWideStages], empty[kWideStages];
+  unsigned decided;
 };
 constexpr int wide_shared_bytes(int padded) {
   return kWideStages * wide_tile_bytes(padded) + kWideRows * padded * 2 +
@@ -512,29 +553,34 @@ constexpr int wide_shared_bytes(int padded) {
 #if LLOYD_HOPPER_CODE
 using namespace hopper;
 
-// The two best of two rows, as in TwoBest; the tiles in 16 bits each, since registers are scarce.
-struct Kept {
-  float best[2], second[2];
-  unsigned tiles;
-};
-
 template <int kDim>
 struct Consumer {
   using Multiply = Product<__half, kWideTile>;
   static constexpr int kScores = Multiply::kRegisters;
   static constexpr int kSteps = kDim / 16;
+  // A thread's 32 columns of a row in a tile are kGroups groups of kClasses columns, one of each class.
+  static constexpr int kClasses = kDim > 32 ? 4 : 8, kGroups = 32 / kClasses;
 
-  // What the products of two rows with the tile at `stage` start from.
-  static __device__ __forceinline__ void begin(float (&d)[kScores], const float (&radius)[2],
+  // Of two rows: the two smallest minima of groups, the tile of the smallest (16 bits each, since registers are scarce), and
+  // the minima of the classes. Bits of floats, which order like the floats where those are not negative; see above.
+  struct Kept {
+    int best[2], second[2];
+    unsigned tiles;
+    int classes[2][kClasses];
+  };
+
+  // What the products of two rows (side: r and q(1 − A) of them) with the tile at `stage` start from.
+  static __device__ __forceinline__ void begin(float (&d)[kScores], const float2* sides,
                                                const char* stage, int quad) {
     const auto* bounds = reinterpret_cast<const float4*>(stage + product_bytes(kDim)) + quad;
+    const float2 side[2] = {sides[0], sides[8]};
 #pragma unroll
     for (int b = 0; b < kWideTile / 8; ++b) {
       const float4 pair = bounds[4 * b];
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
-        d[4 * b + 2 * row] = fmaf(radius[row], pair.y, pair.x);
-        d[4 * b + 2 * row + 1] = fmaf(radius[row], pair.w, pair.z);
+        d[4 * b + 2 * row] = fmaf(-side[row].x, pair.y, pair.x) + side[row].y;
+        d[4 * b + 2 * row + 1] = fmaf(-side[row].x, pair.w, pair.z) + side[row].y;
       }
     }
   }
@@ -545,11 +591,30 @@ struct Consumer {
 #pragma unroll
     for (int i = 0; i < kScores; ++i) hold(d[i]);
     wgmma_fence();
-    const std::uint64_t b = descriptor(stage);
+    const std::uint64_t b = kDim < kPanel ? descriptor64(stage) : descriptor(stage);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
       Multiply::run(d, a[step], b + step / 4 * (kWideTile * 128 >> 4) + step % 4 * 2, 1);
     wgmma_commit();
+  }
+
+  static __device__ __forceinline__ int pack(int score, unsigned keep, unsigned ordinal) {
+    return __float_as_int(packed(__int_as_float(score), ordinal, keep));
+  }
+
+  // The two smallest of kCount.
+  template <int kCount>
+  static __device__ __forceinline__ void two_least(const int* values, int& least, int& next) {
+    if constexpr (kCount == 2) {
+      least = min(values[0], values[1]);
+      next = max(values[0], values[1]);
+    } else {
+      int least1, next1;
+      two_least<kCount / 2>(values, least, next);
+      two_least<kCount / 2>(values + kCount / 2, least1, next1);
+      next = __vimin3_s32(next, next1, max(least, least1));
+      least = min(least, least1);
+    }
   }
 
   // After the wait.
@@ -559,19 +624,50 @@ struct Consumer {
     for (int i = 0; i < kScores; ++i) hold(d[i]);
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      float best = INFINITY, second = INFINITY;
+      const auto score = [&](int group, int j) {
+        const int c = group * kClasses + j;
+        return __float_as_int(d[c / 2 * 4 + row * 2 + c % 2]);
+      };
+      int groups[kGroups];
 #pragma unroll
-      for (int c = 0; c < kWideTile / 4; ++c) {
-        const float score = packed(d[c / 2 * 4 + row * 2 + c % 2], c, keep);
-        second = fminf(second, fmaxf(best, score));
-        best = fminf(best, score);
+      for (int g = 0; g < kGroups; ++g) {
+        int least = __vimin3_s32(score(g, 0), score(g, 1), score(g, 2));
+#pragma unroll
+        for (int j = 3; j + 1 < kClasses; j += 2)
+          least = __vimin3_s32(least, score(g, j), score(g, j + 1));
+        groups[g] = pack(min(least, score(g, kClasses - 1)), keep, g);
       }
-      kept.second[row] = fminf(fminf(kept.second[row], second), fmaxf(kept.best[row], best));
+#pragma unroll
+      for (int j = 0; j < kClasses; ++j)
+#pragma unroll
+        for (int g = 0; g < kGroups; g += 2)
+          kept.classes[row][j] = __vimin3_s32(kept.classes[row][j], score(g, j), score(g + 1, j));
+      int best, second;
+      two_least<kGroups>(groups, best, second);
+      kept.second[row] = __vimin3_s32(kept.second[row], second, max(kept.best[row], best));
       if (best < kept.best[row]) {
         kept.best[row] = best;
         kept.tiles = __byte_perm(kept.tiles, tile, row == 0 ? 0x3254 : 0x5410);
       }
     }
+  }
+
+  // What is left of a row: if its second best is out of reach, so is all but the column where the best group and the best
+  // class meet.
+  static __device__ __forceinline__ TwoBest conclude(const Kept& kept, int row, unsigned keep,
+                                                     int quad) {
+    int classes[kClasses], best, second;
+#pragma unroll
+    for (int j = 0; j < kClasses; ++j) classes[j] = pack(kept.classes[row][j], keep, j);
+    two_least<kClasses>(classes, best, second);
+    const int c = static_cast<int>((static_cast<unsigned>(kept.best[row]) & ~keep) * kClasses +
+                                   (static_cast<unsigned>(best) & ~keep));
+    TwoBest two;
+    two.best = __int_as_float(kept.best[row]);
+    two.second = __int_as_float(min(second, kept.second[row]));
+    two.index = static_cast<int>(kept.tiles >> row * 16 & 0xffff) * kWideTile + c / 2 * 8 +
+                quad * 2 + c % 2;
+    return two;
   }
 };
 
@@ -581,12 +677,11 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
   using C = Consumer<kDim>;
   const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
   unsigned keep;
-  asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~kOrdinalMask));
+  asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~7u));
   int slot = 0, parity = 0, points_parity = 0;
   for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_parity ^= 1) {
     barrier_wait(&tail.points_full, points_parity);
     std::uint32_t a[2][C::kSteps][4];
-    float radius[2][2];
     const int first = consumer * 128 + warp * 16 + group;  // and 8, 64, 72 further
     const int swap = group % 2 * chunk_swap(kDim);
 #pragma unroll
@@ -594,7 +689,6 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         const int at = first + 64 * h + 8 * row;
-        radius[h][row] = -tail.radii[at];
 #pragma unroll
         for (int u = 0; u < kDim / 32; ++u) {
           const uint4 eight = *reinterpret_cast<const uint4*>(points + at * kDim * 2 +
@@ -606,13 +700,22 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
         }
       }
 
-    Kept upper{{INFINITY, INFINITY}, {INFINITY, INFINITY}, 0}, lower = upper;
+    const float2* sides = tail.sides[points_parity] + first;
+    typename C::Kept upper, lower;
+    upper.tiles = 0;
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      upper.best[row] = upper.second[row] = __float_as_int(INFINITY);
+#pragma unroll
+      for (int j = 0; j < C::kClasses; ++j) upper.classes[row][j] = __float_as_int(INFINITY);
+    }
+    lower = upper;
     float d0[C::kScores], d1[C::kScores];
     const char* stage = stages + slot * wide_tile_bytes(kDim);
     barrier_wait(&tail.full[slot], parity);
-    C::begin(d0, radius[0], stage, quad);
+    C::begin(d0, sides, stage, quad);
     C::multiply(d0, a[0], stage);
-    C::begin(d1, radius[1], stage, quad);
+    C::begin(d1, sides + 64, stage, quad);
     wgmma_wait<0>();
     for (int t = 0; t + 1 < tiles; ++t) {
       C::multiply(d1, a[1], stage);
@@ -621,7 +724,7 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
       if (++slot == kWideStages) slot = 0, parity ^= 1;
       stage = stages + slot * wide_tile_bytes(kDim);
       barrier_wait(&tail.full[slot], parity);
-      C::begin(d0, radius[0], stage, quad);
+      C::begin(d0, sides, stage, quad);
       // Both halves' products are done, so the loads of their points are: had the copy engine been told when they were only
       // issued, it could overtake them.
       wgmma_wait<0>();
@@ -629,7 +732,7 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
       if (t == 0) barrier_arrive(&tail.points_empty);
       C::multiply(d0, a[0], stage);
       C::look(d1, keep, t, lower);
-      C::begin(d1, radius[1], stage, quad);
+      C::begin(d1, sides + 64, stage, quad);
       wgmma_wait<0>();
     }
     C::multiply(d1, a[1], stage);
@@ -642,15 +745,13 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
 
     TwoBest two[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const Kept& kept = i < 2 ? upper : lower;
-      two[i].best = kept.best[i % 2];
-      two[i].second = kept.second[i % 2];
-      two[i].index = static_cast<int>(kept.tiles >> i % 2 * 16 & 0xffff);
-    }
-    decide(s, two, s.first + static_cast<std::int64_t>(tile) * kWideRows + first, 64, kWideTile);
+    for (int i = 0; i < 4; ++i) two[i] = C::conclude(i < 2 ? upper : lower, i % 2, keep, quad);
+    decide<true>(s, two, sides[quad / 2 * 64 + quad % 2 * 8],
+                 s.first + static_cast<std::int64_t>(tile) * kWideRows + first, 64, &tail.decided);
     __syncwarp();  // wgmma wants whole warps
   }
+  asm volatile("bar.sync 1, 256;" ::: "memory");
+  if (threadIdx.x == 128) s.decided_counts[blockIdx.x] = tail.decided;
 }
 
 template <int kDim>
@@ -661,9 +762,9 @@ __device__ __forceinline__ void produce(const Screen& s, char* stages, char* poi
   for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_parity ^= 1) {
     const std::int64_t first = s.first + static_cast<std::int64_t>(tile) * kWideRows;
     barrier_wait(&tail.points_empty, points_parity);
-    barrier_arrive_expect(&tail.points_full, kPoints + kWideRows * 4);
+    barrier_arrive_expect(&tail.points_full, kPoints + kWideRows * 8);
     bulk_copy(points, s.points + first * kDim, kPoints, &tail.points_full);
-    bulk_copy(tail.radii, s.radii + first, kWideRows * 4, &tail.points_full);
+    bulk_copy(tail.sides[points_parity ^ 1], s.sides + first, kWideRows * 8, &tail.points_full);
     for (int t = 0; t < tiles; ++t) {
       barrier_wait(&tail.empty[slot], parity);
       barrier_arrive_expect(&tail.full[slot], kTileBytes);
@@ -684,6 +785,7 @@ __global__ void __launch_bounds__(kWideThreads, 1)
   char* points = stages + kWideStages * wide_tile_bytes(kDim);
   WideTail& tail = *reinterpret_cast<WideTail*>(points + kWideRows * kDim * 2);
   if (threadIdx.x == 0) {
+    tail.decided = 0;
     barrier_init(&tail.points_full, 1);
     barrier_init(&tail.points_empty, 256);
     for (int i = 0; i < kWideStages; ++i) {
@@ -693,13 +795,14 @@ __global__ void __launch_bounds__(kWideThreads, 1)
     barrier_init_fence();
   }
   __syncthreads();
+  wait_for_kernel_in_front();
   const auto point_tiles = static_cast<int>((s.last - s.first + kWideRows - 1) / kWideRows);
   const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
   if (warpgroup == 0) {
-    give_registers<40>();
+    give_registers<24>();
     if (threadIdx.x == 0) produce<kDim>(s, stages, points, tail, point_tiles, tiles);
   } else {
-    take_registers<232>();
+    take_registers<240>();
     consume<kDim>(s, stages, points, tail, point_tiles, tiles, warpgroup - 1);
   }
 #else
@@ -740,24 +843,59 @@ __device__ void keep_nearer(double& distance, int& index, double other, int othe
   }
 }
 
-// Eight lanes a point, a lane a candidate; then the block together on those that had more candidates than places.
 constexpr int kExactBlock = 128;
+constexpr int kParts = 4;  // blocks that share a segment
+
+// Four lanes a point, a lane a candidate.
+__device__ void label_decided(const Screen& s, const float* points, const float* centroids, int k,
+                              int segments) {
+  const int lane = threadIdx.x % kLanes;
+  for (int part = blockIdx.x; part < segments * kParts; part += gridDim.x) {
+    const std::int64_t start = part / kParts * s.segment;
+    const unsigned count = s.decided_counts[part / kParts];
+    for (unsigned base = part % kParts * (kExactBlock / kLanes); base < count;
+         base += kParts * kExactBlock / kLanes) {
+      const unsigned item = base + threadIdx.x / kLanes;
+      double distance = INFINITY;
+      int index = k;
+      std::int64_t point = 0;
+      if (item < count) {
+        const int candidate = s.decided_candidates[(start + item) * kLanes + lane];
+        point = s.decided[start + item];
+        if (candidate >= 0) {
+          index = candidate;
+          distance = exact_distance(points + point * s.dim,
+                                    centroids + static_cast<std::int64_t>(index) * s.dim, s.dim);
+        }
+      }
+      for (int offset = 1; offset < kLanes; offset *= 2)
+        keep_nearer(distance, index, __shfl_xor_sync(0xffffffffu, distance, offset),
+                    __shfl_xor_sync(0xffffffffu, index, offset));
+      if (item < count && lane == 0) s.labels[point] = index;
+    }
+  }
+}
+
+// First the points whose candidates were known at once; then the others, eight lanes a point, a lane a candidate; then the block
+// together on those that had more candidates than places.
 __global__ void __launch_bounds__(kExactBlock)
-    label_ambiguous(const Screen s, const float* points, const float* centroids, int k) {
+    label_ambiguous(const Screen s, const float* points, const float* centroids, int k,
+                    int segments) {
   constexpr int kAtOnce = kExactBlock / kCandidates;
   __shared__ std::int32_t crowded[kAtOnce];
   __shared__ int crowds;
   __shared__ double distances[kExactBlock];
   __shared__ int indices[kExactBlock];
-  const std::int64_t front = s.ambiguous[0], count = front + s.ambiguous[1];
+  wait_for_kernel_in_front();
+  label_decided(s, points, centroids, k, segments);
+  const std::int64_t count = *s.again;
   const int place = threadIdx.x % kCandidates;
   for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * kAtOnce; base < count;
        base += static_cast<std::int64_t>(gridDim.x) * kAtOnce) {
     if (threadIdx.x == 0) crowds = 0;
     __syncthreads();
-    const std::int64_t item = base + threadIdx.x / kCandidates;
-    const std::int64_t at = item < front ? item : s.capacity - 1 - (item - front);
-    const int candidates = item < count ? s.candidate_counts[at] : 0;
+    const std::int64_t at = base + threadIdx.x / kCandidates;
+    const int candidates = at < count ? s.candidate_counts[at] : 0;
     double distance = INFINITY;
     int index = k;
     if (place < candidates && candidates <= kCandidates) {
@@ -805,14 +943,19 @@ class ScreenVersion : public Version {
     problem_ = problem;
     const cudaStream_t stream = context.stream;
     multiprocessors_ = context.device.multiprocessors;
+    overlap_ = can_overlap(context.device);
     steps_ = 1;
     while (steps_ < 8 && steps_ * 16 < problem.dim) steps_ *= 2;
     padded_ = (problem.dim + steps_ * 16 - 1) / (steps_ * 16) * steps_ * 16;
-    wide_ = LLOYD_SM90A && context.device.compute_capability == 90 && steps_ >= 4 &&
-            padded_ <= 128 && problem.k <= 65'536 * kWideTile;
+    const bool hopper = LLOYD_SM90A && context.device.compute_capability == 90;
+    if (hopper && steps_ == 1) {
+      steps_ = 2;
+      padded_ = 32;
+    }
+    wide_ = hopper && padded_ <= 128 && problem.k <= 65'536 * kWideTile;
     // Whole tiles of either kind, so that no copy need know where points and centroids end.
     tiles_ = (problem.k + kWideTile - 1) / kWideTile * (kWideTile / kTile);
-    accumulation_ = 32.0 * (padded_ / 16) * 0x1p-23 + 0x1p-22;
+    accumulation_ = 32.0 * (padded_ / 16) * 0x1p-23 + 0x1p-21;
     const auto n = static_cast<std::size_t>(problem.n);
     const auto rows = static_cast<std::size_t>(tiles_) * kTile;
     const std::size_t batch = std::min(n, static_cast<std::size_t>(kBatch));
@@ -823,20 +966,25 @@ class ScreenVersion : public Version {
     const std::size_t point_rows = (n + kWideRows - 1) / kWideRows * kWideRows;
     high_points_ = cuda::Buffer<__half>(point_rows * static_cast<std::size_t>(padded_));
     high_points_.zero(stream);
-    radii_ = cuda::Buffer<float>(point_rows);
-    radii_.zero(stream);
-    norms_ = cuda::Buffer<float>(n);
+    sides_ = cuda::Buffer<float2>(point_rows);
+    sides_.zero(stream);
     high_centroids_ = cuda::Buffer<__half>(rows * static_cast<std::size_t>(padded_));
     if (wide_)
       wide_centroids_ =
           cuda::Buffer<char>(rows / kWideTile * static_cast<std::size_t>(wide_tile_bytes(padded_)));
     bounds_ = cuda::Buffer<float2>(rows);
-    above_ = cuda::Buffer<float>(rows);
+    errors_ = cuda::Buffer<float2>(rows);
     largest_norm_bits_ = cuda::Buffer<unsigned>(1);
     labels_ = cuda::Buffer<std::int32_t>(n);
     if (problem.stop.min_changes > 0) previous_ = cuda::Buffer<std::int32_t>(n);
     flags_ = cuda::Buffer<unsigned>(2);
-    ambiguous_ = cuda::Buffer<unsigned>(2);
+    again_ = cuda::Buffer<unsigned>(1);
+    const std::size_t blocks = point_blocks(static_cast<std::int64_t>(batch));
+    decided_counts_ = cuda::Buffer<unsigned>(blocks);
+    const std::size_t places =
+        blocks * static_cast<std::size_t>(segment(static_cast<std::int64_t>(batch)));
+    decided_ = cuda::Buffer<std::int32_t>(places);
+    decided_candidates_ = cuda::Buffer<std::int32_t>(places * kLanes);
     list_ = cuda::Buffer<std::int32_t>(batch);
     reach_ = cuda::Buffer<float>(batch);
     candidate_counts_ = cuda::Buffer<int>(batch);
@@ -919,7 +1067,19 @@ class ScreenVersion : public Version {
   }
 
   auto wide_kernel() const -> void (*)(Screen, int) {
-    return padded_ == 64 ? screen_wide<64> : screen_wide<128>;
+    return padded_ == 32 ? screen_wide<32> : padded_ == 64 ? screen_wide<64> : screen_wide<128>;
+  }
+
+  // Blocks that screen n points, and the most points that one of them has.
+  unsigned point_blocks(std::int64_t n) const {
+    static_assert(kRows == kWideRows);
+    const unsigned tiles = cuda::blocks_for(n, kRows);
+    return wide_ ? std::min(tiles, static_cast<unsigned>(multiprocessors_)) : tiles;
+  }
+  std::int64_t segment(std::int64_t n) const {
+    return static_cast<std::int64_t>(
+               cuda::blocks_for(cuda::blocks_for(n, kRows), static_cast<int>(point_blocks(n)))) *
+           kRows;
   }
 
   // Mean, scale, and the points' fp16 parts: of the points only, so once.
@@ -947,7 +1107,7 @@ class ScreenVersion : public Version {
     largest_norm_bits_.zero(stream);
     split_points<<<cuda::blocks_for(n * 32, kBlock), kBlock, 0, stream>>>(
         points_.data(), n, dim, padded_, mean_.data(), scale_, accumulation_, high_points_.data(),
-        radii_.data(), norms_.data(), largest_norm_bits_.data());
+        sides_.data(), largest_norm_bits_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
@@ -956,20 +1116,23 @@ class ScreenVersion : public Version {
     const cudaStream_t stream = context.stream;
     const int rows = tiles_ * kTile;
     Screen s{.points = high_points_.data(),
-             .radii = radii_.data(),
-             .norms = norms_.data(),
+             .sides = sides_.data(),
              .centroids = high_centroids_.data(),
              .wide = wide_centroids_.data(),
              .bounds = bounds_.data(),
-             .above = above_.data(),
+             .errors = errors_.data(),
              .padded = padded_,
              .tiles = tiles_,
              .dim = problem_.dim,
+             .accumulation = accumulation_,
              .first = 0,
              .last = 0,
              .labels = labels_.data(),
-             .capacity = static_cast<std::int64_t>(list_.size()),
-             .ambiguous = ambiguous_.data(),
+             .segment = 0,
+             .decided_counts = decided_counts_.data(),
+             .decided = decided_.data(),
+             .decided_candidates = decided_candidates_.data(),
+             .again = again_.data(),
              .list = list_.data(),
              .reach = reach_.data(),
              .candidate_counts = candidate_counts_.data(),
@@ -978,29 +1141,25 @@ class ScreenVersion : public Version {
     while (s.last < problem_.n) {
       s.first = s.last;
       s.last = std::min(s.first + kBatch, problem_.n);
-      split_centroids<<<cuda::blocks_for(rows * 32LL, kBlock), kBlock, 0, stream>>>(
-          centroids_.data(), problem_.k, problem_.dim, padded_, rows, mean_.data(), scale_,
-          accumulation_, largest_norm_bits_.data(), high_centroids_.data(), bounds_.data(),
-          above_.data(), wide_centroids_.data(), ambiguous_.data());
-      LLOYD_CUDA_CHECK_LAUNCH();
+      const unsigned segments = point_blocks(s.last - s.first);
+      s.segment = segment(s.last - s.first);
+      launch(overlap_, split_centroids, cuda::blocks_for(rows * 32LL, kBlock), kBlock, 0, stream,
+             centroids_.data(), problem_.k, problem_.dim, padded_, rows, mean_.data(), scale_,
+             accumulation_, largest_norm_bits_.data(), high_centroids_.data(), bounds_.data(),
+             errors_.data(), wide_centroids_.data(), again_.data());
       with_steps([&](auto steps) {
         constexpr int kBytes = kStages * kStageBytes<steps.value>;
         if (wide_)
-          wide_kernel()<<<blocks, kWideThreads,
-                          static_cast<std::size_t>(wide_shared_bytes(padded_)), stream>>>(
-              s, rows / kWideTile);
+          launch(overlap_, wide_kernel(), segments, kWideThreads, wide_shared_bytes(padded_),
+                 stream, s, rows / kWideTile);
         else
-          screen_products<steps.value, false>
-              <<<cuda::blocks_for(s.last - s.first, kRows), kBlock, kBytes, stream>>>(s);
-        LLOYD_CUDA_CHECK_LAUNCH();
-        screen_products<steps.value, true>
-            <<<dim3(blocks, static_cast<unsigned>(std::min(tiles_, 8))), kBlock, kBytes, stream>>>(
-                s);
-        LLOYD_CUDA_CHECK_LAUNCH();
+          launch(overlap_, screen_products<steps.value, false>, segments, kBlock, kBytes, stream,
+                 s);
+        launch(overlap_, screen_products<steps.value, true>,
+               dim3(blocks, static_cast<unsigned>(std::min(tiles_, 8))), kBlock, kBytes, stream, s);
       });
-      label_ambiguous<<<8 * blocks, kExactBlock, 0, stream>>>(s, points_.data(), centroids_.data(),
-                                                              problem_.k);
-      LLOYD_CUDA_CHECK_LAUNCH();
+      launch(overlap_, label_ambiguous, 8 * blocks, kExactBlock, 0, stream, s, points_.data(),
+             centroids_.data(), problem_.k, static_cast<int>(segments));
     }
   }
 
@@ -1010,13 +1169,14 @@ class ScreenVersion : public Version {
       tiles_ = 1;  // 16 dimensions a step; dimensions and tiles of centroids, padded
   double scale_ = 1, accumulation_ = 0;  // s and A
   bool wide_ = false;                    // by wgmma
-  cuda::Buffer<float> points_, initial_, centroids_, mean_, radii_, norms_, above_, reach_;
+  bool overlap_ = false;
+  cuda::Buffer<float> points_, initial_, centroids_, mean_, reach_;
   cuda::Buffer<__half> high_points_, high_centroids_;
   cuda::Buffer<char> wide_centroids_;
-  cuda::Buffer<float2> bounds_;
-  cuda::Buffer<std::int32_t> labels_, previous_, list_, candidates_;
+  cuda::Buffer<float2> sides_, bounds_, errors_;
+  cuda::Buffer<std::int32_t> labels_, previous_, list_, candidates_, decided_, decided_candidates_;
   cuda::Buffer<int> candidate_counts_;
-  cuda::Buffer<unsigned> largest_norm_bits_, ambiguous_;
+  cuda::Buffer<unsigned> largest_norm_bits_, again_, decided_counts_;
   cuda::Buffer<unsigned> flags_;  // points that changed, bits of the largest squared move
   Update<float> update_;
 };
