@@ -222,6 +222,7 @@ struct Screen {
   const float2* errors;
   int padded, tiles, dim;
   double accumulation;       // A
+  double whole;              // 1 / (1 − A)
   std::int64_t first, last;  // the batch's points
   std::int32_t* labels;
   // Ambiguous points whose candidates are known: block b's have the places from b · segment on, decided_counts[b] of them;
@@ -250,13 +251,6 @@ struct TwoBest {
       index = other_index;
     }
   }
-  // Of the four lanes that share a row.
-  __device__ void merge_quad() {
-    for (int offset = 1; offset < 4; offset *= 2)
-      merge(__shfl_xor_sync(0xffffffffu, best, offset),
-            __shfl_xor_sync(0xffffffffu, second, offset),
-            __shfl_xor_sync(0xffffffffu, index, offset));
-  }
 };
 
 constexpr int kOrdinalBits = 5;  // of a thread's columns in a tile
@@ -277,55 +271,55 @@ __device__ float unpacked_below(float score) {
   return __fmaf_rd(static_cast<float>(-kPacking), fabsf(score), score);
 }
 
-// Labels a point whose two best are far enough apart and returns −∞, or the upper bound of its smallest score.
-// kShifted: the scores are S + q.
-template <bool kShifted>
-__device__ float reach_of(const Screen& s, std::int64_t point, float2 side, const TwoBest& two) {
-  const double best = two.best, second = two.second, q = side.y / (1 - s.accumulation);
-  const float2 error = s.errors[two.index];
-  const double upper = best + kPacking * fabs(best) +
-                       2.0 * (static_cast<double>(side.x) * error.x + static_cast<double>(error.y) +
-                              (kShifted ? s.accumulation * q : 0));
-  // |S| ≤ |S + q| + q, and 2.01·q is above ‖X‖².
-  const double reach = upper + (s.dim + 4) * 0x1p-52 * (fabs(upper) + 3.01 * q);
-  if (!(second - kPacking * fabs(second) > reach)) return __double2float_ru(reach);
-  s.labels[point] = two.index;
-  return -INFINITY;
+// The scores of a point as the four lanes of a quad found them, in shared memory: of each its two best and where the best is; beside
+// the first two r and q(1 − A). Standing so, writers and readers meet all banks.
+__device__ __forceinline__ float4& record(float4* records, int row, int quad) {
+  return records[row * kLanes + (quad ^ row / 2 % 4)];
+}
+__device__ __forceinline__ void keep_record(float4* records, int row, int quad, const TwoBest& two,
+                                            float2 side) {
+  record(records, row, quad) = {two.best, two.second, __int_as_float(two.index),
+                                quad == 0 ? side.x : side.y};
 }
 
-// By whole warps, a lane a point: of the four rows that a quad shares its lane i has row i, which is point
-// first + i / 2 · apart + i % 2 · 8. Labels it or puts it on a list. Of those a lane's own best can be a candidate; where its
-// second best could be one too, others could, and the point is for screen_products to look at again.
+// By whole warps, a lane a point: labels it, if its two best are far enough apart, or puts it on a list. Of those a lane's own
+// best can be a candidate; where its second best could be one too, others could, and the point is for screen_products to
+// look at again. kShifted: the scores are S + q.
 template <bool kShifted>
-__device__ void decide(const Screen& s, const TwoBest (&two)[4], float2 side, std::int64_t first,
-                       int apart, unsigned* decided_count) {
-  const int lane = threadIdx.x % 32, quad = lane % 4;
-  TwoBest mine;
+__device__ __forceinline__ void decide(const Screen& s, float4* records, int row,
+                                       std::int64_t point, unsigned* decided_count) {
+  const int lane = threadIdx.x % 32;
+  TwoBest two;
+  float2 side = {0, 0};
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    TwoBest merged = two[i];
-    merged.merge_quad();
-    if (quad == i) mine = merged;
+  for (int q = 0; q < kLanes; ++q) {
+    const float4 found = record(records, row, q);
+    two.merge(found.x, found.y, __float_as_int(found.z));
+    if (q == 0) side.x = found.w;
+    if (q == 1) side.y = found.w;
   }
-  const std::int64_t point = first + quad / 2 * apart + quad % 2 * 8;
-  const float reach = point < s.last ? reach_of<kShifted>(s, point, side, mine) : -INFINITY;
+  float reach = -INFINITY;
+  const double q = side.y * s.whole;
+  if (point < s.last) {
+    const double best = two.best, second = two.second;
+    const float2 error = s.errors[two.index];
+    const double upper = best + kPacking * fabs(best) +
+                         2.0 * (static_cast<double>(side.x) * error.x +
+                                static_cast<double>(error.y) + (kShifted ? s.accumulation * q : 0));
+    // |S| ≤ |S + q| + q, and 2.01·q is above ‖X‖².
+    const double bound = upper + (s.dim + 4) * 0x1p-52 * (fabs(upper) + 3.01 * q);
+    if (second - kPacking * fabs(second) > bound)
+      s.labels[point] = two.index;
+    else
+      reach = __double2float_ru(bound);
+  }
   const bool ambiguous = reach > -INFINITY;
   if (!__any_sync(0xffffffffu, ambiguous)) return;
   bool again = false;
-  unsigned candidates = 0;  // lanes of the quad
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float reach_i = __shfl_sync(0xffffffffu, reach, i, 4);
-    const unsigned near =
-        __ballot_sync(0xffffffffu, unpacked_below(two[i].best) <= reach_i) >> lane / 4 * 4 & 15;
-    const unsigned crowded =
-        __ballot_sync(0xffffffffu, unpacked_below(two[i].second) <= reach_i) >> lane / 4 * 4 & 15;
-    if (quad == i) {
-      candidates = near;
-      again = ambiguous && crowded != 0;
-    }
-  }
-  const auto places = [&](bool wanted, unsigned* count) {
+  for (int q = 0; q < kLanes; ++q)
+    again |= ambiguous && unpacked_below(record(records, row, q).y) <= reach;
+  const auto place_in = [&](bool wanted, unsigned* count) {
     const unsigned votes = __ballot_sync(0xffffffffu, wanted);
     unsigned start = 0;
     if (lane == 0 && votes != 0) start = atomicAdd(count, static_cast<unsigned>(__popc(votes)));
@@ -333,22 +327,22 @@ __device__ void decide(const Screen& s, const TwoBest (&two)[4], float2 side, st
            static_cast<unsigned>(__popc(votes & ((1u << lane) - 1)));
   };
   const bool known = ambiguous && !again;
-  const std::int64_t place = blockIdx.x * s.segment + places(known, decided_count);
-  if (known) s.decided[place] = static_cast<std::int32_t>(point);
-  const unsigned at = places(again, s.again);
+  const std::int64_t place = blockIdx.x * s.segment + place_in(known, decided_count);
+  if (known) {
+    s.decided[place] = static_cast<std::int32_t>(point);
+#pragma unroll
+    for (int q = 0; q < kLanes; ++q) {
+      const float4 found = record(records, row, q);
+      s.decided_candidates[place * kLanes + q] =
+          unpacked_below(found.x) <= reach ? __float_as_int(found.z) : -1;
+    }
+  }
+  const unsigned at = place_in(again, s.again);
   if (again) {
-    const double q = side.y / (1 - s.accumulation);
     s.list[at] = static_cast<std::int32_t>(point);
     s.reach[at] =
         kShifted ? __double2float_ru(static_cast<double>(reach) - q * (1 - 0x1p-50)) : reach;
     s.candidate_counts[at] = 0;
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const std::int64_t place_i = __shfl_sync(0xffffffffu, known ? place : -1, i, 4);
-    const unsigned near = __shfl_sync(0xffffffffu, candidates, i, 4);
-    if (place_i >= 0)
-      s.decided_candidates[place_i * kLanes + quad] = near >> quad & 1 ? two[i].index : -1;
   }
 }
 
@@ -405,6 +399,7 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   const int pieces =
       static_cast<int>(s.tiles * (blockIdx.y + 1) / gridDim.y) * chunks - first_piece;
   const std::int64_t count = kCollect ? *s.again : s.last - s.first;
+  __shared__ float4 records[kCollect ? 1 : kRows * kLanes];
   __shared__ unsigned decided;
   if (threadIdx.x == 0) decided = 0;
   unsigned keep;  // in a register, which lop3 needs: as a constant it would make two instructions
@@ -518,12 +513,11 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
       for (int i = 0; i < 4; ++i) {
         const int ordinal = static_cast<int>(__float_as_uint(two[i].best) & kOrdinalMask);
         two[i].index = two[i].index * kTile + ordinal / 2 * 8 + quad * 2 + ordinal % 2;
+        keep_record(records, warp * kWarpRows + i * 8 + group, quad, two[i], s.sides[point[i]]);
       }
-      const std::int64_t mine = quad == 0   ? point[0]
-                                : quad == 1 ? point[1]
-                                : quad == 2 ? point[2]
-                                            : point[3];
-      decide<false>(s, two, s.sides[mine], s.first + base + warp * kWarpRows + group, 16, &decided);
+      __syncwarp();
+      decide<false>(s, records, warp * kWarpRows + lane, s.first + base + warp * kWarpRows + lane,
+                    &decided);
       __syncthreads();
       if (threadIdx.x == 0) s.decided_counts[blockIdx.x] = decided;
     }
@@ -532,17 +526,20 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
 
 // ---- products by wgmma, on Hopper ----
 //
-// A block is a producer, whose one thread copies tiles of centroids and of points into shared memory, and two consumers of 128
-// points each. A consumer keeps its points' fragments in registers and has two halves of 64 points: while the products of
-// one half with a tile of centroids run, it looks through those of the other.
+// A block is a producer, whose one thread copies tiles of centroids and of points into shared memory, two consumers of 128
+// points each, and three warps that decide what the consumers have found while these go on. A consumer keeps its points' fragments in registers and has two halves of 64 points: while the products of
+// one half with a tile of centroids run, it looks through those of the other. Where points are too few for all
+// multiprocessors a consumer has one half.
 
 constexpr int kWideRows = 256;
 constexpr int kWideThreads = 384;
 constexpr int kWideStages = 4;
 
-struct WideTail {              // of shared memory
+struct WideTail {  // of shared memory
+  float4 records[kWideRows * kLanes];
   float2 sides[2][kWideRows];  // of this tile of points and of the one before
   std::uint64_t points_full, points_empty, full[kWideStages], empty[kWideStages];
+  std::uint64_t records_full, records_empty;
   unsigned decided;
 };
 constexpr int wide_shared_bytes(int padded) {
@@ -553,12 +550,15 @@ constexpr int wide_shared_bytes(int padded) {
 #if LLOYD_HOPPER_CODE
 using namespace hopper;
 
+constexpr int kDeciders = 96;  // threads: three warps of the producer's warpgroup
+
 template <int kDim>
 struct Consumer {
   using Multiply = Product<__half, kWideTile>;
   static constexpr int kScores = Multiply::kRegisters;
   static constexpr int kSteps = kDim / 16;
   // A thread's 32 columns of a row in a tile are kGroups groups of kClasses columns, one of each class.
+  static constexpr int kOwnRegisters = kDim > 64 ? 232 : 216, kOtherRegisters = kDim > 64 ? 40 : 72;
   static constexpr int kClasses = kDim > 32 ? 4 : 8, kGroups = 32 / kClasses;
 
   // Of two rows: the two smallest minima of groups, the tile of the smallest (16 bits each, since registers are scarce), and
@@ -671,7 +671,7 @@ struct Consumer {
   }
 };
 
-template <int kDim>
+template <int kDim, int kHalves>
 __device__ __forceinline__ void consume(const Screen& s, const char* stages, const char* points,
                                         WideTail& tail, int point_tiles, int tiles, int consumer) {
   using C = Consumer<kDim>;
@@ -681,11 +681,11 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
   int slot = 0, parity = 0, points_parity = 0;
   for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_parity ^= 1) {
     barrier_wait(&tail.points_full, points_parity);
-    std::uint32_t a[2][C::kSteps][4];
-    const int first = consumer * 128 + warp * 16 + group;  // and 8, 64, 72 further
+    std::uint32_t a[kHalves][C::kSteps][4];
+    const int first = consumer * 64 * kHalves + warp * 16 + group;  // and 8, 64, 72 further
     const int swap = group % 2 * chunk_swap(kDim);
 #pragma unroll
-    for (int h = 0; h < 2; ++h)
+    for (int h = 0; h < kHalves; ++h)
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         const int at = first + 64 * h + 8 * row;
@@ -710,61 +710,94 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
       for (int j = 0; j < C::kClasses; ++j) upper.classes[row][j] = __float_as_int(INFINITY);
     }
     lower = upper;
-    float d0[C::kScores], d1[C::kScores];
-    const char* stage = stages + slot * wide_tile_bytes(kDim);
-    barrier_wait(&tail.full[slot], parity);
-    C::begin(d0, sides, stage, quad);
-    C::multiply(d0, a[0], stage);
-    C::begin(d1, sides + 64, stage, quad);
-    wgmma_wait<0>();
-    for (int t = 0; t + 1 < tiles; ++t) {
-      C::multiply(d1, a[1], stage);
-      C::look(d0, keep, t, upper);
-      const int before = slot;
-      if (++slot == kWideStages) slot = 0, parity ^= 1;
+    const char* stage;
+    float d0[C::kScores];
+    if constexpr (kHalves == 1) {
+      for (int t = 0; t < tiles; ++t) {
+        stage = stages + slot * wide_tile_bytes(kDim);
+        barrier_wait(&tail.full[slot], parity);
+        C::begin(d0, sides, stage, quad);
+        C::multiply(d0, a[0], stage);
+        wgmma_wait<0>();
+        barrier_arrive(&tail.empty[slot]);
+        if (t == 0) barrier_arrive(&tail.points_empty);
+        if (++slot == kWideStages) slot = 0, parity ^= 1;
+        C::look(d0, keep, t, upper);
+      }
+    } else {
+      float d1[C::kScores];
       stage = stages + slot * wide_tile_bytes(kDim);
       barrier_wait(&tail.full[slot], parity);
       C::begin(d0, sides, stage, quad);
-      // Both halves' products are done, so the loads of their points are: had the copy engine been told when they were only
-      // issued, it could overtake them.
-      wgmma_wait<0>();
-      barrier_arrive(&tail.empty[before]);
-      if (t == 0) barrier_arrive(&tail.points_empty);
       C::multiply(d0, a[0], stage);
-      C::look(d1, keep, t, lower);
       C::begin(d1, sides + 64, stage, quad);
       wgmma_wait<0>();
+      for (int t = 0; t + 1 < tiles; ++t) {
+        C::multiply(d1, a[kHalves - 1], stage);
+        C::look(d0, keep, t, upper);
+        const int before = slot;
+        if (++slot == kWideStages) slot = 0, parity ^= 1;
+        stage = stages + slot * wide_tile_bytes(kDim);
+        barrier_wait(&tail.full[slot], parity);
+        C::begin(d0, sides, stage, quad);
+        // Both halves' products are done, so the loads of their points are: had the copy engine been told when they were only
+        // issued, it could overtake them.
+        wgmma_wait<0>();
+        barrier_arrive(&tail.empty[before]);
+        if (t == 0) barrier_arrive(&tail.points_empty);
+        C::multiply(d0, a[0], stage);
+        C::look(d1, keep, t, lower);
+        C::begin(d1, sides + 64, stage, quad);
+        wgmma_wait<0>();
+      }
+      C::multiply(d1, a[kHalves - 1], stage);
+      C::look(d0, keep, tiles - 1, upper);
+      wgmma_wait<0>();
+      barrier_arrive(&tail.empty[slot]);
+      if (tiles == 1) barrier_arrive(&tail.points_empty);
+      if (++slot == kWideStages) slot = 0, parity ^= 1;
+      C::look(d1, keep, tiles - 1, lower);
     }
-    C::multiply(d1, a[1], stage);
-    C::look(d0, keep, tiles - 1, upper);
-    wgmma_wait<0>();
-    barrier_arrive(&tail.empty[slot]);
-    if (tiles == 1) barrier_arrive(&tail.points_empty);
-    if (++slot == kWideStages) slot = 0, parity ^= 1;
-    C::look(d1, keep, tiles - 1, lower);
 
-    TwoBest two[4];
+    barrier_wait(&tail.records_empty, points_parity ^ 1);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) two[i] = C::conclude(i < 2 ? upper : lower, i % 2, keep, quad);
-    decide<true>(s, two, sides[quad / 2 * 64 + quad % 2 * 8],
-                 s.first + static_cast<std::int64_t>(tile) * kWideRows + first, 64, &tail.decided);
+    for (int i = 0; i < 2 * kHalves; ++i) {
+      const int row = i / 2 * 64 + i % 2 * 8;
+      keep_record(tail.records, first + row, quad,
+                  C::conclude(i < 2 ? upper : lower, i % 2, keep, quad), sides[row]);
+    }
+    barrier_arrive(&tail.records_full);
     __syncwarp();  // wgmma wants whole warps
   }
-  asm volatile("bar.sync 1, 256;" ::: "memory");
-  if (threadIdx.x == 128) s.decided_counts[blockIdx.x] = tail.decided;
 }
 
-template <int kDim>
+template <int kHalves>
+__device__ __forceinline__ void decide_all(const Screen& s, WideTail& tail, int point_tiles) {
+  constexpr int kRows = kHalves * 128;
+  int parity = 0;
+  for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, parity ^= 1) {
+    barrier_wait(&tail.records_full, parity);
+    for (int row = static_cast<int>(threadIdx.x) - 32; row < kRows; row += kDeciders)
+      decide<true>(s, tail.records, row, s.first + static_cast<std::int64_t>(tile) * kRows + row,
+                   &tail.decided);
+    barrier_arrive(&tail.records_empty);
+  }
+  asm volatile("bar.sync 1, %0;" ::"n"(kDeciders) : "memory");
+  if (threadIdx.x == 32) s.decided_counts[blockIdx.x] = tail.decided;
+}
+
+template <int kDim, int kHalves>
 __device__ __forceinline__ void produce(const Screen& s, char* stages, char* points, WideTail& tail,
                                         int point_tiles, int tiles) {
-  constexpr int kPoints = kWideRows * kDim * 2, kTileBytes = wide_tile_bytes(kDim);
+  constexpr int kRows = kHalves * 128, kPoints = kRows * kDim * 2,
+                kTileBytes = wide_tile_bytes(kDim);
   int slot = 0, parity = 1, points_parity = 1;
   for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_parity ^= 1) {
-    const std::int64_t first = s.first + static_cast<std::int64_t>(tile) * kWideRows;
+    const std::int64_t first = s.first + static_cast<std::int64_t>(tile) * kRows;
     barrier_wait(&tail.points_empty, points_parity);
-    barrier_arrive_expect(&tail.points_full, kPoints + kWideRows * 8);
+    barrier_arrive_expect(&tail.points_full, kPoints + kRows * 8);
     bulk_copy(points, s.points + first * kDim, kPoints, &tail.points_full);
-    bulk_copy(tail.sides[points_parity ^ 1], s.sides + first, kWideRows * 8, &tail.points_full);
+    bulk_copy(tail.sides[points_parity ^ 1], s.sides + first, kRows * 8, &tail.points_full);
     for (int t = 0; t < tiles; ++t) {
       barrier_wait(&tail.empty[slot], parity);
       barrier_arrive_expect(&tail.full[slot], kTileBytes);
@@ -776,7 +809,7 @@ __device__ __forceinline__ void produce(const Screen& s, char* stages, char* poi
 }
 #endif
 
-template <int kDim>
+template <int kDim, int kHalves>
 __global__ void __launch_bounds__(kWideThreads, 1)
     screen_wide(const __grid_constant__ Screen s, int tiles) {
 #if LLOYD_HOPPER_CODE
@@ -788,6 +821,8 @@ __global__ void __launch_bounds__(kWideThreads, 1)
     tail.decided = 0;
     barrier_init(&tail.points_full, 1);
     barrier_init(&tail.points_empty, 256);
+    barrier_init(&tail.records_full, 256);
+    barrier_init(&tail.records_empty, kDeciders);
     for (int i = 0; i < kWideStages; ++i) {
       barrier_init(&tail.full[i], 1);
       barrier_init(&tail.empty[i], 256);
@@ -796,14 +831,18 @@ __global__ void __launch_bounds__(kWideThreads, 1)
   }
   __syncthreads();
   wait_for_kernel_in_front();
-  const auto point_tiles = static_cast<int>((s.last - s.first + kWideRows - 1) / kWideRows);
-  const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
+  const auto point_tiles =
+      static_cast<int>((s.last - s.first + kHalves * 128 - 1) / (kHalves * 128));
+  const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), warpgroup = warp / 4;
   if (warpgroup == 0) {
-    give_registers<24>();
-    if (threadIdx.x == 0) produce<kDim>(s, stages, points, tail, point_tiles, tiles);
+    give_registers<Consumer<kDim>::kOtherRegisters>();
+    if (warp != 0)
+      decide_all<kHalves>(s, tail, point_tiles);
+    else if (threadIdx.x == 0)
+      produce<kDim, kHalves>(s, stages, points, tail, point_tiles, tiles);
   } else {
-    take_registers<240>();
-    consume<kDim>(s, stages, points, tail, point_tiles, tiles, warpgroup - 1);
+    take_registers<Consumer<kDim>::kOwnRegisters>();
+    consume<kDim, kHalves>(s, stages, points, tail, point_tiles, tiles, warpgroup - 1);
   }
 #else
   __trap();  // never launched: wide_ says whether this code was compiled for sm_90a
@@ -953,6 +992,9 @@ class ScreenVersion : public Version {
       padded_ = 32;
     }
     wide_ = hopper && padded_ <= 128 && problem.k <= 65'536 * kWideTile;
+    tile_points_ = wide_ && problem.n <= std::int64_t{kWideRows / 2} * multiprocessors_
+                       ? kWideRows / 2
+                       : kRows;
     // Whole tiles of either kind, so that no copy need know where points and centroids end.
     tiles_ = (problem.k + kWideTile - 1) / kWideTile * (kWideTile / kTile);
     accumulation_ = 32.0 * (padded_ / 16) * 0x1p-23 + 0x1p-21;
@@ -1067,19 +1109,23 @@ class ScreenVersion : public Version {
   }
 
   auto wide_kernel() const -> void (*)(Screen, int) {
-    return padded_ == 32 ? screen_wide<32> : padded_ == 64 ? screen_wide<64> : screen_wide<128>;
+    const auto of = [this](auto halves) -> void (*)(Screen, int) {
+      return padded_ == 32   ? screen_wide<32, halves.value>
+             : padded_ == 64 ? screen_wide<64, halves.value>
+                             : screen_wide<128, halves.value>;
+    };
+    return tile_points_ < kWideRows ? of(std::integral_constant<int, 1>{})
+                                    : of(std::integral_constant<int, 2>{});
   }
 
   // Blocks that screen n points, and the most points that one of them has.
   unsigned point_blocks(std::int64_t n) const {
-    static_assert(kRows == kWideRows);
-    const unsigned tiles = cuda::blocks_for(n, kRows);
+    const unsigned tiles = cuda::blocks_for(n, tile_points_);
     return wide_ ? std::min(tiles, static_cast<unsigned>(multiprocessors_)) : tiles;
   }
   std::int64_t segment(std::int64_t n) const {
-    return static_cast<std::int64_t>(
-               cuda::blocks_for(cuda::blocks_for(n, kRows), static_cast<int>(point_blocks(n)))) *
-           kRows;
+    const std::int64_t tiles = cuda::blocks_for(n, tile_points_), blocks = point_blocks(n);
+    return (tiles + blocks - 1) / blocks * tile_points_;
   }
 
   // Mean, scale, and the points' fp16 parts: of the points only, so once.
@@ -1125,6 +1171,7 @@ class ScreenVersion : public Version {
              .tiles = tiles_,
              .dim = problem_.dim,
              .accumulation = accumulation_,
+             .whole = 1 / (1 - accumulation_),
              .first = 0,
              .last = 0,
              .labels = labels_.data(),
@@ -1165,6 +1212,7 @@ class ScreenVersion : public Version {
 
   Problem problem_;
   int iterations_ = 0, multiprocessors_ = 1;
+  int tile_points_ = kRows;  // that a block screens at a time
   int steps_ = 1, padded_ = 16,
       tiles_ = 1;  // 16 dimensions a step; dimensions and tiles of centroids, padded
   double scale_ = 1, accumulation_ = 0;  // s and A
