@@ -144,6 +144,8 @@ __global__ void split_points(const float* points, std::int64_t n, int dim, int p
 // A tile of kWideTile centroids as wgmma takes it, bounds behind it.
 constexpr int kWideTile = 128;
 constexpr int kPanel = 64;  // halves in a swizzled row of 128 bytes
+constexpr int kSameNorm =
+    16;  // centroids on end that share the largest N of theirs: one r·N for all of them
 __host__ __device__ constexpr int product_bytes(int padded) { return kWideTile * padded * 2; }
 __host__ __device__ constexpr int wide_tile_bytes(int padded) {
   return product_bytes(padded) + kWideTile * 8;
@@ -158,16 +160,16 @@ __device__ int wide_tile_offset(int row, int t, int padded) {
   return k / kPanel * kWideTile * 128 + row * 128 + (k % kPanel / 8 ^ row % 8) * 16 + k % 8 * 2;
 }
 
-// A warp a centroid, to the end of the last tile. bounds: b(1 − A) and N; errors: N and A·b, infinite where there is no upper
-// bound.
+// A warp a centroid, a block kSameNorm of them, to the end of the last tile. bounds: b(1 − A) and the block's N; errors: N and
+// A·b, infinite where there is no upper bound.
 // wide: the same once more in tiles for wgmma; or null.
-__global__ void split_centroids(const float* centroids, int k, int dim, int padded, int rows,
-                                const float* mean, double scale, double accumulation,
-                                const unsigned* largest_norm_bits, __half* high, float2* bounds,
-                                float2* errors, char* wide, unsigned* again) {
+__global__ void __launch_bounds__(kSameNorm * 32)
+    split_centroids(const float* centroids, int k, int dim, int padded, const float* mean,
+                    double scale, double accumulation, const unsigned* largest_norm_bits,
+                    __half* high, float2* bounds, float2* errors, char* wide, unsigned* again) {
+  __shared__ float norms[kSameNorm];
   const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   wait_for_kernel_in_front();
-  if (j >= rows) return;
   const int lane = threadIdx.x % 32;
   if (j == 0 && lane == 0) *again = 0;
   double square = 0, low_square = 0, largest = 0;
@@ -193,7 +195,6 @@ __global__ void split_centroids(const float* centroids, int k, int dim, int padd
     if (wide != nullptr)
       *reinterpret_cast<__half*>(tile + wide_tile_offset(j % kWideTile, t, padded)) = part;
   }
-  if (lane != 0) return;
   float2 bound = {kNoCentroid, 0};
   float more = 0;
   if (j < k && far) {
@@ -206,10 +207,19 @@ __global__ void split_centroids(const float* centroids, int k, int dim, int padd
              __double2float_ru(fmax(norm_above(square), norm_above(low_square) / kRho))};
     more = __double2float_ru(square / 2 * accumulation * 1.01);
   }
+  if (lane == 0) norms[j % kSameNorm] = bound.y;
+  __syncthreads();
+  if (lane != 0) return;
+#pragma unroll
+  for (int i = 0; i < kSameNorm; ++i) bound.y = fmaxf(bound.y, norms[i]);
   bounds[j] = bound;
   errors[j] = {bound.y, more};
-  if (wide != nullptr)
-    reinterpret_cast<float2*>(tile + product_bytes(padded))[j % kWideTile] = bound;
+  if (wide == nullptr) return;
+  // A thread's four columns of the block, 2p, 2p + 1, 2p + 8 and 2p + 9, side by side.
+  const int column = j % kSameNorm, place = column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
+  auto* tile_bounds = reinterpret_cast<float*>(tile + product_bytes(padded));
+  tile_bounds[j % kWideTile / kSameNorm * kSameNorm + place] = bound.x;
+  tile_bounds[kWideTile + j % kWideTile / kSameNorm] = bound.y;
 }
 
 /// What the screen reads and writes.
@@ -572,15 +582,25 @@ struct Consumer {
   // What the products of two rows (side: r and q(1 − A) of them) with the tile at `stage` start from.
   static __device__ __forceinline__ void begin(float (&d)[kScores], const float2* sides,
                                                const char* stage, int quad) {
-    const auto* bounds = reinterpret_cast<const float4*>(stage + product_bytes(kDim)) + quad;
+    const auto* bounds = reinterpret_cast<const float4*>(stage + product_bytes(kDim));
     const float2 side[2] = {sides[0], sides[8]};
 #pragma unroll
-    for (int b = 0; b < kWideTile / 8; ++b) {
-      const float4 pair = bounds[4 * b];
+    for (int half = 0; half < 2; ++half) {
+      const float4 norms = bounds[kWideTile / 4 + half];
 #pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        d[4 * b + 2 * row] = fmaf(-side[row].x, pair.y, pair.x) + side[row].y;
-        d[4 * b + 2 * row + 1] = fmaf(-side[row].x, pair.w, pair.z) + side[row].y;
+      for (int i = 0; i < 4; ++i) {
+        const int block = half * 4 + i;
+        const float norm = i == 0 ? norms.x : i == 1 ? norms.y : i == 2 ? norms.z : norms.w;
+        const float4 four = bounds[block * 4 + quad];
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+          const float start = fmaf(-side[row].x, norm, side[row].y);
+          float* to = d + block * 8 + 2 * row;
+          to[0] = start + four.x;
+          to[1] = start + four.y;
+          to[4] = start + four.z;
+          to[5] = start + four.w;
+        }
       }
     }
   }
@@ -1190,8 +1210,8 @@ class ScreenVersion : public Version {
       s.last = std::min(s.first + kBatch, problem_.n);
       const unsigned segments = point_blocks(s.last - s.first);
       s.segment = segment(s.last - s.first);
-      launch(overlap_, split_centroids, cuda::blocks_for(rows * 32LL, kBlock), kBlock, 0, stream,
-             centroids_.data(), problem_.k, problem_.dim, padded_, rows, mean_.data(), scale_,
+      launch(overlap_, split_centroids, static_cast<unsigned>(rows / kSameNorm), kSameNorm * 32, 0,
+             stream, centroids_.data(), problem_.k, problem_.dim, padded_, mean_.data(), scale_,
              accumulation_, largest_norm_bits_.data(), high_centroids_.data(), bounds_.data(),
              errors_.data(), wide_centroids_.data(), again_.data());
       with_steps([&](auto steps) {
