@@ -113,6 +113,30 @@ __device__ float norm_above(double square) { return __double2float_ru(sqrt(squar
 // halves stand so that those meet all banks of shared memory.
 __host__ __device__ constexpr int chunk_swap(int padded) { return padded >= 64 ? 4 : 0; }
 
+// Up to 32 dimensions what the products start from is a product too, of 16 more coordinates: of a point kParts, −r and the parts of
+// q(1 − A), of a centroid the parts of b(1 − A), N and kParts.
+__host__ __device__ constexpr bool starts_by_product(int padded) { return padded == 32; }
+constexpr float kLargestPart = 0x1p9f, kMiddlePart = 0x1p-1f, kSmallestPart = 0x1p-11f;
+constexpr float kMostInParts = 0x1p24f;  // in magnitude
+constexpr float kNoCentroidInParts = 65'504 * kLargestPart;
+
+struct Parts {
+  __half large, middle, small;
+  float sum;
+};
+// value = large · 2^9 + middle / 2 + small / 2^11, but for what is below 2^-35: that is left out.
+__device__ Parts parts_of(float value) {
+  Parts parts;
+  parts.large = __float2half_rd(value / kLargestPart);
+  float rest = value - __half2float(parts.large) * kLargestPart;
+  parts.middle = __float2half_rd(rest / kMiddlePart);
+  rest -= __half2float(parts.middle) * kMiddlePart;
+  parts.small = __float2half_rd(rest / kSmallestPart);
+  parts.sum = value - (rest - __half2float(parts.small) * kSmallestPart);
+  return parts;
+}
+__device__ float half_above(float value) { return __half2float(__float2half_ru(value)); }
+
 // A warp a point. sides: r and q(1 − A), with q = ‖X‖²/2, as above.
 __global__ void split_points(const float* points, std::int64_t n, int dim, int padded,
                              const float* mean, double scale, double accumulation, __half* high,
@@ -134,8 +158,10 @@ __global__ void split_points(const float* points, std::int64_t n, int dim, int p
   if (lane != 0) return;
   const double r = (l + (kRho + accumulation * (1 + kRho)) * h) * (1 + 2 * accumulation);
   const float norm = __double2float_ru(h + l);
-  sides[i] = {__double2float_ru(r),
-              __double2float_rd(static_cast<double>(norm) * norm / 2 * (1 - accumulation))};
+  float2 side = {__double2float_ru(r),
+                 __double2float_rd(static_cast<double>(norm) * norm / 2 * (1 - accumulation))};
+  if (starts_by_product(padded)) side = {half_above(side.x), parts_of(side.y).sum};
+  sides[i] = side;
   atomicMax(largest_norm_bits, __float_as_uint(norm));
 }
 
@@ -148,7 +174,7 @@ constexpr int kSameNorm =
     16;  // centroids on end that share the largest N of theirs: one r·N for all of them
 __host__ __device__ constexpr int product_bytes(int padded) { return kWideTile * padded * 2; }
 __host__ __device__ constexpr int wide_tile_bytes(int padded) {
-  return product_bytes(padded) + kWideTile * 8;
+  return product_bytes(padded) + kWideTile * (starts_by_product(padded) ? 32 : 8);
 }
 
 // Where coordinate t of a row stands in its tile. Of 32 coordinates e = 8q + 2p + i, the product's k is
@@ -187,7 +213,8 @@ __global__ void __launch_bounds__(kSameNorm * 32)
   low_square = warp_sum(low_square);
   for (int offset = 16; offset > 0; offset /= 2)
     largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, offset));
-  const bool far = !(largest <= kLargestHalf);
+  const bool far =
+      !(largest <= kLargestHalf) || (starts_by_product(padded) && square / 2 > kMostInParts);
   char* tile = wide + static_cast<std::int64_t>(j / kWideTile) * wide_tile_bytes(padded);
   for (int t = lane; t < padded; t += 32) {
     const __half part = far ? __float2half(0) : __hneg(__double2half(coordinate(t)));
@@ -200,21 +227,38 @@ __global__ void __launch_bounds__(kSameNorm * 32)
   if (j < k && far) {
     const double norm = sqrt(square), reach = __uint_as_float(*largest_norm_bits);
     const double below = norm * (norm / 2 * (1 - 1e-9) - reach * (1 + 1e-9));
-    bound.x = __double2float_rd(fmin(below, 1e38));
+    bound.x = __double2float_rd(fmin(below, starts_by_product(padded) ? kMostInParts : 1e38));
     more = INFINITY;
   } else if (j < k) {
     bound = {__double2float_rd(square / 2 * (1 - accumulation)),
              __double2float_ru(fmax(norm_above(square), norm_above(low_square) / kRho))};
-    more = __double2float_ru(square / 2 * accumulation * 1.01);
+    more = __double2float_ru(square / 2 * accumulation * 1.01 + 0x1p-34);
   }
   if (lane == 0) norms[j % kSameNorm] = bound.y;
   __syncthreads();
   if (lane != 0) return;
 #pragma unroll
   for (int i = 0; i < kSameNorm; ++i) bound.y = fmaxf(bound.y, norms[i]);
+  if (wide != nullptr && starts_by_product(padded)) {
+    bound.y = half_above(bound.y);
+    const Parts parts = parts_of(j < k ? bound.x : kNoCentroidInParts);
+    if (j < k) bound.x = parts.sum;
+    alignas(16) const __half start[8] = {parts.large,
+                                         parts.middle,
+                                         parts.small,
+                                         __float2half(bound.y),
+                                         __float2half(kLargestPart),
+                                         __float2half(kMiddlePart),
+                                         __float2half(kSmallestPart),
+                                         __float2half(0)};
+    auto* to = reinterpret_cast<uint4*>(tile + product_bytes(padded) + j % kWideTile * 32);
+    const int swap = j / 4 % 2;
+    to[swap] = *reinterpret_cast<const uint4*>(start);
+    to[swap ^ 1] = {0, 0, 0, 0};
+  }
   bounds[j] = bound;
   errors[j] = {bound.y, more};
-  if (wide == nullptr) return;
+  if (wide == nullptr || starts_by_product(padded)) return;
   // A thread's four columns of the block, 2p, 2p + 1, 2p + 8 and 2p + 9, side by side.
   const int column = j % kSameNorm, place = column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
   auto* tile_bounds = reinterpret_cast<float*>(tile + product_bytes(padded));
@@ -230,7 +274,7 @@ struct Screen {
   const char* wide;
   const float2* bounds;
   const float2* errors;
-  int padded, tiles, dim;
+  int padded, tiles, dim, k;
   double accumulation;       // A
   double whole;              // 1 / (1 − A)
   std::int64_t first, last;  // the batch's points
@@ -344,7 +388,9 @@ __device__ __forceinline__ void decide(const Screen& s, float4* records, int row
     for (int q = 0; q < kLanes; ++q) {
       const float4 found = record(records, row, q);
       s.decided_candidates[place * kLanes + q] =
-          unpacked_below(found.x) <= reach ? __float_as_int(found.z) : -1;
+          unpacked_below(found.x) <= reach && __float_as_int(found.z) < s.k
+              ? __float_as_int(found.z)
+              : -1;
     }
   }
   const unsigned at = place_in(again, s.again);
@@ -567,6 +613,7 @@ struct Consumer {
   using Multiply = Product<__half, kWideTile>;
   static constexpr int kScores = Multiply::kRegisters;
   static constexpr int kSteps = kDim / 16;
+  static constexpr bool kStartsByProduct = starts_by_product(kDim);
   // A thread's 32 columns of a row in a tile are kGroups groups of kClasses columns, one of each class.
   static constexpr int kOwnRegisters = kDim > 64 ? 232 : 216, kOtherRegisters = kDim > 64 ? 40 : 72;
   static constexpr int kClasses = kDim > 32 ? 4 : 8, kGroups = 32 / kClasses;
@@ -582,6 +629,7 @@ struct Consumer {
   // What the products of two rows (side: r and q(1 − A) of them) with the tile at `stage` start from.
   static __device__ __forceinline__ void begin(float (&d)[kScores], const float2* sides,
                                                const char* stage, int quad) {
+    if constexpr (kStartsByProduct) return;
     const auto* bounds = reinterpret_cast<const float4*>(stage + product_bytes(kDim));
     const float2 side[2] = {sides[0], sides[8]};
 #pragma unroll
@@ -605,12 +653,25 @@ struct Consumer {
     }
   }
 
+  // A point's part in the 16 coordinates that the products start from: of eight of them a thread's two, the others are 0.
+  static __device__ __forceinline__ std::uint32_t start_of(float2 side, int quad) {
+    const Parts parts = parts_of(side.y);
+    const __half2 two = quad == 0   ? __floats2half2_rn(kLargestPart, kMiddlePart)
+                        : quad == 1 ? __floats2half2_rn(kSmallestPart, -side.x)
+                        : quad == 2 ? __half2{parts.large, parts.middle}
+                                    : __half2{parts.small, __float2half(0)};
+    return *reinterpret_cast<const std::uint32_t*>(&two);
+  }
+
   static __device__ __forceinline__ void multiply(float (&d)[kScores],
                                                   const std::uint32_t (&a)[kSteps][4],
+                                                  const std::uint32_t (&start)[4],
                                                   const char* stage) {
 #pragma unroll
     for (int i = 0; i < kScores; ++i) hold(d[i]);
     wgmma_fence();
+    if constexpr (kStartsByProduct)
+      Multiply::run(d, start, descriptor32(stage + product_bytes(kDim)), 0);
     const std::uint64_t b = kDim < kPanel ? descriptor64(stage) : descriptor(stage);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
@@ -701,14 +762,20 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
   int slot = 0, parity = 0, points_parity = 0;
   for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_parity ^= 1) {
     barrier_wait(&tail.points_full, points_parity);
-    std::uint32_t a[kHalves][C::kSteps][4];
     const int first = consumer * 64 * kHalves + warp * 16 + group;  // and 8, 64, 72 further
+    const float2* sides = tail.sides[points_parity] + first;
+    std::uint32_t a[kHalves][C::kSteps][4], start[kHalves][4] = {};
     const int swap = group % 2 * chunk_swap(kDim);
 #pragma unroll
     for (int h = 0; h < kHalves; ++h)
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         const int at = first + 64 * h + 8 * row;
+        if constexpr (C::kStartsByProduct) {
+          start[h][row] = C::start_of(sides[64 * h + 8 * row], quad);
+          // Of 0 too there must be registers while a product runs, which the compiler does not see to.
+          asm volatile("mov.u32 %0, 0;" : "=r"(start[h][row + 2]));
+        }
 #pragma unroll
         for (int u = 0; u < kDim / 32; ++u) {
           const uint4 eight = *reinterpret_cast<const uint4*>(points + at * kDim * 2 +
@@ -720,7 +787,6 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
         }
       }
 
-    const float2* sides = tail.sides[points_parity] + first;
     typename C::Kept upper, lower;
     upper.tiles = 0;
 #pragma unroll
@@ -731,13 +797,13 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
     }
     lower = upper;
     const char* stage;
-    float d0[C::kScores];
+    float d0[C::kScores] = {};
     if constexpr (kHalves == 1) {
       for (int t = 0; t < tiles; ++t) {
         stage = stages + slot * wide_tile_bytes(kDim);
         barrier_wait(&tail.full[slot], parity);
         C::begin(d0, sides, stage, quad);
-        C::multiply(d0, a[0], stage);
+        C::multiply(d0, a[0], start[0], stage);
         wgmma_wait<0>();
         barrier_arrive(&tail.empty[slot]);
         if (t == 0) barrier_arrive(&tail.points_empty);
@@ -745,15 +811,15 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
         C::look(d0, keep, t, upper);
       }
     } else {
-      float d1[C::kScores];
+      float d1[C::kScores] = {};
       stage = stages + slot * wide_tile_bytes(kDim);
       barrier_wait(&tail.full[slot], parity);
       C::begin(d0, sides, stage, quad);
-      C::multiply(d0, a[0], stage);
+      C::multiply(d0, a[0], start[0], stage);
       C::begin(d1, sides + 64, stage, quad);
       wgmma_wait<0>();
       for (int t = 0; t + 1 < tiles; ++t) {
-        C::multiply(d1, a[kHalves - 1], stage);
+        C::multiply(d1, a[kHalves - 1], start[kHalves - 1], stage);
         C::look(d0, keep, t, upper);
         const int before = slot;
         if (++slot == kWideStages) slot = 0, parity ^= 1;
@@ -765,12 +831,12 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
         wgmma_wait<0>();
         barrier_arrive(&tail.empty[before]);
         if (t == 0) barrier_arrive(&tail.points_empty);
-        C::multiply(d0, a[0], stage);
+        C::multiply(d0, a[0], start[0], stage);
         C::look(d1, keep, t, lower);
         C::begin(d1, sides + 64, stage, quad);
         wgmma_wait<0>();
       }
-      C::multiply(d1, a[kHalves - 1], stage);
+      C::multiply(d1, a[kHalves - 1], start[kHalves - 1], stage);
       C::look(d0, keep, tiles - 1, upper);
       wgmma_wait<0>();
       barrier_arrive(&tail.empty[slot]);
@@ -1017,7 +1083,7 @@ class ScreenVersion : public Version {
                        : kRows;
     // Whole tiles of either kind, so that no copy need know where points and centroids end.
     tiles_ = (problem.k + kWideTile - 1) / kWideTile * (kWideTile / kTile);
-    accumulation_ = 32.0 * (padded_ / 16) * 0x1p-23 + 0x1p-21;
+    accumulation_ = 32.0 * (padded_ / 16 + 1) * 0x1p-23 + 0x1p-21;
     const auto n = static_cast<std::size_t>(problem.n);
     const auto rows = static_cast<std::size_t>(tiles_) * kTile;
     const std::size_t batch = std::min(n, static_cast<std::size_t>(kBatch));
@@ -1190,6 +1256,7 @@ class ScreenVersion : public Version {
              .padded = padded_,
              .tiles = tiles_,
              .dim = problem_.dim,
+             .k = problem_.k,
              .accumulation = accumulation_,
              .whole = 1 / (1 - accumulation_),
              .first = 0,
