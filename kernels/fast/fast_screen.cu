@@ -226,7 +226,8 @@ __global__ void __launch_bounds__(kSameNorm * 32)
   float more = 0;
   if (j < k && far) {
     const double norm = sqrt(square), reach = __uint_as_float(*largest_norm_bits);
-    const double below = norm * (norm / 2 * (1 - 1e-9) - reach * (1 + 1e-9));
+    const double slack = accumulation + 1e-6;  // for what the product that starts from it adds
+    const double below = norm * (norm / 2 * (1 - slack) - reach * (1 + slack));
     bound.x = __double2float_rd(fmin(below, starts_by_product(padded) ? kMostInParts : 1e38));
     more = INFINITY;
   } else if (j < k) {
@@ -407,6 +408,8 @@ __device__ __forceinline__ void decide(const Screen& s, float4* records, int row
 constexpr int kWarpRows = 32, kRows = kWarpRows * kBlock / 32;  // points a warp, a block
 constexpr int kTile = 64;                                       // centroids
 constexpr int kStages = 3;
+constexpr int kSecondLooks =
+    8;  // blocks that share the centroids of a second look: all blocks at once
 
 template <int kSteps>
 constexpr int kPitch = kSteps * 16 + 8;  // halves; 8 more, so that ldmatrix meets no bank twice
@@ -945,14 +948,23 @@ __device__ double exact_distance(const float* x, const float* c, int dim) {
     sum = __dadd_rn(sum, __dmul_rn(difference, difference));
   };
   if (dim % 4 == 0) {
-#pragma unroll 8
-    for (int t = 0; t < dim; t += 4) {
-      const float4 x4 = *reinterpret_cast<const float4*>(x + t);
-      const float4 c4 = *reinterpret_cast<const float4*>(c + t);
-      add(x4.x, c4.x);
-      add(x4.y, c4.y);
-      add(x4.z, c4.z);
-      add(x4.w, c4.w);
+    constexpr int kAhead = 8;  // loads of each in flight: the rows come from all over the memory
+    for (int begin = 0; begin < dim; begin += 4 * kAhead) {
+      float4 xs[kAhead], cs[kAhead];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        const int t = min(begin + 4 * u, dim - 4);
+        xs[u] = __ldcg(reinterpret_cast<const float4*>(x + t));
+        cs[u] = __ldcg(reinterpret_cast<const float4*>(c + t));
+      }
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        if (begin + 4 * u >= dim) break;
+        add(xs[u].x, cs[u].x);
+        add(xs[u].y, cs[u].y);
+        add(xs[u].z, cs[u].z);
+        add(xs[u].w, cs[u].w);
+      }
     }
   } else {
 #pragma unroll 8
@@ -969,7 +981,7 @@ __device__ void keep_nearer(double& distance, int& index, double other, int othe
 }
 
 constexpr int kExactBlock = 128;
-constexpr int kParts = 4;  // blocks that share a segment
+constexpr int kParts = 8;  // blocks that share a segment
 
 // Four lanes a point, a lane a candidate.
 __device__ void label_decided(const Screen& s, const float* points, const float* centroids, int k,
@@ -1272,6 +1284,7 @@ class ScreenVersion : public Version {
              .candidate_counts = candidate_counts_.data(),
              .candidates = candidates_.data()};
     const auto blocks = static_cast<unsigned>(multiprocessors_);
+    const auto shares = static_cast<unsigned>(std::min(tiles_, kSecondLooks));
     while (s.last < problem_.n) {
       s.first = s.last;
       s.last = std::min(s.first + kBatch, problem_.n);
@@ -1290,7 +1303,7 @@ class ScreenVersion : public Version {
           launch(overlap_, screen_products<steps.value, false>, segments, kBlock, kBytes, stream,
                  s);
         launch(overlap_, screen_products<steps.value, true>,
-               dim3(blocks, static_cast<unsigned>(std::min(tiles_, 8))), kBlock, kBytes, stream, s);
+               dim3(std::max(1U, blocks / shares), shares), kBlock, kBytes, stream, s);
       });
       launch(overlap_, label_ambiguous, 8 * blocks, kExactBlock, 0, stream, s, points_.data(),
              centroids_.data(), problem_.k, static_cast<int>(segments));
