@@ -8,29 +8,47 @@
 // Limits   dim ≤ 65,536 (accumulation's part of the bound grows with dim). Labels keep the bound of the direct distance and
 //          more: they are those of the float64 oracle, ties to the lowest index.
 // Floor    2·n·k·dim fp16 operations at 761 TFLOP/s and a read of the fp32 points for the sums: 0.336 + 0.115 ms at n = 1M,
-//          k = 1000, dim 128.
-// Measured H200, that problem, normal data, 2026-11-21: 0.785 ms an iteration (20 iterations: assignment 0.62, update 0.17), no
-//          label other than the oracle's; 3.1% of the points ambiguous at first and 1.3% in the end, of which a quarter
-//          need a second look for candidates. Of the assignment, products take 0.57 ms at 2 consumers' 53% of the ALU's
-//          and 50% of the tensor cores' time, second looks and float64 0.06. With mma.sync only: 1.40 ms.
+//          k = 1000, dim 128. At dim 32 the ALU: 1.5 operations a score at 64 a clock and multiprocessor, 0.10 ms.
+// Measured H200, normal data, 20 iterations, 2026-11-21, ms an iteration, before → after what follows:
+//          n = 1M, k = 1024, dim 32: 0.916 → @32@ (flash-kmeans in tf32: 0.791). n = 1M, k = 1000, dim 128: 0.787 → @128@.
+//          n = 100,000, k = 1024: dim 32 0.137 → @a@, dim 128 0.154 → @b@. n = 10,000, k = 1024: dim 32 0.087 → @c@, dim 128
+//          0.120 → @d@; k = 128, dim 128 0.063 → 0.043. No label other than the oracle's. Of the points 1.6% are ambiguous
+//          at first and 1.0% in the end at dim 32, 3.1% and 1.3% at dim 128; a quarter of those need a second look.
+//          In the order in which they were made, at 1M × 1024, dim 32 and 128:
+//          wgmma at dim 32 too, minima of groups and of classes in place of the two best scores   0.445   0.734
+//          three warps of their own to decide, overlapping kernels, shorter runs of sums          0.423   0.755
+//          16 centroids share one N: products wait for shared memory less                         0.342   0.711
+//          What surprised: shared memory. A 16-byte load keeps it 4 cycles though its lanes read the same words, and of 18 a
+//          thread and product came 1150 cycles a tile beside the tensor cores' own 1024 of 2048 at dim 128. VIMNMX3
+//          (__vimin3_s32) runs at the full rate of 64 a clock and multiprocessor, like VIMNMX, FMNMX and LOP3.
 //
 // The bound. Let μ be the points' mean (rounded to fp32) and s a power of two with 2^7 ≤ s·max|x − μ| < 2^8. With
 // X = s(x − μ), C = s(c − μ), the centroid with the smallest S = ‖C‖²/2 − X·C is the nearest. X = X_h + X_l, where X_h is fp16
 // and ‖X_l‖ is measured in float64 when the points are prepared; C = C_h + C_l likewise in each iteration. Then
 //   |X·C − X_h·C_h| ≤ ‖X_l‖‖C‖ + ‖X_h‖‖C_l‖                                                    (Cauchy–Schwarz, twice)
-// With ρ = 2^-12.3 (about what rounding to fp16 does to a random vector) and N = max(‖C‖, ‖C_l‖/ρ) ≥ ‖C‖ both terms are
-// at most (‖X_l‖ + ρ‖X_h‖)·N: one number a point, one a centroid.
+// With ρ = 2^-12.3 (about what rounding to fp16 does to a random vector) and N ≥ max(‖C‖, ‖C_l‖/ρ) ≥ ‖C‖ both terms are
+// at most (‖X_l‖ + ρ‖X_h‖)·N: one number a point, one a centroid. N is the largest of 16 centroids' on end.
 // Tensor cores multiply exactly and add to fp32 with truncation, in an order of their own: Fasi et al., PeerJ CS 7:e330
 // (2021). Any tree of 16 additions, aligned or not, with two ulps lost in each, errs by at most 32·2^-23 of the
-// largest partial sum of magnitudes; so for dim/16 steps and the bias they start from
-//   |computed − exact| ≤ A·(|bias| + ‖X_h‖‖C_h‖),   A = 32·⌈dim/16⌉·2^-23 (+ 2^-22 for the roundings around it).
-// The product starts from the bias b(1 − A) − r·N, with r = (‖X_l‖ + (ρ + A(1 + ρ))·‖X_h‖)·(1 + 2A), b = ‖C‖²/2. So what comes
-// out, L, satisfies   S − 2(r·N + A·b) ≤ L ≤ S:   a lower bound at once, at no cost a score.
-// A point is not ambiguous when the second smallest L exceeds the smallest one's upper bound, L + 2(r·N + A·b), by more
+// largest partial sum of magnitudes; so for dim/16 steps, one for what they start from if that is a product too, and the bias
+//   |computed − exact| ≤ A·(|bias| + ‖X_h‖‖C_h‖),   A = 32·(⌈dim/16⌉ + 1)·2^-23 + 2^-21 (for the roundings around it).
+// The scores are S + q for a q of each point near ‖X‖²/2: half a squared distance, which is not negative and so orders like
+// its bits. The product starts from the bias (b + q)(1 − A) − r·N, with r = (‖X_l‖ + (ρ + A(1 + ρ))·‖X_h‖)·(1 + 2A), b = ‖C‖²/2.
+// So what comes out, L, satisfies   S + q − 2(r·N + A(b + q)) ≤ L ≤ S + q:   a lower bound at once, at no cost a score.
+// (The products by mma.sync have q = 0.) An L below 0 can only be within reach of every other, and is taken for that.
+// A point is not ambiguous when the second smallest L exceeds the smallest one's upper bound, L + 2(r·N + A(b + q)), by more
 // than packing changed them (below) and than float64's rounding of the two distances, (dim + 4)·2^-52 of them.
 // Centroids out of fp16's range (about 256 times farther from the mean than any point) enter as their lower bound
-// ‖C‖²/2 − max‖X‖·‖C‖ with no upper one: they are ruled out, or make a point ambiguous, never mislabel it.
+// ‖C‖²/2 − max‖X‖·‖C‖, less A of both, with no upper one: they are ruled out, or make a point ambiguous, never mislabel it.
 // Data that fp16 cannot hold (all detail in few points far below the largest) are ambiguous, slow and still right.
+//
+// The scan. Up to dim 32 there is time for one ALU operation a score while the tensor cores make the next, at dim 128 for 4, and
+// the two best of all scores take 4. So a thread does not keep the second best score. Its 32 columns of a tile are groups of
+// columns of all classes (4 × 8, or 8 × 4 where registers are scarce): it keeps the two smallest minima of groups and the minimum of
+// each class, both over all tiles. (Where two columns are as good as each other, group and class may not belong together: such a
+// point is ambiguous, and its upper bound takes the worst r·N + A·b of the group.) If the second best group and the second best class are out of reach of the best score, so
+// is all but the one column where the best group and the best class meet. That is 0.5 operations a score for the groups (three
+// operands an instruction), 0.5 for the classes and 0.5 for the two best of the groups: 1.5, at 8 groups 1.9.
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA
@@ -170,8 +188,10 @@ __global__ void split_points(const float* points, std::int64_t n, int dim, int p
 // A tile of kWideTile centroids as wgmma takes it, bounds behind it.
 constexpr int kWideTile = 128;
 constexpr int kPanel = 64;  // halves in a swizzled row of 128 bytes
-constexpr int kSameNorm =
-    16;  // centroids on end that share the largest N of theirs: one r·N for all of them
+// Centroids on end that share the largest N of theirs: one r·N for all of them.
+constexpr int kSameNorm = 16;
+// Centroids on end among which a thread's group of columns is.
+constexpr int kGroupSpan = 32;
 __host__ __device__ constexpr int product_bytes(int padded) { return kWideTile * padded * 2; }
 __host__ __device__ constexpr int wide_tile_bytes(int padded) {
   return product_bytes(padded) + kWideTile * (starts_by_product(padded) ? 32 : 8);
@@ -345,10 +365,12 @@ __device__ __forceinline__ void decide(const Screen& s, float4* records, int row
                                        std::int64_t point, unsigned* decided_count) {
   const int lane = threadIdx.x % 32;
   TwoBest two;
+  float beside_best = INFINITY;  // second best of the lane that has the best
   float2 side = {0, 0};
 #pragma unroll
   for (int q = 0; q < kLanes; ++q) {
     const float4 found = record(records, row, q);
+    if (found.x < two.best) beside_best = found.y;
     two.merge(found.x, found.y, __float_as_int(found.z));
     if (q == 0) side.x = found.w;
     if (q == 1) side.y = found.w;
@@ -357,7 +379,13 @@ __device__ __forceinline__ void decide(const Screen& s, float4* records, int row
   const double q = side.y * s.whole;
   if (point < s.last) {
     const double best = two.best, second = two.second;
-    const float2 error = s.errors[two.index];
+    float2 error = s.errors[two.index];
+    // Is there one as good, group and class of the best may be those of two columns. It is in the group.
+    if (kShifted && !(unpacked_below(beside_best) > best + kPacking * fabs(best)))
+      for (int i = 0; i < kGroupSpan; ++i) {
+        const float2 other = s.errors[two.index / kGroupSpan * kGroupSpan + i];
+        error = {fmaxf(error.x, other.x), fmaxf(error.y, other.y)};
+      }
     const double upper = best + kPacking * fabs(best) +
                          2.0 * (static_cast<double>(side.x) * error.x +
                                 static_cast<double>(error.y) + (kShifted ? s.accumulation * q : 0));
