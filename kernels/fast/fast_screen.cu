@@ -37,7 +37,8 @@
 // The scores are S + q for a q of each point near ‖X‖²/2: half a squared distance, which is not negative and so orders like
 // its bits. The product starts from the bias (b + q)(1 − A) − r·N, with r = (‖X_l‖ + (ρ + A(1 + ρ))·‖X_h‖)·(1 + 2A), b = ‖C‖²/2.
 // So what comes out, L, satisfies   S + q − 2(r·N + A(b + q)) ≤ L ≤ S + q:   a lower bound at once, at no cost a score.
-// (The products by mma.sync have q = 0.) An L below 0 can only be within reach of every other, and is taken for that.
+// (The products by mma.sync have q = 0.) Where several L are below 0, bits order them the other way round: then the second
+// that is kept is not above the first, so the point is ambiguous, as it is.
 // A point is not ambiguous when the second smallest L exceeds the smallest one's upper bound, L + 2(r·N + A(b + q)), by more
 // than packing changed them (below) and than float64's rounding of the two distances, (dim + 4)·2^-52 of them.
 // Centroids out of fp16's range (about 256 times farther from the mean than any point) enter as their lower bound
@@ -46,11 +47,12 @@
 //
 // The scan. Up to dim 32 there is time for one ALU operation a score while the tensor cores make the next, at dim 128 for 4, and
 // the two best of all scores take 4. So a thread does not keep the second best score. Its 32 columns of a tile are groups of
-// columns of all classes (4 × 8, or 8 × 4 where registers are scarce): it keeps the two smallest minima of groups and the minimum of
-// each class, both over all tiles. (Where two columns are as good as each other, group and class may not belong together: such a
-// point is ambiguous, and its upper bound takes the worst r·N + A·b of the group.) If the second best group and the second best class are out of reach of the best score, so
-// is all but the one column where the best group and the best class meet. That is 0.5 operations a score for the groups (three
-// operands an instruction), 0.5 for the classes and 0.5 for the two best of the groups: 1.5, at 8 groups 1.9.
+// columns of all classes (4 × 8, or 8 × 4 where registers are scarce): it keeps the two smallest minima of groups and the
+// minimum of each class, both over all tiles. If the second best group and the second best class are out of reach of the best
+// score, so is all but the one column where the best group and the best class meet. That is 0.5 operations a score for the
+// groups (three operands an instruction), 0.5 for the classes and 0.5 for the two best of the groups: 1.5, of 8 groups 1.9.
+// Where two columns are as good as each other, group and class may not belong together: such a point is ambiguous, and its
+// upper bound takes the worst r·N + A·b of the group.
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA
@@ -978,14 +980,15 @@ __device__ double exact_distance(const float* x, const float* c, int dim) {
     sum = __dadd_rn(sum, __dmul_rn(difference, difference));
   };
   if (dim % 4 == 0) {
-    constexpr int kAhead = 8;  // loads of each in flight: the rows come from all over the memory
+    constexpr int kAhead =
+        8;  // loads of each in flight: rows come from all over the memory, a line at a time
     for (int begin = 0; begin < dim; begin += 4 * kAhead) {
       float4 xs[kAhead], cs[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
         const int t = min(begin + 4 * u, dim - 4);
-        xs[u] = __ldcg(reinterpret_cast<const float4*>(x + t));
-        cs[u] = __ldcg(reinterpret_cast<const float4*>(c + t));
+        xs[u] = *reinterpret_cast<const float4*>(x + t);
+        cs[u] = *reinterpret_cast<const float4*>(c + t);
       }
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
