@@ -9,11 +9,11 @@
 //          more: they are those of the float64 oracle, ties to the lowest index.
 // Floor    2·n·k·dim fp16 operations at 761 TFLOP/s and a read of the fp32 points for the sums: 0.336 + 0.115 ms at n = 1M,
 //          k = 1000, dim 128. At dim 32 the ALU: 1.5 operations a score at 64 a clock and multiprocessor, 0.10 ms.
-// Measured H200, normal data, 20 iterations, 2026-11-21, ms an iteration, before → after what follows:
-//          n = 1M, k = 1000, dim 32: 0.916 → 0.327 (flash-kmeans in tf32: 0.791), dim 128: 0.787 → 0.683.
+// Measured H200, normal data, 20 iterations, 2026-11-21, ms an iteration, before (k = 1024) → after what follows (k = 1000):
+//          n = 1M, dim 32: 0.916 → 0.327 (flash-kmeans in tf32: 0.791), dim 128: 0.787 → 0.683.
 //          n = 100,000: dim 32 0.137 → 0.070, dim 128 0.154 → 0.132. n = 10,000: dim 32 0.087 → 0.041, dim 128 0.120 → 0.064;
 //          k = 128, dim 128 0.063 → 0.042. No label other than the oracle's. Of the points 1.6% are ambiguous at first and
-//          1.0% in the end at dim 32, 3.1% and 1.3% at dim 128; a quarter of those need a second look.
+//          1.0% later on at dim 32 (simulated), 3.1% and 1.3% at dim 128; a quarter of those need a second look.
 //          In the order in which they were made, at n = 1M, k = 1000, dim 32 and 128:
 //          wgmma at dim 32 too, minima of groups and of classes in place of the two best scores   0.442   0.735
 //          three warps of their own to decide, overlapping kernels, shorter runs of sums          0.422   0.752
@@ -21,7 +21,7 @@
 //          starts by product (dim 32); 8 loads in flight for a distance; second looks in one wave 0.327   0.683
 //          Predicted of the last 0.25 at dim 32: what bounds that loop now is not known.
 //          What surprised: shared memory. A 16-byte load keeps it 4 cycles though its lanes read the same words, and of 18 a
-//          thread and product came 1150 cycles a tile beside the tensor cores' own 1024 of 2048 at dim 128. VIMNMX3
+//          thread and product came, by arithmetic, 1150 cycles a tile beside the tensor cores' own 1024 of 2048 at dim 128. VIMNMX3
 //          (__vimin3_s32) runs at the full rate of 64 a clock and multiprocessor, like VIMNMX, FMNMX and LOP3.
 //
 // The bound. Let μ be the points' mean (rounded to fp32) and s a power of two with 2^7 ≤ s·max|x − μ| < 2^8. With
