@@ -8,29 +8,51 @@
 // Limits   dim ≤ 65,536 (accumulation's part of the bound grows with dim). Labels keep the bound of the direct distance and
 //          more: they are those of the float64 oracle, ties to the lowest index.
 // Floor    2·n·k·dim fp16 operations at 761 TFLOP/s and a read of the fp32 points for the sums: 0.336 + 0.115 ms at n = 1M,
-//          k = 1000, dim 128.
-// Measured H200, that problem, normal data, 2026-11-21: 0.785 ms an iteration (20 iterations: assignment 0.62, update 0.17), no
-//          label other than the oracle's; 3.1% of the points ambiguous at first and 1.3% in the end, of which a quarter
-//          need a second look for candidates. Of the assignment, products take 0.57 ms at 2 consumers' 53% of the ALU's
-//          and 50% of the tensor cores' time, second looks and float64 0.06. With mma.sync only: 1.40 ms.
+//          k = 1000, dim 128. At dim 32 the ALU: 1.5 operations a score at 64 a clock and multiprocessor, 0.10 ms.
+// Measured H200, normal data, 20 iterations, 2026-11-21, ms an iteration, before (k = 1024) → after what follows (k = 1000):
+//          n = 1M, dim 32: 0.916 → 0.327 (flash-kmeans in tf32: 0.791), dim 128: 0.787 → 0.683.
+//          n = 100,000: dim 32 0.137 → 0.070, dim 128 0.154 → 0.132. n = 10,000: dim 32 0.087 → 0.041, dim 128 0.120 → 0.064;
+//          k = 128, dim 128 0.063 → 0.042. No label other than the oracle's. Of the points 1.6% are ambiguous at first and
+//          1.0% later on at dim 32 (simulated), 3.1% and 1.3% at dim 128; a quarter of those need a second look.
+//          In the order in which they were made, at n = 1M, k = 1000, dim 32 and 128:
+//          wgmma at dim 32 too, minima of groups and of classes in place of the two best scores   0.442   0.735
+//          three warps of their own to decide, overlapping kernels, shorter runs of sums          0.422   0.752
+//          16 centroids share one N: products wait for shared memory less                         0.340   0.705
+//          starts by product (dim 32); 8 loads in flight for a distance; second looks in one wave 0.327   0.683
+//          Predicted of the last 0.25 at dim 32: what bounds that loop now is not known.
+//          What surprised: shared memory. A 16-byte load keeps it 4 cycles though its lanes read the same words, and of 18 a
+//          thread and product came, by arithmetic, 1150 cycles a tile beside the tensor cores' own 1024 of 2048 at dim 128. VIMNMX3
+//          (__vimin3_s32) runs at the full rate of 64 a clock and multiprocessor, like VIMNMX, FMNMX and LOP3.
 //
 // The bound. Let μ be the points' mean (rounded to fp32) and s a power of two with 2^7 ≤ s·max|x − μ| < 2^8. With
 // X = s(x − μ), C = s(c − μ), the centroid with the smallest S = ‖C‖²/2 − X·C is the nearest. X = X_h + X_l, where X_h is fp16
 // and ‖X_l‖ is measured in float64 when the points are prepared; C = C_h + C_l likewise in each iteration. Then
 //   |X·C − X_h·C_h| ≤ ‖X_l‖‖C‖ + ‖X_h‖‖C_l‖                                                    (Cauchy–Schwarz, twice)
-// With ρ = 2^-12.3 (about what rounding to fp16 does to a random vector) and N = max(‖C‖, ‖C_l‖/ρ) ≥ ‖C‖ both terms are
-// at most (‖X_l‖ + ρ‖X_h‖)·N: one number a point, one a centroid.
+// With ρ = 2^-12.3 (about what rounding to fp16 does to a random vector) and N ≥ max(‖C‖, ‖C_l‖/ρ) ≥ ‖C‖ both terms are
+// at most (‖X_l‖ + ρ‖X_h‖)·N: one number a point, one a centroid. N is the largest of 16 centroids' on end.
 // Tensor cores multiply exactly and add to fp32 with truncation, in an order of their own: Fasi et al., PeerJ CS 7:e330
 // (2021). Any tree of 16 additions, aligned or not, with two ulps lost in each, errs by at most 32·2^-23 of the
-// largest partial sum of magnitudes; so for dim/16 steps and the bias they start from
-//   |computed − exact| ≤ A·(|bias| + ‖X_h‖‖C_h‖),   A = 32·⌈dim/16⌉·2^-23 (+ 2^-22 for the roundings around it).
-// The product starts from the bias b(1 − A) − r·N, with r = (‖X_l‖ + (ρ + A(1 + ρ))·‖X_h‖)·(1 + 2A), b = ‖C‖²/2. So what comes
-// out, L, satisfies   S − 2(r·N + A·b) ≤ L ≤ S:   a lower bound at once, at no cost a score.
-// A point is not ambiguous when the second smallest L exceeds the smallest one's upper bound, L + 2(r·N + A·b), by more
+// largest partial sum of magnitudes; so for dim/16 steps, one for what they start from if that is a product too, and the bias
+//   |computed − exact| ≤ A·(|bias| + ‖X_h‖‖C_h‖),   A = 32·(⌈dim/16⌉ + 1)·2^-23 + 2^-21 (for the roundings around it).
+// The scores are S + q for a q of each point near ‖X‖²/2: half a squared distance, which is not negative and so orders like
+// its bits. The product starts from the bias (b + q)(1 − A) − r·N, with r = (‖X_l‖ + (ρ + A(1 + ρ))·‖X_h‖)·(1 + 2A), b = ‖C‖²/2.
+// So what comes out, L, satisfies   S + q − 2(r·N + A(b + q)) ≤ L ≤ S + q:   a lower bound at once, at no cost a score.
+// (The products by mma.sync have q = 0.) Where several L are below 0, bits order them the other way round: then the second
+// that is kept is not above the first, so the point is ambiguous, as it is.
+// A point is not ambiguous when the second smallest L exceeds the smallest one's upper bound, L + 2(r·N + A(b + q)), by more
 // than packing changed them (below) and than float64's rounding of the two distances, (dim + 4)·2^-52 of them.
 // Centroids out of fp16's range (about 256 times farther from the mean than any point) enter as their lower bound
-// ‖C‖²/2 − max‖X‖·‖C‖ with no upper one: they are ruled out, or make a point ambiguous, never mislabel it.
+// ‖C‖²/2 − max‖X‖·‖C‖, less A of both, with no upper one: they are ruled out, or make a point ambiguous, never mislabel it.
 // Data that fp16 cannot hold (all detail in few points far below the largest) are ambiguous, slow and still right.
+//
+// The scan. Up to dim 32 there is time for one ALU operation a score while the tensor cores make the next, at dim 128 for 4, and
+// the two best of all scores take 4. So a thread does not keep the second best score. Its 32 columns of a tile are groups of
+// columns of all classes (4 × 8, or 8 × 4 where registers are scarce): it keeps the two smallest minima of groups and the
+// minimum of each class, both over all tiles. If the second best group and the second best class are out of reach of the best
+// score, so is all but the one column where the best group and the best class meet. That is 0.5 operations a score for the
+// groups (three operands an instruction), 0.5 for the classes and 0.5 for the two best of the groups: 1.5, of 8 groups 1.9.
+// Where two columns are as good as each other, group and class may not belong together: such a point is ambiguous, and its
+// upper bound takes the worst r·N + A·b of the group.
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA
@@ -43,6 +65,7 @@
 
 #include "kernels/cuda.h"
 #include "kernels/fast/hopper.cuh"
+#include "kernels/fast/overlap.cuh"
 #include "kernels/fast/update.cuh"
 #endif
 
@@ -61,6 +84,7 @@ constexpr float kNoCentroid = 3e38f;     // the score of what pads the last tile
 constexpr double kLargestHalf = 65'000;  // of a centroid's coordinate; fp16 ends at 65,504
 constexpr std::int64_t kBatch =
     1 << 24;                    // points between two emptyings of the list of ambiguous ones
+constexpr int kLanes = 4;       // that share a row of scores
 constexpr int kCandidates = 8;  // kept for an ambiguous point; with more, every centroid is tried
 
 // ---- set-up: mean, scale, fp16 parts ----
@@ -111,10 +135,34 @@ __device__ float norm_above(double square) { return __double2float_ru(sqrt(squar
 // halves stand so that those meet all banks of shared memory.
 __host__ __device__ constexpr int chunk_swap(int padded) { return padded >= 64 ? 4 : 0; }
 
-// A warp a point. radii: r as above, norms: ‖X‖.
+// Up to 32 dimensions what the products start from is a product too, of 16 more coordinates: of a point kParts, −r and the parts of
+// q(1 − A), of a centroid the parts of b(1 − A), N and kParts.
+__host__ __device__ constexpr bool starts_by_product(int padded) { return padded == 32; }
+constexpr float kLargestPart = 0x1p9f, kMiddlePart = 0x1p-1f, kSmallestPart = 0x1p-11f;
+constexpr float kMostInParts = 0x1p24f;  // in magnitude
+constexpr float kNoCentroidInParts = 65'504 * kLargestPart;
+
+struct Parts {
+  __half large, middle, small;
+  float sum;
+};
+// value = large · 2^9 + middle / 2 + small / 2^11, but for what is below 2^-35: that is left out.
+__device__ Parts parts_of(float value) {
+  Parts parts;
+  parts.large = __float2half_rd(value / kLargestPart);
+  float rest = value - __half2float(parts.large) * kLargestPart;
+  parts.middle = __float2half_rd(rest / kMiddlePart);
+  rest -= __half2float(parts.middle) * kMiddlePart;
+  parts.small = __float2half_rd(rest / kSmallestPart);
+  parts.sum = value - (rest - __half2float(parts.small) * kSmallestPart);
+  return parts;
+}
+__device__ float half_above(float value) { return __half2float(__float2half_ru(value)); }
+
+// A warp a point. sides: r and q(1 − A), with q = ‖X‖²/2, as above.
 __global__ void split_points(const float* points, std::int64_t n, int dim, int padded,
                              const float* mean, double scale, double accumulation, __half* high,
-                             float* radii, float* norms, unsigned* largest_norm_bits) {
+                             float2* sides, unsigned* largest_norm_bits) {
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   if (i >= n) return;
   const int lane = threadIdx.x % 32;
@@ -132,8 +180,10 @@ __global__ void split_points(const float* points, std::int64_t n, int dim, int p
   if (lane != 0) return;
   const double r = (l + (kRho + accumulation * (1 + kRho)) * h) * (1 + 2 * accumulation);
   const float norm = __double2float_ru(h + l);
-  radii[i] = __double2float_ru(r);
-  norms[i] = norm;
+  float2 side = {__double2float_ru(r),
+                 __double2float_rd(static_cast<double>(norm) * norm / 2 * (1 - accumulation))};
+  if (starts_by_product(padded)) side = {half_above(side.x), parts_of(side.y).sum};
+  sides[i] = side;
   atomicMax(largest_norm_bits, __float_as_uint(norm));
 }
 
@@ -142,31 +192,36 @@ __global__ void split_points(const float* points, std::int64_t n, int dim, int p
 // A tile of kWideTile centroids as wgmma takes it, bounds behind it.
 constexpr int kWideTile = 128;
 constexpr int kPanel = 64;  // halves in a swizzled row of 128 bytes
-__host__ __device__ constexpr int product_bytes(int padded) {
-  return padded / kPanel * kWideTile * 128;
-}
+// Centroids on end that share the largest N of theirs: one r·N for all of them.
+constexpr int kSameNorm = 16;
+// Centroids on end among which a thread's group of columns is.
+constexpr int kGroupSpan = 32;
+__host__ __device__ constexpr int product_bytes(int padded) { return kWideTile * padded * 2; }
 __host__ __device__ constexpr int wide_tile_bytes(int padded) {
-  return product_bytes(padded) + kWideTile * 8;
+  return product_bytes(padded) + kWideTile * (starts_by_product(padded) ? 32 : 8);
 }
 
 // Where coordinate t of a row stands in its tile. Of 32 coordinates e = 8q + 2p + i, the product's k is
 // 16(p / 2) + 8(p % 2) + 2q + i, so that a thread's fragment of a point is 16 bytes on end.
-__device__ int wide_tile_offset(int row, int t) {
+__device__ int wide_tile_offset(int row, int t, int padded) {
   const int e = t % 32, q = e / 8, p = e % 8 / 2;
   const int k = t / 32 * 32 + p / 2 * 16 + p % 2 * 8 + 2 * q + e % 2;
+  if (padded < kPanel) return row * 64 + (k / 8 ^ row / 2 % 4) * 16 + k % 8 * 2;
   return k / kPanel * kWideTile * 128 + row * 128 + (k % kPanel / 8 ^ row % 8) * 16 + k % 8 * 2;
 }
 
-// A warp a centroid, to the end of the last tile. bounds: b(1 − A) and N; above: A·b, infinite where there is no upper bound.
+// A warp a centroid, a block kSameNorm of them, to the end of the last tile. bounds: b(1 − A) and the block's N; errors: N and
+// A·b, infinite where there is no upper bound.
 // wide: the same once more in tiles for wgmma; or null.
-__global__ void split_centroids(const float* centroids, int k, int dim, int padded, int rows,
-                                const float* mean, double scale, double accumulation,
-                                const unsigned* largest_norm_bits, __half* high, float2* bounds,
-                                float* above, char* wide, unsigned* ambiguous) {
+__global__ void __launch_bounds__(kSameNorm * 32)
+    split_centroids(const float* centroids, int k, int dim, int padded, const float* mean,
+                    double scale, double accumulation, const unsigned* largest_norm_bits,
+                    __half* high, float2* bounds, float2* errors, char* wide, unsigned* again) {
+  __shared__ float norms[kSameNorm];
   const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-  if (j >= rows) return;
+  wait_for_kernel_in_front();
   const int lane = threadIdx.x % 32;
-  if (j == 0 && lane < 2) ambiguous[lane] = 0;
+  if (j == 0 && lane == 0) *again = 0;
   double square = 0, low_square = 0, largest = 0;
   const float* centroid = centroids + static_cast<std::int64_t>(j) * dim;
   const auto coordinate = [&](int t) {
@@ -182,49 +237,81 @@ __global__ void split_centroids(const float* centroids, int k, int dim, int padd
   low_square = warp_sum(low_square);
   for (int offset = 16; offset > 0; offset /= 2)
     largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, offset));
-  const bool far = !(largest <= kLargestHalf);
+  const bool far =
+      !(largest <= kLargestHalf) || (starts_by_product(padded) && square / 2 > kMostInParts);
   char* tile = wide + static_cast<std::int64_t>(j / kWideTile) * wide_tile_bytes(padded);
   for (int t = lane; t < padded; t += 32) {
     const __half part = far ? __float2half(0) : __hneg(__double2half(coordinate(t)));
     high[static_cast<std::int64_t>(j) * padded + t] = part;
     if (wide != nullptr)
-      *reinterpret_cast<__half*>(tile + wide_tile_offset(j % kWideTile, t)) = part;
+      *reinterpret_cast<__half*>(tile + wide_tile_offset(j % kWideTile, t, padded)) = part;
   }
-  if (lane != 0) return;
   float2 bound = {kNoCentroid, 0};
   float more = 0;
   if (j < k && far) {
     const double norm = sqrt(square), reach = __uint_as_float(*largest_norm_bits);
-    const double below = norm * (norm / 2 * (1 - 1e-9) - reach * (1 + 1e-9));
-    bound.x = __double2float_rd(fmin(below, 1e38));
+    const double slack = accumulation + 1e-6;  // for what the product that starts from it adds
+    const double below = norm * (norm / 2 * (1 - slack) - reach * (1 + slack));
+    bound.x = __double2float_rd(fmin(below, starts_by_product(padded) ? kMostInParts : 1e38));
     more = INFINITY;
   } else if (j < k) {
     bound = {__double2float_rd(square / 2 * (1 - accumulation)),
              __double2float_ru(fmax(norm_above(square), norm_above(low_square) / kRho))};
-    more = __double2float_ru(square / 2 * accumulation * 1.01);
+    more = __double2float_ru(square / 2 * accumulation * 1.01 + 0x1p-34);
+  }
+  if (lane == 0) norms[j % kSameNorm] = bound.y;
+  __syncthreads();
+  if (lane != 0) return;
+#pragma unroll
+  for (int i = 0; i < kSameNorm; ++i) bound.y = fmaxf(bound.y, norms[i]);
+  if (wide != nullptr && starts_by_product(padded)) {
+    bound.y = half_above(bound.y);
+    const Parts parts = parts_of(j < k ? bound.x : kNoCentroidInParts);
+    if (j < k) bound.x = parts.sum;
+    alignas(16) const __half start[8] = {parts.large,
+                                         parts.middle,
+                                         parts.small,
+                                         __float2half(bound.y),
+                                         __float2half(kLargestPart),
+                                         __float2half(kMiddlePart),
+                                         __float2half(kSmallestPart),
+                                         __float2half(0)};
+    auto* to = reinterpret_cast<uint4*>(tile + product_bytes(padded) + j % kWideTile * 32);
+    const int swap = j / 4 % 2;
+    to[swap] = *reinterpret_cast<const uint4*>(start);
+    to[swap ^ 1] = {0, 0, 0, 0};
   }
   bounds[j] = bound;
-  above[j] = more;
-  if (wide != nullptr)
-    reinterpret_cast<float2*>(tile + product_bytes(padded))[j % kWideTile] = bound;
+  errors[j] = {bound.y, more};
+  if (wide == nullptr || starts_by_product(padded)) return;
+  // A thread's four columns of the block, 2p, 2p + 1, 2p + 8 and 2p + 9, side by side.
+  const int column = j % kSameNorm, place = column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
+  auto* tile_bounds = reinterpret_cast<float*>(tile + product_bytes(padded));
+  tile_bounds[j % kWideTile / kSameNorm * kSameNorm + place] = bound.x;
+  tile_bounds[kWideTile + j % kWideTile / kSameNorm] = bound.y;
 }
 
 /// What the screen reads and writes.
 struct Screen {
   const __half* points;
-  const float* radii;
-  const float* norms;
+  const float2* sides;
   const __half* centroids;
   const char* wide;
   const float2* bounds;
-  const float* above;
-  int padded, tiles, dim;
+  const float2* errors;
+  int padded, tiles, dim, k;
+  double accumulation;       // A
+  double whole;              // 1 / (1 − A)
   std::int64_t first, last;  // the batch's points
   std::int32_t* labels;
-  // The ambiguous: the numbers of those with candidates and of those to look at again; point, upper bound of its S,
-  // number of candidates, candidates.
-  std::int64_t capacity;
-  unsigned* ambiguous;
+  // Ambiguous points whose candidates are known: block b's have the places from b · segment on, decided_counts[b] of them;
+  // a place is the point and kLanes candidates, those that are none −1.
+  std::int64_t segment;
+  unsigned* decided_counts;
+  std::int32_t* decided;
+  std::int32_t* decided_candidates;
+  // Those to look at again, *again of them: the point, the upper bound of its S, its candidates.
+  unsigned* again;
   std::int32_t* list;
   float* reach;
   int* candidate_counts;
@@ -242,13 +329,6 @@ struct TwoBest {
       best = other_best;
       index = other_index;
     }
-  }
-  // Of the four lanes that share a row.
-  __device__ void merge_quad() {
-    for (int offset = 1; offset < 4; offset *= 2)
-      merge(__shfl_xor_sync(0xffffffffu, best, offset),
-            __shfl_xor_sync(0xffffffffu, second, offset),
-            __shfl_xor_sync(0xffffffffu, index, offset));
   }
 };
 
@@ -270,59 +350,88 @@ __device__ float unpacked_below(float score) {
   return __fmaf_rd(static_cast<float>(-kPacking), fabsf(score), score);
 }
 
-// Labels a point whose two best are far enough apart and returns −∞, or the upper bound of its smallest S.
-__device__ float reach_of(const Screen& s, std::int64_t point, const TwoBest& two) {
-  const double best = two.best, second = two.second;
-  const double upper = best + kPacking * fabs(best) +
-                       2.0 * (static_cast<double>(s.radii[point]) * s.bounds[two.index].y +
-                              static_cast<double>(s.above[two.index]));
-  const double norm = s.norms[point];
-  const double reach = upper + (s.dim + 4) * 0x1p-52 * (fabs(upper) + norm * norm);
-  if (!(second - kPacking * fabs(second) > reach)) return __double2float_ru(reach);
-  s.labels[point] = two.index;
-  return -INFINITY;
+// The scores of a point as the four lanes of a quad found them, in shared memory: of each its two best and where the best is; beside
+// the first two r and q(1 − A). Standing so, writers and readers meet all banks.
+__device__ __forceinline__ float4& record(float4* records, int row, int quad) {
+  return records[row * kLanes + (quad ^ row / 2 % 4)];
+}
+__device__ __forceinline__ void keep_record(float4* records, int row, int quad, const TwoBest& two,
+                                            float2 side) {
+  record(records, row, quad) = {two.best, two.second, __int_as_float(two.index),
+                                quad == 0 ? side.x : side.y};
 }
 
-// By whole warps: labels the points of the four rows that a quad shares, or appends them to the list. Of those a lane's own best
-// can be a candidate; where its second best could be one too, others could, and the point is for screen_products to look
-// at again. Row i is point first + i / 2 · apart + i % 2 · 8.
-__device__ void decide(const Screen& s, TwoBest (&two)[4], std::int64_t first, int apart,
-                       int tile) {
-  const int quad = threadIdx.x % 4;
-  TwoBest mine;
+// By whole warps, a lane a point: labels it, if its two best are far enough apart, or puts it on a list. Of those a lane's own
+// best can be a candidate; where its second best could be one too, others could, and the point is for screen_products to
+// look at again. kShifted: the scores are S + q.
+template <bool kShifted>
+__device__ __forceinline__ void decide(const Screen& s, float4* records, int row,
+                                       std::int64_t point, unsigned* decided_count) {
+  const int lane = threadIdx.x % 32;
+  TwoBest two;
+  float beside_best = INFINITY;  // second best of the lane that has the best
+  float2 side = {0, 0};
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int ordinal = static_cast<int>(__float_as_uint(two[i].best) & kOrdinalMask);
-    two[i].index = two[i].index * tile + ordinal / 2 * 8 + quad * 2 + ordinal % 2;
-    TwoBest merged = two[i];
-    merged.merge_quad();
-    if (quad == i) mine = merged;
+  for (int q = 0; q < kLanes; ++q) {
+    const float4 found = record(records, row, q);
+    if (found.x < two.best) beside_best = found.y;
+    two.merge(found.x, found.y, __float_as_int(found.z));
+    if (q == 0) side.x = found.w;
+    if (q == 1) side.y = found.w;
   }
-  const std::int64_t point = first + quad / 2 * apart + quad % 2 * 8;
-  const float reach = point < s.last ? reach_of(s, point, mine) : -INFINITY;
-  if (!__any_sync(0xffffffffu, reach > -INFINITY)) return;
-  const unsigned in_quad = threadIdx.x % 32 / 4 * 4;
+  float reach = -INFINITY;
+  const double q = side.y * s.whole;
+  if (point < s.last) {
+    const double best = two.best, second = two.second;
+    float2 error = s.errors[two.index];
+    // Is there one as good, group and class of the best may be those of two columns. It is in the group.
+    if (kShifted && !(unpacked_below(beside_best) > best + kPacking * fabs(best)))
+      for (int i = 0; i < kGroupSpan; ++i) {
+        const float2 other = s.errors[two.index / kGroupSpan * kGroupSpan + i];
+        error = {fmaxf(error.x, other.x), fmaxf(error.y, other.y)};
+      }
+    const double upper = best + kPacking * fabs(best) +
+                         2.0 * (static_cast<double>(side.x) * error.x +
+                                static_cast<double>(error.y) + (kShifted ? s.accumulation * q : 0));
+    // |S| ≤ |S + q| + q, and 2.01·q is above ‖X‖².
+    const double bound = upper + (s.dim + 4) * 0x1p-52 * (fabs(upper) + 3.01 * q);
+    if (second - kPacking * fabs(second) > bound)
+      s.labels[point] = two.index;
+    else
+      reach = __double2float_ru(bound);
+  }
+  const bool ambiguous = reach > -INFINITY;
+  if (!__any_sync(0xffffffffu, ambiguous)) return;
+  bool again = false;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float reach_i = __shfl_sync(0xffffffffu, reach, i, 4);
-    const bool ambiguous = reach_i > -INFINITY;
-    const bool candidate = ambiguous && unpacked_below(two[i].best) <= reach_i;
-    const bool crowded = ambiguous && unpacked_below(two[i].second) <= reach_i;
-    const unsigned candidates = __ballot_sync(0xffffffffu, candidate) >> in_quad & 15;
-    const bool again = (__ballot_sync(0xffffffffu, crowded) >> in_quad & 15) != 0;
-    // The list grows from both ends: the decided from the front, those to look at again from the back.
-    unsigned at = 0;
-    if (ambiguous && quad == 0) {
-      at = atomicAdd(&s.ambiguous[again], 1u);
-      if (again) at = static_cast<unsigned>(s.capacity) - 1 - at;
-      s.list[at] = static_cast<std::int32_t>(first + i / 2 * apart + i % 2 * 8);
-      s.reach[at] = reach_i;
-      s.candidate_counts[at] = again ? 0 : __popc(candidates);
+  for (int q = 0; q < kLanes; ++q)
+    again |= ambiguous && unpacked_below(record(records, row, q).y) <= reach;
+  const auto place_in = [&](bool wanted, unsigned* count) {
+    const unsigned votes = __ballot_sync(0xffffffffu, wanted);
+    unsigned start = 0;
+    if (lane == 0 && votes != 0) start = atomicAdd(count, static_cast<unsigned>(__popc(votes)));
+    return __shfl_sync(0xffffffffu, start, 0) +
+           static_cast<unsigned>(__popc(votes & ((1u << lane) - 1)));
+  };
+  const bool known = ambiguous && !again;
+  const std::int64_t place = blockIdx.x * s.segment + place_in(known, decided_count);
+  if (known) {
+    s.decided[place] = static_cast<std::int32_t>(point);
+#pragma unroll
+    for (int q = 0; q < kLanes; ++q) {
+      const float4 found = record(records, row, q);
+      s.decided_candidates[place * kLanes + q] =
+          unpacked_below(found.x) <= reach && __float_as_int(found.z) < s.k
+              ? __float_as_int(found.z)
+              : -1;
     }
-    at = __shfl_sync(0xffffffffu, at, 0, 4);
-    if (candidate && !again)
-      s.candidates[std::int64_t{at} * kCandidates + __popc(candidates & ((1u << quad) - 1))] =
-          two[i].index;
+  }
+  const unsigned at = place_in(again, s.again);
+  if (again) {
+    s.list[at] = static_cast<std::int32_t>(point);
+    s.reach[at] =
+        kShifted ? __double2float_ru(static_cast<double>(reach) - q * (1 - 0x1p-50)) : reach;
+    s.candidate_counts[at] = 0;
   }
 }
 
@@ -331,6 +440,8 @@ __device__ void decide(const Screen& s, TwoBest (&two)[4], std::int64_t first, i
 constexpr int kWarpRows = 32, kRows = kWarpRows * kBlock / 32;  // points a warp, a block
 constexpr int kTile = 64;                                       // centroids
 constexpr int kStages = 3;
+constexpr int kSecondLooks =
+    8;  // blocks that share the centroids of a second look: all blocks at once
 
 template <int kSteps>
 constexpr int kPitch = kSteps * 16 + 8;  // halves; 8 more, so that ldmatrix meets no bank twice
@@ -370,6 +481,7 @@ __device__ void load_matrices(unsigned (&b)[4], const void* shared) {
 template <int kSteps, bool kCollect>
 __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   extern __shared__ char shared[];
+  wait_for_kernel_in_front();
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int group = lane / 4,
             quad = lane % 4;  // rows group + 8·i and columns 2·quad + {0, 1} of a fragment
@@ -377,7 +489,10 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   const int first_piece = static_cast<int>(s.tiles * blockIdx.y / gridDim.y) * chunks;
   const int pieces =
       static_cast<int>(s.tiles * (blockIdx.y + 1) / gridDim.y) * chunks - first_piece;
-  const std::int64_t count = kCollect ? s.ambiguous[1] : s.last - s.first;
+  const std::int64_t count = kCollect ? *s.again : s.last - s.first;
+  __shared__ float4 records[kCollect ? 1 : kRows * kLanes];
+  __shared__ unsigned decided;
+  if (threadIdx.x == 0) decided = 0;
   unsigned keep;  // in a register, which lop3 needs: as a constant it would make two instructions
   asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~kOrdinalMask));
 
@@ -411,10 +526,9 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const std::int64_t row = min(base + warp * kWarpRows + i * 8 + group, count - 1);
-      const std::int64_t at = s.capacity - 1 - row;
-      point[i] = kCollect ? s.list[at] : s.first + row;
-      radius[i] = -s.radii[point[i]];
-      reach[i] = kCollect ? s.reach[at] : 0;
+      point[i] = kCollect ? s.list[row] : s.first + row;
+      radius[i] = -s.sides[point[i]].x;
+      reach[i] = kCollect ? s.reach[row] : 0;
     }
     unsigned a[2][kSteps][4];
     float d[2][kTile / 8][4];
@@ -470,9 +584,8 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
           for (int c = 0; c < kTile / 4; ++c)
             if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i] && row < count) {
               const int j = tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
-              const std::int64_t at = s.capacity - 1 - row;
-              const int place = atomicAdd(&s.candidate_counts[at], 1);
-              if (place < kCandidates) s.candidates[at * kCandidates + place] = j;
+              const int place = atomicAdd(&s.candidate_counts[row], 1);
+              if (place < kCandidates) s.candidates[row * kCandidates + place] = j;
             }
         } else {
           float best = INFINITY, second = INFINITY;
@@ -486,23 +599,39 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
         }
       }
     }
-    if constexpr (!kCollect) decide(s, two, s.first + base + warp * kWarpRows + group, 16, kTile);
+    if constexpr (!kCollect) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int ordinal = static_cast<int>(__float_as_uint(two[i].best) & kOrdinalMask);
+        two[i].index = two[i].index * kTile + ordinal / 2 * 8 + quad * 2 + ordinal % 2;
+        keep_record(records, warp * kWarpRows + i * 8 + group, quad, two[i], s.sides[point[i]]);
+      }
+      __syncwarp();
+      decide<false>(s, records, warp * kWarpRows + lane, s.first + base + warp * kWarpRows + lane,
+                    &decided);
+      __syncthreads();
+      if (threadIdx.x == 0) s.decided_counts[blockIdx.x] = decided;
+    }
   }
 }
 
 // ---- products by wgmma, on Hopper ----
 //
-// A block is a producer, whose one thread copies tiles of centroids and of points into shared memory, and two consumers of 128
-// points each. A consumer keeps its points' fragments in registers and has two halves of 64 points: while the products of
-// one half with a tile of centroids run, it looks through those of the other.
+// A block is a producer, whose one thread copies tiles of centroids and of points into shared memory, two consumers of 128
+// points each, and three warps that decide what the consumers have found while these go on. A consumer keeps its points' fragments in registers and has two halves of 64 points: while the products of
+// one half with a tile of centroids run, it looks through those of the other. Where points are too few for all
+// multiprocessors a consumer has one half.
 
 constexpr int kWideRows = 256;
 constexpr int kWideThreads = 384;
 constexpr int kWideStages = 4;
 
 struct WideTail {  // of shared memory
-  float radii[kWideRows];
+  float4 records[kWideRows * kLanes];
+  float2 sides[2][kWideRows];  // of this tile of points and of the one before
   std::uint64_t points_full, points_empty, full[kWideStages], empty[kWideStages];
+  std::uint64_t records_full, records_empty;
+  unsigned decided;
 };
 constexpr int wide_shared_bytes(int padded) {
   return kWideStages * wide_tile_bytes(padded) + kWideRows * padded * 2 +
@@ -512,44 +641,96 @@ constexpr int wide_shared_bytes(int padded) {
 #if LLOYD_HOPPER_CODE
 using namespace hopper;
 
-// The two best of two rows, as in TwoBest; the tiles in 16 bits each, since registers are scarce.
-struct Kept {
-  float best[2], second[2];
-  unsigned tiles;
-};
+constexpr int kDeciders = 96;  // threads: three warps of the producer's warpgroup
 
 template <int kDim>
 struct Consumer {
   using Multiply = Product<__half, kWideTile>;
   static constexpr int kScores = Multiply::kRegisters;
   static constexpr int kSteps = kDim / 16;
+  static constexpr bool kStartsByProduct = starts_by_product(kDim);
+  // A thread's 32 columns of a row in a tile are kGroups groups of kClasses columns, one of each class.
+  static constexpr int kOwnRegisters = kDim > 64 ? 232 : 216, kOtherRegisters = kDim > 64 ? 40 : 72;
+  static constexpr int kClasses = kDim > 32 ? 4 : 8, kGroups = 32 / kClasses;
 
-  // What the products of two rows with the tile at `stage` start from.
-  static __device__ __forceinline__ void begin(float (&d)[kScores], const float (&radius)[2],
+  // Of two rows: the two smallest minima of groups, the tile of the smallest (16 bits each, since registers are scarce), and
+  // the minima of the classes. Bits of floats, which order like the floats where those are not negative; see above.
+  struct Kept {
+    int best[2], second[2];
+    unsigned tiles;
+    int classes[2][kClasses];
+  };
+
+  // What the products of two rows (side: r and q(1 − A) of them) with the tile at `stage` start from.
+  static __device__ __forceinline__ void begin(float (&d)[kScores], const float2* sides,
                                                const char* stage, int quad) {
-    const auto* bounds = reinterpret_cast<const float4*>(stage + product_bytes(kDim)) + quad;
+    if constexpr (kStartsByProduct) return;
+    const auto* bounds = reinterpret_cast<const float4*>(stage + product_bytes(kDim));
+    const float2 side[2] = {sides[0], sides[8]};
 #pragma unroll
-    for (int b = 0; b < kWideTile / 8; ++b) {
-      const float4 pair = bounds[4 * b];
+    for (int half = 0; half < 2; ++half) {
+      const float4 norms = bounds[kWideTile / 4 + half];
 #pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        d[4 * b + 2 * row] = fmaf(radius[row], pair.y, pair.x);
-        d[4 * b + 2 * row + 1] = fmaf(radius[row], pair.w, pair.z);
+      for (int i = 0; i < 4; ++i) {
+        const int block = half * 4 + i;
+        const float norm = i == 0 ? norms.x : i == 1 ? norms.y : i == 2 ? norms.z : norms.w;
+        const float4 four = bounds[block * 4 + quad];
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+          const float start = fmaf(-side[row].x, norm, side[row].y);
+          float* to = d + block * 8 + 2 * row;
+          to[0] = start + four.x;
+          to[1] = start + four.y;
+          to[4] = start + four.z;
+          to[5] = start + four.w;
+        }
       }
     }
   }
 
+  // A point's part in the 16 coordinates that the products start from: of eight of them a thread's two, the others are 0.
+  static __device__ __forceinline__ std::uint32_t start_of(float2 side, int quad) {
+    const Parts parts = parts_of(side.y);
+    const __half2 two = quad == 0   ? __floats2half2_rn(kLargestPart, kMiddlePart)
+                        : quad == 1 ? __floats2half2_rn(kSmallestPart, -side.x)
+                        : quad == 2 ? __half2{parts.large, parts.middle}
+                                    : __half2{parts.small, __float2half(0)};
+    return *reinterpret_cast<const std::uint32_t*>(&two);
+  }
+
   static __device__ __forceinline__ void multiply(float (&d)[kScores],
                                                   const std::uint32_t (&a)[kSteps][4],
+                                                  const std::uint32_t (&start)[4],
                                                   const char* stage) {
 #pragma unroll
     for (int i = 0; i < kScores; ++i) hold(d[i]);
     wgmma_fence();
-    const std::uint64_t b = descriptor(stage);
+    if constexpr (kStartsByProduct)
+      Multiply::run(d, start, descriptor32(stage + product_bytes(kDim)), 0);
+    const std::uint64_t b = kDim < kPanel ? descriptor64(stage) : descriptor(stage);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
       Multiply::run(d, a[step], b + step / 4 * (kWideTile * 128 >> 4) + step % 4 * 2, 1);
     wgmma_commit();
+  }
+
+  static __device__ __forceinline__ int pack(int score, unsigned keep, unsigned ordinal) {
+    return __float_as_int(packed(__int_as_float(score), ordinal, keep));
+  }
+
+  // The two smallest of kCount.
+  template <int kCount>
+  static __device__ __forceinline__ void two_least(const int* values, int& least, int& next) {
+    if constexpr (kCount == 2) {
+      least = min(values[0], values[1]);
+      next = max(values[0], values[1]);
+    } else {
+      int least1, next1;
+      two_least<kCount / 2>(values, least, next);
+      two_least<kCount / 2>(values + kCount / 2, least1, next1);
+      next = __vimin3_s32(next, next1, max(least, least1));
+      least = min(least, least1);
+    }
   }
 
   // After the wait.
@@ -559,42 +740,77 @@ struct Consumer {
     for (int i = 0; i < kScores; ++i) hold(d[i]);
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      float best = INFINITY, second = INFINITY;
+      const auto score = [&](int group, int j) {
+        const int c = group * kClasses + j;
+        return __float_as_int(d[c / 2 * 4 + row * 2 + c % 2]);
+      };
+      int groups[kGroups];
 #pragma unroll
-      for (int c = 0; c < kWideTile / 4; ++c) {
-        const float score = packed(d[c / 2 * 4 + row * 2 + c % 2], c, keep);
-        second = fminf(second, fmaxf(best, score));
-        best = fminf(best, score);
+      for (int g = 0; g < kGroups; ++g) {
+        int least = __vimin3_s32(score(g, 0), score(g, 1), score(g, 2));
+#pragma unroll
+        for (int j = 3; j + 1 < kClasses; j += 2)
+          least = __vimin3_s32(least, score(g, j), score(g, j + 1));
+        groups[g] = pack(min(least, score(g, kClasses - 1)), keep, g);
       }
-      kept.second[row] = fminf(fminf(kept.second[row], second), fmaxf(kept.best[row], best));
+#pragma unroll
+      for (int j = 0; j < kClasses; ++j)
+#pragma unroll
+        for (int g = 0; g < kGroups; g += 2)
+          kept.classes[row][j] = __vimin3_s32(kept.classes[row][j], score(g, j), score(g + 1, j));
+      int best, second;
+      two_least<kGroups>(groups, best, second);
+      kept.second[row] = __vimin3_s32(kept.second[row], second, max(kept.best[row], best));
       if (best < kept.best[row]) {
         kept.best[row] = best;
         kept.tiles = __byte_perm(kept.tiles, tile, row == 0 ? 0x3254 : 0x5410);
       }
     }
   }
+
+  // What is left of a row: if its second best is out of reach, so is all but the column where the best group and the best
+  // class meet.
+  static __device__ __forceinline__ TwoBest conclude(const Kept& kept, int row, unsigned keep,
+                                                     int quad) {
+    int classes[kClasses], best, second;
+#pragma unroll
+    for (int j = 0; j < kClasses; ++j) classes[j] = pack(kept.classes[row][j], keep, j);
+    two_least<kClasses>(classes, best, second);
+    const int c = static_cast<int>((static_cast<unsigned>(kept.best[row]) & ~keep) * kClasses +
+                                   (static_cast<unsigned>(best) & ~keep));
+    TwoBest two;
+    two.best = __int_as_float(kept.best[row]);
+    two.second = __int_as_float(min(second, kept.second[row]));
+    two.index = static_cast<int>(kept.tiles >> row * 16 & 0xffff) * kWideTile + c / 2 * 8 +
+                quad * 2 + c % 2;
+    return two;
+  }
 };
 
-template <int kDim>
+template <int kDim, int kHalves>
 __device__ __forceinline__ void consume(const Screen& s, const char* stages, const char* points,
                                         WideTail& tail, int point_tiles, int tiles, int consumer) {
   using C = Consumer<kDim>;
   const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
   unsigned keep;
-  asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~kOrdinalMask));
+  asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~7u));
   int slot = 0, parity = 0, points_parity = 0;
   for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_parity ^= 1) {
     barrier_wait(&tail.points_full, points_parity);
-    std::uint32_t a[2][C::kSteps][4];
-    float radius[2][2];
-    const int first = consumer * 128 + warp * 16 + group;  // and 8, 64, 72 further
+    const int first = consumer * 64 * kHalves + warp * 16 + group;  // and 8, 64, 72 further
+    const float2* sides = tail.sides[points_parity] + first;
+    std::uint32_t a[kHalves][C::kSteps][4], start[kHalves][4] = {};
     const int swap = group % 2 * chunk_swap(kDim);
 #pragma unroll
-    for (int h = 0; h < 2; ++h)
+    for (int h = 0; h < kHalves; ++h)
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         const int at = first + 64 * h + 8 * row;
-        radius[h][row] = -tail.radii[at];
+        if constexpr (C::kStartsByProduct) {
+          start[h][row] = C::start_of(sides[64 * h + 8 * row], quad);
+          // Of 0 too there must be registers while a product runs, which the compiler does not see to.
+          asm volatile("mov.u32 %0, 0;" : "=r"(start[h][row + 2]));
+        }
 #pragma unroll
         for (int u = 0; u < kDim / 32; ++u) {
           const uint4 eight = *reinterpret_cast<const uint4*>(points + at * kDim * 2 +
@@ -606,64 +822,103 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
         }
       }
 
-    Kept upper{{INFINITY, INFINITY}, {INFINITY, INFINITY}, 0}, lower = upper;
-    float d0[C::kScores], d1[C::kScores];
-    const char* stage = stages + slot * wide_tile_bytes(kDim);
-    barrier_wait(&tail.full[slot], parity);
-    C::begin(d0, radius[0], stage, quad);
-    C::multiply(d0, a[0], stage);
-    C::begin(d1, radius[1], stage, quad);
-    wgmma_wait<0>();
-    for (int t = 0; t + 1 < tiles; ++t) {
-      C::multiply(d1, a[1], stage);
-      C::look(d0, keep, t, upper);
-      const int before = slot;
-      if (++slot == kWideStages) slot = 0, parity ^= 1;
+    typename C::Kept upper, lower;
+    upper.tiles = 0;
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      upper.best[row] = upper.second[row] = __float_as_int(INFINITY);
+#pragma unroll
+      for (int j = 0; j < C::kClasses; ++j) upper.classes[row][j] = __float_as_int(INFINITY);
+    }
+    lower = upper;
+    const char* stage;
+    float d0[C::kScores] = {};
+    if constexpr (kHalves == 1) {
+      for (int t = 0; t < tiles; ++t) {
+        stage = stages + slot * wide_tile_bytes(kDim);
+        barrier_wait(&tail.full[slot], parity);
+        C::begin(d0, sides, stage, quad);
+        C::multiply(d0, a[0], start[0], stage);
+        wgmma_wait<0>();
+        barrier_arrive(&tail.empty[slot]);
+        if (t == 0) barrier_arrive(&tail.points_empty);
+        if (++slot == kWideStages) slot = 0, parity ^= 1;
+        C::look(d0, keep, t, upper);
+      }
+    } else {
+      float d1[C::kScores] = {};
       stage = stages + slot * wide_tile_bytes(kDim);
       barrier_wait(&tail.full[slot], parity);
-      C::begin(d0, radius[0], stage, quad);
-      // Both halves' products are done, so the loads of their points are: had the copy engine been told when they were only
-      // issued, it could overtake them.
+      C::begin(d0, sides, stage, quad);
+      C::multiply(d0, a[0], start[0], stage);
+      C::begin(d1, sides + 64, stage, quad);
       wgmma_wait<0>();
-      barrier_arrive(&tail.empty[before]);
-      if (t == 0) barrier_arrive(&tail.points_empty);
-      C::multiply(d0, a[0], stage);
-      C::look(d1, keep, t, lower);
-      C::begin(d1, radius[1], stage, quad);
+      for (int t = 0; t + 1 < tiles; ++t) {
+        C::multiply(d1, a[kHalves - 1], start[kHalves - 1], stage);
+        C::look(d0, keep, t, upper);
+        const int before = slot;
+        if (++slot == kWideStages) slot = 0, parity ^= 1;
+        stage = stages + slot * wide_tile_bytes(kDim);
+        barrier_wait(&tail.full[slot], parity);
+        C::begin(d0, sides, stage, quad);
+        // Both halves' products are done, so the loads of their points are: had the copy engine been told when they were only
+        // issued, it could overtake them.
+        wgmma_wait<0>();
+        barrier_arrive(&tail.empty[before]);
+        if (t == 0) barrier_arrive(&tail.points_empty);
+        C::multiply(d0, a[0], start[0], stage);
+        C::look(d1, keep, t, lower);
+        C::begin(d1, sides + 64, stage, quad);
+        wgmma_wait<0>();
+      }
+      C::multiply(d1, a[kHalves - 1], start[kHalves - 1], stage);
+      C::look(d0, keep, tiles - 1, upper);
       wgmma_wait<0>();
+      barrier_arrive(&tail.empty[slot]);
+      if (tiles == 1) barrier_arrive(&tail.points_empty);
+      if (++slot == kWideStages) slot = 0, parity ^= 1;
+      C::look(d1, keep, tiles - 1, lower);
     }
-    C::multiply(d1, a[1], stage);
-    C::look(d0, keep, tiles - 1, upper);
-    wgmma_wait<0>();
-    barrier_arrive(&tail.empty[slot]);
-    if (tiles == 1) barrier_arrive(&tail.points_empty);
-    if (++slot == kWideStages) slot = 0, parity ^= 1;
-    C::look(d1, keep, tiles - 1, lower);
 
-    TwoBest two[4];
+    barrier_wait(&tail.records_empty, points_parity ^ 1);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const Kept& kept = i < 2 ? upper : lower;
-      two[i].best = kept.best[i % 2];
-      two[i].second = kept.second[i % 2];
-      two[i].index = static_cast<int>(kept.tiles >> i % 2 * 16 & 0xffff);
+    for (int i = 0; i < 2 * kHalves; ++i) {
+      const int row = i / 2 * 64 + i % 2 * 8;
+      keep_record(tail.records, first + row, quad,
+                  C::conclude(i < 2 ? upper : lower, i % 2, keep, quad), sides[row]);
     }
-    decide(s, two, s.first + static_cast<std::int64_t>(tile) * kWideRows + first, 64, kWideTile);
+    barrier_arrive(&tail.records_full);
     __syncwarp();  // wgmma wants whole warps
   }
 }
 
-template <int kDim>
+template <int kHalves>
+__device__ __forceinline__ void decide_all(const Screen& s, WideTail& tail, int point_tiles) {
+  constexpr int kRows = kHalves * 128;
+  int parity = 0;
+  for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, parity ^= 1) {
+    barrier_wait(&tail.records_full, parity);
+    for (int row = static_cast<int>(threadIdx.x) - 32; row < kRows; row += kDeciders)
+      decide<true>(s, tail.records, row, s.first + static_cast<std::int64_t>(tile) * kRows + row,
+                   &tail.decided);
+    barrier_arrive(&tail.records_empty);
+  }
+  asm volatile("bar.sync 1, %0;" ::"n"(kDeciders) : "memory");
+  if (threadIdx.x == 32) s.decided_counts[blockIdx.x] = tail.decided;
+}
+
+template <int kDim, int kHalves>
 __device__ __forceinline__ void produce(const Screen& s, char* stages, char* points, WideTail& tail,
                                         int point_tiles, int tiles) {
-  constexpr int kPoints = kWideRows * kDim * 2, kTileBytes = wide_tile_bytes(kDim);
+  constexpr int kRows = kHalves * 128, kPoints = kRows * kDim * 2,
+                kTileBytes = wide_tile_bytes(kDim);
   int slot = 0, parity = 1, points_parity = 1;
   for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_parity ^= 1) {
-    const std::int64_t first = s.first + static_cast<std::int64_t>(tile) * kWideRows;
+    const std::int64_t first = s.first + static_cast<std::int64_t>(tile) * kRows;
     barrier_wait(&tail.points_empty, points_parity);
-    barrier_arrive_expect(&tail.points_full, kPoints + kWideRows * 4);
+    barrier_arrive_expect(&tail.points_full, kPoints + kRows * 8);
     bulk_copy(points, s.points + first * kDim, kPoints, &tail.points_full);
-    bulk_copy(tail.radii, s.radii + first, kWideRows * 4, &tail.points_full);
+    bulk_copy(tail.sides[points_parity ^ 1], s.sides + first, kRows * 8, &tail.points_full);
     for (int t = 0; t < tiles; ++t) {
       barrier_wait(&tail.empty[slot], parity);
       barrier_arrive_expect(&tail.full[slot], kTileBytes);
@@ -675,7 +930,7 @@ __device__ __forceinline__ void produce(const Screen& s, char* stages, char* poi
 }
 #endif
 
-template <int kDim>
+template <int kDim, int kHalves>
 __global__ void __launch_bounds__(kWideThreads, 1)
     screen_wide(const __grid_constant__ Screen s, int tiles) {
 #if LLOYD_HOPPER_CODE
@@ -684,8 +939,11 @@ __global__ void __launch_bounds__(kWideThreads, 1)
   char* points = stages + kWideStages * wide_tile_bytes(kDim);
   WideTail& tail = *reinterpret_cast<WideTail*>(points + kWideRows * kDim * 2);
   if (threadIdx.x == 0) {
+    tail.decided = 0;
     barrier_init(&tail.points_full, 1);
     barrier_init(&tail.points_empty, 256);
+    barrier_init(&tail.records_full, 256);
+    barrier_init(&tail.records_empty, kDeciders);
     for (int i = 0; i < kWideStages; ++i) {
       barrier_init(&tail.full[i], 1);
       barrier_init(&tail.empty[i], 256);
@@ -693,14 +951,19 @@ __global__ void __launch_bounds__(kWideThreads, 1)
     barrier_init_fence();
   }
   __syncthreads();
-  const auto point_tiles = static_cast<int>((s.last - s.first + kWideRows - 1) / kWideRows);
-  const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
+  wait_for_kernel_in_front();
+  const auto point_tiles =
+      static_cast<int>((s.last - s.first + kHalves * 128 - 1) / (kHalves * 128));
+  const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), warpgroup = warp / 4;
   if (warpgroup == 0) {
-    give_registers<40>();
-    if (threadIdx.x == 0) produce<kDim>(s, stages, points, tail, point_tiles, tiles);
+    give_registers<Consumer<kDim>::kOtherRegisters>();
+    if (warp != 0)
+      decide_all<kHalves>(s, tail, point_tiles);
+    else if (threadIdx.x == 0)
+      produce<kDim, kHalves>(s, stages, points, tail, point_tiles, tiles);
   } else {
-    take_registers<232>();
-    consume<kDim>(s, stages, points, tail, point_tiles, tiles, warpgroup - 1);
+    take_registers<Consumer<kDim>::kOwnRegisters>();
+    consume<kDim, kHalves>(s, stages, points, tail, point_tiles, tiles, warpgroup - 1);
   }
 #else
   __trap();  // never launched: wide_ says whether this code was compiled for sm_90a
@@ -717,14 +980,24 @@ __device__ double exact_distance(const float* x, const float* c, int dim) {
     sum = __dadd_rn(sum, __dmul_rn(difference, difference));
   };
   if (dim % 4 == 0) {
-#pragma unroll 8
-    for (int t = 0; t < dim; t += 4) {
-      const float4 x4 = *reinterpret_cast<const float4*>(x + t);
-      const float4 c4 = *reinterpret_cast<const float4*>(c + t);
-      add(x4.x, c4.x);
-      add(x4.y, c4.y);
-      add(x4.z, c4.z);
-      add(x4.w, c4.w);
+    // Loads of each in flight: rows come from all over the memory.
+    constexpr int kAhead = 8;
+    for (int begin = 0; begin < dim; begin += 4 * kAhead) {
+      float4 xs[kAhead], cs[kAhead];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        const int t = min(begin + 4 * u, dim - 4);
+        xs[u] = *reinterpret_cast<const float4*>(x + t);
+        cs[u] = *reinterpret_cast<const float4*>(c + t);
+      }
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        if (begin + 4 * u >= dim) break;
+        add(xs[u].x, cs[u].x);
+        add(xs[u].y, cs[u].y);
+        add(xs[u].z, cs[u].z);
+        add(xs[u].w, cs[u].w);
+      }
     }
   } else {
 #pragma unroll 8
@@ -740,24 +1013,59 @@ __device__ void keep_nearer(double& distance, int& index, double other, int othe
   }
 }
 
-// Eight lanes a point, a lane a candidate; then the block together on those that had more candidates than places.
 constexpr int kExactBlock = 128;
+constexpr int kParts = 8;  // blocks that share a segment
+
+// Four lanes a point, a lane a candidate.
+__device__ void label_decided(const Screen& s, const float* points, const float* centroids, int k,
+                              int segments) {
+  const int lane = threadIdx.x % kLanes;
+  for (int part = blockIdx.x; part < segments * kParts; part += gridDim.x) {
+    const std::int64_t start = part / kParts * s.segment;
+    const unsigned count = s.decided_counts[part / kParts];
+    for (unsigned base = part % kParts * (kExactBlock / kLanes); base < count;
+         base += kParts * kExactBlock / kLanes) {
+      const unsigned item = base + threadIdx.x / kLanes;
+      double distance = INFINITY;
+      int index = k;
+      std::int64_t point = 0;
+      if (item < count) {
+        const int candidate = s.decided_candidates[(start + item) * kLanes + lane];
+        point = s.decided[start + item];
+        if (candidate >= 0) {
+          index = candidate;
+          distance = exact_distance(points + point * s.dim,
+                                    centroids + static_cast<std::int64_t>(index) * s.dim, s.dim);
+        }
+      }
+      for (int offset = 1; offset < kLanes; offset *= 2)
+        keep_nearer(distance, index, __shfl_xor_sync(0xffffffffu, distance, offset),
+                    __shfl_xor_sync(0xffffffffu, index, offset));
+      if (item < count && lane == 0) s.labels[point] = index;
+    }
+  }
+}
+
+// First the points whose candidates were known at once; then the others, eight lanes a point, a lane a candidate; then the block
+// together on those that had more candidates than places.
 __global__ void __launch_bounds__(kExactBlock)
-    label_ambiguous(const Screen s, const float* points, const float* centroids, int k) {
+    label_ambiguous(const Screen s, const float* points, const float* centroids, int k,
+                    int segments) {
   constexpr int kAtOnce = kExactBlock / kCandidates;
   __shared__ std::int32_t crowded[kAtOnce];
   __shared__ int crowds;
   __shared__ double distances[kExactBlock];
   __shared__ int indices[kExactBlock];
-  const std::int64_t front = s.ambiguous[0], count = front + s.ambiguous[1];
+  wait_for_kernel_in_front();
+  label_decided(s, points, centroids, k, segments);
+  const std::int64_t count = *s.again;
   const int place = threadIdx.x % kCandidates;
   for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * kAtOnce; base < count;
        base += static_cast<std::int64_t>(gridDim.x) * kAtOnce) {
     if (threadIdx.x == 0) crowds = 0;
     __syncthreads();
-    const std::int64_t item = base + threadIdx.x / kCandidates;
-    const std::int64_t at = item < front ? item : s.capacity - 1 - (item - front);
-    const int candidates = item < count ? s.candidate_counts[at] : 0;
+    const std::int64_t at = base + threadIdx.x / kCandidates;
+    const int candidates = at < count ? s.candidate_counts[at] : 0;
     double distance = INFINITY;
     int index = k;
     if (place < candidates && candidates <= kCandidates) {
@@ -805,14 +1113,22 @@ class ScreenVersion : public Version {
     problem_ = problem;
     const cudaStream_t stream = context.stream;
     multiprocessors_ = context.device.multiprocessors;
+    overlap_ = can_overlap(context.device);
     steps_ = 1;
     while (steps_ < 8 && steps_ * 16 < problem.dim) steps_ *= 2;
     padded_ = (problem.dim + steps_ * 16 - 1) / (steps_ * 16) * steps_ * 16;
-    wide_ = LLOYD_SM90A && context.device.compute_capability == 90 && steps_ >= 4 &&
-            padded_ <= 128 && problem.k <= 65'536 * kWideTile;
+    const bool hopper = LLOYD_SM90A && context.device.compute_capability == 90;
+    if (hopper && steps_ == 1) {
+      steps_ = 2;
+      padded_ = 32;
+    }
+    wide_ = hopper && padded_ <= 128 && problem.k <= 65'536 * kWideTile;
+    tile_points_ = wide_ && problem.n <= std::int64_t{kWideRows / 2} * multiprocessors_
+                       ? kWideRows / 2
+                       : kRows;
     // Whole tiles of either kind, so that no copy need know where points and centroids end.
     tiles_ = (problem.k + kWideTile - 1) / kWideTile * (kWideTile / kTile);
-    accumulation_ = 32.0 * (padded_ / 16) * 0x1p-23 + 0x1p-22;
+    accumulation_ = 32.0 * (padded_ / 16 + 1) * 0x1p-23 + 0x1p-21;
     const auto n = static_cast<std::size_t>(problem.n);
     const auto rows = static_cast<std::size_t>(tiles_) * kTile;
     const std::size_t batch = std::min(n, static_cast<std::size_t>(kBatch));
@@ -823,20 +1139,25 @@ class ScreenVersion : public Version {
     const std::size_t point_rows = (n + kWideRows - 1) / kWideRows * kWideRows;
     high_points_ = cuda::Buffer<__half>(point_rows * static_cast<std::size_t>(padded_));
     high_points_.zero(stream);
-    radii_ = cuda::Buffer<float>(point_rows);
-    radii_.zero(stream);
-    norms_ = cuda::Buffer<float>(n);
+    sides_ = cuda::Buffer<float2>(point_rows);
+    sides_.zero(stream);
     high_centroids_ = cuda::Buffer<__half>(rows * static_cast<std::size_t>(padded_));
     if (wide_)
       wide_centroids_ =
           cuda::Buffer<char>(rows / kWideTile * static_cast<std::size_t>(wide_tile_bytes(padded_)));
     bounds_ = cuda::Buffer<float2>(rows);
-    above_ = cuda::Buffer<float>(rows);
+    errors_ = cuda::Buffer<float2>(rows);
     largest_norm_bits_ = cuda::Buffer<unsigned>(1);
     labels_ = cuda::Buffer<std::int32_t>(n);
     if (problem.stop.min_changes > 0) previous_ = cuda::Buffer<std::int32_t>(n);
     flags_ = cuda::Buffer<unsigned>(2);
-    ambiguous_ = cuda::Buffer<unsigned>(2);
+    again_ = cuda::Buffer<unsigned>(1);
+    const std::size_t blocks = point_blocks(static_cast<std::int64_t>(batch));
+    decided_counts_ = cuda::Buffer<unsigned>(blocks);
+    const std::size_t places =
+        blocks * static_cast<std::size_t>(segment(static_cast<std::int64_t>(batch)));
+    decided_ = cuda::Buffer<std::int32_t>(places);
+    decided_candidates_ = cuda::Buffer<std::int32_t>(places * kLanes);
     list_ = cuda::Buffer<std::int32_t>(batch);
     reach_ = cuda::Buffer<float>(batch);
     candidate_counts_ = cuda::Buffer<int>(batch);
@@ -919,7 +1240,23 @@ class ScreenVersion : public Version {
   }
 
   auto wide_kernel() const -> void (*)(Screen, int) {
-    return padded_ == 64 ? screen_wide<64> : screen_wide<128>;
+    const auto of = [this](auto halves) -> void (*)(Screen, int) {
+      return padded_ == 32   ? screen_wide<32, halves.value>
+             : padded_ == 64 ? screen_wide<64, halves.value>
+                             : screen_wide<128, halves.value>;
+    };
+    return tile_points_ < kWideRows ? of(std::integral_constant<int, 1>{})
+                                    : of(std::integral_constant<int, 2>{});
+  }
+
+  // Blocks that screen n points, and the most points that one of them has.
+  unsigned point_blocks(std::int64_t n) const {
+    const unsigned tiles = cuda::blocks_for(n, tile_points_);
+    return wide_ ? std::min(tiles, static_cast<unsigned>(multiprocessors_)) : tiles;
+  }
+  std::int64_t segment(std::int64_t n) const {
+    const std::int64_t tiles = cuda::blocks_for(n, tile_points_), blocks = point_blocks(n);
+    return (tiles + blocks - 1) / blocks * tile_points_;
   }
 
   // Mean, scale, and the points' fp16 parts: of the points only, so once.
@@ -947,7 +1284,7 @@ class ScreenVersion : public Version {
     largest_norm_bits_.zero(stream);
     split_points<<<cuda::blocks_for(n * 32, kBlock), kBlock, 0, stream>>>(
         points_.data(), n, dim, padded_, mean_.data(), scale_, accumulation_, high_points_.data(),
-        radii_.data(), norms_.data(), largest_norm_bits_.data());
+        sides_.data(), largest_norm_bits_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
@@ -956,67 +1293,71 @@ class ScreenVersion : public Version {
     const cudaStream_t stream = context.stream;
     const int rows = tiles_ * kTile;
     Screen s{.points = high_points_.data(),
-             .radii = radii_.data(),
-             .norms = norms_.data(),
+             .sides = sides_.data(),
              .centroids = high_centroids_.data(),
              .wide = wide_centroids_.data(),
              .bounds = bounds_.data(),
-             .above = above_.data(),
+             .errors = errors_.data(),
              .padded = padded_,
              .tiles = tiles_,
              .dim = problem_.dim,
+             .k = problem_.k,
+             .accumulation = accumulation_,
+             .whole = 1 / (1 - accumulation_),
              .first = 0,
              .last = 0,
              .labels = labels_.data(),
-             .capacity = static_cast<std::int64_t>(list_.size()),
-             .ambiguous = ambiguous_.data(),
+             .segment = 0,
+             .decided_counts = decided_counts_.data(),
+             .decided = decided_.data(),
+             .decided_candidates = decided_candidates_.data(),
+             .again = again_.data(),
              .list = list_.data(),
              .reach = reach_.data(),
              .candidate_counts = candidate_counts_.data(),
              .candidates = candidates_.data()};
     const auto blocks = static_cast<unsigned>(multiprocessors_);
+    const auto shares = static_cast<unsigned>(std::min(tiles_, kSecondLooks));
     while (s.last < problem_.n) {
       s.first = s.last;
       s.last = std::min(s.first + kBatch, problem_.n);
-      split_centroids<<<cuda::blocks_for(rows * 32LL, kBlock), kBlock, 0, stream>>>(
-          centroids_.data(), problem_.k, problem_.dim, padded_, rows, mean_.data(), scale_,
-          accumulation_, largest_norm_bits_.data(), high_centroids_.data(), bounds_.data(),
-          above_.data(), wide_centroids_.data(), ambiguous_.data());
-      LLOYD_CUDA_CHECK_LAUNCH();
+      const unsigned segments = point_blocks(s.last - s.first);
+      s.segment = segment(s.last - s.first);
+      launch(overlap_, split_centroids, static_cast<unsigned>(rows / kSameNorm), kSameNorm * 32, 0,
+             stream, centroids_.data(), problem_.k, problem_.dim, padded_, mean_.data(), scale_,
+             accumulation_, largest_norm_bits_.data(), high_centroids_.data(), bounds_.data(),
+             errors_.data(), wide_centroids_.data(), again_.data());
       with_steps([&](auto steps) {
         constexpr int kBytes = kStages * kStageBytes<steps.value>;
         if (wide_)
-          wide_kernel()<<<blocks, kWideThreads,
-                          static_cast<std::size_t>(wide_shared_bytes(padded_)), stream>>>(
-              s, rows / kWideTile);
+          launch(overlap_, wide_kernel(), segments, kWideThreads, wide_shared_bytes(padded_),
+                 stream, s, rows / kWideTile);
         else
-          screen_products<steps.value, false>
-              <<<cuda::blocks_for(s.last - s.first, kRows), kBlock, kBytes, stream>>>(s);
-        LLOYD_CUDA_CHECK_LAUNCH();
-        screen_products<steps.value, true>
-            <<<dim3(blocks, static_cast<unsigned>(std::min(tiles_, 8))), kBlock, kBytes, stream>>>(
-                s);
-        LLOYD_CUDA_CHECK_LAUNCH();
+          launch(overlap_, screen_products<steps.value, false>, segments, kBlock, kBytes, stream,
+                 s);
+        launch(overlap_, screen_products<steps.value, true>,
+               dim3(std::max(1U, blocks / shares), shares), kBlock, kBytes, stream, s);
       });
-      label_ambiguous<<<8 * blocks, kExactBlock, 0, stream>>>(s, points_.data(), centroids_.data(),
-                                                              problem_.k);
-      LLOYD_CUDA_CHECK_LAUNCH();
+      launch(overlap_, label_ambiguous, 8 * blocks, kExactBlock, 0, stream, s, points_.data(),
+             centroids_.data(), problem_.k, static_cast<int>(segments));
     }
   }
 
   Problem problem_;
   int iterations_ = 0, multiprocessors_ = 1;
+  int tile_points_ = kRows;  // that a block screens at a time
   int steps_ = 1, padded_ = 16,
       tiles_ = 1;  // 16 dimensions a step; dimensions and tiles of centroids, padded
   double scale_ = 1, accumulation_ = 0;  // s and A
   bool wide_ = false;                    // by wgmma
-  cuda::Buffer<float> points_, initial_, centroids_, mean_, radii_, norms_, above_, reach_;
+  bool overlap_ = false;
+  cuda::Buffer<float> points_, initial_, centroids_, mean_, reach_;
   cuda::Buffer<__half> high_points_, high_centroids_;
   cuda::Buffer<char> wide_centroids_;
-  cuda::Buffer<float2> bounds_;
-  cuda::Buffer<std::int32_t> labels_, previous_, list_, candidates_;
+  cuda::Buffer<float2> sides_, bounds_, errors_;
+  cuda::Buffer<std::int32_t> labels_, previous_, list_, candidates_, decided_, decided_candidates_;
   cuda::Buffer<int> candidate_counts_;
-  cuda::Buffer<unsigned> largest_norm_bits_, ambiguous_;
+  cuda::Buffer<unsigned> largest_norm_bits_, again_, decided_counts_;
   cuda::Buffer<unsigned> flags_;  // points that changed, bits of the largest squared move
   Update<float> update_;
 };

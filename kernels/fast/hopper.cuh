@@ -144,6 +144,22 @@ __device__ __forceinline__ std::uint64_t descriptor(const void* panel) {
   return kSwizzle128 | kGroupStride | kLeading | ((shared_address(panel) & 0x3ffff) >> 4);
 }
 
+/// Of rows of 32 k (64 bytes) with the 64-byte swizzle: the 16-byte chunk c of row n stands at n·64 + (c ^ n / 2 % 4)·16.
+__device__ __forceinline__ std::uint64_t descriptor64(const void* panel) {
+  constexpr std::uint64_t kSwizzle64 = std::uint64_t{2} << 62;
+  constexpr std::uint64_t kGroupStride = std::uint64_t{512 >> 4} << 32;  // 8 rows further
+  constexpr std::uint64_t kLeading = std::uint64_t{1} << 16;             // unused with a swizzle
+  return kSwizzle64 | kGroupStride | kLeading | ((shared_address(panel) & 0x3ffff) >> 4);
+}
+
+/// Of rows of 16 k (32 bytes) with the 32-byte swizzle: the 16-byte chunk c of row n stands at n·32 + (c ^ n / 4 % 2)·16.
+__device__ __forceinline__ std::uint64_t descriptor32(const void* panel) {
+  constexpr std::uint64_t kSwizzle32 = std::uint64_t{3} << 62;
+  constexpr std::uint64_t kGroupStride = std::uint64_t{256 >> 4} << 32;  // 8 rows further
+  constexpr std::uint64_t kLeading = std::uint64_t{1} << 16;             // unused with a swizzle
+  return kSwizzle32 | kGroupStride | kLeading | ((shared_address(panel) & 0x3ffff) >> 4);
+}
+
 // The accumulators as operands, and by their numbers; A's, B's and the predicate's operands follow them.
 #define LLOYD_D8(i)                                                                   \
   "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3]), "+f"(d[(i) + 4]), \

@@ -8,6 +8,8 @@
 // Floor: one read of the points (256 MB for 1M × 128 fp16: 0.058 ms at the 4.4 TB/s that an H200 reads; 512 MB in fp32:
 // 0.115 ms), plus about 40 B a point and 8 B a cluster and block for the sort.
 // Measured on an H200, 2026-11-21, 1M × 128, k = 1000: fp16 0.105 ms, fp32 0.167 ms; all points in one cluster: 0.28 ms.
+// fp32, k = 1024, runs of 128 rows → so many that there are 4,096 of them (8 rows at least), and kernels that overlap:
+// n = 10,000 × 32 0.041 → 0.021, × 128 0.075 → 0.028; n = 100,000 × 32 0.034 → 0.026, × 128 0.063 → 0.044.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -18,6 +20,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "kernels/cuda.h"
+#include "kernels/fast/overlap.cuh"
 
 // In an unnamed namespace: each version has its own copies of the kernels, and sets the attributes of those.
 namespace lloyd::fast {
@@ -31,8 +34,9 @@ constexpr int kCountWarps = kCountBlock / 32;
 constexpr std::int64_t kMostPointsPerBlock = 65'536 - 32 * kCountWarps;
 constexpr int kLabels = 8;  // that a lane reads ahead
 constexpr int kSumBlock = 128;
-constexpr int kShortestRun = 128;  // sorted rows that a warp adds up, at least …
-constexpr int kMostRuns = 16'384;  // … and more where there would be more runs than this
+// Sorted rows that a warp adds up: so many that all multiprocessors have warps enough, but not more runs than this.
+constexpr int kShortestRun = 8, kLongRun = 128;
+constexpr int kWantedRuns = 4'096, kMostRuns = 16'384;
 constexpr int kLoadsInFlight = 8;  // per lane, 16 B each
 constexpr int kFinishBlock = 256;
 
@@ -41,6 +45,7 @@ __global__ void __launch_bounds__(kCountBlock)
     count_labels(const std::int32_t* __restrict__ labels, std::int64_t n, int k, int block_points,
                  unsigned* __restrict__ counts, unsigned* __restrict__ totals) {
   extern __shared__ unsigned counters[];  // k
+  wait_for_kernel_in_front();
   for (int j = threadIdx.x; j < k; j += kCountBlock) counters[j] = 0;
   __syncthreads();
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * block_points;
@@ -80,6 +85,7 @@ __global__ void __launch_bounds__(1024)
   __shared__ unsigned sums[32], parts[32][33];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int first = blockIdx.x * 32, j = first + lane;
+  wait_for_kernel_in_front();
   unsigned before = 0;
   for (int i = threadIdx.x; i < first; i += blockDim.x) before += totals[i];
   const unsigned total = j < k ? totals[j] : 0;
@@ -126,6 +132,7 @@ __global__ void __launch_bounds__(kCountBlock)
   unsigned* place = counters;
   unsigned* offsets = counters + k;
   for (int i = threadIdx.x; i < kCountWarps * pairs; i += kCountBlock) offsets[i] = 0;
+  wait_for_kernel_in_front();
   for (int j = threadIdx.x; j < k; j += kCountBlock)
     place[j] = places[static_cast<std::int64_t>(blockIdx.x) * k + j];
   __syncthreads();
@@ -183,6 +190,7 @@ __global__ void __launch_bounds__(kCountBlock)
 // starts[j] of labels that a full sort put in order, where k is too large to count in shared memory.
 __global__ void find_starts(const std::int32_t* __restrict__ sorted_labels, std::int64_t n, int k,
                             unsigned* __restrict__ starts) {
+  wait_for_kernel_in_front();
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
   if (j > k) return;
   std::int64_t low = 0, high = n;  // the first whose label is not below j
@@ -239,6 +247,7 @@ __global__ void __launch_bounds__(kSumBlock, 8)
              std::int64_t n, int k, int run, float* __restrict__ partials, int pitch) {
   using Row = Vector<Value, kValues>;
   const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * kSumBlock + threadIdx.x) / 32;
+  wait_for_kernel_in_front();
   if (warp * run >= n) return;
   const int lane = threadIdx.x % 32, rows = 32 / group;
   const int vector = static_cast<int>(blockIdx.y) * 32 + lane % group, row = lane / group;
@@ -309,6 +318,7 @@ __global__ void __launch_bounds__(kFinishBlock)
            unsigned* largest_move_bits) {
   __shared__ float4 sums[kFinishBlock];
   const int j = blockIdx.x, x = threadIdx.x, y = threadIdx.y;
+  wait_for_kernel_in_front();
   if (x == 0 && y == 0) totals[j] = 0;  // for the next update
   const unsigned start = starts[j], end = starts[j + 1];
   if (start == end) return;
@@ -388,13 +398,15 @@ class Update {
   Update() = default;
   Update(std::int64_t n, int k, int dim, std::int64_t stride, const DeviceLimits& device,
          cudaStream_t stream)
-      : n_(n), k_(k), dim_(dim), stride_(stride) {
+      : n_(n), k_(k), dim_(dim), stride_(stride), overlap_(can_overlap(device)) {
     using namespace update;
     for (values_ = 16 / static_cast<int>(sizeof(Value)); stride % values_ != 0;) values_ /= 2;
     vectors_ = (dim + values_ - 1) / values_;
     pitch_ = (vectors_ * values_ + 3) / 4 * 4;
     while (group_ < std::min(vectors_, 32)) group_ *= 2;
-    run_ = static_cast<int>(std::max<std::int64_t>(kShortestRun, (n + kMostRuns - 1) / kMostRuns));
+    run_ = kShortestRun;
+    while (run_ < kLongRun && n > std::int64_t{run_} * kWantedRuns) run_ *= 2;
+    run_ = static_cast<int>(std::max<std::int64_t>(run_, (n + kMostRuns - 1) / kMostRuns));
     runs_ = (n + run_ - 1) / run_;
     const auto places = static_cast<std::size_t>(n);
     const auto clusters = static_cast<std::size_t>(k);
@@ -465,21 +477,17 @@ class Update {
     if (!counted_) {
       std::size_t scratch = scratch_.bytes();
       LLOYD_CUDA_CHECK(sort(scratch_.data(), scratch, labels, stream));
-      find_starts<<<cuda::blocks_for(k_ + 1, 256), 256, 0, stream>>>(sorted_labels_.data(), n_, k_,
-                                                                     starts_.data());
-      LLOYD_CUDA_CHECK_LAUNCH();
+      launch(overlap_, find_starts, cuda::blocks_for(k_ + 1, 256), 256, 0, stream,
+             sorted_labels_.data(), n_, k_, starts_.data());
       return;
     }
     const auto blocks = static_cast<unsigned>(blocks_);
-    count_labels<<<blocks, kCountBlock, static_cast<std::size_t>(count_bytes()), stream>>>(
-        labels, n_, k_, block_points_, counts_.data(), totals_.data());
-    LLOYD_CUDA_CHECK_LAUNCH();
-    scan_counts<<<cuda::blocks_for(k_, 32), 1024, 0, stream>>>(counts_.data(), totals_.data(),
-                                                               blocks_, k_, starts_.data());
-    LLOYD_CUDA_CHECK_LAUNCH();
-    scatter_indices<<<blocks, kCountBlock, static_cast<std::size_t>(scatter_bytes()), stream>>>(
-        labels, n_, k_, block_points_, counts_.data(), order_.data());
-    LLOYD_CUDA_CHECK_LAUNCH();
+    launch(overlap_, count_labels, blocks, kCountBlock, count_bytes(), stream, labels, n_, k_,
+           block_points_, counts_.data(), totals_.data());
+    launch(overlap_, scan_counts, cuda::blocks_for(k_, 32), 1024, 0, stream, counts_.data(),
+           totals_.data(), blocks_, k_, starts_.data());
+    launch(overlap_, scatter_indices, blocks, kCountBlock, scatter_bytes(), stream, labels, n_, k_,
+           block_points_, counts_.data(), order_.data());
   }
 
   template <int kValues>
@@ -489,18 +497,16 @@ class Update {
     if constexpr (kValues * sizeof(Value) <= 16) {
       const dim3 grid(cuda::blocks_for(runs_ * 32, kSumBlock),
                       static_cast<unsigned>((vectors_ + 31) / 32));
-      sum_rows<Value, kValues><<<grid, kSumBlock, 0, stream>>>(points, stride_, vectors_, group_,
-                                                               order_.data(), starts_.data(), n_,
-                                                               k_, run_, partials_.data(), pitch_);
-      LLOYD_CUDA_CHECK_LAUNCH();
+      launch(overlap_, sum_rows<Value, kValues>, grid, kSumBlock, 0, stream, points, stride_,
+             vectors_, group_, order_.data(), starts_.data(), n_, k_, run_, partials_.data(),
+             pitch_);
     }
     int columns = 1;  // of four coordinates
     while (4 * columns < dim_ && columns < 32) columns *= 2;
     const dim3 block(static_cast<unsigned>(columns), static_cast<unsigned>(kFinishBlock / columns));
-    finish<<<static_cast<unsigned>(k_), block, 0, stream>>>(
-        reinterpret_cast<const float4*>(partials_.data()), pitch_ / 4, starts_.data(), run_, dim_,
-        centroids, totals_.data(), largest_move_bits);
-    LLOYD_CUDA_CHECK_LAUNCH();
+    launch(overlap_, finish, static_cast<unsigned>(k_), block, 0, stream,
+           reinterpret_cast<const float4*>(partials_.data()), pitch_ / 4, starts_.data(), run_,
+           dim_, centroids, totals_.data(), largest_move_bits);
   }
 
   // With a null `scratch`, only asks how many bytes it takes. Stable, so its order is the counting sort's.
@@ -516,7 +522,7 @@ class Update {
   int values_ = 1, vectors_ = 1, group_ = 1;  // values a load, loads a row, lanes a row
   int pitch_ = 4;                             // floats between two partial sums
   int run_ = 1, block_points_ = 1, blocks_ = 1;
-  bool counted_ = true;
+  bool counted_ = true, overlap_ = false;
   cuda::Buffer<std::int32_t> order_, sorted_labels_, indices_;
   cuda::Buffer<unsigned> starts_, totals_, counts_;
   cuda::Buffer<float> partials_;

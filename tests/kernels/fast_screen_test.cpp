@@ -43,12 +43,31 @@ void blobs(Data& data, float offset) {
   move(data.centroids);
 }
 
+// Of 2 · step centroids on end the last ones all but equal the first: where two candidates of a point stand side by side in
+// what one thread looks through, in the same group of columns or class of columns, or in two tiles.
+std::function<void(Data&)> near_ties(std::size_t step) {
+  return [step](Data& data) {
+    const auto dim = static_cast<std::size_t>(data.dim);
+    for (std::size_t c = step * dim; c < data.centroids.size(); ++c)
+      if (c / dim / step % 2 != 0)
+        data.centroids[c] = std::nextafter(data.centroids[c - step * dim], 1e9f);
+  };
+}
+
+// One row of `step` far out: centroids beside it share a bound with it.
+void far_every(std::vector<float>& rows, int dim, std::size_t step, float factor) {
+  for (std::size_t c = 0; c < rows.size(); ++c)
+    if (c / static_cast<std::size_t>(dim) % step == 3) rows[c] *= factor;
+}
+
 const std::vector<Case>& cases() {
   static const std::vector<Case> all{
       {"Normal", 20'000, 1000, 128, [](Data&) {}},
       {"Ragged", 20'011, 77, 100, [](Data&) {}},
       {"OneDimension", 5000, 33, 1, [](Data&) {}},
       {"ThirtyThreeDimensions", 5000, 130, 33, [](Data&) {}},
+      {"ThirtyTwoDimensions", 40'011, 1000, 32, [](Data&) {}},
+      {"FiftyDimensions", 40'011, 300, 50, [](Data&) {}},
       {"ManyDimensions", 5000, 333, 300, [](Data&) {}},
       {"ManyClusters", 50'000, 3000, 2, [](Data&) {}},
       {"HugeScale", 5000, 100, 128, [](Data& data) { scale(data, 1e15f); }},
@@ -71,6 +90,15 @@ const std::vector<Case>& cases() {
          for (std::size_t c = data.centroids.size() / 2; c < data.centroids.size(); ++c)
            data.centroids[c] = std::nextafter(data.centroids[c - data.centroids.size() / 2], 1e9f);
        }},
+      {"NearTiesSideBySide32", 5000, 500, 32, near_ties(1)},
+      {"NearTiesEightApart32", 20'000, 500, 32, near_ties(8)},
+      {"NearTiesThirtyTwoApart32", 5000, 500, 32, near_ties(32)},
+      {"NearTiesTileApart32", 20'000, 500, 32, near_ties(128)},
+      {"NearTiesSideBySide64", 5000, 500, 64, near_ties(1)},
+      {"NearTiesSixteenApart64", 20'000, 500, 64, near_ties(16)},
+      {"NearTiesSideBySide128", 20'000, 500, 128, near_ties(1)},
+      {"NearTiesSixteenApart128", 5000, 500, 128, near_ties(16)},
+      {"NearTiesTileApart128", 20'000, 500, 128, near_ties(128)},
       {"ExactTies", 5000, 200, 8,
        [](Data& data) {
          for (float& x : data.points) x = std::round(x);
@@ -91,6 +119,20 @@ const std::vector<Case>& cases() {
        [](Data& data) {
          for (float& c : data.centroids) c += 1e6f;
        }},
+      {"OnlyFarCentroids32", 2000, 100, 32,
+       [](Data& data) {
+         for (float& c : data.centroids) c += 1e6f;
+       }},
+      {"SomeFarCentroids32", 5000, 200, 32,
+       [](Data& data) { far_every(data.centroids, 32, 16, 30); }},
+      {"SomeFartherCentroids32", 5000, 200, 32,
+       [](Data& data) { far_every(data.centroids, 32, 16, 1e5f); }},
+      {"SomeFarCentroids128", 5000, 200, 128,
+       [](Data& data) { far_every(data.centroids, 128, 16, 100); }},
+      // Scores of the points' bulk far below what the parts of a start were made for.
+      {"Outliers32", 20'000, 200, 32, [](Data& data) { far_every(data.points, 32, 5000, 1e4f); }},
+      {"FartherOutliers32", 5000, 200, 32,
+       [](Data& data) { far_every(data.points, 32, 1000, 1e9f); }},
       // Most of the data below fp16's smallest once the largest fits.
       {"Outliers", 5000, 200, 128,
        [](Data& data) {

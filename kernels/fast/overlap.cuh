@@ -1,0 +1,39 @@
+// Kernels one behind the other on a stream, each started while the one in front ends (programmatic dependent launch, from
+// sm_90 on): 1 to 2 µs less for each, which is what an iteration over few points consists of.
+#pragma once
+
+#include "kernels/cuda.h"
+
+namespace lloyd::fast {
+namespace {
+
+/// Whether this GPU can. What follows is right without it.
+inline bool can_overlap(const DeviceLimits& device) { return device.compute_capability >= 90; }
+
+/// First in a kernel launched so: waits until all of the one in front is done and seen, then lets the next one come.
+__device__ __forceinline__ void wait_for_kernel_in_front() {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/// `kernel` must begin with wait_for_kernel_in_front().
+template <typename... Parameters, typename... Arguments>
+void launch(bool overlap, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::int64_t shared,
+            cudaStream_t stream, const Arguments&... arguments) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = static_cast<std::size_t>(shared);
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = overlap ? 1 : 0;
+  LLOYD_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+}
+
+}  // namespace
+}  // namespace lloyd::fast
