@@ -30,6 +30,17 @@ const std::vector<Case>& cases() {
       {"ManyGroups", 200'001, 1000, 2, [](auto&, auto&) {}},
       {"SixteenDimensions", 100'003, 50, 16, [](auto&, auto&) {}},
       {"ThirtyTwoDimensions", 65'536, 16, 32, [](auto&, auto&) {}},
+      {"SixtyFourDimensions", 70'001, 100, 60, [](auto&, auto&) {}},
+      {"AllInOneWideCluster", 70'001, 64, 128,
+       [](auto&, auto& centroids) {
+         for (std::size_t c = 128; c < centroids.size(); ++c) centroids[c] += 100;
+       }},
+      {"WideOffsetBlobs", 50'003, 16, 128,
+       [](auto& points, auto& centroids) {
+         for (std::size_t i = 0; i < points.size(); ++i)
+           points[i] = 1e4f * static_cast<float>(i / 128 % 7) + 0.1f * points[i];
+         for (std::size_t c = 0; c < centroids.size(); ++c) centroids[c] = points[c];
+       }},
       {"OneClusterTakesAll", 300'000, 9, 2,
        [](auto&, auto& centroids) {
          for (std::size_t c = 2; c < centroids.size(); ++c) centroids[c] += 100;
@@ -130,9 +141,10 @@ TEST_P(FastSmall, IsVerified) {
   if (!ran) GTEST_SKIP() << why;
 }
 
-// What fast_private's file promises: sums in a fixed order.
+// What the files of fast_private and fast_fused promise: sums in a fixed order.
 TEST_P(FastSmall, GivesTheSameBitsWherePromised) {
-  if (info_.name != "fast_private") GTEST_SKIP() << "adds with atomics between blocks";
+  if (info_.name != "fast_private" && info_.name != "fast_fused")
+    GTEST_SKIP() << "adds with atomics between blocks";
   if (const auto reason = unsupported_reason(info_, problem_, context_.tunables, context_.device))
     GTEST_SKIP() << *reason;
   const Solution first = solve(make_, problem_, context_);
@@ -150,7 +162,7 @@ std::vector<std::size_t> every_case() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Lloyd, FastSmall,
-                         testing::Combine(testing::Values("fast_assign", "fast_private",
+                         testing::Combine(testing::Values("fast_assign", "fast_fused", "fast_private",
                                                           "fast_resident", "fast_split"),
                                           testing::ValuesIn(every_case())),
                          [](const auto& tested) {
