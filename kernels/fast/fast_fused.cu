@@ -2,8 +2,8 @@
 //
 // Parent   fast_private.
 #include <algorithm>
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "kernels/limits.h"
@@ -12,6 +12,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <climits>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -27,7 +28,6 @@ namespace {
 constexpr int kWarp = 32;
 constexpr int kMostDim = 128;
 constexpr int kMostClusters = 128;
-constexpr int kMostWarps = 16;
 
 constexpr bool is_wide(Precision precision) { return precision == Precision::fp32; }
 constexpr int padded_dim(int dim) {
@@ -44,12 +44,28 @@ constexpr int padded_k(int k) {
 // Of 16 points each, that a warp multiplies at a time.
 constexpr int rows_of(int padded_dim, bool wide) { return wide && padded_dim == 128 ? 1 : 2; }
 
+// Of a block: where centroids stay in registers, or accumulators are many, threads have more of them.
+constexpr bool holds_table(int padded_dim, int columns) {
+  return padded_dim == 128 && columns == 2;
+}
+constexpr int most_warps(int padded_dim, int columns) {
+  return holds_table(padded_dim, columns) ? 8 : columns == 8 ? 12 : 16;
+}
+
 // How a block is shared out.
 struct Plan {
   int warps = 0;
-  int group = 1;   // warps that share one copy of the sums, each its own dimensions
+  int values = 1;  // dimensions that a lane adds up
   int stages = 0;  // tiles of points a warp has on their way or at work
 };
+// Warps that share one copy of the sums, each its own dimensions; and the copies' width.
+__host__ __device__ constexpr int group_of(const Plan& plan, int padded_dim) {
+  const int lanes = padded_dim / plan.values;
+  return lanes > kWarp ? lanes / kWarp : 1;
+}
+__host__ __device__ constexpr int pitch_of(const Plan& plan, int padded_dim) {
+  return kWarp * plan.values * group_of(plan, padded_dim);
+}
 
 // Of a block's shared memory, in bytes from its start.
 struct Places {
@@ -58,12 +74,12 @@ struct Places {
 __host__ __device__ constexpr Places places(const Plan& plan, int k, int padded_k, int padded_dim,
                                             int tile_points, int value_bytes) {
   Places at{};
-  at.bias = padded_k * padded_dim * 8;
+  at.bias = holds_table(padded_dim, padded_k / 8) ? 0 : padded_k * padded_dim * 8;
   at.counts = at.bias + padded_k * 4;
   at.labels = at.counts + (k + 4) / 4 * 16;
   at.sums = at.labels + plan.warps * tile_points * 4;
-  const int lanes = padded_dim < kWarp ? kWarp : padded_dim;
-  at.ring = at.sums + plan.warps / plan.group * (k + 1) * lanes * 4;
+  at.ring =
+      at.sums + plan.warps / group_of(plan, padded_dim) * (k + 1) * pitch_of(plan, padded_dim) * 4;
   at.end = at.ring + plan.warps * plan.stages * tile_points * padded_dim * value_bytes;
   return at;
 }
@@ -75,17 +91,21 @@ std::optional<Plan> plan_for(const Problem& problem, std::int64_t shared_bytes) 
   const auto fits = [&](const Plan& plan) {
     return places(plan, problem.k, k, dim, tile_points, wide ? 4 : 2).end <= shared_bytes;
   };
+  const int most = most_warps(dim, columns_of(problem.k));
   if (const char* given = std::getenv("FUSED_PLAN")) {
     Plan plan;
-    if (std::sscanf(given, "%d,%d,%d", &plan.warps, &plan.group, &plan.stages) == 3 && fits(plan) && dim / 32 >= plan.group)
+    if (std::sscanf(given, "%d,%d,%d", &plan.warps, &plan.values, &plan.stages) == 3 &&
+        fits(plan) && plan.warps <= most && plan.warps % group_of(plan, dim) == 0)
       return plan;
     return std::nullopt;
   }
   for (const int least : {2, 1})
-    for (const int warps : {16, 8, 4})
-      for (int group = 1; group == 1 || (group <= 4 && dim / group >= kWarp); group *= 2)
+    for (const int warps : {16, 12, 8, 4})
+      for (const int values : {4, 2, 1})
         for (int stages = 4; stages >= least; --stages)
-          if (const Plan plan{warps, group, stages}; fits(plan)) return plan;
+          if (const Plan plan{warps, values, stages};
+              warps <= most && warps % group_of(plan, dim) == 0 && fits(plan))
+            return plan;
   return std::nullopt;
 }
 
@@ -151,6 +171,19 @@ __device__ __forceinline__ void wait_copies(int pending) {
 
 __device__ __forceinline__ void group_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// A kernel that is launched to overlap the one before it waits here until that has ended and its writes are seen; and says from
+// where on the next may start.
+__device__ __forceinline__ void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 // d (16 points × 8 clusters) += a (16 × 8) · b (8 × 8). Of operands the tensor cores read the upper 19 bits.
@@ -245,53 +278,84 @@ template <typename T, int D, int kRows>
 __device__ __forceinline__ void copy_tile(const Assignment& in, char* tile, std::int64_t first) {
   using R = Row<T, D>;
   constexpr int kLanes = std::min(kWarp, std::max(1, R::kBytes / 16));  // for a point
-  const int lane = threadIdx.x % kWarp, column = lane % kLanes;
-  const char* points = static_cast<const char*>(in.points);
+  constexpr int kHop = kWarp / kLanes;
+  const int lane = threadIdx.x % kWarp, row = lane / kLanes, column = lane % kLanes * 16;
+  const char* from = static_cast<const char*>(in.points) + (first + row) * in.stride_bytes + column;
+  const std::int64_t there = in.n - first - row;
+  if (in.stride_bytes >= 16) {
+    if (column >= in.stride_bytes) return;
+    // Bytes are swapped in odd rows; a lane's rows are all odd or all even but where it has each.
+    char* to = tile + R::at(row, column);
+    char* to_odd = tile + R::at(row + kHop, column) - kHop * R::kBytes;
+    if (there >= kRows) {
 #pragma unroll
-  for (int begin = 0; begin < kRows; begin += kWarp / kLanes) {
-    const int row = begin + lane / kLanes;
-    if (kRows % (kWarp / kLanes) != 0 && row >= kRows) break;
-    const bool is_there = first + row < in.n;
-    const char* from = points + (is_there ? first + row : 0) * in.stride_bytes + column * 16;
-    char* to = tile + R::at(row, column * 16);
-    if (in.stride_bytes >= 16) {
-      if (column * 16 < in.stride_bytes) copy_async<16>(to, from, is_there);
-    } else if (column == 0) {
+      for (int r = 0; r < kRows; r += kHop)
+        copy_async<16>((kHop == 1 && r % 2 == 1 ? to_odd : to) + r * R::kBytes,
+                       from + r * in.stride_bytes, true);
+    } else {
+#pragma unroll
+      for (int r = 0; r < kRows; r += kHop)
+        copy_async<16>((kHop == 1 && r % 2 == 1 ? to_odd : to) + r * R::kBytes,
+                       r < there ? from + r * in.stride_bytes : in.points, r < there);
+    }
+  } else if (column == 0) {
+#pragma unroll
+    for (int r = 0; r < kRows; r += kHop) {
+      char* to = tile + R::at(row + r, 0);
+      const void* at = r < there ? from + r * in.stride_bytes : in.points;
       if (in.stride_bytes == 8)
-        copy_async<8>(to, from, is_there);
+        copy_async<8>(to, at, r < there);
       else
-        copy_async<4>(to, from, is_there);
+        copy_async<4>(to, at, r < there);
     }
   }
 }
 
-// The nearest of all clusters of the tile's points: lane (g, q) ends with those of rows g + 8r in label[r].
-template <typename T, int D, int M, int N>
-__device__ __forceinline__ void nearest(const char* tile, const float4* table, const float* bias,
-                                        int padded_k, int (&label)[2 * M]) {
+// What the tensor cores multiply a point with, of `steps` · N eights of clusters.
+template <int N>
+__device__ __forceinline__ void load_factors(float4 (&factors)[N], const float4* table) {
+#pragma unroll
+  for (int c = 0; c < N; ++c) factors[c] = table[c * kWarp];
+}
+
+// The nearest of all clusters of a tile's points: lane (g, q) returns that of row g + 8q, where there is such a row. `held`: the
+// table in registers, or of one row that nobody reads.
+template <typename T, int D, int M, int N, int kHeld>
+__device__ __forceinline__ int nearest(const char* tile, const float4* table, const float* bias,
+                                       int padded_k, const float4 (&held)[kHeld][N]) {
   using R = Row<T, D>;
   constexpr bool kWide = sizeof(T) == 4;
-  constexpr bool kSharp = kWide && D == 8;
+  // Fewer dimensions have a narrower bound: there all four products of two parts, the lower one rounded and not cut off.
+  constexpr bool kSharp = kWide && D <= 16;
+  constexpr bool kIsHeld = kHeld > 1;
   const int lane = threadIdx.x % kWarp, g = lane / 4, q = lane % 4;
   const int columns = padded_k / 8;
   float best[2 * M];
+  int label[2 * M];
 #pragma unroll
   for (int r = 0; r < 2 * M; ++r) best[r] = INFINITY, label[r] = 0;
   for (int chunk = 0; chunk < columns; chunk += N) {
-    float d[M][N][4];
+    // The small products apart: shorter chains of dependent products, and less that fp32 rounds away.
+    constexpr int kSets = M * N <= 4 ? 2 : 1;
+    float d[kSets][M][N][4];
 #pragma unroll
     for (int c = 0; c < N; ++c) {
       const float2 b = *reinterpret_cast<const float2*>(bias + (chunk + c) * 8 + 2 * q);
 #pragma unroll
-      for (int m = 0; m < M; ++m) d[m][c][0] = d[m][c][2] = b.x, d[m][c][1] = d[m][c][3] = b.y;
+      for (int m = 0; m < M; ++m) {
+        d[0][m][c][0] = d[0][m][c][2] = b.x, d[0][m][c][1] = d[0][m][c][3] = b.y;
+        if constexpr (kSets == 2)
+#pragma unroll
+          for (int i = 0; i < 4; ++i) d[1][m][c][i] = 0;
+      }
     }
     const float4* factors = table + chunk * kWarp + lane;
-#pragma unroll(D <= 32 ? R::kSteps : 2)
+#pragma unroll(D <= 16 || kIsHeld ? R::kSteps : 1)
     for (int s = 0; s < R::kSteps; ++s) {
       std::uint32_t words[2 * M][R::kWords];
 #pragma unroll
       for (int r = 0; r < 2 * M; ++r)
-        load_words(words[r], tile + R::at(g + 8 * r, (s * 4 + q) * R::kWords * 4));
+        load_words(words[r], tile + R::at(g, (s * 4 + q) * R::kWords * 4) + 8 * r * R::kBytes);
 #pragma unroll
       for (int j = 0; j < R::kValues / 2; ++j) {
         std::uint32_t high[M][4], low[M][4];
@@ -302,24 +366,27 @@ __device__ __forceinline__ void nearest(const char* tile, const float4* table, c
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
             std::uint32_t& upper = high[r / 2][2 * i + r % 2];
-            if constexpr (kWide) {
+            std::uint32_t& lower = low[r / 2][2 * i + r % 2];
+            upper = __float_as_uint(values[i]);
+            if constexpr (kSharp) {
               upper = round_tf32(values[i]);
-              const float rest = values[i] - __uint_as_float(upper);
-              low[r / 2][2 * i + r % 2] = kSharp ? round_tf32(rest) : __float_as_uint(rest);
-            } else {
-              upper = __float_as_uint(values[i]);
+              lower = round_tf32(values[i] - __uint_as_float(upper));
+            } else if constexpr (kWide) {
+              lower = __float_as_uint(values[i] - __uint_as_float(upper & 0xffffe000u));
             }
           }
         }
+        float4 loaded[N];
+        if constexpr (!kIsHeld) load_factors(loaded, factors);
 #pragma unroll
         for (int c = 0; c < N; ++c) {
-          const float4 b = factors[c * kWarp];
+          const float4 b = kIsHeld ? held[kIsHeld ? s * (R::kValues / 2) + j : 0][c] : loaded[c];
 #pragma unroll
           for (int m = 0; m < M; ++m) {
-            if constexpr (kSharp) multiply(d[m][c], low[m], b.z, b.w);
-            multiply(d[m][c], high[m], b.z, b.w);
-            if constexpr (kWide) multiply(d[m][c], low[m], b.x, b.y);
-            multiply(d[m][c], high[m], b.x, b.y);
+            if constexpr (kSharp) multiply(d[kSets - 1][m][c], low[m], b.z, b.w);
+            multiply(d[kSets - 1][m][c], high[m], b.z, b.w);
+            if constexpr (kWide) multiply(d[kSets - 1][m][c], low[m], b.x, b.y);
+            multiply(d[0][m][c], high[m], b.x, b.y);
           }
         }
         factors += columns * kWarp;
@@ -331,69 +398,92 @@ __device__ __forceinline__ void nearest(const char* tile, const float4* table, c
       for (int r = 0; r < 2 * M; ++r)
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const float score = d[r / 2][c][r % 2 * 2 + i];
+          float score = d[0][r / 2][c][r % 2 * 2 + i];
+          if constexpr (kSets == 2) score += d[1][r / 2][c][r % 2 * 2 + i];
           if (score < best[r]) label[r] = (chunk + c) * 8 + i;
           best[r] = fminf(best[r], score);
         }
   }
+  // A row's four lanes each have the nearest of some clusters. They hand rows to each other, until each has all of one.
+  const auto settle = [](float& score, int& mine, float other_score, int other) {
+    if (other_score < score || (other_score == score && other < mine))
+      score = other_score, mine = other;
+  };
 #pragma unroll
-  for (int r = 0; r < 2 * M; ++r) {
-    label[r] += 2 * q;
-    if (!(best[r] < INFINITY)) label[r] = 0;  // every score overflowed
+  for (int r = 0; r < 2 * M; ++r) label[r] += 2 * q;
 #pragma unroll
-    for (int offset = 1; offset < 4; offset *= 2) {
-      const float other = __shfl_xor_sync(0xffffffffu, best[r], offset);
-      const int other_label = __shfl_xor_sync(0xffffffffu, label[r], offset);
-      if (other < best[r] || (other == best[r] && other_label < label[r])) {
-        best[r] = other;
-        label[r] = other_label;
-      }
+  for (int half = M; half > 0; half /= 2) {
+    const int offset = M == 1 ? 1 : half;  // lanes
+    const bool upper = (q & offset) != 0;
+#pragma unroll
+    for (int r = 0; r < half; ++r) {
+      const float keep = upper ? best[r + half] : best[r], give = upper ? best[r] : best[r + half];
+      const int keep_label = upper ? label[r + half] : label[r],
+                give_label = upper ? label[r] : label[r + half];
+      const float got = __shfl_xor_sync(0xffffffffu, give, offset);
+      const int got_label = __shfl_xor_sync(0xffffffffu, give_label, offset);
+      best[r] = keep;
+      label[r] = keep_label;
+      settle(best[r], label[r], got, got_label);
     }
   }
+  if constexpr (M == 1) {
+    const float got = __shfl_xor_sync(0xffffffffu, best[0], 2);
+    const int got_label = __shfl_xor_sync(0xffffffffu, label[0], 2);
+    settle(best[0], label[0], got, got_label);
+  }
+  return best[0] < INFINITY ? label[0] : 0;  // or every score overflowed
 }
 
-// Adds a tile's rows to `sums`, C dimensions a lane from `dimension` on. Several rows at a time: those of one cluster take what
-// the row before it made.
+// Adds a tile's rows to the sums at offsets[row], C dimensions a lane: rows of fewer than 32 · C side by side, or slice `member`
+// of longer ones. Two or four turns at a time: a turn that meets a cluster again takes what the turn before it made.
 template <typename T, int D, int C, int kRows>
-__device__ __forceinline__ void add_rows(const char* tile, const int* labels, float* sums,
-                                         int dimension) {
+__device__ __forceinline__ void add_rows(const char* tile, const int* offsets, float* sums,
+                                         int member) {
   using R = Row<T, D>;
-  constexpr int kAtOnce = D < kWarp ? kWarp / D : 1;  // rows side by side in a warp
-  constexpr int kPitch = D < kWarp ? kWarp : D;
-  constexpr int kBatch = C == 4 ? 2 : 4;
-  const int sub = D < kWarp ? static_cast<int>(threadIdx.x) % kWarp / D : 0;
-#pragma unroll 2
+  constexpr int kAtOnce = kWarp * C > D ? kWarp * C / D : 1;
+  constexpr int kBatch = C == 1 ? 4 : 2;
+  const int lane = threadIdx.x % kWarp;
+  const int sub = kAtOnce > 1 ? lane * C / D : 0;
+  const int dimension = kAtOnce > 1 ? lane * C % D : (member * kWarp + lane) * C;
+  constexpr int kBytes = static_cast<int>(sizeof(T));
+  float* mine = sums + (member * kWarp + lane) * C;
+  const char* even = tile + R::at(sub, dimension * kBytes);
+  const char* odd = tile + R::at(sub + 1, dimension * kBytes) - R::kBytes;
+  offsets += sub;
+#pragma unroll
   for (int begin = 0; begin < kRows; begin += kAtOnce * kBatch) {
-    int label[kBatch];
+    int offset[kBatch];
     float x[kBatch][C], sum[kBatch][C];
 #pragma unroll
-    for (int j = 0; j < kBatch; ++j) label[j] = labels[begin + j * kAtOnce + sub];
+    for (int j = 0; j < kBatch; ++j) offset[j] = offsets[begin + j * kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      const int row = begin + j * kAtOnce;
+      load_values<T>(x[j], (row % 2 == 0 ? even : odd) + row * R::kBytes);
+    }
 #pragma unroll
     for (int j = 0; j < kBatch; ++j)
-      load_values<T>(x[j], tile + R::at(begin + j * kAtOnce + sub,
-                                        dimension * static_cast<int>(sizeof(T))));
-#pragma unroll
-    for (int j = 0; j < kBatch; ++j)
-      load_values<float>(sum[j], reinterpret_cast<const char*>(sums + label[j] * kPitch));
+      load_values<float>(sum[j], reinterpret_cast<const char*>(mine + offset[j]));
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
 #pragma unroll
       for (int i = 0; i < j; ++i)
 #pragma unroll
         for (int c = 0; c < C; ++c)
-          if (label[i] == label[j]) sum[j][c] = sum[i][c];
+          if (offset[i] == offset[j]) sum[j][c] = sum[i][c];
 #pragma unroll
       for (int c = 0; c < C; ++c) sum[j][c] += x[j][c];
     }
 #pragma unroll
-    for (int j = 0; j < kBatch; ++j) store_values(sums + label[j] * kPitch, sum[j]);
+    for (int j = 0; j < kBatch; ++j) store_values(mine + offset[j], sum[j]);
   }
 }
 
 template <typename T, int D, int M, int N>
-__global__ void __launch_bounds__(kMostWarps* kWarp, 1) assign_and_sum(const Assignment in) {
+__global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1) assign_and_sum(const Assignment in) {
   using R = Row<T, D>;
-  constexpr int kRows = 16 * M, kPitch = D < kWarp ? kWarp : D;
+  constexpr int kRows = 16 * M;
   constexpr int kTileBytes = kRows * R::kBytes;
   extern __shared__ float4 table[];
   char* shared = reinterpret_cast<char*>(table);
@@ -403,8 +493,9 @@ __global__ void __launch_bounds__(kMostWarps* kWarp, 1) assign_and_sum(const Ass
   unsigned* counts = reinterpret_cast<unsigned*>(shared + at.counts);
   float* sums = reinterpret_cast<float*>(shared + at.sums);
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const int group = warp / plan.group, member = warp % plan.group;
-  int* labels = reinterpret_cast<int*>(shared + at.labels) + group * plan.group * kRows;
+  const int members = group_of(plan, D), group = warp / members, member = warp % members;
+  const int pitch = pitch_of(plan, D);
+  int* offsets = reinterpret_cast<int*>(shared + at.labels) + group * members * kRows;
   char* ring = shared + at.ring + warp * plan.stages * kTileBytes;
 
   if (in.stride_bytes < R::kBytes) {  // what no copy writes
@@ -424,66 +515,63 @@ __global__ void __launch_bounds__(kMostWarps* kWarp, 1) assign_and_sum(const Ass
     if (coming < tiles) copy_tile<T, D, kRows>(in, ring + stage * kTileBytes, first_point(coming));
     commit_copies();
   }
-  // All of it is a whole number of float4.
-  for (int i = threadIdx.x; i < in.padded_k * D / 2; i += blockDim.x) table[i] = in.table[i];
-  for (int j = threadIdx.x; j < in.padded_k; j += blockDim.x) bias[j] = in.bias[j];
   for (int j = threadIdx.x; j <= in.k; j += blockDim.x) counts[j] = 0;
   for (int i = threadIdx.x; i < (at.ring - at.sums) / 16; i += blockDim.x)
     reinterpret_cast<float4*>(sums)[i] = {};
+  wait_for_kernel_before();
+  let_next_kernel_start();
+  constexpr bool kHolds = holds_table(D, N);
+  constexpr int kHeld = kHolds ? D / 8 : 1;
+  float4 held[kHeld][N];
+  if constexpr (kHolds) {
+#pragma unroll
+    for (int step = 0; step < kHeld; ++step)
+      load_factors(held[step], in.table + step * N * kWarp + lane);
+  } else {
+    for (int i = threadIdx.x; i < in.padded_k * D / 2; i += blockDim.x) table[i] = in.table[i];
+  }
+  for (int j = threadIdx.x; j < in.padded_k; j += blockDim.x) bias[j] = in.bias[j];
   __syncthreads();
 
-  float* mine = sums + group * (in.k + 1) * kPitch;
+  float* mine = sums + group * (in.k + 1) * pitch;
   unsigned changes = 0;
   int slot = 0;
   for (std::int64_t tile = begin; tile - member < tiles; tile += hop, coming += hop) {
     char* points = ring + slot * kTileBytes;
     wait_copies(plan.stages - 1);
     __syncwarp();
-    {
-      int label[2 * M];
-      nearest<T, D, M, N>(points, table, bias, in.padded_k, label);
-      int own = label[0];
-#pragma unroll
-      for (int r = 1; r < 2 * M; ++r)
-        if (lane % 4 == r) own = label[r];
-      const int row = lane / 4 + lane % 4 * 8;
-      const bool is_row = row < kRows;
-      const std::int64_t point = first_point(tile) + row;
-      if (tile >= tiles || point >= in.n) own = in.k;  // a cluster of no consequence
-      if (is_row) {
-        labels[member * kRows + row] = own;
-        atomicAdd(&counts[own], 1u);
-        if (in.write_labels && own != in.k) {
-          if (in.changes != nullptr) changes += in.labels[point] != own;
-          in.labels[point] = static_cast<std::uint8_t>(own);
-        }
+    int label = nearest<T, D, M, N, kHeld>(points, table, bias, in.padded_k, held);
+    // Rows 8, 9, … of sixteen are the lanes' with q = 1, or, of thirty-two, as the four handed them to each other.
+    const int row = lane / 4 + (M == 1 ? lane % 2 : lane % 4) * 8;
+    const std::int64_t point = first_point(tile) + row;
+    if (tile >= tiles || point >= in.n) label = in.k;  // a cluster of no consequence
+    if (M == 2 || lane % 4 < 2) {
+      offsets[member * kRows + row] = label * pitch;
+      atomicAdd(&counts[label], 1u);
+      if (in.write_labels && label != in.k) {
+        if (in.changes != nullptr) changes += in.labels[point] != label;
+        in.labels[point] = static_cast<std::uint8_t>(label);
       }
     }
-    if constexpr (D <= kWarp) {
+    if (members == 1) {
       __syncwarp();
-      add_rows<T, D, 1, kRows>(points, labels + member * kRows, mine + lane, lane % D);
+      if (plan.values == 4)
+        add_rows<T, D, 4, kRows>(points, offsets, mine, 0);
+      else if (plan.values == 2)
+        add_rows<T, D, 2, kRows>(points, offsets, mine, 0);
+      else
+        add_rows<T, D, 1, kRows>(points, offsets, mine, 0);
       __syncwarp();
-    } else {
-      if (plan.group == 1) {
-        __syncwarp();
-        add_rows<T, D, D / kWarp, kRows>(points, labels, mine + lane * (D / kWarp),
-                                         lane * (D / kWarp));
-        __syncwarp();
-      } else {
-        group_barrier(1 + group, plan.group * kWarp);
-        const int width = D / plan.group;
-        for (int other = 0; other < plan.group; ++other) {
-          const char* theirs = points + (other - member) * plan.stages * kTileBytes;
-          if (D == 128 && plan.group == 2) {
-            const int dimension = member * width + lane * 2;
-            add_rows<T, D, 2, kRows>(theirs, labels + other * kRows, mine + dimension, dimension);
-          } else {
-            const int dimension = member * width + lane;
-            add_rows<T, D, 1, kRows>(theirs, labels + other * kRows, mine + dimension, dimension);
-          }
-        }
-        group_barrier(1 + group, plan.group * kWarp);
+    } else if constexpr (D > kWarp) {
+      group_barrier(1 + group, members * kWarp);
+      for (int other = 0; other < members; ++other) {
+        const char* theirs = points + (other - member) * plan.stages * kTileBytes;
+        if (D == 128 && plan.values == 2)
+          add_rows<T, D, 2, kRows>(theirs, offsets + other * kRows, mine, member);
+        else
+          add_rows<T, D, 1, kRows>(theirs, offsets + other * kRows, mine, member);
       }
+      group_barrier(1 + group, members * kWarp);
     }
     if (coming < tiles) copy_tile<T, D, kRows>(in, points, first_point(coming));
     commit_copies();
@@ -493,13 +581,19 @@ __global__ void __launch_bounds__(kMostWarps* kWarp, 1) assign_and_sum(const Ass
   wait_copies<0>();
   __syncthreads();
 
-  // The block's sums, its copies always in the same order.
-  const int copies = plan.warps / plan.group * (kPitch / D);
-  for (int c = threadIdx.x; c < in.k * D; c += blockDim.x) {
-    const int j = c / D, t = c % D;
+  // The block's sums: of its copies, then of what stands side by side in one, always in the same order.
+  const int copies = plan.warps / members, cells = in.k * pitch;
+  for (int c = threadIdx.x; c < cells; c += blockDim.x) {
     float sum = 0;
-    for (int copy = 0; copy < copies; ++copy)
-      sum += sums[(copy / (kPitch / D) * (in.k + 1) + j) * kPitch + copy % (kPitch / D) * D + t];
+#pragma unroll 4
+    for (int copy = 0; copy < copies; ++copy) sum += sums[copy * (cells + pitch) + c];
+    sums[c] = sum;
+  }
+  __syncthreads();
+  for (int c = threadIdx.x; c < in.k * D; c += blockDim.x) {
+    float sum = 0;
+#pragma unroll 4
+    for (int sub = 0; sub < pitch; sub += D) sum += sums[c / D * pitch + sub + c % D];
     in.sums[static_cast<std::int64_t>(blockIdx.x) * in.k * D + c] = sum;
   }
   for (int j = threadIdx.x; j < in.k; j += blockDim.x)
@@ -527,6 +621,8 @@ __global__ void __launch_bounds__(kFinishBlock)
   __shared__ float4 parts[kFinishBlock];
   __shared__ float scratch[kFinishBlock / kWarp];
   __shared__ unsigned count;
+  let_next_kernel_start();
+  wait_for_kernel_before();
   const int j = blockIdx.x, thread = threadIdx.x;
   const bool moves = sums != nullptr && j < k;
   if (thread == 0) count = 0;
@@ -580,13 +676,42 @@ __global__ void __launch_bounds__(kFinishBlock)
   place[2] = __uint_as_float(round_tf32(-c - high));
 }
 
+// A float as an integer of the same order, and back.
+__host__ __device__ inline int ordered(float value) {
+  int bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits ^ (bits >> 31 & 0x7fffffff);
+}
+inline float from_ordered(int order) {
+  order ^= order >> 31 & 0x7fffffff;
+  float value;
+  std::memcpy(&value, &order, sizeof value);
+  return value;
+}
+
+// least and most start at the extremes. Threads along x take dimensions.
+__global__ void find_ranges(const float* points, std::int64_t n, int dim, int* least, int* most) {
+  for (int t = threadIdx.x; t < dim; t += blockDim.x) {
+    int low = INT_MAX, high = INT_MIN;
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; i < n;
+         i += static_cast<std::int64_t>(gridDim.x) * blockDim.y) {
+      const int value = ordered(points[i * dim + t]);
+      low = min(low, value);
+      high = max(high, value);
+    }
+    atomicMin(&least[t], low);
+    atomicMax(&most[t], high);
+  }
+}
+
 template <typename T>
-__global__ void place_points(const float* given, std::int64_t n, int dim, int stride, T* points) {
+__global__ void place_points(const float* given, const float* centre, std::int64_t n, int dim,
+                             int stride, T* points) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= n * stride) return;
   const std::int64_t point = i / stride;
   const int t = static_cast<int>(i % stride);
-  points[i] = static_cast<T>(t < dim ? given[point * dim + t] : 0.0f);
+  points[i] = static_cast<T>(t < dim ? given[point * dim + t] - centre[t] : 0.0f);
 }
 
 template <typename T>
@@ -595,6 +720,7 @@ class FusedLoop : public Version {
   void prepare(const Problem& problem, Context& context) override {
     problem_ = problem;
     const cudaStream_t stream = context.stream;
+    overlaps_ = context.device.compute_capability >= 90 && std::getenv("FUSED_NOPDL") == nullptr;
     plan_ = *plan_for(problem, context.device.shared_bytes_optin);
     padded_dim_ = padded_dim(problem.dim);
     padded_k_ = padded_k(problem.k);
@@ -614,33 +740,34 @@ class FusedLoop : public Version {
     flags_ = cuda::Buffer<unsigned>(2);
     with_kernel([&](auto kernel, int tile_points) {
       tile_points_ = tile_points;
-      shared_bytes_ = places(plan_, problem.k, padded_k_, padded_dim_, tile_points,
-                             static_cast<int>(sizeof(T)))
-                          .end;
-      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                            shared_bytes_));
+      shared_bytes_ =
+          places(plan_, problem.k, padded_k_, padded_dim_, tile_points, static_cast<int>(sizeof(T)))
+              .end;
+      LLOYD_CUDA_CHECK(
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_));
     });
     const std::int64_t tiles = (problem.n + tile_points_ - 1) / tile_points_;
-    blocks_ = static_cast<int>(
-        std::min<std::int64_t>(context.device.multiprocessors, (tiles + plan_.warps - 1) / plan_.warps));
+    blocks_ = static_cast<int>(std::min<std::int64_t>(context.device.multiprocessors,
+                                                      (tiles + plan_.warps - 1) / plan_.warps));
     sums_ = cuda::Buffer<float>(static_cast<std::size_t>(blocks_) * k * padded);
     counts_ = cuda::Buffer<unsigned>(static_cast<std::size_t>(blocks_) * k);
-    const auto phase = context.phase("transfer");
-    initial_.upload(problem.centroids, stream);
+    centre_.assign(static_cast<std::size_t>(problem.dim), 0);
     if constexpr (sizeof(T) == 4) {
       if (stride_ == problem.dim) {
+        const auto phase = context.phase("transfer");
+        initial_.upload(problem.centroids, stream);
         points_.upload(problem.points, stream);
         LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
         return;
       }
     }
     cuda::Buffer<float> given(problem.points.size());
-    given.upload(problem.points, stream);
-    constexpr int kBlock = 256;
-    place_points<<<cuda::blocks_for(problem.n * stride_, kBlock), kBlock, 0, stream>>>(
-        given.data(), problem.n, problem.dim, stride_, points_.data());
-    LLOYD_CUDA_CHECK_LAUNCH();
-    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+    {
+      const auto phase = context.phase("transfer");
+      given.upload(problem.points, stream);
+      LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+    }
+    place(given, stream);
   }
 
   void run(Context& context) override {
@@ -677,16 +804,72 @@ class FusedLoop : public Version {
     Solution solution;
     solution.iterations = iterations_;
     std::vector<std::uint8_t> labels(labels_.size());
-    std::vector<float> centroids(centroids_.size());
+    std::vector<float> centroids(centroids_.size()), initial(initial_.size());
     const auto phase = context.phase("transfer");
     labels_.download(labels, context.stream);
     centroids_.download(centroids, context.stream);
+    initial_.download(initial, context.stream);
     solution.labels.assign(labels.begin(), labels.end());
-    solution.centroids.assign(centroids.begin(), centroids.end());
+    solution.centroids.resize(centroids.size());
+    for (std::size_t c = 0; c < centroids.size(); ++c)
+      // What never moved is what was given, and not what rounding left of it.
+      solution.centroids[c] = centroids[c] == initial[c]
+                                  ? static_cast<double>(problem_.centroids[c])
+                                  : centre_[c % centre_.size()] + static_cast<double>(centroids[c]);
     return solution;
   }
 
  private:
+  // Points of 16 bits far from the origin are few different ones, and what tells them apart is lost in the products: such
+  // dimensions are centred. It is exact: values of one sign within a factor of 5/3 of each other are multiples of one power of
+  // two, and so are their differences from a centre among them, with fewer bits.
+  void place(const cuda::Buffer<float>& given, cudaStream_t stream) {
+    const auto dim = static_cast<std::size_t>(problem_.dim);
+    if constexpr (sizeof(T) == 2) {
+      std::vector<int> least(dim, INT_MAX), most(dim, INT_MIN);
+      cuda::Buffer<int> low(dim), high(dim);
+      low.upload(least, stream);
+      high.upload(most, stream);
+      find_ranges<<<1024, dim3(32, 8), 0, stream>>>(given.data(), problem_.n, problem_.dim,
+                                                    low.data(), high.data());
+      LLOYD_CUDA_CHECK_LAUNCH();
+      low.download(least, stream);
+      high.download(most, stream);
+      for (std::size_t t = 0; t < dim; ++t) {
+        const float a = from_ordered(least[t]), b = from_ordered(most[t]);
+        const float middle = a + (b - a) / 2;
+        if (std::abs(middle) > 4 * ((b - a) / 2)) centre_[t] = static_cast<float>(T(middle));
+      }
+    }
+    std::vector<float> initial(problem_.centroids.begin(), problem_.centroids.end());
+    for (std::size_t c = 0; c < initial.size(); ++c) initial[c] -= centre_[c % dim];
+    initial_.upload(initial, stream);
+    cuda::Buffer<float> centre(dim);
+    centre.upload(centre_, stream);
+    constexpr int kBlock = 256;
+    place_points<<<cuda::blocks_for(problem_.n * stride_, kBlock), kBlock, 0, stream>>>(
+        given.data(), centre.data(), problem_.n, problem_.dim, stride_, points_.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
+
+  // Kernels that overlap: each sets itself up while the one before it ends, where the GPU can do that.
+  template <typename... Parameters, typename... Arguments>
+  void launch(void (*kernel)(Parameters...), int blocks, int threads, int shared_bytes,
+              cudaStream_t stream, Arguments... arguments) {
+    cudaLaunchAttribute overlaps{};
+    overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlaps.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(blocks));
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
+    config.stream = stream;
+    config.attrs = &overlaps;
+    config.numAttrs = overlaps_ ? 1 : 0;
+    LLOYD_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+  }
+
   void assign(Context& context, bool wants_labels) {
     const auto phase = context.phase("assign");
     const Assignment in{.points = points_.data(),
@@ -704,20 +887,17 @@ class FusedLoop : public Version {
                         .backwards = backwards_,
                         .changes = problem_.stop.min_changes > 0 ? flags_.data() : nullptr};
     with_kernel([&](auto kernel, int) {
-      kernel<<<static_cast<unsigned>(blocks_), static_cast<unsigned>(plan_.warps * kWarp),
-               static_cast<std::size_t>(shared_bytes_), context.stream>>>(in);
+      launch(kernel, blocks_, plan_.warps * kWarp, shared_bytes_, context.stream, in);
     });
-    LLOYD_CUDA_CHECK_LAUNCH();
     backwards_ = !backwards_;
   }
 
   void move(const float* sums, unsigned* largest_move, cudaStream_t stream) {
     const int lane_values = std::min(16 / static_cast<int>(sizeof(T)), padded_dim_ / 4);
-    finish<<<static_cast<unsigned>(padded_k_), kFinishBlock, 0, stream>>>(
-        centroids_.data(), reinterpret_cast<const float4*>(sums), counts_.data(), blocks_,
-        problem_.k, padded_k_, problem_.dim, padded_dim_, lane_values,
-        reinterpret_cast<float*>(table_.data()), bias_.data(), largest_move);
-    LLOYD_CUDA_CHECK_LAUNCH();
+    launch(finish, padded_k_, kFinishBlock, 0, stream, centroids_.data(),
+           reinterpret_cast<const float4*>(sums), counts_.data(), blocks_, problem_.k, padded_k_,
+           problem_.dim, padded_dim_, lane_values, reinterpret_cast<float*>(table_.data()),
+           bias_.data(), largest_move);
   }
 
   template <int D, typename Body>
@@ -750,14 +930,15 @@ class FusedLoop : public Version {
 
   Problem problem_;
   Plan plan_;
-  int padded_dim_ = 0, padded_k_ = 0, stride_ = 0, tile_points_ = 0, shared_bytes_ = 0,
-      blocks_ = 0;
+  int padded_dim_ = 0, padded_k_ = 0, stride_ = 0, tile_points_ = 0, shared_bytes_ = 0, blocks_ = 0;
   int iterations_ = 0;
-  bool backwards_ = false;
+  bool backwards_ = false, overlaps_ = false;
+  std::vector<float> centre_;  // dim: what was taken from the points
   cuda::Buffer<T> points_;
   cuda::Buffer<float> centroids_, initial_, bias_, sums_;
   cuda::Buffer<float4> table_;
-  cuda::Buffer<unsigned> counts_, flags_;  // flags: points that changed, bits of the largest squared move
+  cuda::Buffer<unsigned> counts_,
+      flags_;  // flags: points that changed, bits of the largest squared move
   cuda::Buffer<std::uint8_t> labels_;
 };
 
@@ -805,8 +986,7 @@ LLOYD_CUDA_VERSION(
                 return "tf32 products need compute capability 8.0, this device has " +
                        std::to_string(device.compute_capability / 10) + "." +
                        std::to_string(device.compute_capability % 10);
-              if (!plan_for(problem, device.shared_bytes_optin))
-                return "needs more shared memory";
+              if (!plan_for(problem, device.shared_bytes_optin)) return "needs more shared memory";
               return std::nullopt;
             }});
 
