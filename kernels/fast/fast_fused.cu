@@ -35,21 +35,21 @@ constexpr int padded_dim(int dim) {
   while (padded < dim) padded *= 2;
   return padded;
 }
-// Of 8 clusters each, that a warp multiplies at a time.
-constexpr int columns_of(int k) { return k <= 16 ? 2 : k <= 32 ? 4 : 8; }
+// Sixteens of clusters that a warp multiplies at a time.
+constexpr int columns_of(int k) { return k <= 16 ? 1 : k <= 32 ? 2 : 4; }
 constexpr int padded_k(int k) {
-  const int step = 8 * columns_of(k);
+  const int step = 16 * columns_of(k);
   return (k + step - 1) / step * step;
 }
-// Of 16 points each, that a warp multiplies at a time.
-constexpr int rows_of(int padded_dim, bool wide) { return wide && padded_dim == 128 ? 1 : 2; }
+// Points of a warp's tile.
+constexpr int tile_points(int padded_dim, bool wide) { return wide && padded_dim == 128 ? 16 : 32; }
 
 // Of a block: where centroids stay in registers, or accumulators are many, threads have more of them.
 constexpr bool holds_table(int padded_dim, int columns) {
-  return padded_dim == 128 && columns == 2;
+  return padded_dim == 128 && columns == 1;
 }
 constexpr int most_warps(int padded_dim, int columns) {
-  return holds_table(padded_dim, columns) ? 8 : columns == 8 ? 12 : 16;
+  return holds_table(padded_dim, columns) ? 8 : columns == 4 ? 12 : 16;
 }
 
 // How a block is shared out.
@@ -74,7 +74,7 @@ struct Places {
 __host__ __device__ constexpr Places places(const Plan& plan, int k, int padded_k, int padded_dim,
                                             int tile_points, int value_bytes) {
   Places at{};
-  at.bias = holds_table(padded_dim, padded_k / 8) ? 0 : padded_k * padded_dim * 8;
+  at.bias = holds_table(padded_dim, padded_k / 16) ? 0 : padded_k * padded_dim * 8;
   at.counts = at.bias + padded_k * 4;
   at.labels = at.counts + (k + 4) / 4 * 16;
   at.sums = at.labels + plan.warps * tile_points * 4;
@@ -87,9 +87,9 @@ __host__ __device__ constexpr Places places(const Plan& plan, int k, int padded_
 std::optional<Plan> plan_for(const Problem& problem, std::int64_t shared_bytes) {
   const bool wide = is_wide(problem.precision);
   const int dim = padded_dim(problem.dim), k = padded_k(problem.k);
-  const int tile_points = 16 * rows_of(dim, wide);
+  const int points = tile_points(dim, wide);
   const auto fits = [&](const Plan& plan) {
-    return places(plan, problem.k, k, dim, tile_points, wide ? 4 : 2).end <= shared_bytes;
+    return places(plan, problem.k, k, dim, points, wide ? 4 : 2).end <= shared_bytes;
   };
   const int most = most_warps(dim, columns_of(problem.k));
   if (const char* given = std::getenv("FUSED_PLAN")) {
@@ -99,8 +99,8 @@ std::optional<Plan> plan_for(const Problem& problem, std::int64_t shared_bytes) 
       return plan;
     return std::nullopt;
   }
-  for (const int least : {2, 1})
-    for (const int warps : {16, 12, 8, 4})
+  for (const int warps : {16, 12, 8, 4})
+    for (const int least : {2, 1})
       for (const int values : {4, 2, 1})
         for (int stages = 4; stages >= least; --stages)
           if (const Plan plan{warps, values, stages};
@@ -186,15 +186,15 @@ __device__ __forceinline__ void let_next_kernel_start() {
 #endif
 }
 
-// d (16 points × 8 clusters) += a (16 × 8) · b (8 × 8). Of operands the tensor cores read the upper 19 bits.
-__device__ __forceinline__ void multiply(float (&d)[4], const std::uint32_t (&a)[4], float b0,
-                                         float b1) {
+// d (16 clusters × 8 points) += a (16 × 8) · b (8 × 8). Of operands the tensor cores read the upper 19 bits.
+__device__ __forceinline__ void multiply(float (&d)[4], const float4& a,
+                                         const std::uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(__float_as_uint(b0)),
-        "r"(__float_as_uint(b1)));
+      : "r"(__float_as_uint(a.x)), "r"(__float_as_uint(a.y)), "r"(__float_as_uint(a.z)),
+        "r"(__float_as_uint(a.w)), "r"(b[0]), "r"(b[1]));
 #endif
 }
 
@@ -311,126 +311,139 @@ __device__ __forceinline__ void copy_tile(const Assignment& in, char* tile, std:
   }
 }
 
-// What the tensor cores multiply a point with, of `steps` · N eights of clusters.
+// What the tensor cores multiply points with: of N sixteens of clusters the upper and the lower part.
 template <int N>
-__device__ __forceinline__ void load_factors(float4 (&factors)[N], const float4* table) {
+struct Factors {
+  float4 high[N], low[N];
+  __device__ __forceinline__ void load(const float4* table) {
 #pragma unroll
-  for (int c = 0; c < N; ++c) factors[c] = table[c * kWarp];
+    for (int c = 0; c < N; ++c) {
+      high[c] = table[2 * c * kWarp];
+      low[c] = table[(2 * c + 1) * kWarp];
+    }
+  }
+};
+
+// The row whose cluster nearest() returns to this lane, and whether it is not another lane's too.
+template <int kRows>
+__device__ __forceinline__ int row_of_lane() {
+  const int lane = threadIdx.x % kWarp, g = lane / 4, q = lane % 4;
+  return kRows == 32 ? g / 2 * 8 + 2 * q + g % 2 : g / 4 * 8 + 2 * q + g / 2 % 2;
+}
+template <int kRows>
+__device__ __forceinline__ bool is_first_of_row() {
+  return kRows == 32 || threadIdx.x / 4 % 2 == 0;
 }
 
-// The nearest of all clusters of a tile's points: lane (g, q) returns that of row g + 8q, where there is such a row. `held`: the
-// table in registers, or of one row that nobody reads.
-template <typename T, int D, int M, int N, int kHeld>
+// The nearest of all clusters of a tile's points. Clusters are the products' rows and points their columns: then what a lane
+// reads of a point on end are the operands of two products as they stand. `held`: the table in registers, or nothing.
+template <typename T, int D, int kRows, int N, int kHeld>
 __device__ __forceinline__ int nearest(const char* tile, const float4* table, const float* bias,
-                                       int padded_k, const float4 (&held)[kHeld][N]) {
+                                       int padded_k, const Factors<N> (&held)[kHeld]) {
   using R = Row<T, D>;
   constexpr bool kWide = sizeof(T) == 4;
   // Fewer dimensions have a narrower bound: there all four products of two parts, the lower one rounded and not cut off.
   constexpr bool kSharp = kWide && D <= 16;
   constexpr bool kIsHeld = kHeld > 1;
+  constexpr int P = kRows / 8;  // eights of points
   const int lane = threadIdx.x % kWarp, g = lane / 4, q = lane % 4;
-  const int columns = padded_k / 8;
-  float best[2 * M];
-  int label[2 * M];
+  const int columns = padded_k / 16;
+  float best[2 * P];
+  int label[2 * P];
 #pragma unroll
-  for (int r = 0; r < 2 * M; ++r) best[r] = INFINITY, label[r] = 0;
+  for (int b = 0; b < 2 * P; ++b) best[b] = INFINITY, label[b] = 0;
   for (int chunk = 0; chunk < columns; chunk += N) {
     // The small products apart: shorter chains of dependent products, and less that fp32 rounds away.
-    constexpr int kSets = M * N <= 4 ? 2 : 1;
-    float d[kSets][M][N][4];
+    constexpr int kSets = N == 1 ? 2 : 1;
+    float d[kSets][N][P][4];
 #pragma unroll
     for (int c = 0; c < N; ++c) {
-      const float2 b = *reinterpret_cast<const float2*>(bias + (chunk + c) * 8 + 2 * q);
+      const float upper = bias[(chunk + c) * 16 + g], lower = bias[(chunk + c) * 16 + g + 8];
 #pragma unroll
-      for (int m = 0; m < M; ++m) {
-        d[0][m][c][0] = d[0][m][c][2] = b.x, d[0][m][c][1] = d[0][m][c][3] = b.y;
+      for (int p = 0; p < P; ++p) {
+        d[0][c][p][0] = d[0][c][p][1] = upper, d[0][c][p][2] = d[0][c][p][3] = lower;
         if constexpr (kSets == 2)
 #pragma unroll
-          for (int i = 0; i < 4; ++i) d[1][m][c][i] = 0;
+          for (int i = 0; i < 4; ++i) d[1][c][p][i] = 0;
       }
     }
-    const float4* factors = table + chunk * kWarp + lane;
+    const float4* factors = table + chunk * 2 * kWarp + lane;
 #pragma unroll(D <= 16 || kIsHeld ? R::kSteps : 1)
     for (int s = 0; s < R::kSteps; ++s) {
-      std::uint32_t words[2 * M][R::kWords];
+      std::uint32_t words[P][R::kWords];
 #pragma unroll
-      for (int r = 0; r < 2 * M; ++r)
-        load_words(words[r], tile + R::at(g, (s * 4 + q) * R::kWords * 4) + 8 * r * R::kBytes);
+      for (int p = 0; p < P; ++p)
+        load_words(words[p], tile + R::at(g, (s * 4 + q) * R::kWords * 4) + 8 * p * R::kBytes);
 #pragma unroll
       for (int j = 0; j < R::kValues / 2; ++j) {
-        std::uint32_t high[M][4], low[M][4];
+        std::uint32_t high[P][2], low[P][2];
 #pragma unroll
-        for (int r = 0; r < 2 * M; ++r) {
-          const float2 x = pair<T>(words[r], j);
+        for (int p = 0; p < P; ++p) {
+          const float2 x = pair<T>(words[p], j);
           const float values[2] = {x.x, x.y};
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
-            std::uint32_t& upper = high[r / 2][2 * i + r % 2];
-            std::uint32_t& lower = low[r / 2][2 * i + r % 2];
-            upper = __float_as_uint(values[i]);
+            high[p][i] = __float_as_uint(values[i]);
             if constexpr (kSharp) {
-              upper = round_tf32(values[i]);
-              lower = round_tf32(values[i] - __uint_as_float(upper));
+              high[p][i] = round_tf32(values[i]);
+              low[p][i] = round_tf32(values[i] - __uint_as_float(high[p][i]));
             } else if constexpr (kWide) {
-              lower = __float_as_uint(values[i] - __uint_as_float(upper & 0xffffe000u));
+              low[p][i] = __float_as_uint(values[i] - __uint_as_float(high[p][i] & 0xffffe000u));
             }
           }
         }
-        float4 loaded[N];
-        if constexpr (!kIsHeld) load_factors(loaded, factors);
+        Factors<N> loaded;
+        if constexpr (!kIsHeld) loaded.load(factors);
+        const Factors<N>& f = kIsHeld ? held[kIsHeld ? s * (R::kValues / 2) + j : 0] : loaded;
 #pragma unroll
-        for (int c = 0; c < N; ++c) {
-          const float4 b = kIsHeld ? held[kIsHeld ? s * (R::kValues / 2) + j : 0][c] : loaded[c];
+        for (int c = 0; c < N; ++c)
 #pragma unroll
-          for (int m = 0; m < M; ++m) {
-            if constexpr (kSharp) multiply(d[kSets - 1][m][c], low[m], b.z, b.w);
-            multiply(d[kSets - 1][m][c], high[m], b.z, b.w);
-            if constexpr (kWide) multiply(d[kSets - 1][m][c], low[m], b.x, b.y);
-            multiply(d[0][m][c], high[m], b.x, b.y);
+          for (int p = 0; p < P; ++p) {
+            if constexpr (kSharp) multiply(d[kSets - 1][c][p], f.low[c], low[p]);
+            multiply(d[kSets - 1][c][p], f.low[c], high[p]);
+            if constexpr (kWide) multiply(d[kSets - 1][c][p], f.high[c], low[p]);
+            multiply(d[0][c][p], f.high[c], high[p]);
           }
-        }
-        factors += columns * kWarp;
+        factors += columns * 2 * kWarp;
       }
     }
 #pragma unroll
     for (int c = 0; c < N; ++c)
 #pragma unroll
-      for (int r = 0; r < 2 * M; ++r)
+      for (int b = 0; b < 2 * P; ++b)
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          float score = d[0][r / 2][c][r % 2 * 2 + i];
-          if constexpr (kSets == 2) score += d[1][r / 2][c][r % 2 * 2 + i];
-          if (score < best[r]) label[r] = (chunk + c) * 8 + i;
-          best[r] = fminf(best[r], score);
+        for (int half = 0; half < 2; ++half) {
+          float score = d[0][c][b / 2][2 * half + b % 2];
+          if constexpr (kSets == 2) score += d[1][c][b / 2][2 * half + b % 2];
+          if (score < best[b]) label[b] = (chunk + c) * 16 + 8 * half;
+          best[b] = fminf(best[b], score);
         }
   }
-  // A row's four lanes each have the nearest of some clusters. They hand rows to each other, until each has all of one.
+  // A point's eight lanes each have the nearest of some clusters. They hand points to each other, until each has all of one.
   const auto settle = [](float& score, int& mine, float other_score, int other) {
-    if (other_score < score || (other_score == score && other < mine))
-      score = other_score, mine = other;
+    const bool is_nearer = other_score < score || (other_score == score && other < mine);
+    if (is_nearer) mine = other;
+    score = fminf(score, other_score);
   };
 #pragma unroll
-  for (int r = 0; r < 2 * M; ++r) label[r] += 2 * q;
+  for (int b = 0; b < 2 * P; ++b) label[b] += g;
 #pragma unroll
-  for (int half = M; half > 0; half /= 2) {
-    const int offset = M == 1 ? 1 : half;  // lanes
-    const bool upper = (q & offset) != 0;
+  for (int half = P, offset = 16; offset >= 4; half /= 2, offset /= 2) {
+    const bool upper = (lane & offset) != 0;
+    if (half == 0) {
+      const float got = __shfl_xor_sync(0xffffffffu, best[0], offset);
+      const int got_label = __shfl_xor_sync(0xffffffffu, label[0], offset);
+      settle(best[0], label[0], got, got_label);
+    }
 #pragma unroll
-    for (int r = 0; r < half; ++r) {
-      const float keep = upper ? best[r + half] : best[r], give = upper ? best[r] : best[r + half];
-      const int keep_label = upper ? label[r + half] : label[r],
-                give_label = upper ? label[r] : label[r + half];
+    for (int b = 0; b < half; ++b) {
+      const float give = upper ? best[b] : best[b + half];
+      const int give_label = upper ? label[b] : label[b + half];
+      if (upper) best[b] = best[b + half], label[b] = label[b + half];
       const float got = __shfl_xor_sync(0xffffffffu, give, offset);
       const int got_label = __shfl_xor_sync(0xffffffffu, give_label, offset);
-      best[r] = keep;
-      label[r] = keep_label;
-      settle(best[r], label[r], got, got_label);
+      settle(best[b], label[b], got, got_label);
     }
-  }
-  if constexpr (M == 1) {
-    const float got = __shfl_xor_sync(0xffffffffu, best[0], 2);
-    const int got_label = __shfl_xor_sync(0xffffffffu, label[0], 2);
-    settle(best[0], label[0], got, got_label);
   }
   return best[0] < INFINITY ? label[0] : 0;  // or every score overflowed
 }
@@ -480,10 +493,9 @@ __device__ __forceinline__ void add_rows(const char* tile, const int* offsets, f
   }
 }
 
-template <typename T, int D, int M, int N>
+template <typename T, int D, int kRows, int N>
 __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1) assign_and_sum(const Assignment in) {
   using R = Row<T, D>;
-  constexpr int kRows = 16 * M;
   constexpr int kTileBytes = kRows * R::kBytes;
   extern __shared__ float4 table[];
   char* shared = reinterpret_cast<char*>(table);
@@ -519,14 +531,13 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1) assign_and_sum(co
   for (int i = threadIdx.x; i < (at.ring - at.sums) / 16; i += blockDim.x)
     reinterpret_cast<float4*>(sums)[i] = {};
   wait_for_kernel_before();
-  let_next_kernel_start();
   constexpr bool kHolds = holds_table(D, N);
   constexpr int kHeld = kHolds ? D / 8 : 1;
-  float4 held[kHeld][N];
+  Factors<N> held[kHeld];
   if constexpr (kHolds) {
 #pragma unroll
     for (int step = 0; step < kHeld; ++step)
-      load_factors(held[step], in.table + step * N * kWarp + lane);
+      held[step].load(in.table + step * 2 * N * kWarp + lane);
   } else {
     for (int i = threadIdx.x; i < in.padded_k * D / 2; i += blockDim.x) table[i] = in.table[i];
   }
@@ -540,12 +551,11 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1) assign_and_sum(co
     char* points = ring + slot * kTileBytes;
     wait_copies(plan.stages - 1);
     __syncwarp();
-    int label = nearest<T, D, M, N, kHeld>(points, table, bias, in.padded_k, held);
-    // Rows 8, 9, … of sixteen are the lanes' with q = 1, or, of thirty-two, as the four handed them to each other.
-    const int row = lane / 4 + (M == 1 ? lane % 2 : lane % 4) * 8;
+    int label = nearest<T, D, kRows, N, kHeld>(points, table, bias, in.padded_k, held);
+    const int row = row_of_lane<kRows>();
     const std::int64_t point = first_point(tile) + row;
     if (tile >= tiles || point >= in.n) label = in.k;  // a cluster of no consequence
-    if (M == 2 || lane % 4 < 2) {
+    if (is_first_of_row<kRows>()) {
       offsets[member * kRows + row] = label * pitch;
       atomicAdd(&counts[label], 1u);
       if (in.write_labels && label != in.k) {
@@ -577,6 +587,7 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1) assign_and_sum(co
     commit_copies();
     if (++slot == plan.stages) slot = 0;
   }
+  let_next_kernel_start();
   if (changes > 0) atomicAdd(in.changes, changes);
   wait_copies<0>();
   __syncthreads();
@@ -621,8 +632,8 @@ __global__ void __launch_bounds__(kFinishBlock)
   __shared__ float4 parts[kFinishBlock];
   __shared__ float scratch[kFinishBlock / kWarp];
   __shared__ unsigned count;
-  let_next_kernel_start();
   wait_for_kernel_before();
+  let_next_kernel_start();
   const int j = blockIdx.x, thread = threadIdx.x;
   const bool moves = sums != nullptr && j < k;
   if (thread == 0) count = 0;
@@ -670,10 +681,11 @@ __global__ void __launch_bounds__(kFinishBlock)
   // Lane q of a quad reads lane_values of a point on end, two for each product: its k = q and k = q + 4.
   const int within = thread % (4 * lane_values), q = within / lane_values, v = within % lane_values;
   const int step = thread / (4 * lane_values) * (lane_values / 2) + v / 2;
-  float* place = table + ((step * (padded_k / 8) + j / 8) * kWarp + j % 8 * 4 + q) * 4 + v % 2;
+  float* place = table + (((step * (padded_k / 16) + j / 16) * 2) * kWarp + j % 8 * 4 + q) * 4 +
+                 j % 16 / 8 + v % 2 * 2;
   const float high = __uint_as_float(round_tf32(-c));
   place[0] = high;
-  place[2] = __uint_as_float(round_tf32(-c - high));
+  place[4 * kWarp] = __uint_as_float(round_tf32(-c - high));
 }
 
 // A float as an integer of the same order, and back.
@@ -724,6 +736,7 @@ class FusedLoop : public Version {
     plan_ = *plan_for(problem, context.device.shared_bytes_optin);
     padded_dim_ = padded_dim(problem.dim);
     padded_k_ = padded_k(problem.k);
+    tile_points_ = tile_points(padded_dim_, sizeof(T) == 4);
     // Points are 4, 8 or a multiple of 16 bytes apart.
     stride_ = problem.dim;
     const auto bytes = [&] { return stride_ * static_cast<int>(sizeof(T)); };
@@ -738,11 +751,10 @@ class FusedLoop : public Version {
     table_ = cuda::Buffer<float4>(static_cast<std::size_t>(padded_k_) * padded / 2);
     bias_ = cuda::Buffer<float>(static_cast<std::size_t>(padded_k_));
     flags_ = cuda::Buffer<unsigned>(2);
-    with_kernel([&](auto kernel, int tile_points) {
-      tile_points_ = tile_points;
-      shared_bytes_ =
-          places(plan_, problem.k, padded_k_, padded_dim_, tile_points, static_cast<int>(sizeof(T)))
-              .end;
+    with_kernel([&](auto kernel) {
+      shared_bytes_ = places(plan_, problem.k, padded_k_, padded_dim_, tile_points_,
+                             static_cast<int>(sizeof(T)))
+                          .end;
       LLOYD_CUDA_CHECK(
           cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_));
     });
@@ -886,7 +898,7 @@ class FusedLoop : public Version {
                         .write_labels = wants_labels,
                         .backwards = backwards_,
                         .changes = problem_.stop.min_changes > 0 ? flags_.data() : nullptr};
-    with_kernel([&](auto kernel, int) {
+    with_kernel([&](auto kernel) {
       launch(kernel, blocks_, plan_.warps * kWarp, shared_bytes_, context.stream, in);
     });
     backwards_ = !backwards_;
@@ -902,14 +914,14 @@ class FusedLoop : public Version {
 
   template <int D, typename Body>
   void with_columns(Body&& body) {
-    constexpr int M = rows_of(D, sizeof(T) == 4);
+    constexpr int kRows = tile_points(D, sizeof(T) == 4);
     switch (columns_of(problem_.k)) {
+      case 1:
+        return body(assign_and_sum<T, D, kRows, 1>);
       case 2:
-        return body(assign_and_sum<T, D, M, 2>, 16 * M);
-      case 4:
-        return body(assign_and_sum<T, D, M, 4>, 16 * M);
+        return body(assign_and_sum<T, D, kRows, 2>);
       default:
-        return body(assign_and_sum<T, D, M, 8>, 16 * M);
+        return body(assign_and_sum<T, D, kRows, 4>);
     }
   }
   template <typename Body>
