@@ -1,10 +1,40 @@
-// fast_fused: few clusters: assignment and sums in one pass over the points, on the tensor cores of any GPU since Ampere.
+// fast_fused: few clusters: one pass over the points, products on the tensor cores, sums from shared memory.
 //
 // Parent   fast_private.
+// What     a warp takes tiles of 32 points (16 of dim 128 in fp32) into shared memory by cp.async, multiplies them with all centroids
+//          (mma.sync, m16n8k8, tf32), and adds the rows, which are still there, to sums of its own by plain loads and stores:
+//          each lane has cells for every cluster that nobody else touches, or, where they are too many, two or four warps
+//          share a copy and each takes other dimensions. No block-wide barrier but at the ends. Blocks leave their sums in
+//          global memory; a second kernel adds them up in a fixed order, moves the centroids and lays out the next products.
+//          The two overlap (programmatic launch), and every other iteration goes backwards, so that it begins in what the L2 has.
+//          fp32: x and c as two tf32 parts each (11 + 11 bits), three products: what is left out is 1.5 · 2^-20 of |x||c| at most;
+//          to dim 16 four products and rounded parts, against a bound of 2^-24 · 2(dim + 4). fp16 and bf16: points are exact in tf32, c
+//          has two parts, so that labels are far sharper than 16 bits. Points of 16 bits far from the origin are centred, exactly.
+// Why      at few clusters the parents wait: fast_screen takes 0.19 ms for 1M labels at any dim, of kernels and passes and not of
+//          products, and 0.08 to 0.17 for a second pass that sorts and sums; fast_wgmma the same in 16 bits, 0.06 to 0.10 and as much.
+//          Here a point crosses the memory once. All sums are in one order given the device: the same bits in every run.
+// Limits   k ≤ 128, dim ≤ 128, and shared memory: 8 B a centroid and coordinate for the products, 4 B for each copy of the sums. It
+//          pays where k · dim is at most some 4096: beyond, the table leaves no room for warps (0.38 ms at k = 64, dim 128, where
+//          fast_screen takes 0.35), and every 32 points read all of it. dim is compiled in as 8, 16, 32, 64 or 128.
+// Floor    the points once, at 4.3 TB/s: 1M × 32 fp32 0.030 ms, × 128 0.119; half in 16 bits; 10M × 2 fp16 0.009.
+// Predicted fp32, k = 16: 0.050 ms at 1M × 32, 0.145 at 1M × 128. fp16: 0.040 and 0.090; 0.10 at 10M × 2.
+// Measured H200, 2026-11-21, bursts of 20 iterations of a bench, not the harness', ms, standard normal, 1M points:
+//          fp32   dim 32: k = 16 0.049, 32 0.064, 64 0.093, 128 0.167; dim 64: 0.083, 0.113, 0.182, 0.361;
+//                 dim 128: 0.152, 0.244, k = 64 0.376; dim 16: k = 16 0.035
+//          fp16   dim 32: k = 16 0.039, 64 0.074, 128 0.116; dim 64: k = 64 0.124; dim 128: 0.116, k = 64 0.261
+//                 dim 2: k = 16 0.025, 128 0.061; 10M points 0.181 and 0.510 (k = 128 with eight warps, it now takes twelve)
+//          The first form took 0.060 (dim 32) and 0.194 (dim 128) in fp32. What gained: four dimensions a lane in the sums (with as
+//          many more copies) and the centroids of k = 16, dim 128 in registers, 0.194 to 0.170; clusters as the products' rows,
+//          for a point's four floats are then the operands of two products as they were read, to 0.157; overlapping the two
+//          kernels 0.003 to 0.005. That only if the next kernel may start at the end of this one: allowed at its beginning,
+//          blocks of eight warps took 0.29, as if some waited for a whole turn of others.
+//          Points as rows suit 16 bits and k = 16 better (10M × 2 0.140, 1M × 128 0.108), since they have to be widened one
+//          by one in any case and four lanes, not eight, share a point; left out for one form of the products.
+//          What remains at dim 128: two warps a scheduler do not hide the latencies. Shared memory is 50% busy, issue 40%.
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include <cstdint>
 #include <optional>
+#include <string>
 
 #include "kernels/limits.h"
 
@@ -84,29 +114,31 @@ __host__ __device__ constexpr Places places(const Plan& plan, int k, int padded_
   return at;
 }
 
-std::optional<Plan> plan_for(const Problem& problem, std::int64_t shared_bytes) {
+std::int64_t shared_bytes(const Problem& problem, const Plan& plan) {
   const bool wide = is_wide(problem.precision);
-  const int dim = padded_dim(problem.dim), k = padded_k(problem.k);
-  const int points = tile_points(dim, wide);
-  const auto fits = [&](const Plan& plan) {
-    return places(plan, problem.k, k, dim, points, wide ? 4 : 2).end <= shared_bytes;
-  };
-  const int most = most_warps(dim, columns_of(problem.k));
-  if (const char* given = std::getenv("FUSED_PLAN")) {
-    Plan plan;
-    if (std::sscanf(given, "%d,%d,%d", &plan.warps, &plan.values, &plan.stages) == 3 &&
-        fits(plan) && plan.warps <= most && plan.warps % group_of(plan, dim) == 0)
-      return plan;
-    return std::nullopt;
-  }
+  const int dim = padded_dim(problem.dim);
+  return places(plan, problem.k, padded_k(problem.k), dim, tile_points(dim, wide), wide ? 4 : 2)
+      .end;
+}
+
+// The one that needs least.
+constexpr Plan kSmallest{.warps = 4, .values = 1, .stages = 1};
+
+// Warps count most, then a tile on its way while another is at work, then few turns to add one up: so it came out of two to
+// eight plans a problem, measured at k from 16 to 128 and dim from 2 to 128. (At k = 64, dim 32 in fp32: 12 warps 0.093 ms, 8 0.106;
+// at k = 16 one stage 0.168 for 0.152 with dim 128, one value a lane 0.054 for 0.049 with dim 32.)
+Plan plan_for(const Problem& problem, std::int64_t most_bytes) {
+  const int dim = padded_dim(problem.dim);
+  const int most = dim == kMostDim ? 8 : most_warps(dim, columns_of(problem.k));
   for (const int warps : {16, 12, 8, 4})
     for (const int least : {2, 1})
       for (const int values : {4, 2, 1})
         for (int stages = 4; stages >= least; --stages)
-          if (const Plan plan{warps, values, stages};
-              warps <= most && warps % group_of(plan, dim) == 0 && fits(plan))
+          if (const Plan plan{warps, values, stages}; warps <= most &&
+                                                      warps % group_of(plan, dim) == 0 &&
+                                                      shared_bytes(problem, plan) <= most_bytes)
             return plan;
-  return std::nullopt;
+  return kSmallest;
 }
 
 #if LLOYD_CUDA
@@ -127,7 +159,7 @@ struct Assignment {
   unsigned* changes;  // or null
 };
 
-__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
+[[maybe_unused]] __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
@@ -320,6 +352,13 @@ struct Factors {
     for (int c = 0; c < N; ++c) {
       high[c] = table[2 * c * kWarp];
       low[c] = table[(2 * c + 1) * kWarp];
+    }
+  }
+  __device__ __forceinline__ void load_global(const float4* table) {
+#pragma unroll
+    for (int c = 0; c < N; ++c) {
+      high[c] = __ldcg(table + 2 * c * kWarp);
+      low[c] = __ldcg(table + (2 * c + 1) * kWarp);
     }
   }
 };
@@ -537,11 +576,12 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1) assign_and_sum(co
   if constexpr (kHolds) {
 #pragma unroll
     for (int step = 0; step < kHeld; ++step)
-      held[step].load(in.table + step * 2 * N * kWarp + lane);
+      held[step].load_global(in.table + step * 2 * N * kWarp + lane);
   } else {
-    for (int i = threadIdx.x; i < in.padded_k * D / 2; i += blockDim.x) table[i] = in.table[i];
+    for (int i = threadIdx.x; i < in.padded_k * D / 2; i += blockDim.x)
+      table[i] = __ldcg(in.table + i);
   }
-  for (int j = threadIdx.x; j < in.padded_k; j += blockDim.x) bias[j] = in.bias[j];
+  for (int j = threadIdx.x; j < in.padded_k; j += blockDim.x) bias[j] = __ldcg(in.bias + j);
   __syncthreads();
 
   float* mine = sums + group * (in.k + 1) * pitch;
@@ -625,10 +665,9 @@ __device__ __forceinline__ float block_sum(float value, float* scratch) {
 
 // A block a cluster: moves it to the mean of its points, and lays out what assign_and_sum multiplies with. `sums` null: only lays out.
 __global__ void __launch_bounds__(kFinishBlock)
-    finish(float* __restrict__ centroids, const float4* __restrict__ sums,
-           const unsigned* __restrict__ counts, int blocks, int k, int padded_k, int dim,
-           int padded, int lane_values, float* __restrict__ table, float* __restrict__ bias,
-           unsigned* largest_move) {
+    finish(float* __restrict__ centroids, const float4* sums, const unsigned* counts, int blocks,
+           int k, int padded_k, int dim, int padded, int lane_values, float* __restrict__ table,
+           float* __restrict__ bias, unsigned* largest_move) {
   __shared__ float4 parts[kFinishBlock];
   __shared__ float scratch[kFinishBlock / kWarp];
   __shared__ unsigned count;
@@ -643,11 +682,11 @@ __global__ void __launch_bounds__(kFinishBlock)
     const int shares = kFinishBlock / fours;
     float4 sum = {0, 0, 0, 0};
     unsigned here = 0;
-    for (int b = thread; b < blocks; b += kFinishBlock) here += counts[b * k + j];
+    for (int b = thread; b < blocks; b += kFinishBlock) here += __ldcg(counts + b * k + j);
     if (here != 0) atomicAdd(&count, here);
 #pragma unroll 4
     for (int b = share; b < blocks; b += shares) {
-      const float4 v = sums[(static_cast<std::int64_t>(b) * k + j) * fours + column];
+      const float4 v = __ldcg(sums + (static_cast<std::int64_t>(b) * k + j) * fours + column);
       sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
     }
     parts[thread] = sum;
@@ -732,8 +771,8 @@ class FusedLoop : public Version {
   void prepare(const Problem& problem, Context& context) override {
     problem_ = problem;
     const cudaStream_t stream = context.stream;
-    overlaps_ = context.device.compute_capability >= 90 && std::getenv("FUSED_NOPDL") == nullptr;
-    plan_ = *plan_for(problem, context.device.shared_bytes_optin);
+    overlaps_ = context.device.compute_capability >= 90;
+    plan_ = plan_for(problem, context.device.shared_bytes_optin);
     padded_dim_ = padded_dim(problem.dim);
     padded_k_ = padded_k(problem.k);
     tile_points_ = tile_points(padded_dim_, sizeof(T) == 4);
@@ -751,10 +790,8 @@ class FusedLoop : public Version {
     table_ = cuda::Buffer<float4>(static_cast<std::size_t>(padded_k_) * padded / 2);
     bias_ = cuda::Buffer<float>(static_cast<std::size_t>(padded_k_));
     flags_ = cuda::Buffer<unsigned>(2);
+    shared_bytes_ = static_cast<int>(shared_bytes(problem, plan_));
     with_kernel([&](auto kernel) {
-      shared_bytes_ = places(plan_, problem.k, padded_k_, padded_dim_, tile_points_,
-                             static_cast<int>(sizeof(T)))
-                          .end;
       LLOYD_CUDA_CHECK(
           cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_));
     });
@@ -978,29 +1015,29 @@ class Fused : public Version {
 #endif
 
 LLOYD_CUDA_VERSION(
-    Fused, {.name = "fast_fused",
-            .family = "fast",
-            .backend = Backend::cuda,
-            .parent = "fast_private",
-            .precisions = {Precision::fp16, Precision::bf16, Precision::fp32},
-            .distance = Distance::expanded,
-            .summary = "few clusters: one pass over the points, products in tf32 parts, sums in "
-                       "shared memory without atomics",
-            .unsupported = [](const Problem& problem, const Tunables&,
-                              const DeviceLimits& device) -> std::optional<std::string> {
-              if (problem.k > kMostClusters)
-                return "at most " + with_commas(kMostClusters) + " clusters, not " +
-                       with_commas(problem.k);
-              if (problem.dim > kMostDim)
-                return "at most " + with_commas(kMostDim) + " dimensions, not " +
-                       with_commas(problem.dim);
-              if (device.compute_capability < 80)
-                return "tf32 products need compute capability 8.0, this device has " +
-                       std::to_string(device.compute_capability / 10) + "." +
-                       std::to_string(device.compute_capability % 10);
-              if (!plan_for(problem, device.shared_bytes_optin)) return "needs more shared memory";
-              return std::nullopt;
-            }});
+    Fused,
+    {.name = "fast_fused",
+     .family = "fast",
+     .backend = Backend::cuda,
+     .parent = "fast_private",
+     .precisions = {Precision::fp16, Precision::bf16, Precision::fp32},
+     .distance = Distance::expanded,
+     .summary = "few clusters: one pass over the points, products on the tensor cores in tf32 "
+                "parts, sums in shared memory without atomics",
+     .unsupported = [](const Problem& problem, const Tunables&,
+                       const DeviceLimits& device) -> std::optional<std::string> {
+       if (problem.k > kMostClusters)
+         return "keeps all clusters in shared memory: at most " + with_commas(kMostClusters) +
+                ", not " + with_commas(problem.k);
+       if (problem.dim > kMostDim)
+         return "keeps whole points in shared memory: at most " + with_commas(kMostDim) +
+                " dimensions, not " + with_commas(problem.dim);
+       if (device.compute_capability < 80)
+         return "tf32 products need compute capability 8.0, this device has " +
+                std::to_string(device.compute_capability / 10) + "." +
+                std::to_string(device.compute_capability % 10);
+       return optin_shared_shortfall(shared_bytes(problem, kSmallest), device);
+     }});
 
 }  // namespace
 }  // namespace lloyd::fast

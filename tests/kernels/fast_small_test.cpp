@@ -161,9 +161,35 @@ std::vector<std::size_t> every_case() {
   return all;
 }
 
+TEST(FastFusedLimits, AreSaid) {
+  DeviceLimits device;
+  device.compute_capability = 90;
+  device.shared_bytes_optin = 232'448;
+  const auto reason = [&](int k, int dim, Precision precision) {
+    Problem problem{.n = 1000, .k = k, .dim = dim};
+    problem.precision = precision;
+    return find_version("fast_fused")->info.unsupported(problem, {}, device).value_or("");
+  };
+  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16}) {
+    EXPECT_EQ(reason(128, 128, precision), "");
+    EXPECT_EQ(reason(129, 2, precision),
+              "keeps all clusters in shared memory: at most 128, not 129");
+    EXPECT_EQ(reason(2, 129, precision),
+              "keeps whole points in shared memory: at most 128 dimensions, not 129");
+  }
+  device.shared_bytes_optin = 101'376;
+  EXPECT_EQ(reason(64, 32, Precision::fp32), "");
+  EXPECT_EQ(reason(128, 128, Precision::fp32),
+            "needs 231,184 B of shared memory per block, device allows 101,376 B (opt-in)");
+  device.compute_capability = 75;
+  EXPECT_EQ(reason(2, 2, Precision::fp32),
+            "tf32 products need compute capability 8.0, this device has 7.5");
+}
+
 INSTANTIATE_TEST_SUITE_P(Lloyd, FastSmall,
-                         testing::Combine(testing::Values("fast_assign", "fast_fused", "fast_private",
-                                                          "fast_resident", "fast_split"),
+                         testing::Combine(testing::Values("fast_assign", "fast_fused",
+                                                          "fast_private", "fast_resident",
+                                                          "fast_split"),
                                           testing::ValuesIn(every_case())),
                          [](const auto& tested) {
                            return std::get<0>(tested.param) + "_" +
