@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "experiments/rounding.h"
 #include "experiments/session.h"
 #include "experiments/verify.h"
 #include "kernels/device.h"
@@ -22,6 +23,8 @@ struct Case {
   std::function<void(std::vector<float>& points, std::vector<float>& centroids)>
       shape;  // after a normal draw
 };
+
+constexpr std::size_t kWideCases = 3;  // the last of these
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all{
@@ -60,6 +63,18 @@ const std::vector<Case>& cases() {
          };
          scale(points);
          scale(centroids);
+       }},
+      // kWideCases, which only fast_fused is for.
+      {"SixtyFourDimensions", 70'001, 100, 60, [](auto&, auto&) {}},
+      {"AllInOneWideCluster", 70'001, 64, 128,
+       [](auto&, auto& centroids) {
+         for (std::size_t c = 128; c < centroids.size(); ++c) centroids[c] += 100;
+       }},
+      {"WideOffsetBlobs", 50'003, 16, 128,
+       [](auto& points, auto& centroids) {
+         for (std::size_t i = 0; i < points.size(); ++i)
+           points[i] = 1e4f * static_cast<float>(i / 128 % 7) + 0.1f * points[i];
+         for (std::size_t c = 0; c < centroids.size(); ++c) centroids[c] = points[c];
        }},
   };
   return all;
@@ -130,9 +145,38 @@ TEST_P(FastSmall, IsVerified) {
   if (!ran) GTEST_SKIP() << why;
 }
 
-// What fast_private's file promises, sums in a fixed order, and what `reproducible` promises.
+// The common suite has 16 bits at dimensions 1 to 4 and 100 alone.
+TEST_P(FastSmall, IsVerifiedInSixteenBits) {
+  if (problem_.dim < 16) GTEST_SKIP() << "the common suite has these";
+  if (cases()[std::get<1>(GetParam())].name == "WideOffsetBlobs")
+    GTEST_SKIP() << "in 16 bits a blob is one point";
+  bool ran = false;
+  for (const Precision precision : {Precision::fp16, Precision::bf16}) {
+    std::vector<float> points = points_, centroids = centroids_;
+    problem_.precision = precision;
+    problem_.points = points;
+    problem_.centroids = centroids;
+    try {
+      round_to_storage(precision, points, problem_.dim, "point");
+      round_to_storage(precision, centroids, problem_.dim, "initial centroid");
+    } catch (const Unsupported&) {
+      continue;
+    }
+    if (unsupported_reason(info_, problem_, context_.tunables, context_.device)) continue;
+    ran = true;
+    const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
+    const ReferenceRun run = reference_solve(*reference, problem_);
+    const Verdict verdict =
+        verify(solve(make_, problem_, context_), make_, problem_, context_, info_.distance,
+               *reference, {run.initial_inertia, run.inertia, run.iterations});
+    EXPECT_TRUE(verdict.correct) << to_string(precision) << ": " << verdict.reason;
+  }
+  if (!ran) GTEST_SKIP() << "not in 16 bits";
+}
+
+// What the files of fast_private and fast_fused promise, sums in a fixed order, and what `reproducible` promises.
 TEST_P(FastSmall, GivesTheSameBitsWherePromised) {
-  if (info_.name != "fast_private" && !info_.reproducible)
+  if (info_.name != "fast_private" && info_.name != "fast_fused" && !info_.reproducible)
     GTEST_SKIP() << "adds with atomics between blocks";
   if (const auto reason = unsupported_reason(info_, problem_, context_.tunables, context_.device))
     GTEST_SKIP() << *reason;
@@ -144,20 +188,51 @@ TEST_P(FastSmall, GivesTheSameBitsWherePromised) {
   }
 }
 
-std::vector<std::size_t> every_case() {
-  std::vector<std::size_t> all(cases().size());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+std::vector<std::size_t> cases_from(std::size_t first, std::size_t last) {
+  std::vector<std::size_t> all;
+  for (std::size_t i = first; i < last; ++i) all.push_back(i);
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Lloyd, FastSmall,
-                         testing::Combine(testing::Values("fast_assign", "fast_private",
-                                                          "fast_resident", "fast_split"),
-                                          testing::ValuesIn(every_case())),
-                         [](const auto& tested) {
-                           return std::get<0>(tested.param) + "_" +
-                                  cases()[std::get<1>(tested.param)].name;
-                         });
+TEST(FastFusedLimits, AreSaid) {
+  DeviceLimits device;
+  device.compute_capability = 90;
+  device.shared_bytes_optin = 232'448;
+  const auto reason = [&](int k, int dim, Precision precision) {
+    Problem problem{.n = 1000, .k = k, .dim = dim};
+    problem.precision = precision;
+    return find_version("fast_fused")->info.unsupported(problem, {}, device).value_or("");
+  };
+  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16}) {
+    EXPECT_EQ(reason(128, 128, precision), "");
+    EXPECT_EQ(reason(129, 2, precision),
+              "keeps all clusters in shared memory: at most 128, not 129");
+    EXPECT_EQ(reason(2, 129, precision),
+              "keeps whole points in shared memory: at most 128 dimensions, not 129");
+  }
+  device.shared_bytes_optin = 101'376;
+  EXPECT_EQ(reason(64, 32, Precision::fp32), "");
+  EXPECT_EQ(reason(128, 128, Precision::fp32),
+            "needs 231,184 B of shared memory per block, device allows 101,376 B (opt-in)");
+  device.compute_capability = 75;
+  EXPECT_EQ(reason(2, 2, Precision::fp32),
+            "tf32 products need compute capability 8.0, this device has 7.5");
+}
+
+std::string name_of(const testing::TestParamInfo<std::tuple<std::string, std::size_t>>& tested) {
+  return std::get<0>(tested.param) + "_" + cases()[std::get<1>(tested.param)].name;
+}
+INSTANTIATE_TEST_SUITE_P(
+    Lloyd, FastSmall,
+    testing::Combine(testing::Values("fast_assign", "fast_fused", "fast_private", "fast_resident",
+                                     "fast_split"),
+                     testing::ValuesIn(cases_from(0, cases().size() - kWideCases))),
+    name_of);
+INSTANTIATE_TEST_SUITE_P(Wide, FastSmall,
+                         testing::Combine(testing::Values("fast_fused"),
+                                          testing::ValuesIn(cases_from(cases().size() - kWideCases,
+                                                                       cases().size()))),
+                         name_of);
 
 }  // namespace
 }  // namespace lloyd
