@@ -31,6 +31,9 @@
 //          0.202, k = 100,000 9.8: every node is wide there. n = 1e8, k = 64: 0.0531. n = 1e6,
 //          k = 1000: 0.0293 (0.335). n = 1e7, k = 1000: dim 1 0.0126, dim 3 0.134 (12.55), dim 4 0.561 (24.39). prepare() takes
 //          3 ms more than luigi_v4's at n = 1e7, dim 2 (11.9 against 8.7, the upload included).
+//          With integers instead of doubles in global memory, in runs apart: k = 32 0.0172 (doubles 0.0167 to 0.0171), k = 100 0.0233
+//          (0.0234 to 0.0237), k = 1000 0.0359 (0.0352 to 0.0356); n = 1e6, k = 100,000 4.32 (4.32). Rounding eight rows of a warp
+//          at a time and not 32 costs 2% at k = 1000, rounding in fp64 as much again.
 //          Tried: a full kd-tree gives 0.0308, 0.0255 and 0.0335 at k = 1000, and 30 ms of prepare(); sorting again only the
 //          blocks with large boxes gains nothing at k = 1000.
 #include "kernels/limits.h"
@@ -531,19 +534,25 @@ __global__ void __launch_bounds__(kBlock)
     }
   }
   __syncwarp();
-  // Four lanes a row, each a quarter of the columns.
-  for (int first = 0; first < row_count; first += kLanes / 4) {
-    const int row = first + lane / 4;
-    float sum = 0;
-    if (row < row_count) {
-      const float* const from_row = rows + row * kRow + lane % 4 * (kLanes / 4);
-      for (int i = 0; i < kLanes / 4; ++i) sum += from_row[i];
+  // Four lanes a row, each a quarter of the columns; then a lane a row, so that 32 rows are rounded and added at a time.
+  for (int first = 0; first < row_count; first += kLanes) {
+    float own = 0;
+    for (int part = 0; part < 4 && first + part * (kLanes / 4) < row_count; ++part) {
+      const int row = first + part * (kLanes / 4) + lane / 4;
+      float sum = 0;
+      if (row < row_count) {
+        const float* const from_row = rows + row * kRow + lane % 4 * (kLanes / 4);
+        for (int i = 0; i < kLanes / 4; ++i) sum += from_row[i];
+      }
+      sum += __shfl_xor_sync(kAll, sum, 1);
+      sum += __shfl_xor_sync(kAll, sum, 2);
+      sum =
+          __shfl_sync(kAll, sum, lane * 4);  // of the eight rows, in the four quarters of the warp
+      own = lane / (kLanes / 4) == part ? sum : own;
     }
-    sum += __shfl_xor_sync(kAll, sum, 1);
-    sum += __shfl_xor_sync(kAll, sum, 2);
-    if (sum == 0 || lane % 4 != 0) continue;
-    const int i = row / (D + 1);
-    out.add<D>(sums + static_cast<std::int64_t>(own_ids[i]) * kCells<D>, row - i * (D + 1), sum);
+    if (own == 0) continue;
+    const int row = first + lane, i = row / (D + 1);
+    out.add<D>(sums + static_cast<std::int64_t>(own_ids[i]) * kCells<D>, row - i * (D + 1), own);
   }
 }
 

@@ -8,6 +8,7 @@
 // Limits   fast_wgmma's.
 // Floor    fast_wgmma's and one more read of the points: 0.336 + 0.058 ms at dim 128, 1M × 1000.
 // Predicted 0.50 ms at 1M × 1000, dim 128, fp16, where fast_wgmma takes 0.413: products without sums 0.371, update 0.105.
+// Measured H200, 2026-11-21, there: 0.492 ms, fast_wgmma 0.417 in the same run: the price is 18%.
 #include <string>
 #include <utility>
 
