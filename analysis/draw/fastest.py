@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pandas as pd
 from matplotlib.patches import Rectangle
@@ -49,15 +51,24 @@ def draw(data: Data, subject: Subject) -> Drawing:
     ]
     ns, ks = (sorted(int(v) for v in best[c].unique()) for c in ("n", "k"))
     left, right = 0.52, 0.12
-    texts = {index: _words(row) for index, row in best.iterrows()}
-    lines = max(len(words) for words in texts.values())
+    texts = {index: _numbers(row) for index, row in best.iterrows()}
     widest = max(style.text_width(w) for words in texts.values() for w in words)
 
+    def room(columns: int) -> float:
+        return (style.WIDTH / columns - left - right) / len(ns) - 0.04
+
     def fits(columns: int) -> bool:
-        return widest < (style.WIDTH / columns - left - right) / len(ns) - 0.04
+        return widest < room(columns)
 
     across = 2 if len(panels) > 1 and (fits(2) or not fits(1)) else 1
     written = fits(across)
+    family = os.path.commonprefix([f"{v.split('_')[0]}_" for v in best["version"]])
+    for index, version in best["version"].items():
+        texts[index] = [
+            *style.break_label(version.removeprefix(family), room(across)).split("\n"),
+            *texts[index],
+        ]
+    lines = max(len(words) for words in texts.values())
     names = [v for v in dict.fromkeys(points["version"]) if v in set(best["version"])]
     # by its place among those shown: of a whole run's versions several share a colour
     looks = {n: look for n, (look,) in zip(names, style.version_styles(names), strict=True)}
@@ -101,12 +112,15 @@ def _least(points: pd.DataFrame, cell: list[str]) -> pd.DataFrame:
     return points.loc[points.groupby(cell, dropna=False, sort=False)["iteration_ms"].idxmin()]
 
 
-def _words(row: pd.Series) -> list[str]:
+def _numbers(row: pd.Series) -> list[str]:
     words = [f"{style.number_text(row['iteration_ms'])} ms"]
     if np.isfinite(row["peer_over_it"]):
         words.append(f"peer {style.number_text(row['peer_over_it'])}×")
     if np.isfinite(row["times_the_floor"]):
-        words.append(f"floor {style.number_text(1 / row['times_the_floor'])}×")
+        share = 100 / row["times_the_floor"]
+        words.append(
+            f"floor {share:.{2 if share < 100 else 3}g}%" if share < 1e3 else f"floor {share:,.0f}%"
+        )
     return words
 
 
@@ -116,7 +130,10 @@ def _notes(best: pd.DataFrame, ok: pd.DataFrame, written: bool) -> list[str]:
         "among the others left out."
     ]
     if written:
-        notes[0] += " In a cell: that time; below it the best peer's and the floor's, as multiples."
+        notes[0] += (
+            " In a cell: that version, its time, the best peer's time as a multiple of it and the "
+            "floor as a part of it."
+        )
     unverified = int((~best["verified"].eq(True)).sum())
     if unverified:
         notes.append(f"Not verified: {unverified} of {len(best)} cells.")
