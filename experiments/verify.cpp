@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 
 namespace lloyd {
@@ -143,11 +146,14 @@ std::optional<std::string> difference(const Solution& first, const Solution& aga
       first.centroids.size() != again.centroids.size())
     return fmt::format("{} labels and {} coordinates, then {} and {}", first.labels.size(),
                        first.centroids.size(), again.labels.size(), again.centroids.size());
-  // Bits: two NaNs may be equal, 0 and −0 are not.
-  const auto count = [](const auto& a, const auto& b, std::size_t& where) {
+  // Two NaNs may be equal, 0 and −0 are not.
+  const auto bits = [](auto value) {
+    return std::bit_cast<std::array<std::byte, sizeof value>>(value);
+  };
+  const auto count = [&](const auto& a, const auto& b, std::size_t& where) {
     std::size_t different = 0;
     for (std::size_t i = a.size(); i-- > 0;)
-      if (std::memcmp(&a[i], &b[i], sizeof a[i]) != 0) {
+      if (bits(a[i]) != bits(b[i])) {
         ++different;
         where = i;
       }

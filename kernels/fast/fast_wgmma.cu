@@ -36,7 +36,6 @@
 //          (cp.reduce.async.bulk); up to dim 128, fragments straight from the L2 cache instead of through shared memory
 //          (0.434). What did: no product idle between tiles of points, 0.389 to 0.371 without sums.
 #include "kernels/fast/fast_wgmma.h"
-
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA

@@ -19,8 +19,9 @@ FAULTY = BUILD / "tests" / "run_experiment_faulty"
 ROW_FIELDS = set(
     re.findall(
         r"\w+",
-        """schema point version family backend reproducible n k dim threads_per_block samples_per_thread threads
-        processes gpus precision data seed repetition status reason solve_ms iteration_ms setup_ms
+        """schema point version family backend reproducible n k dim
+        threads_per_block samples_per_thread threads processes gpus precision data seed repetition
+        status reason solve_ms iteration_ms setup_ms
         transfer_ms end_to_end_ms iterations inertia verified label_mismatches max_regret
         regret_bound timing_basis floor_ms chosen gpu gpu_uuid sm_mhz mem_mhz temp_c
         power_w throttle host t_utc""",
