@@ -1089,7 +1089,10 @@ TEST(ShippedSpecs, Load) {
                                                       {"scaling_weak_hybrid", ""},
                                                       {"fast_regimes", "peer_flash_kmeans"},
                                                       {"fast_sweep", "peer_flash_kmeans"},
-                                                      {"fast_reproducible", "fast_wgmma"}};
+                                                      {"fast_reproducible", "fast_wgmma"},
+                                                      {"fast_counters", ""},
+                                                      {"fast_tune", "fast_cublas"},
+                                                      {"fast_auto", "fast_auto"}};
       const auto other = others.find(spec.name);
       EXPECT_EQ(spec.baseline, other == others.end() ? "cpu_sequential" : other->second);
       EXPECT_FALSE(spec.title.empty());
@@ -1116,14 +1119,18 @@ TEST(ShippedSpecs, TheFastRegimesAreTheTablesRows) {
       "1000000 1000 128 fp32", "10000000 1000 2 fp32",  "10000000 32 2 fp32",
       "100000000 64 2 fp32",   "65536 16 32 fp32",      "10000000 100 2 fp32"};
   EXPECT_EQ(rows.at("fast_auto"), ours);
-  EXPECT_EQ(rows.at("luigi_v4_device_update"), ours);
   std::multiset<std::string> theirs = ours;
   for (const std::string& row : ours)
     if (const auto at = row.find("fp32"); at != std::string::npos)
       theirs.insert(row.substr(0, at) + "tf32");
-  for (const char* peer : {"peer_flash_kmeans", "peer_cuvs", "peer_faiss"})
-    EXPECT_EQ(rows.at(peer), theirs) << peer;
-  EXPECT_EQ(rows.at("peer_torch").size(), ours.size() - 1);
+  EXPECT_EQ(rows.at("peer_flash_kmeans"), theirs);
+  // What takes minutes is left out: of the others 100 million points, of FAISS what is beyond a million.
+  std::erase_if(theirs, [](const std::string& row) { return row.starts_with("100000000 "); });
+  EXPECT_EQ(rows.at("peer_cuvs"), theirs);
+  EXPECT_EQ(rows.at("luigi_v4_device_update").size(), ours.size() - 1);
+  std::erase_if(theirs, [](const std::string& row) { return std::stoll(row) > 1'000'000; });
+  EXPECT_EQ(rows.at("peer_faiss"), theirs);
+  EXPECT_EQ(rows.at("peer_torch").size(), 6u);  // nor A2, A3 and tf32
 }
 
 TEST(ShippedSpecs, RunOnTheRealFiles) {
