@@ -50,6 +50,7 @@
 #include <vector>
 
 #include "kernels/cuda.h"
+#include "kernels/fast/overlap.cuh"
 #endif
 
 namespace lloyd::fast {
@@ -771,7 +772,7 @@ class FusedLoop : public Version {
   void prepare(const Problem& problem, Context& context) override {
     problem_ = problem;
     const cudaStream_t stream = context.stream;
-    overlaps_ = context.device.compute_capability >= 90;
+    overlaps_ = can_overlap(context.device);
     plan_ = plan_for(problem, context.device.shared_bytes_optin);
     padded_dim_ = padded_dim(problem.dim);
     padded_k_ = padded_k(problem.k);
@@ -902,23 +903,6 @@ class FusedLoop : public Version {
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
   }
 
-  // Kernels that overlap: each sets itself up while the one before it ends, where the GPU can do that.
-  template <typename... Parameters, typename... Arguments>
-  void launch(void (*kernel)(Parameters...), int blocks, int threads, int shared_bytes,
-              cudaStream_t stream, Arguments... arguments) {
-    cudaLaunchAttribute overlaps{};
-    overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlaps.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(static_cast<unsigned>(blocks));
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
-    config.stream = stream;
-    config.attrs = &overlaps;
-    config.numAttrs = overlaps_ ? 1 : 0;
-    LLOYD_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
-  }
-
   void assign(Context& context, bool wants_labels) {
     const auto phase = context.phase("assign");
     const Assignment in{.points = points_.data(),
@@ -936,17 +920,18 @@ class FusedLoop : public Version {
                         .backwards = backwards_,
                         .changes = problem_.stop.min_changes > 0 ? flags_.data() : nullptr};
     with_kernel([&](auto kernel) {
-      launch(kernel, blocks_, plan_.warps * kWarp, shared_bytes_, context.stream, in);
+      launch(overlaps_, kernel, static_cast<unsigned>(blocks_),
+             static_cast<unsigned>(plan_.warps * kWarp), shared_bytes_, context.stream, in);
     });
     backwards_ = !backwards_;
   }
 
   void move(const float* sums, unsigned* largest_move, cudaStream_t stream) {
     const int lane_values = std::min(16 / static_cast<int>(sizeof(T)), padded_dim_ / 4);
-    launch(finish, padded_k_, kFinishBlock, 0, stream, centroids_.data(),
-           reinterpret_cast<const float4*>(sums), counts_.data(), blocks_, problem_.k, padded_k_,
-           problem_.dim, padded_dim_, lane_values, reinterpret_cast<float*>(table_.data()),
-           bias_.data(), largest_move);
+    launch(overlaps_, finish, static_cast<unsigned>(padded_k_), kFinishBlock, 0, stream,
+           centroids_.data(), reinterpret_cast<const float4*>(sums), counts_.data(), blocks_,
+           problem_.k, padded_k_, problem_.dim, padded_dim_, lane_values,
+           reinterpret_cast<float*>(table_.data()), bias_.data(), largest_move);
   }
 
   template <int D, typename Body>

@@ -48,6 +48,7 @@
 #include <vector>
 
 #include "kernels/cuda.h"
+#include "kernels/fast/overlap.cuh"
 #endif
 
 namespace lloyd::fast {
@@ -845,6 +846,7 @@ class GridVersion : public Version {
  public:
   void prepare(const Problem& problem, Context& context) override {
     problem_ = problem;
+    overlap_ = can_overlap(context.device);
     const auto n = static_cast<std::size_t>(problem.n), k = static_cast<std::size_t>(problem.k);
     const auto dim = static_cast<std::size_t>(problem.dim);
     const std::int64_t leaves = (problem.n + kLeaf - 1) / kLeaf,
@@ -1096,23 +1098,15 @@ class GridVersion : public Version {
   }
 
   template <typename... Parameters, typename... Arguments>
-  static void launch(const Context& context, void (*kernel)(Parameters...), int blocks, int threads,
-                     std::size_t shared, const Arguments&... arguments) {
-    cudaLaunchAttribute overlap{};
-    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = static_cast<unsigned>(blocks);
-    config.blockDim = static_cast<unsigned>(threads);
-    config.dynamicSmemBytes = shared;
-    config.stream = context.stream;
-    config.attrs = &overlap;
-    config.numAttrs = context.device.compute_capability >= 90 ? 1 : 0;
-    LLOYD_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+  void launch(const Context& context, void (*kernel)(Parameters...), int blocks, int threads,
+              std::size_t shared, const Arguments&... arguments) {
+    fast::launch(overlap_, kernel, static_cast<unsigned>(blocks), static_cast<unsigned>(threads),
+                 static_cast<std::int64_t>(shared), context.stream, arguments...);
   }
 
   Problem problem_;
   int iterations_ = 0, replicas_ = 1, capacity_ = 0;
+  bool overlap_ = false;
   int now_ = 0;  // which of the labels are the last iteration's
   LevelMemory<float> leaves_;
   LevelMemory<double> nodes_, blocks_, regions_;

@@ -7,8 +7,16 @@
 namespace lloyd::fast {
 namespace {
 
-/// Whether this GPU can. What follows is right without it.
-inline bool can_overlap(const DeviceLimits& device) { return device.compute_capability >= 90; }
+__global__ void compiled_like_the_others() {}
+
+/// Whether this GPU can, and this file's kernels wait for the one in front: code for older GPUs, which the driver translates
+/// for a newer one where a build has nothing else, does not. Right without it, too.
+inline bool can_overlap(const DeviceLimits& device) {
+  if (device.compute_capability < 90) return false;
+  cudaFuncAttributes attributes{};
+  LLOYD_CUDA_CHECK(cudaFuncGetAttributes(&attributes, compiled_like_the_others));
+  return attributes.ptxVersion >= 90;
+}
 
 /// First in a kernel launched so: waits until all of the one in front is done and seen, then lets the next one come.
 __device__ __forceinline__ void wait_for_kernel_in_front() {
@@ -18,7 +26,7 @@ __device__ __forceinline__ void wait_for_kernel_in_front() {
 #endif
 }
 
-/// `kernel` must begin with wait_for_kernel_in_front().
+/// `kernel` must wait for the one in front before it reads or writes what others do; `overlap` as can_overlap() says.
 template <typename... Parameters, typename... Arguments>
 void launch(bool overlap, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::int64_t shared,
             cudaStream_t stream, const Arguments&... arguments) {
