@@ -26,6 +26,11 @@ def draw(data: Data, subject: Subject) -> Drawing:
     if points.empty:
         rows = common.csv_rows(points, points.index)
         return Drawing(NAME, None, rows, "no version in this run has threads per block")
+    if points["threads_per_block"].nunique() == 1:
+        rows = common.csv_rows(points, points.index[:0])
+        only = style.count_text(points["threads_per_block"].iloc[0])
+        why = f"every version in this run has {only} threads per block: nothing to compare"
+        return Drawing(NAME, None, rows, why)
     points = common.needing_no_baseline(points)
     ok = points[points["status"] == "ok"]
     key = ["machine", "version", *PROBLEM, "threads_per_block"]

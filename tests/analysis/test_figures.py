@@ -269,6 +269,12 @@ def test_tpb_draws_medians_against_threads_per_block(make_run):
     assert drawing.rows["threads_per_block"].notna().all()
 
 
+def test_tpb_of_one_number_of_threads_has_nothing_to_compare(make_run):
+    drawing = drawing_of(make_run(n=(10_000,), k=(5,), threads_per_block=(256,)), "tpb")
+    assert drawing.figure is None
+    assert drawing.message.startswith("every version in this run has 256 threads per block")
+
+
 def test_tpb_of_a_run_without_threads_per_block_says_so(make_run, capsys):
     path = make_run(k=(5,), threads_per_block=())
     assert main(["figures", str(path), "--only", "tpb"]) == 0
