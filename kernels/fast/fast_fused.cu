@@ -90,11 +90,11 @@ struct Plan {
   int stages = 0;  // tiles of points a warp has on their way or at work
 };
 // Warps that share one copy of the sums, each its own dimensions; and the copies' width.
-__host__ __device__ constexpr int group_of(const Plan& plan, int padded_dim) {
+constexpr int group_of(const Plan& plan, int padded_dim) {
   const int lanes = padded_dim / plan.values;
   return lanes > kWarp ? lanes / kWarp : 1;
 }
-__host__ __device__ constexpr int pitch_of(const Plan& plan, int padded_dim) {
+constexpr int pitch_of(const Plan& plan, int padded_dim) {
   return kWarp * plan.values * group_of(plan, padded_dim);
 }
 
@@ -102,8 +102,8 @@ __host__ __device__ constexpr int pitch_of(const Plan& plan, int padded_dim) {
 struct Places {
   int bias, counts, labels, sums, ring, end;
 };
-__host__ __device__ constexpr Places places(const Plan& plan, int k, int padded_k, int padded_dim,
-                                            int tile_points, int value_bytes) {
+constexpr Places places(const Plan& plan, int k, int padded_k, int padded_dim, int tile_points,
+                        int value_bytes) {
   Places at{};
   at.bias = holds_table(padded_dim, padded_k / 16) ? 0 : padded_k * padded_dim * 8;
   at.counts = at.bias + padded_k * 4;
@@ -125,6 +125,9 @@ std::int64_t shared_bytes(const Problem& problem, const Plan& plan) {
 // The one that needs least.
 constexpr Plan kSmallest{.warps = 4, .values = 1, .stages = 1};
 
+#if LLOYD_CUDA
+constexpr int kFinishBlock = 512;
+
 // Warps count most, then a tile on its way while another is at work, then few turns to add one up: so it came out of two to
 // eight plans a problem, measured at k from 16 to 128 and dim from 2 to 128. (At k = 64, dim 32 in fp32: 12 warps 0.093 ms, 8 0.106;
 // at k = 16 one stage 0.168 for 0.152 with dim 128, one value a lane 0.054 for 0.049 with dim 32.)
@@ -141,9 +144,6 @@ Plan plan_for(const Problem& problem, std::int64_t most_bytes) {
             return plan;
   return kSmallest;
 }
-
-#if LLOYD_CUDA
-constexpr int kFinishBlock = 512;
 
 struct Assignment {
   const void* points;
