@@ -31,7 +31,7 @@ def choices(run: Run) -> str:
         raise RunError(f"{run.path}: no problem that {CHOOSER} and another {OURS}_ version ran")
     losses.sort(key=lambda loss: -loss[0][0])
     over = sum(ratio[0] > 1 + PROMISE for ratio, *_ in losses)
-    other = sum(not name.startswith(fast["version"]) for _, _, name, _, fast in losses)
+    other = sum(name.split("/")[0] != fast["version"] for _, _, name, _, fast in losses)
     rows = [
         [
             *(str(value) for value in problem),

@@ -8,9 +8,9 @@ import pandas as pd
 
 from analysis.derive import all_points, fastest
 from analysis.load import Run, RunError
+from analysis.regimes import CHOOSER, OURS
 
 FILE = Path(__file__).resolve().parents[1] / "kernels" / "fast" / "auto_table.inc"
-FAMILY, ITSELF = "fast", "fast_auto"
 
 HEAD = """\
 // Written by `python -m analysis tune`: each measured problem, version,
@@ -29,11 +29,11 @@ def table(runs: list[Run]) -> str:
     parts = []
     for run in runs:
         points = all_points([run], "")
-        points = points[points["family"].eq(FAMILY) & points["version"].ne(ITSELF)]
+        points = points[points["family"].eq(OURS) & points["version"].ne(CHOOSER)]
         parts.append(fastest(points[points["verified"].eq(True)]))
     best = pd.concat(parts, ignore_index=True)
     if best.empty:
-        raise RunError(f"no verified result of a {FAMILY}_ version")
+        raise RunError(f"no verified result of a {OURS}_ version")
     problem = ["precision", "n", "k", "dim"]
     best = best.drop_duplicates([*problem, "version"], keep="last")
     best = best.sort_values([*problem, "iteration_ms"], kind="stable")

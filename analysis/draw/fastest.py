@@ -12,11 +12,9 @@ from analysis import style
 from analysis.derive import Data, fastest
 from analysis.draw import common
 from analysis.draw.common import Drawing, Subject
+from analysis.regimes import CHOOSER, PEER
 
 NAME = "fastest"
-PEER, CHOOSER = "peer", "fast_auto"
-"""A family, against which the others are held; and the version that only hands problems on."""
-
 TINT = 0.4
 """Of a version's colour in its cells, so that black text is read on every one."""
 

@@ -51,6 +51,7 @@
 
 #include "kernels/cuda.h"
 #include "kernels/fast/overlap.cuh"
+#include "kernels/fast/ranges.cuh"
 #endif
 
 namespace lloyd::fast {
@@ -726,34 +727,6 @@ __global__ void __launch_bounds__(kFinishBlock)
   const float high = __uint_as_float(round_tf32(-c));
   place[0] = high;
   place[4 * kWarp] = __uint_as_float(round_tf32(-c - high));
-}
-
-// A float as an integer of the same order, and back.
-__host__ __device__ inline int ordered(float value) {
-  int bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits ^ (bits >> 31 & 0x7fffffff);
-}
-inline float from_ordered(int order) {
-  order ^= order >> 31 & 0x7fffffff;
-  float value;
-  std::memcpy(&value, &order, sizeof value);
-  return value;
-}
-
-// least and most start at the extremes. Threads along x take dimensions.
-__global__ void find_ranges(const float* points, std::int64_t n, int dim, int* least, int* most) {
-  for (int t = threadIdx.x; t < dim; t += blockDim.x) {
-    int low = INT_MAX, high = INT_MIN;
-    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; i < n;
-         i += static_cast<std::int64_t>(gridDim.x) * blockDim.y) {
-      const int value = ordered(points[i * dim + t]);
-      low = min(low, value);
-      high = max(high, value);
-    }
-    atomicMin(&least[t], low);
-    atomicMax(&most[t], high);
-  }
 }
 
 template <typename T>

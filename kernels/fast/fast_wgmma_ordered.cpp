@@ -2,7 +2,7 @@
 //
 // Parent   fast_wgmma.
 // What     the same kernel without sums; update.cuh's counting sort adds them in a pass of its own, in the order of the points'
-//          indices. Below 768 clusters fast_wgmma does so too, and the two are one.
+//          indices. Below 512 clusters fast_wgmma does so too, and the two are one.
 // Why      fast_wgmma adds floats to global memory in the scheduler's order: the last bits of its centroids, and with them labels
 //          at near ties, differ from run to run. A debugger's and an auditor's k-means must not.
 // Limits   fast_wgmma's.

@@ -1,7 +1,12 @@
 // What fast_auto chooses, from a table of the test's own; and that the real table fits the registry.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "kernels/fast/auto_choice.h"
 #include "kernels/limits.h"
@@ -79,6 +84,49 @@ TEST(FastAuto, KnowsWhoCannot) {
                 .value_or("")
                 .rfind("none of the measured versions can: ", 0),
             0u);
+}
+
+using Sizes = std::tuple<Precision, std::int64_t, int, int>;
+Sizes sizes(const Measured& m) { return {m.precision, m.n, m.k, m.dim}; }
+
+// For each problem of the table with several versions: the measured time of the one that ranked() puts first, over the
+// fastest one's; `left_out`: from a table without that problem.
+std::vector<double> losses(bool left_out) {
+  std::map<Sizes, std::map<std::string, double>> problems;
+  for (const Measured& m : measured()) problems[sizes(m)][m.version] = m.iteration_ms;
+  std::vector<double> all;
+  for (const auto& [problem, times] : problems) {
+    if (times.size() < 2) continue;
+    std::vector<Measured> table(measured().begin(), measured().end());
+    if (left_out) std::erase_if(table, [&](const Measured& m) { return sizes(m) == problem; });
+    const auto& [precision, n, k, dim] = problem;
+    Problem asked{.n = n, .k = k, .dim = dim};
+    asked.precision = precision;
+    double fastest = INFINITY;
+    for (const auto& [version, ms] : times) fastest = std::min(fastest, ms);
+    for (const Estimate& e : ranked(table, asked))
+      if (const auto it = times.find(e.nearest.version); it != times.end()) {
+        all.push_back(it->second / fastest);
+        break;
+      }
+  }
+  return all;
+}
+
+TEST(FastAuto, LosesAtMostFivePercentWhereItWasMeasured) {
+  const std::vector<double> all = losses(false);
+  ASSERT_GT(all.size(), 50u);
+  EXPECT_LE(*std::max_element(all.begin(), all.end()), 1.05);
+}
+
+TEST(FastAuto, ChoosesWellBetweenWhatWasMeasured) {
+  const std::vector<double> all = losses(true);
+  const auto missed =
+      std::count_if(all.begin(), all.end(), [](double loss) { return loss > 1.05; });
+  RecordProperty("problems", static_cast<int>(all.size()));
+  RecordProperty("more_than_5_percent", static_cast<int>(missed));
+  EXPECT_LE(10 * missed, static_cast<std::ptrdiff_t>(all.size()))
+      << missed << " of " << all.size() << " problems, left out of the table, lose more than 5%";
 }
 
 TEST(FastAuto, ItsTableIsOfRegisteredVersions) {
