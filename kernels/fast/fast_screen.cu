@@ -60,12 +60,14 @@
 #include <cuda_pipeline.h>
 
 #include <cfloat>
+#include <climits>
 #include <cmath>
 #include <cstring>
 
 #include "kernels/cuda.h"
 #include "kernels/fast/hopper.cuh"
 #include "kernels/fast/overlap.cuh"
+#include "kernels/fast/streamed.cuh"
 #include "kernels/fast/update.cuh"
 #endif
 
@@ -159,14 +161,14 @@ __device__ Parts parts_of(float value) {
 }
 __device__ float half_above(float value) { return __half2float(__float2half_ru(value)); }
 
-// A warp a point. sides: r and q(1 − A), with q = ‖X‖²/2, as above.
-__global__ void split_points(const float* points, std::int64_t n, int dim, int padded,
+// A warp a point. sides: r and q(1 − A), with q = ‖X‖²/2, as above. odd_swap: of every second row's chunks.
+__global__ void split_points(const float* points, std::int64_t n, int dim, int padded, int odd_swap,
                              const float* mean, double scale, double accumulation, __half* high,
                              float2* sides, unsigned* largest_norm_bits) {
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   if (i >= n) return;
   const int lane = threadIdx.x % 32;
-  const int swap = i % 2 != 0 ? chunk_swap(padded) : 0;
+  const int swap = i % 2 != 0 ? odd_swap : 0;
   double high_square = 0, low_square = 0;
   for (int t = lane; t < padded; t += 32) {
     const double x = t < dim ? scale * (static_cast<double>(points[i * dim + t]) - mean[t]) : 0;
@@ -210,13 +212,23 @@ __device__ int wide_tile_offset(int row, int t, int padded) {
   return k / kPanel * kWideTile * 128 + row * 128 + (k % kPanel / 8 ^ row % 8) * 16 + k % 8 * 2;
 }
 
+// Streamed: panels of `columns` rows, then b(1 − A) and N of each.
+__host__ __device__ constexpr std::int64_t streamed_tile_bytes(int columns, int padded) {
+  return std::int64_t{columns} * (padded * 2 + 8);
+}
+__device__ std::int64_t streamed_tile_offset(int columns, int row, int t) {
+  return std::int64_t{t / kPanel} * columns * 128 + row * 128 + (t % kPanel / 8 ^ row % 8) * 16 +
+         t % 8 * 2;
+}
+
 // A warp a centroid, a block kSameNorm of them, to the end of the last tile. bounds: b(1 − A) and the block's N; errors: N and
 // A·b, infinite where there is no upper bound.
-// wide: the same once more in tiles for wgmma; or null.
+// wide: the same once more in tiles for wgmma; or null. columns: of a tile, if they are to be streamed; or 0.
 __global__ void __launch_bounds__(kSameNorm * 32)
     split_centroids(const float* centroids, int k, int dim, int padded, const float* mean,
                     double scale, double accumulation, const unsigned* largest_norm_bits,
-                    __half* high, float2* bounds, float2* errors, char* wide, unsigned* again) {
+                    __half* high, float2* bounds, float2* errors, char* wide, int columns,
+                    unsigned* again) {
   __shared__ float norms[kSameNorm];
   const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   wait_for_kernel_in_front();
@@ -239,12 +251,15 @@ __global__ void __launch_bounds__(kSameNorm * 32)
     largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, offset));
   const bool far =
       !(largest <= kLargestHalf) || (starts_by_product(padded) && square / 2 > kMostInParts);
-  char* tile = wide + static_cast<std::int64_t>(j / kWideTile) * wide_tile_bytes(padded);
+  char* tile = columns > 0 ? wide + j / columns * streamed_tile_bytes(columns, padded)
+                           : wide + std::int64_t{j / kWideTile} * wide_tile_bytes(padded);
   for (int t = lane; t < padded; t += 32) {
     const __half part = far ? __float2half(0) : __hneg(__double2half(coordinate(t)));
     high[static_cast<std::int64_t>(j) * padded + t] = part;
     if (wide != nullptr)
-      *reinterpret_cast<__half*>(tile + wide_tile_offset(j % kWideTile, t, padded)) = part;
+      *reinterpret_cast<__half*>(tile + (columns > 0
+                                             ? streamed_tile_offset(columns, j % columns, t)
+                                             : wide_tile_offset(j % kWideTile, t, padded))) = part;
   }
   float2 bound = {kNoCentroid, 0};
   float more = 0;
@@ -262,8 +277,9 @@ __global__ void __launch_bounds__(kSameNorm * 32)
   if (lane == 0) norms[j % kSameNorm] = bound.y;
   __syncthreads();
   if (lane != 0) return;
+    // Where rows are streamed there is time for an N of each centroid's own.
 #pragma unroll
-  for (int i = 0; i < kSameNorm; ++i) bound.y = fmaxf(bound.y, norms[i]);
+  for (int i = 0; i < kSameNorm; ++i) bound.y = fmaxf(bound.y, columns > 0 ? 0 : norms[i]);
   if (wide != nullptr && starts_by_product(padded)) {
     bound.y = half_above(bound.y);
     const Parts parts = parts_of(j < k ? bound.x : kNoCentroidInParts);
@@ -283,7 +299,9 @@ __global__ void __launch_bounds__(kSameNorm * 32)
   }
   bounds[j] = bound;
   errors[j] = {bound.y, more};
-  if (wide == nullptr || starts_by_product(padded)) return;
+  if (columns > 0)
+    reinterpret_cast<float2*>(tile + std::int64_t{columns} * padded * 2)[j % columns] = bound;
+  if (columns > 0 || wide == nullptr || starts_by_product(padded)) return;
   // A thread's four columns of the block, 2p, 2p + 1, 2p + 8 and 2p + 9, side by side.
   const int column = j % kSameNorm, place = column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
   auto* tile_bounds = reinterpret_cast<float*>(tile + product_bytes(padded));
@@ -300,6 +318,7 @@ struct Screen {
   const float2* bounds;
   const float2* errors;
   int padded, tiles, dim, k;
+  int odd_swap;              // of chunks in every second row of points
   double accumulation;       // A
   double whole;              // 1 / (1 − A)
   std::int64_t first, last;  // the batch's points
@@ -543,7 +562,7 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const __half* row = s.points + point[i] * s.padded + chunk * kSteps * 16 + quad * 2;
-          const int swap = point[i] % 2 != 0 ? chunk_swap(kSteps * 16) : 0;
+          const int swap = point[i] % 2 != 0 ? s.odd_swap : 0;
 #pragma unroll
           for (int part = 0; part < kSteps * 2; ++part)
             a[i / 2][part / 2][i % 2 + part % 2 * 2] =
@@ -970,6 +989,92 @@ __global__ void __launch_bounds__(kWideThreads, 1)
 #endif
 }
 
+// ---- the same for more than 128 dimensions, which are streamed; there is time for the two best scores ----
+
+#if LLOYD_HOPPER_CODE
+template <int kColumns>
+struct TwoNearest {
+  const Screen& s;
+  float4* records;
+  unsigned* decided;
+  unsigned keep;
+  float radius[2] = {};
+  TwoBest two[2] = {};
+
+  __device__ __forceinline__ void start(std::int64_t row) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      radius[i] = -s.sides[row + 8 * i].x;
+      two[i] = {};
+    }
+  }
+  __device__ __forceinline__ void begin(float (&d)[kColumns / 2], const char* side) const {
+    const auto* bounds = reinterpret_cast<const float4*>(side) + threadIdx.x % 4;
+#pragma unroll
+    for (int block = 0; block < kColumns / 8; ++block) {
+      const float4 pair = bounds[block * 4];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        d[4 * block + 2 * i] = fmaf(radius[i], pair.y, pair.x);
+        d[4 * block + 2 * i + 1] = fmaf(radius[i], pair.w, pair.z);
+      }
+    }
+  }
+  __device__ __forceinline__ void see(const float (&d)[kColumns / 2], int tile) {
+#pragma unroll
+    for (int part = 0; part < kColumns / kWideTile; ++part)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float best = INFINITY, second = INFINITY;
+#pragma unroll
+        for (int c = 0; c < kWideTile / 4; ++c) {
+          const float score = packed(d[part * 64 + c / 2 * 4 + i * 2 + c % 2], c, keep);
+          second = fminf(second, fmaxf(best, score));
+          best = fminf(best, score);
+        }
+        two[i].merge(best, second, tile * (kColumns / kWideTile) + part);
+      }
+  }
+  __device__ __forceinline__ void finish(std::int64_t row) {
+    const int lane = threadIdx.x % 32, quad = lane % 4;
+    const int first = static_cast<int>(row % streamed::kBlockPoints) - lane / 4;  // of the warp's
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int ordinal = static_cast<int>(__float_as_uint(two[i].best) & kOrdinalMask);
+      two[i].index = two[i].index * kWideTile + ordinal / 2 * 8 + quad * 2 + ordinal % 2;
+      keep_record(records, first + lane / 4 + 8 * i, quad, two[i], s.sides[row + 8 * i]);
+    }
+    __syncwarp();
+    decide<false>(s, records, first + lane % 16, lane < 16 ? row - lane / 4 + lane : s.last,
+                  decided);
+    __syncwarp();
+  }
+};
+#endif
+
+template <int kColumns>
+__global__ void __launch_bounds__(streamed::kThreads, 1)
+    screen_streamed(const __grid_constant__ Screen s, const __grid_constant__ CUtensorMap map) {
+#if LLOYD_HOPPER_CODE
+  __shared__ float4 records[streamed::kBlockPoints * kLanes];
+  __shared__ unsigned decided;
+  if (threadIdx.x == 0) decided = 0;
+  unsigned keep;
+  asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~kOrdinalMask));
+  const streamed::Rows rows{.first = s.first,
+                            .count = s.last - s.first,
+                            .panels = s.padded / kPanel,
+                            .tiles = s.tiles * kTile / kColumns,
+                            .centroids = s.wide,
+                            .tile_bytes = streamed_tile_bytes(kColumns, s.padded),
+                            .side_bytes = kColumns * 8};
+  streamed::run<__half, kColumns, 1>(rows, map, TwoNearest<kColumns>{s, records, &decided, keep});
+  if (threadIdx.x == 0) s.decided_counts[blockIdx.x] = decided;
+#else
+  __trap();
+#endif
+}
+
 // ---- the ambiguous points, in the oracle's own arithmetic ----
 
 // One rounding per operation, dimensions in order: the bits of kernels/reference.cpp.
@@ -1107,6 +1212,110 @@ __global__ void __launch_bounds__(kExactBlock)
   }
 }
 
+// The same where rows are long: by warps, which read them together. Their sums are not the oracle's to the bit: where two are
+// too near each other for that, lanes make those.
+class WarpsNearest {
+ public:
+  __device__ WarpsNearest(const float* points, const float* centroids, int dim)
+      : points_(points), centroids_(centroids), dim_(dim) {}
+
+  __device__ void look_at(std::int64_t point) {
+    x_ = points_ + point * dim_;
+    best_ = second_ = INFINITY;
+    index_ = 0;
+  }
+  __device__ void compare(int j) {
+    const double distance = warp_sum(lane_distance(centroids_ + std::int64_t{j} * dim_));
+    second_ = fmin(second_, fmax(best_, distance));
+    if (distance < best_) {
+      best_ = distance;
+      index_ = j;
+    }
+  }
+  // Of those compared; `candidate(i)` is each again, or −1.
+  template <typename Candidate>
+  __device__ int nearest(int count, Candidate&& candidate) const {
+    // Two orders of dim additions, and a rounding each of difference and square.
+    const double rounding = (dim_ + 4) * 0x1p-52;
+    if (second_ * (1 - rounding) > best_ * (1 + rounding)) return index_;
+    double distance = INFINITY;
+    int index = INT_MAX;
+    for (int i = threadIdx.x % 32; i < count; i += 32)
+      if (const int j = candidate(i); j >= 0)
+        keep_nearer(distance, index, exact_distance(x_, centroids_ + std::int64_t{j} * dim_, dim_),
+                    j);
+    for (int offset = 16; offset > 0; offset /= 2)
+      keep_nearer(distance, index, __shfl_xor_sync(0xffffffffu, distance, offset),
+                  __shfl_xor_sync(0xffffffffu, index, offset));
+    return index == INT_MAX ? 0 : index;
+  }
+
+ private:
+  // The lane's part.
+  __device__ double lane_distance(const float* c) const {
+    double sum = 0;
+    const auto add = [&sum](float x_t, float c_t) {
+      const double difference = static_cast<double>(x_t) - static_cast<double>(c_t);
+      sum = fma(difference, difference, sum);
+    };
+    const int lane = threadIdx.x % 32;
+    if (dim_ % 4 == 0) {
+#pragma unroll 4
+      for (int t = 4 * lane; t < dim_; t += 128) {
+        const float4 x = *reinterpret_cast<const float4*>(x_ + t);
+        const float4 y = *reinterpret_cast<const float4*>(c + t);
+        add(x.x, y.x);
+        add(x.y, y.y);
+        add(x.z, y.z);
+        add(x.w, y.w);
+      }
+    } else {
+#pragma unroll 4
+      for (int t = lane; t < dim_; t += 32) add(x_[t], c[t]);
+    }
+    return sum;
+  }
+
+  const float *points_, *centroids_, *x_ = nullptr;
+  int dim_, index_ = 0;
+  double best_ = INFINITY, second_ = INFINITY;
+};
+
+__global__ void __launch_bounds__(kExactBlock)
+    label_ambiguous_by_warps(const Screen s, const float* points, const float* centroids, int k,
+                             int segments) {
+  constexpr int kWarps = kExactBlock / 32;
+  const int warp = threadIdx.x / 32;
+  const bool first_lane = threadIdx.x % 32 == 0;
+  wait_for_kernel_in_front();
+  WarpsNearest warps(points, centroids, s.dim);
+  const auto label = [&](std::int64_t point, int count, auto&& candidate) {
+    warps.look_at(point);
+    for (int i = 0; i < count; ++i)
+      if (const int j = candidate(i); j >= 0) warps.compare(j);
+    const int nearest = warps.nearest(count, candidate);
+    if (first_lane) s.labels[point] = nearest;
+  };
+  for (int part = blockIdx.x; part < segments * kParts; part += gridDim.x) {
+    const std::int64_t start = part / kParts * s.segment;
+    const unsigned count = s.decided_counts[part / kParts];
+    for (unsigned item = part % kParts * kWarps + warp; item < count; item += kParts * kWarps) {
+      const std::int32_t* candidates = s.decided_candidates + (start + item) * kLanes;
+      label(s.decided[start + item], kLanes, [&](int i) { return candidates[i]; });
+    }
+  }
+  const std::int64_t count = *s.again;
+  for (std::int64_t at = std::int64_t{blockIdx.x} * kWarps + warp; at < count;
+       at += std::int64_t{gridDim.x} * kWarps) {
+    const int found = s.candidate_counts[at];
+    const std::int32_t* candidates = s.candidates + at * kCandidates;
+    if (found <= kCandidates)
+      label(s.list[at], found, [&](int i) { return candidates[i]; });
+    else
+      label(s.list[at], k, [](int i) { return i; });
+  }
+}
+
 class ScreenVersion : public Version {
  public:
   void prepare(const Problem& problem, Context& context) override {
@@ -1123,11 +1332,18 @@ class ScreenVersion : public Version {
       padded_ = 32;
     }
     wide_ = hopper && padded_ <= 128 && problem.k <= 65'536 * kWideTile;
-    tile_points_ = wide_ && problem.n <= std::int64_t{kWideRows / 2} * multiprocessors_
-                       ? kWideRows / 2
-                       : kRows;
-    // Whole tiles of either kind, so that no copy need know where points and centroids end.
-    tiles_ = (problem.k + kWideTile - 1) / kWideTile * (kWideTile / kTile);
+    columns_ = hopper && padded_ > 128 ? streamed::columns_for(problem.k) : 0;
+    if (columns_ > 0) {
+      steps_ = 4;
+      padded_ = (problem.dim + kPanel - 1) / kPanel * kPanel;
+    }
+    tile_points_ = kRows;
+    if (wide_ && problem.n <= std::int64_t{kWideRows / 2} * multiprocessors_)
+      tile_points_ = kWideRows / 2;
+    if (columns_ > 0) tile_points_ = streamed::kBlockPoints;
+    // Whole tiles of each kind, so that no copy need know where points and centroids end.
+    const int whole = std::max(kWideTile, columns_);
+    tiles_ = (problem.k + whole - 1) / whole * (whole / kTile);
     accumulation_ = 32.0 * (padded_ / 16 + 1) * 0x1p-23 + 0x1p-21;
     const auto n = static_cast<std::size_t>(problem.n);
     const auto rows = static_cast<std::size_t>(tiles_) * kTile;
@@ -1145,6 +1361,16 @@ class ScreenVersion : public Version {
     if (wide_)
       wide_centroids_ =
           cuda::Buffer<char>(rows / kWideTile * static_cast<std::size_t>(wide_tile_bytes(padded_)));
+    if (columns_ > 0) {
+      wide_centroids_ =
+          cuda::Buffer<char>(rows / static_cast<std::size_t>(columns_) *
+                             static_cast<std::size_t>(streamed_tile_bytes(columns_, padded_)));
+      map_ = hopper::map_of(high_points_.data(), static_cast<std::int64_t>(point_rows), padded_,
+                            streamed::kBlockPoints);
+      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(streamed_kernel(),
+                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            streamed::shared_bytes(columns_)));
+    }
     bounds_ = cuda::Buffer<float2>(rows);
     errors_ = cuda::Buffer<float2>(rows);
     largest_norm_bits_ = cuda::Buffer<unsigned>(1);
@@ -1249,8 +1475,13 @@ class ScreenVersion : public Version {
                                     : of(std::integral_constant<int, 2>{});
   }
 
+  auto streamed_kernel() const -> void (*)(Screen, CUtensorMap) {
+    return columns_ == 256 ? screen_streamed<256> : screen_streamed<128>;
+  }
+
   // Blocks that screen n points, and the most points that one of them has.
   unsigned point_blocks(std::int64_t n) const {
+    if (columns_ > 0) return streamed::blocks(n, multiprocessors_);
     const unsigned tiles = cuda::blocks_for(n, tile_points_);
     return wide_ ? std::min(tiles, static_cast<unsigned>(multiprocessors_)) : tiles;
   }
@@ -1258,6 +1489,8 @@ class ScreenVersion : public Version {
     const std::int64_t tiles = cuda::blocks_for(n, tile_points_), blocks = point_blocks(n);
     return (tiles + blocks - 1) / blocks * tile_points_;
   }
+
+  int odd_swap() const { return columns_ > 0 ? 0 : chunk_swap(padded_); }
 
   // Mean, scale, and the points' fp16 parts: of the points only, so once.
   void centre(cudaStream_t stream) {
@@ -1283,8 +1516,8 @@ class ScreenVersion : public Version {
     scale_ = distance > 0 ? std::ldexp(1.0, 7 - std::ilogb(distance)) : 1;
     largest_norm_bits_.zero(stream);
     split_points<<<cuda::blocks_for(n * 32, kBlock), kBlock, 0, stream>>>(
-        points_.data(), n, dim, padded_, mean_.data(), scale_, accumulation_, high_points_.data(),
-        sides_.data(), largest_norm_bits_.data());
+        points_.data(), n, dim, padded_, odd_swap(), mean_.data(), scale_, accumulation_,
+        high_points_.data(), sides_.data(), largest_norm_bits_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
@@ -1302,6 +1535,7 @@ class ScreenVersion : public Version {
              .tiles = tiles_,
              .dim = problem_.dim,
              .k = problem_.k,
+             .odd_swap = odd_swap(),
              .accumulation = accumulation_,
              .whole = 1 / (1 - accumulation_),
              .first = 0,
@@ -1326,20 +1560,24 @@ class ScreenVersion : public Version {
       launch(overlap_, split_centroids, static_cast<unsigned>(rows / kSameNorm), kSameNorm * 32, 0,
              stream, centroids_.data(), problem_.k, problem_.dim, padded_, mean_.data(), scale_,
              accumulation_, largest_norm_bits_.data(), high_centroids_.data(), bounds_.data(),
-             errors_.data(), wide_centroids_.data(), again_.data());
+             errors_.data(), wide_centroids_.data(), columns_, again_.data());
       with_steps([&](auto steps) {
         constexpr int kBytes = kStages * kStageBytes<steps.value>;
         if (wide_)
           launch(overlap_, wide_kernel(), segments, kWideThreads, wide_shared_bytes(padded_),
                  stream, s, rows / kWideTile);
+        else if (columns_ > 0)
+          streamed::launch(streamed_kernel(), s.last - s.first, multiprocessors_,
+                           streamed::shared_bytes(columns_), stream, s, map_);
         else
           launch(overlap_, screen_products<steps.value, false>, segments, kBlock, kBytes, stream,
                  s);
         launch(overlap_, screen_products<steps.value, true>,
                dim3(std::max(1U, blocks / shares), shares), kBlock, kBytes, stream, s);
       });
-      launch(overlap_, label_ambiguous, 8 * blocks, kExactBlock, 0, stream, s, points_.data(),
-             centroids_.data(), problem_.k, static_cast<int>(segments));
+      launch(overlap_, columns_ > 0 ? label_ambiguous_by_warps : label_ambiguous, 8 * blocks,
+             kExactBlock, 0, stream, s, points_.data(), centroids_.data(), problem_.k,
+             static_cast<int>(segments));
     }
   }
 
@@ -1349,11 +1587,13 @@ class ScreenVersion : public Version {
   int steps_ = 1, padded_ = 16,
       tiles_ = 1;  // 16 dimensions a step; dimensions and tiles of centroids, padded
   double scale_ = 1, accumulation_ = 0;  // s and A
-  bool wide_ = false;                    // by wgmma
+  bool wide_ = false;                    // by wgmma, points in registers
+  int columns_ = 0;                      // by wgmma, points streamed: centroids of a tile
   bool overlap_ = false;
   cuda::Buffer<float> points_, initial_, centroids_, mean_, reach_;
   cuda::Buffer<__half> high_points_, high_centroids_;
   cuda::Buffer<char> wide_centroids_;
+  CUtensorMap map_{};
   cuda::Buffer<float2> sides_, bounds_, errors_;
   cuda::Buffer<std::int32_t> labels_, previous_, list_, candidates_, decided_, decided_candidates_;
   cuda::Buffer<int> candidate_counts_;

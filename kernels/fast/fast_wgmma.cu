@@ -50,6 +50,7 @@
 #include "kernels/cuda.h"
 #include "kernels/fast/hopper.cuh"
 #include "kernels/fast/ranges.cuh"
+#include "kernels/fast/streamed.cuh"
 #include "kernels/fast/update.cuh"
 #endif
 
@@ -236,6 +237,25 @@ __device__ __forceinline__ float load_early(const float* from) {
   return value;
 }
 
+// acc = ‖x‖²/2 (r0 and r1, of two rows) + ‖c‖²/2.
+template <int kColumns>
+__device__ __forceinline__ void start_from(float (&acc)[kColumns / 2], float r0, float r1,
+                                           const char* half_norms, int quad) {
+  const float4* bias = reinterpret_cast<const float4*>(half_norms) + quad;
+#pragma unroll
+  for (int b = 0; b < kColumns / 16; ++b) {
+    const float4 c = bias[4 * b];
+    acc[8 * b] = c.x + r0;
+    acc[8 * b + 1] = c.y + r0;
+    acc[8 * b + 2] = c.x + r1;
+    acc[8 * b + 3] = c.y + r1;
+    acc[8 * b + 4] = c.z + r0;
+    acc[8 * b + 5] = c.w + r0;
+    acc[8 * b + 6] = c.z + r1;
+    acc[8 * b + 7] = c.w + r1;
+  }
+}
+
 template <typename T, int kDim, int kColumns>
 struct Consumer {
   using Multiply = Product<T, kColumns, -1>;
@@ -246,20 +266,7 @@ struct Consumer {
   // acc = ‖x‖²/2 + ‖c‖²/2, of the tile of centroids at `stage`.
   static __device__ __forceinline__ void begin(float (&acc)[kAccumulators], float r0, float r1,
                                                const char* stage, int quad) {
-    const float4* bias =
-        reinterpret_cast<const float4*>(stage + product_bytes(held(kDim), kColumns)) + quad;
-#pragma unroll
-    for (int b = 0; b < kColumns / 16; ++b) {
-      const float4 c = bias[4 * b];
-      acc[8 * b] = c.x + r0;
-      acc[8 * b + 1] = c.y + r0;
-      acc[8 * b + 2] = c.x + r1;
-      acc[8 * b + 3] = c.y + r1;
-      acc[8 * b + 4] = c.z + r0;
-      acc[8 * b + 5] = c.w + r0;
-      acc[8 * b + 6] = c.z + r1;
-      acc[8 * b + 7] = c.w + r1;
-    }
+    start_from<kColumns>(acc, r0, r1, stage + product_bytes(held(kDim), kColumns), quad);
   }
 
   // Starts acc −= x·c: with the dimensions in registers, then with those at `rest`, a group each.
@@ -756,6 +763,57 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
+// ---- more dimensions than kMostWgmmaDim: both operands streamed (streamed.cuh).
+
+#if LLOYD_HOPPER_CODE
+template <int kColumns>
+struct Nearest {
+  const Assignment& in;
+  float r[2] = {};
+  Best best = {};
+
+  __device__ __forceinline__ void start(std::int64_t row) {
+    r[0] = in.half_norms[row];
+    r[1] = in.half_norms[row + 8];
+    best = {};
+  }
+  __device__ __forceinline__ void begin(float (&acc)[kColumns / 2], const char* bias) const {
+    start_from<kColumns>(acc, r[0], r[1], bias, static_cast<int>(threadIdx.x) % 4);
+  }
+  __device__ __forceinline__ void see(const float (&acc)[kColumns / 2], int tile) {
+#pragma unroll
+    for (int part = 0; part < kColumns / 128; ++part)
+      scan(reinterpret_cast<const float(&)[64]>(acc[64 * part]), in.mask,
+           kColumns / 128 * tile + part, best);
+  }
+  __device__ __forceinline__ void finish(std::int64_t row) const {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int nearest = resolve(best, i, in.mask, 128, in.k);
+      if (threadIdx.x % 4 == 0 && row + 8 * i < in.n) write_label(in, row + 8 * i, nearest);
+    }
+  }
+};
+#endif
+
+template <typename T, int kColumns>
+__global__ void __launch_bounds__(streamed::kThreads, 1)
+    assign_streamed(const __grid_constant__ Assignment in, const __grid_constant__ CUtensorMap map,
+                    int panel_count) {
+#if LLOYD_HOPPER_CODE
+  const streamed::Rows rows{.first = 0,
+                            .count = in.n,
+                            .panels = panel_count,
+                            .tiles = in.centroid_tiles,
+                            .centroids = in.centroids,
+                            .tile_bytes = tile_bytes(panel_count * kPanel, kColumns),
+                            .side_bytes = kColumns * 4};
+  streamed::run<T, kColumns, -1>(rows, map, Nearest<kColumns>{in});
+#else
+  __trap();
+#endif
+}
+
 // ---- the portable path: the same layouts and the same scan on mma.sync. A warp takes 16 points; the block's four warps share
 // a panel of centroids. `panel_count` panels of 64 dimensions: any number.
 
@@ -1018,6 +1076,7 @@ __global__ void __launch_bounds__(kBlock)
 // The kernels of one padded dimension: how many columns a tile of centroids has is the problem's choice.
 struct Kernel {
   void (*assign)(Assignment, CUtensorMap) = nullptr;
+  void (*streamed)(Assignment, CUtensorMap, int) = nullptr;  // of any dimension
   int columns = 0, shared = 0;
 };
 
@@ -1025,34 +1084,8 @@ template <typename T, int kDim>
 Kernel best_columns(int k) {
   // Whichever makes fewer columns of nothing: 9 · 112 = 1008 for k = 1000, where 128 makes 1024.
   const auto up = [&](int columns) { return (k + columns - 1) / columns * columns; };
-  if (up(112) < up(128)) return {assign_wgmma<T, kDim, 112>, 112, shared_bytes(kDim, 112)};
-  return {assign_wgmma<T, kDim, 128>, 128, shared_bytes(kDim, 128)};
-}
-
-// How the copy engine reads what is beyond the dimensions in registers: boxes of 64 points and a panel, swizzled.
-template <typename T>
-CUtensorMap map_of(const T* points, std::int64_t rows, int padded) {
-  void* encode = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-  LLOYD_CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12'000,
-                                                    cudaEnableDefault, &found));
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(padded), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t pitch[] = {static_cast<cuuint64_t>(padded) * sizeof(T)};
-  const cuuint32_t box[] = {kPanel, kHalf}, steps[] = {1, 1};
-  CUtensorMap map{};
-  const CUresult result =
-      found != cudaDriverEntryPointSuccess
-          ? CUDA_ERROR_NOT_FOUND
-          : reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
-                &map,
-                std::is_same_v<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                                          : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-                2, const_cast<T*>(points), sizes, pitch, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS)
-    throw std::runtime_error("cuTensorMapEncodeTiled: error " + std::to_string(result));
-  return map;
+  if (up(112) < up(128)) return {assign_wgmma<T, kDim, 112>, nullptr, 112, shared_bytes(kDim, 112)};
+  return {assign_wgmma<T, kDim, 128>, nullptr, 128, shared_bytes(kDim, 128)};
 }
 
 template <typename T>
@@ -1080,6 +1113,9 @@ class WgmmaLoop : public Version {
     if (kernel_.assign != nullptr)
       LLOYD_CUDA_CHECK(cudaFuncSetAttribute(
           kernel_.assign, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel_.shared));
+    if (kernel_.streamed != nullptr)
+      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(
+          kernel_.streamed, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel_.shared));
     if (fused()) {
       sums_ = cuda::Buffer<float>(k * padded);
       kept_ = cuda::Buffer<double>(k * padded);
@@ -1094,7 +1130,9 @@ class WgmmaLoop : public Version {
       LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
     place(given, rows, context);
-    if (kernel_.assign != nullptr) map_ = map_of(points_.data(), rows, padded_);
+    if (kernel_.assign != nullptr) map_ = hopper::map_of(points_.data(), rows, padded_, kHalf);
+    if (kernel_.streamed != nullptr)
+      map_ = hopper::map_of(points_.data(), rows, padded_, streamed::kBlockPoints);
   }
 
   void run(Context& context) override {
@@ -1166,7 +1204,14 @@ class WgmmaLoop : public Version {
     multiprocessors_ = device.multiprocessors;
     kernel_ = {.columns = kPortableColumns};
     padded_ = (problem_.dim + kPanel - 1) / kPanel * kPanel;
-    if (!LLOYD_SM90A || device.compute_capability != 90 || problem_.dim > kMostWgmmaDim) return;
+    if (!LLOYD_SM90A || device.compute_capability != 90) return;
+    if (problem_.dim > kMostWgmmaDim) {
+      const bool wide = streamed::columns_for(problem_.k) == 256;
+      kernel_.streamed = wide ? assign_streamed<T, 256> : assign_streamed<T, 128>;
+      kernel_.columns = wide ? 256 : 128;
+      kernel_.shared = streamed::shared_bytes(kernel_.columns);
+      return;
+    }
     padded_ = (problem_.dim + 31) / 32 * 32;
     if (padded_ > kMostHeld) padded_ = (padded_ + kPanel - 1) / kPanel * kPanel;
     kernel_ = padded_ == 32    ? best_columns<T, 32>(problem_.k)
@@ -1240,6 +1285,9 @@ class WgmmaLoop : public Version {
     if (kernel_.assign != nullptr)
       kernel_.assign<<<static_cast<unsigned>(std::min(tiles, multiprocessors_)), kThreads,
                        static_cast<std::size_t>(kernel_.shared), context.stream>>>(in, map_);
+    else if (kernel_.streamed != nullptr)
+      streamed::launch(kernel_.streamed, problem_.n, multiprocessors_, kernel_.shared,
+                       context.stream, in, map_, padded_ / kPanel);
     else
       assign_mma<T>
           <<<cuda::blocks_for(problem_.n, kPortablePoints), kPortableThreads, 0, context.stream>>>(
@@ -1259,8 +1307,10 @@ class WgmmaLoop : public Version {
                        .n = problem_.n};
     place_centroids<T><<<cuda::blocks_for(std::int64_t{rows} * 32, kBlock), kBlock, 0, stream>>>(
         centroids_.data(), sums, problem_.k, problem_.dim, padded_,
-        kernel_.assign != nullptr ? held(padded_) : padded_, kernel_.columns, tiles_.data(), rows,
-        largest_move_bits);
+        kernel_.assign != nullptr     ? held(padded_)
+        : kernel_.streamed != nullptr ? 0
+                                      : padded_,
+        kernel_.columns, tiles_.data(), rows, largest_move_bits);
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 

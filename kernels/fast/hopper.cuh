@@ -3,12 +3,16 @@
 // setmaxnreg only in code compiled for sm_90a, which kernels/CMakeLists.txt asks for by file (LLOYD_SM90A_VERSIONS).
 #pragma once
 
-#include <cuda.h>
+#include <cuda.h>  // CUtensorMap
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
+
+#include "kernels/cuda.h"
 
 // Set where the instructions of this file may be used: device code compiled for sm_90a. (The host pass sees no bodies.)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -85,9 +89,48 @@ __device__ __forceinline__ void tensor_copy(void* shared, const CUtensorMap& map
       : "memory");
 }
 
+/// To the same places of all blocks of the cluster in `blocks`, a bit each; `barrier` is that of each.
+__device__ __forceinline__ void bulk_copy_multicast(void* shared, const void* global,
+                                                    std::uint32_t bytes, std::uint64_t* barrier,
+                                                    std::uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1], %2, [%3], %4;" ::"r"(shared_address(shared)),
+      "l"(global), "r"(bytes), "r"(shared_address(barrier)), "h"(blocks)
+      : "memory");
+}
+
 /// To the L2 cache.
 __device__ __forceinline__ void bulk_prefetch(const void* global, std::uint32_t bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+}
+
+// ---- clusters of blocks.
+
+__device__ __forceinline__ int cluster_rank() {
+  int rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+/// By all threads of all blocks of the cluster.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.wait.acquire.aligned;\n" ::
+          : "memory");
+}
+
+/// At the barrier that stands in block `rank` where `barrier` stands in this one.
+__device__ __forceinline__ void barrier_arrive_at(std::uint64_t* barrier, int rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+      "}\n" ::"r"(shared_address(barrier)),
+      "r"(rank)
+      : "memory");
 }
 
 // ---- sums in global memory.
@@ -167,6 +210,9 @@ __device__ __forceinline__ std::uint64_t descriptor32(const void* panel) {
 #define LLOYD_D32 LLOYD_D8(0), LLOYD_D8(8), LLOYD_D8(16), LLOYD_D8(24)
 #define LLOYD_D56 LLOYD_D32, LLOYD_D8(32), LLOYD_D8(40), LLOYD_D8(48)
 #define LLOYD_D64 LLOYD_D56, LLOYD_D8(56)
+#define LLOYD_D128                                                                                \
+  LLOYD_D64, LLOYD_D8(64), LLOYD_D8(72), LLOYD_D8(80), LLOYD_D8(88), LLOYD_D8(96), LLOYD_D8(104), \
+      LLOYD_D8(112), LLOYD_D8(120)
 #define LLOYD_R32                                                                              \
   "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24," \
   "%25,%26,%27,%28,%29,%30,%31"
@@ -175,6 +221,12 @@ __device__ __forceinline__ std::uint64_t descriptor32(const void* panel) {
   ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50," \
   "%51,%52,%53,%54,%55"
 #define LLOYD_R64 LLOYD_R56 ",%56,%57,%58,%59,%60,%61,%62,%63"
+#define LLOYD_R128                                                                              \
+  LLOYD_R64                                                                                     \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,"   \
+  "%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106," \
+  "%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%" \
+  "125,%126,%127"
 #define LLOYD_WGMMA_RS(columns, type, sign, count, a0, a1, a2, a3, b, k)             \
   asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %" #k                         \
                ", 0;\n"                                                              \
@@ -219,7 +271,7 @@ __device__ __forceinline__ std::uint64_t descriptor32(const void* panel) {
     }                                                                                          \
   }
 
-/// Product<T, columns, sign>::run(d, a, b, keep): D += sign·A·Bᵀ for 64, 112 or 128 columns, T __half or __nv_bfloat16, sign
+/// Product<T, columns, sign>::run(d, a, b, keep): D += sign·A·Bᵀ for 64, 112, 128 or 256 columns, T __half or __nv_bfloat16, sign
 /// 1 or −1; without `keep` D is cleared first. `a` is four registers, which must not change until the product is done, or
 /// a descriptor.
 template <typename T, int kColumns, int kSign = 1>
@@ -227,18 +279,48 @@ struct Product;
 LLOYD_PRODUCT(64, 32, 32, 33, 34, 35, 36, 37);
 LLOYD_PRODUCT(112, 56, 56, 57, 58, 59, 60, 61);
 LLOYD_PRODUCT(128, 64, 64, 65, 66, 67, 68, 69);
+LLOYD_PRODUCT(256, 128, 128, 129, 130, 131, 132, 133);
 
 #undef LLOYD_PRODUCT
 #undef LLOYD_WGMMA_SS
 #undef LLOYD_WGMMA_RS
+#undef LLOYD_R128
 #undef LLOYD_R64
 #undef LLOYD_R56
 #undef LLOYD_R32
+#undef LLOYD_D128
 #undef LLOYD_D64
 #undef LLOYD_D56
 #undef LLOYD_D32
 #undef LLOYD_D8
 
 #endif  // LLOYD_HOPPER_CODE
+
+/// How the copy engine reads `rows` rows of `padded` values (a multiple of 64): in boxes of box_rows rows and 64 columns, with
+/// the 128-byte swizzle.
+template <typename T>
+CUtensorMap map_of(const T* points, std::int64_t rows, int padded, int box_rows) {
+  void* encode = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  LLOYD_CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12'000,
+                                                    cudaEnableDefault, &found));
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(padded), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t pitch[] = {static_cast<cuuint64_t>(padded) * sizeof(T)};
+  const cuuint32_t box[] = {64, static_cast<cuuint32_t>(box_rows)}, steps[] = {1, 1};
+  CUtensorMap map{};
+  const CUresult result =
+      found != cudaDriverEntryPointSuccess
+          ? CUDA_ERROR_NOT_FOUND
+          : reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
+                &map,
+                std::is_same_v<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                          : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                2, const_cast<T*>(points), sizes, pitch, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS)
+    throw std::runtime_error("cuTensorMapEncodeTiled: error " + std::to_string(result));
+  return map;
+}
 
 }  // namespace lloyd::fast::hopper
