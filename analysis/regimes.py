@@ -25,7 +25,7 @@ LUIGI_TENTH = "a tenth of luigi_v4"
 
 @dataclass(frozen=True)
 class Regime:
-    """A problem with a name; `aim` in ms per iteration, or LUIGI_TENTH."""
+    """A problem with a name; `aim` in ms per iteration, LUIGI_TENTH, or – for none."""
 
     name: str
     n: int
@@ -44,6 +44,8 @@ REGIMES = [
     Regime("D1", 10_000_000, 32, 2, False, "≤ 0.07"),
     Regime("D2", 100_000_000, 64, 2, False, "≤ 0.9"),
     Regime("E", 65_536, 16, 32, False, "≤ 0.010"),
+    Regime("F1", 200_000, 1024, 768, True, "–"),
+    Regime("F2", 200_000, 1024, 768, False, "–"),
     Regime("L", 10_000_000, 100, 2, False, LUIGI_TENTH),
 ]
 """Where precision is fp32, a peer without an fp32 product takes part in tf32."""

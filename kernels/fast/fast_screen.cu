@@ -239,6 +239,7 @@ __global__ void __launch_bounds__(kSameNorm * 32)
   const auto coordinate = [&](int t) {
     return j < k && t < dim ? scale * (static_cast<double>(centroid[t]) - mean[t]) : 0;
   };
+#pragma unroll 4
   for (int t = lane; t < dim; t += 32) {
     const double c = coordinate(t), rest = c - __half2float(__double2half(c));
     square += c * c;
@@ -253,6 +254,7 @@ __global__ void __launch_bounds__(kSameNorm * 32)
       !(largest <= kLargestHalf) || (starts_by_product(padded) && square / 2 > kMostInParts);
   char* tile = columns > 0 ? wide + j / columns * streamed_tile_bytes(columns, padded)
                            : wide + std::int64_t{j / kWideTile} * wide_tile_bytes(padded);
+#pragma unroll 4
   for (int t = lane; t < padded; t += 32) {
     const __half part = far ? __float2half(0) : __hneg(__double2half(coordinate(t)));
     high[static_cast<std::int64_t>(j) * padded + t] = part;
@@ -1352,7 +1354,8 @@ class ScreenVersion : public Version {
     initial_ = cuda::Buffer<float>(problem.centroids.size());
     centroids_ = cuda::Buffer<float>(problem.centroids.size());
     mean_ = cuda::Buffer<float>(static_cast<std::size_t>(problem.dim));
-    const std::size_t point_rows = (n + kWideRows - 1) / kWideRows * kWideRows;
+    constexpr std::size_t kWholeRows = std::max(kWideRows, streamed::kClusterPoints);
+    const std::size_t point_rows = (n + kWholeRows - 1) / kWholeRows * kWholeRows;
     high_points_ = cuda::Buffer<__half>(point_rows * static_cast<std::size_t>(padded_));
     high_points_.zero(stream);
     sides_ = cuda::Buffer<float2>(point_rows);
@@ -1367,9 +1370,7 @@ class ScreenVersion : public Version {
                              static_cast<std::size_t>(streamed_tile_bytes(columns_, padded_)));
       map_ = hopper::map_of(high_points_.data(), static_cast<std::int64_t>(point_rows), padded_,
                             streamed::kBlockPoints);
-      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(streamed_kernel(),
-                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                            streamed::shared_bytes(columns_)));
+      clusters_ = streamed::prepare(streamed_kernel(), columns_);
     }
     bounds_ = cuda::Buffer<float2>(rows);
     errors_ = cuda::Buffer<float2>(rows);
@@ -1481,7 +1482,7 @@ class ScreenVersion : public Version {
 
   // Blocks that screen n points, and the most points that one of them has.
   unsigned point_blocks(std::int64_t n) const {
-    if (columns_ > 0) return streamed::blocks(n, multiprocessors_);
+    if (columns_ > 0) return streamed::blocks(n, clusters_);
     const unsigned tiles = cuda::blocks_for(n, tile_points_);
     return wide_ ? std::min(tiles, static_cast<unsigned>(multiprocessors_)) : tiles;
   }
@@ -1567,8 +1568,8 @@ class ScreenVersion : public Version {
           launch(overlap_, wide_kernel(), segments, kWideThreads, wide_shared_bytes(padded_),
                  stream, s, rows / kWideTile);
         else if (columns_ > 0)
-          streamed::launch(streamed_kernel(), s.last - s.first, multiprocessors_,
-                           streamed::shared_bytes(columns_), stream, s, map_);
+          streamed::launch(streamed_kernel(), s.last - s.first, clusters_, columns_, stream, s,
+                           map_);
         else
           launch(overlap_, screen_products<steps.value, false>, segments, kBlock, kBytes, stream,
                  s);
@@ -1589,6 +1590,7 @@ class ScreenVersion : public Version {
   double scale_ = 1, accumulation_ = 0;  // s and A
   bool wide_ = false;                    // by wgmma, points in registers
   int columns_ = 0;                      // by wgmma, points streamed: centroids of a tile
+  int clusters_ = 0;                     // of blocks, that stream at once
   bool overlap_ = false;
   cuda::Buffer<float> points_, initial_, centroids_, mean_, reach_;
   cuda::Buffer<__half> high_points_, high_centroids_;

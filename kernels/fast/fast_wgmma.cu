@@ -1100,7 +1100,8 @@ class WgmmaLoop : public Version {
     const auto k = static_cast<std::size_t>(problem.k);
     const auto padded = static_cast<std::size_t>(padded_);
     // Whole tiles, so that the copies need not know where the points end.
-    const std::int64_t rows = (problem.n + kTilePoints - 1) / kTilePoints * kTilePoints;
+    constexpr int kWhole = std::max(kTilePoints, streamed::kClusterPoints);
+    const std::int64_t rows = (problem.n + kWhole - 1) / kWhole * kWhole;
     centroid_tiles_ = (problem.k + kernel_.columns - 1) / kernel_.columns;
     points_ = cuda::Buffer<T>(static_cast<std::size_t>(rows) * padded);
     half_norms_ = cuda::Buffer<float>(static_cast<std::size_t>(rows));
@@ -1114,8 +1115,7 @@ class WgmmaLoop : public Version {
       LLOYD_CUDA_CHECK(cudaFuncSetAttribute(
           kernel_.assign, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel_.shared));
     if (kernel_.streamed != nullptr)
-      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(
-          kernel_.streamed, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel_.shared));
+      clusters_ = streamed::prepare(kernel_.streamed, kernel_.columns);
     if (fused()) {
       sums_ = cuda::Buffer<float>(k * padded);
       kept_ = cuda::Buffer<double>(k * padded);
@@ -1209,7 +1209,6 @@ class WgmmaLoop : public Version {
       const bool wide = streamed::columns_for(problem_.k) == 256;
       kernel_.streamed = wide ? assign_streamed<T, 256> : assign_streamed<T, 128>;
       kernel_.columns = wide ? 256 : 128;
-      kernel_.shared = streamed::shared_bytes(kernel_.columns);
       return;
     }
     padded_ = (problem_.dim + 31) / 32 * 32;
@@ -1286,8 +1285,8 @@ class WgmmaLoop : public Version {
       kernel_.assign<<<static_cast<unsigned>(std::min(tiles, multiprocessors_)), kThreads,
                        static_cast<std::size_t>(kernel_.shared), context.stream>>>(in, map_);
     else if (kernel_.streamed != nullptr)
-      streamed::launch(kernel_.streamed, problem_.n, multiprocessors_, kernel_.shared,
-                       context.stream, in, map_, padded_ / kPanel);
+      streamed::launch(kernel_.streamed, problem_.n, clusters_, kernel_.columns, context.stream, in,
+                       map_, padded_ / kPanel);
     else
       assign_mma<T>
           <<<cuda::blocks_for(problem_.n, kPortablePoints), kPortableThreads, 0, context.stream>>>(
@@ -1319,6 +1318,7 @@ class WgmmaLoop : public Version {
   Kernel kernel_;
   CUtensorMap map_{};
   int padded_ = 0, centroid_tiles_ = 0, multiprocessors_ = 0, iterations_ = 0;
+  int clusters_ = 0;           // of blocks, that stream at once
   float scale_ = 1;            // resident = (given − centre) · scale
   std::vector<float> centre_;  // dim
   cuda::Buffer<T> points_;

@@ -1,13 +1,17 @@
 // Points of so many dimensions that neither registers nor shared memory hold a tile of them: points and centroids both pass
 // through a ring of stages, 64 dimensions at a time, as in a matrix product, and the scores stay in registers.
 //
-// What     blocks in pairs (clusters of two), 128 points each. A block's one thread fills the ring: its own points' panel, and
-//          its half of the centroids', which the copy engine gives to both blocks (multicast). Two warpgroups of 64 points
-//          multiply with 256 (or 128) centroids, 128 (64) accumulators a thread, and then look at the scores; what they look
-//          for is the version's (see Look below). The second starts two stages behind the first, so that one looks while
-//          the other has the tensor cores.
-// Why      a stage is 48 KB for 1024 cycles of products. From the L2 cache come 32 KB of it, for half of the centroids
-//          arrives by way of the other block: 32 B a cycle and multiprocessor, about what the cache gives.
+// What     blocks in clusters of two, 128 points each. A block's one thread fills the ring: its own points' panel, and its half
+//          of the centroids', which the copy engine gives to both blocks (multicast). Two warpgroups of 64 points multiply
+//          with 256 (or 128) centroids, 128 (64) accumulators a thread, and then look at the scores; what they look for is
+//          the version's (see Look below).
+// Why      a stage is 48 KB for 1024 cycles of products, all that shared memory can take in and give out in that time.
+// Measured H200, fp16, k = 1024, labels alone, 2026-11-22: 1M × 768 2.44 ms (644 TFLOP/s), 1M × 384 1.31 (600), 100,000 × 1536
+//          0.56 (563), 200,000 × 768 with k = 8192 3.75 (671): by the difference of the first two a stage takes 1575 cycles,
+//          and the look at a tile's scores 1500 beside them. cuBLAS, which writes the scores out, has 761 TFLOP/s.
+//          What gained nothing: one warpgroup one or two stages ahead of the other, so that one looks while the other
+//          multiplies (0.1%); the next points fetched to the L2 cache (0.97 to 1.01); clusters of four, which take a quarter
+//          less from that cache: 42.6 µs for what takes clusters of two 41.3, and fewer of them fit.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
@@ -22,13 +26,10 @@ namespace lloyd::fast::streamed {
 
 constexpr int kThreads = 384;      // a producer's warpgroup and two consumers
 constexpr int kBlockPoints = 128;  // 64 a consumer
-constexpr int kPair = 2;           // blocks of a cluster
-constexpr int kPairPoints = kPair * kBlockPoints;
+constexpr int kCluster = 2;        // blocks of a cluster
+constexpr int kClusterPoints = kCluster * kBlockPoints;
 constexpr int kPanelDims = 64;  // 16-bit values in the 128 bytes of a swizzled row
 constexpr int kPanelBytes = kBlockPoints * 128;
-constexpr int kLead = 2;  // stages that the first consumer is ahead
-constexpr int kFewestDims =
-    kLead * kPanelDims;  // more than this: so many stages there are in any case
 
 __host__ __device__ constexpr int depth(int columns) { return columns == 256 ? 4 : 6; }
 // What comes with a tile of centroids, beside its products' operand, is at most 8 bytes a column.
@@ -50,10 +51,10 @@ inline int columns_for(int k) {
   return narrow * 5 < wide * 4 ? 128 : 256;
 }
 
-/// Of n points; whole pairs.
-inline unsigned blocks(std::int64_t n, int multiprocessors) {
-  const std::int64_t pairs = (n + kPairPoints - 1) / kPairPoints;
-  return kPair * static_cast<unsigned>(std::min<std::int64_t>(pairs, multiprocessors / kPair));
+/// Of n points, where so many clusters run at once: whole clusters.
+inline unsigned blocks(std::int64_t n, int clusters) {
+  const std::int64_t groups = (n + kClusterPoints - 1) / kClusterPoints;
+  return kCluster * static_cast<unsigned>(std::min<std::int64_t>(groups, clusters));
 }
 
 struct Rows {
@@ -83,16 +84,16 @@ struct Ring {
   }
 };
 
-// By one thread of each block of a pair.
+// By one thread of each block of a group.
 template <int kColumns>
 __device__ __forceinline__ void produce(const Rows& rows, const CUtensorMap& map,
                                         Ring<kColumns> ring, int rank) {
-  constexpr std::uint16_t kBoth = 3;
-  constexpr int kShare = kColumns / kPair * 128;
+  constexpr std::uint16_t kAll = (1 << kCluster) - 1;
+  constexpr int kShare = kColumns / kCluster * 128;
   const std::int64_t last = rows.first + rows.count;
-  for (std::int64_t pair = blockIdx.x / kPair; rows.first + pair * kPairPoints < last;
-       pair += gridDim.x / kPair) {
-    const auto row = static_cast<int>(rows.first + pair * kPairPoints + rank * kBlockPoints);
+  for (std::int64_t group = blockIdx.x / kCluster; rows.first + group * kClusterPoints < last;
+       group += gridDim.x / kCluster) {
+    const auto row = static_cast<int>(rows.first + group * kClusterPoints + rank * kBlockPoints);
     for (int t = 0; t < rows.tiles; ++t) {
       const char* tile = rows.centroids + rows.tile_bytes * t;
       for (int panel = 0; panel < rows.panels; ++panel, ring.next()) {
@@ -104,7 +105,7 @@ __device__ __forceinline__ void produce(const Rows& rows, const CUtensorMap& map
         tensor_copy(ring.points(), map, panel * kPanelDims, row, full);
         bulk_copy_multicast(ring.centroids() + rank * kShare,
                             tile + std::int64_t{kColumns} * 128 * panel + rank * kShare, kShare,
-                            full, kBoth);
+                            full, kAll);
         if (panel == 0)
           bulk_copy(ring.side(), tile + std::int64_t{kColumns} * 128 * rows.panels,
                     static_cast<unsigned>(rows.side_bytes), full);
@@ -122,19 +123,15 @@ template <typename T, int kColumns, int kSign, typename Look>
 __device__ __forceinline__ void consume(const Rows& rows, Ring<kColumns> ring, int rank,
                                         int consumer, Look& look) {
   using Multiply = Product<T, kColumns, kSign>;
-  const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4;
-  const bool speaks = threadIdx.x % 32 == 0;
+  const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
   const auto release = [&](int slot) {
-    if (!speaks) return;
-    barrier_arrive(&ring.tail.empty[slot]);
-    barrier_arrive_at(&ring.tail.empty[slot], rank ^ 1);
+    if (lane < kCluster) barrier_arrive_at(&ring.tail.empty[slot], lane);
   };
-  if (consumer == 1) barrier_wait(&ring.tail.full[kLead], 0);
   const std::int64_t last = rows.first + rows.count;
-  for (std::int64_t pair = blockIdx.x / kPair; rows.first + pair * kPairPoints < last;
-       pair += gridDim.x / kPair) {
-    const std::int64_t row =
-        rows.first + pair * kPairPoints + rank * kBlockPoints + consumer * 64 + warp * 16 + group;
+  for (std::int64_t group = blockIdx.x / kCluster; rows.first + group * kClusterPoints < last;
+       group += gridDim.x / kCluster) {
+    const std::int64_t row = rows.first + group * kClusterPoints + rank * kBlockPoints +
+                             consumer * 64 + warp * 16 + lane / 4;
     look.start(row);
     for (int t = 0; t < rows.tiles; ++t) {
       float acc[kColumns / 2];
@@ -171,7 +168,7 @@ __device__ __forceinline__ void consume(const Rows& rows, Ring<kColumns> ring, i
   }
 }
 
-/// The whole of a kernel of kThreads threads, one block a multiprocessor, in clusters of kPair, each consumer with a copy of
+/// The whole of a kernel of kThreads threads, one block a multiprocessor, in clusters of kCluster, each consumer with a copy of
 /// `look`. `map`: of the points, boxes of kBlockPoints rows and a panel. All threads return, all done.
 template <typename T, int kColumns, int kSign, typename Look>
 __device__ __forceinline__ void run(const Rows& rows, const CUtensorMap& map, Look look) {
@@ -181,7 +178,7 @@ __device__ __forceinline__ void run(const Rows& rows, const CUtensorMap& map, Lo
   if (threadIdx.x == 0) {
     for (int i = 0; i < depth(kColumns); ++i) {
       barrier_init(&tail.full[i], 1);
-      barrier_init(&tail.empty[i], kPair * 8);  // the consumers' warps of both blocks
+      barrier_init(&tail.empty[i], kCluster * 8);  // the consumers' warps of both blocks
     }
     barrier_init_fence();
   }
@@ -202,22 +199,43 @@ __device__ __forceinline__ void run(const Rows& rows, const CUtensorMap& map, Lo
 }
 #endif
 
-/// `kernel` over n points, on `multiprocessors` of them.
-template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), std::int64_t n, int multiprocessors, int shared,
-            cudaStream_t stream, const Arguments&... arguments) {
+/// A launch in clusters. Not to be copied: the configuration points to the attribute.
+struct Launch {
   cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = kPair;
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim = blocks(n, multiprocessors);
-  config.blockDim = kThreads;
-  config.dynamicSmemBytes = static_cast<std::size_t>(shared);
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  LLOYD_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+
+  Launch(unsigned blocks, int columns, cudaStream_t stream) {
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {kCluster, 1, 1};
+    config.gridDim = blocks;
+    config.blockDim = kThreads;
+    config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes(columns));
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+  }
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+};
+
+/// Makes `kernel` ready for launches; returns how many of its clusters run at once.
+template <typename Kernel>
+int prepare(Kernel* kernel, int columns) {
+  LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        shared_bytes(columns)));
+  const Launch launch(kCluster, columns, nullptr);
+  int clusters = 0;
+  LLOYD_CUDA_CHECK(cudaOccupancyMaxActiveClusters(&clusters, kernel, &launch.config));
+  return clusters;
+}
+
+/// `kernel` over n points; `clusters` as prepare() says.
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), std::int64_t n, int clusters, int columns,
+            cudaStream_t stream, const Arguments&... arguments) {
+  const Launch launch(blocks(n, clusters), columns, stream);
+  LLOYD_CUDA_CHECK(
+      cudaLaunchKernelEx(&launch.config, kernel, static_cast<Parameters>(arguments)...));
 }
 
 }  // namespace lloyd::fast::streamed

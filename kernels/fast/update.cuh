@@ -39,6 +39,8 @@ constexpr int kShortestRun = 8, kLongRun = 128;
 constexpr int kWantedRuns = 4'096, kMostRuns = 16'384;
 constexpr int kLoadsInFlight = 8;  // per lane, 16 B each
 constexpr int kFinishBlock = 256;
+constexpr int kFinishBlocks = 512;  // from which on a block has several clusters
+constexpr unsigned kFewSums = 16;
 
 // Block b counts the labels of its points into counts[b][label], and adds them to totals.
 __global__ void __launch_bounds__(kCountBlock)
@@ -309,47 +311,36 @@ __global__ void __launch_bounds__(kSumBlock, 8)
   }
 }
 
-// A block a cluster. Threads along x take four coordinates each; those along y every blockDim.y-th of the cluster's sums,
-// of which there are many where one cluster has most points.
+// Threads along x take four coordinates each, as do blocks along y, of which there is one if the largest move is asked for.
+// A block has `clusters` on end, of one if the largest move is asked for: where there are several, those with few sums are
+// one thread's along y; all others are all threads' along y, every blockDim.y-th sum one's, for there are many sums where one
+// cluster has most points.
 // A non-negative float orders like its bits, so the largest squared move can be kept by an integer atomicMax.
 __global__ void __launch_bounds__(kFinishBlock)
     finish(const float4* __restrict__ partials, int width, const unsigned* __restrict__ starts,
-           int run, int dim, float* __restrict__ centroids, unsigned* __restrict__ totals,
-           unsigned* largest_move_bits) {
+           int run, int k, int dim, int clusters, float* __restrict__ centroids,
+           unsigned* __restrict__ totals, unsigned* largest_move_bits) {
   __shared__ float4 sums[kFinishBlock];
-  const int j = blockIdx.x, x = threadIdx.x, y = threadIdx.y;
+  const int x = threadIdx.x, y = threadIdx.y;
   wait_for_kernel_in_front();
-  if (x == 0 && y == 0) totals[j] = 0;  // for the next update
-  const unsigned start = starts[j], end = starts[j + 1];
-  if (start == end) return;
-  const auto count = static_cast<float>(end - start);
-  const unsigned first = start / run, last = (end - 1) / run;
-  float move = 0;
-  for (int begin = 0; begin < width; begin += blockDim.x) {
-    const int column = begin + x;
+  const auto add = [](float4& sum, float4 other) {
+    sum.x += other.x;
+    sum.y += other.y;
+    sum.z += other.z;
+    sum.w += other.w;
+  };
+  // The sums of cluster j in `column`, from first on, every step-th.
+  const auto sum_of = [&](int j, int column, unsigned first, unsigned last, unsigned step) {
     float4 sum = {0, 0, 0, 0};
-    const auto add = [&sum](float4 other) {
-      sum.x += other.x;
-      sum.y += other.y;
-      sum.z += other.z;
-      sum.w += other.w;
-    };
-    if (column < width) {
-#pragma unroll 8
-      for (unsigned w = first + y; w <= last; w += blockDim.y)
-        add(partials[static_cast<std::int64_t>(w + j) * width + column]);
-    }
-    sums[y * blockDim.x + x] = sum;
-    __syncthreads();
-    for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
-      if (y < half) {
-        add(sums[(y + half) * blockDim.x + x]);
-        sums[y * blockDim.x + x] = sum;
-      }
-      __syncthreads();
-    }
-    if (y != 0 || column >= width) continue;
+#pragma unroll 16
+    for (unsigned w = first; w <= last; w += step)
+      add(sum, partials[static_cast<std::int64_t>(w + j) * width + column]);
+    return sum;
+  };
+  // Moves cluster j's centroid; returns the move's square, of these coordinates.
+  const auto place = [&](int j, int column, float4 sum, float count) {
     const float values[4] = {sum.x, sum.y, sum.z, sum.w};
+    float move = 0;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int t = 4 * column + i;
@@ -360,11 +351,45 @@ __global__ void __launch_bounds__(kFinishBlock)
       move += step * step;
       *centroid = mean;
     }
+    return move;
+  };
+  const int from = blockIdx.x * clusters, to = min(from + clusters, k);
+  const int first_column = blockIdx.y * blockDim.x, columns = gridDim.y * blockDim.x;
+  const auto few = [&](unsigned start, unsigned end) {
+    return clusters > 1 && (end - 1) / run - start / run < kFewSums;
+  };
+  if (const int j = from + y; clusters > 1 && j < to) {
+    const unsigned start = starts[j], end = starts[j + 1];
+    if (start < end && few(start, end))
+      for (int column = first_column + x; column < width; column += columns)
+        place(j, column, sum_of(j, column, start / run, (end - 1) / run, 1),
+              static_cast<float>(end - start));
   }
-  if (largest_move_bits == nullptr || y != 0) return;
-  for (unsigned half = blockDim.x / 2; half > 0; half /= 2)
-    move += __shfl_xor_sync(0xffffffffu >> (32 - blockDim.x), move, half);
-  if (x == 0) atomicMax(largest_move_bits, __float_as_uint(move));
+  for (int j = from; j < to; ++j) {
+    if (x == 0 && y == 0 && blockIdx.y == 0) totals[j] = 0;  // for the next update
+    const unsigned start = starts[j], end = starts[j + 1];
+    if (start == end || few(start, end)) continue;
+    float move = 0;
+    for (int begin = first_column; begin < width; begin += columns) {
+      const int column = begin + x;
+      float4 sum = {0, 0, 0, 0};
+      if (column < width) sum = sum_of(j, column, start / run + y, (end - 1) / run, blockDim.y);
+      sums[y * blockDim.x + x] = sum;
+      __syncthreads();
+      for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+        if (y < half) {
+          add(sum, sums[(y + half) * blockDim.x + x]);
+          sums[y * blockDim.x + x] = sum;
+        }
+        __syncthreads();
+      }
+      if (y == 0 && column < width) move += place(j, column, sum, static_cast<float>(end - start));
+    }
+    if (largest_move_bits == nullptr || y != 0) continue;
+    for (unsigned half = blockDim.x / 2; half > 0; half /= 2)
+      move += __shfl_xor_sync(0xffffffffu >> (32 - blockDim.x), move, half);
+    if (x == 0) atomicMax(largest_move_bits, __float_as_uint(move));
+  }
 }
 
 __global__ void count_changes(const std::int32_t* __restrict__ labels,
@@ -503,10 +528,19 @@ class Update {
     }
     int columns = 1;  // of four coordinates
     while (4 * columns < dim_ && columns < 32) columns *= 2;
-    const dim3 block(static_cast<unsigned>(columns), static_cast<unsigned>(kFinishBlock / columns));
-    launch(overlap_, finish, static_cast<unsigned>(k_), block, 0, stream,
-           reinterpret_cast<const float4*>(partials_.data()), pitch_ / 4, starts_.data(), run_,
-           dim_, centroids, totals_.data(), largest_move_bits);
+    const int shares = kFinishBlock / columns;
+    int slices = 1, clusters = 1;
+    if (largest_move_bits == nullptr) {
+      slices = (dim_ + 4 * columns - 1) / (4 * columns);
+      clusters = static_cast<int>(std::min<std::int64_t>(
+          shares, std::max<std::int64_t>(1, std::int64_t{k_} * slices / kFinishBlocks)));
+    }
+    const dim3 grid(static_cast<unsigned>((k_ + clusters - 1) / clusters),
+                    static_cast<unsigned>(slices));
+    const dim3 block(static_cast<unsigned>(columns), static_cast<unsigned>(shares));
+    launch(overlap_, finish, grid, block, 0, stream,
+           reinterpret_cast<const float4*>(partials_.data()), pitch_ / 4, starts_.data(), run_, k_,
+           dim_, clusters, centroids, totals_.data(), largest_move_bits);
   }
 
   // With a null `scratch`, only asks how many bytes it takes. Stable, so its order is the counting sort's.

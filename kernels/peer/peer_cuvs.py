@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """peer_cuvs: k-means of RAPIDS cuVS, from the given centroids.
 
-What     cuvs.cluster.kmeans.fit with init_method "Array", one start and tolerance 0, on points that
-         are on the GPU: tiles of distances fused with the search for the nearest, sums by key.
+What     cuvs.cluster.kmeans.fit with init_method "Array", one start and no tolerance, on points
+         that are on the GPU: tiles of distances fused with the search for the nearest, sums by key.
 Why      what cuML and many pipelines on NVIDIA GPUs call.
 Limits   fit() computes the inertia in each iteration and waits for it, and looks at it to stop: a
          fit that ends early is `unsupported`, and so are our stopping rules. It returns no labels:
@@ -14,6 +14,8 @@ Source   cuvs-cu12, cuvs-cu13 on PyPI, Apache-2.0: with what it needs about 1 GB
 import time
 
 import lloydbench_external
+
+LEAST_TOLERANCE = 1e-30  # it refuses 0; this is lost in 1 - tolerance, which is what it compares with
 
 
 class Cuvs:
@@ -42,7 +44,7 @@ class Cuvs:
             n_clusters=self.problem.k,
             init_method="Array",
             max_iter=iterations,
-            tol=0.0,
+            tol=LEAST_TOLERANCE,
             n_init=1,
         )
 
@@ -55,7 +57,7 @@ class Cuvs:
         torch.cuda.synchronize()
         # cuVS has a stream of its own: when fit() returns it is done, and the end is marked.
         first.record()
-        done = self.kmeans.fit(parameters, self.points, centroids).n_iter
+        done = self.kmeans.fit(parameters, self.points, centroids)[2]  # centroids, inertia, n_iter
         last.record()
         last.synchronize()
         if done != iterations:
