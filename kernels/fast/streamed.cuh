@@ -125,6 +125,7 @@ __device__ __forceinline__ void consume(const Rows& rows, Ring<kColumns> ring, i
   using Multiply = Product<T, kColumns, kSign>;
   const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
   const auto release = [&](int slot) {
+    __syncwarp();  // all its lanes have read
     if (lane < kCluster) barrier_arrive_at(&ring.tail.empty[slot], lane);
   };
   const std::int64_t last = rows.first + rows.count;
