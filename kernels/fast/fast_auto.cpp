@@ -10,10 +10,12 @@
 //          that prune and those that do not. Judged as an expanded distance, the loosest of what it may choose.
 // Floor    that of the version it chooses; the choice itself is made in prepare().
 // Predicted  within 5% of the fastest on a problem that was measured, and on nine of ten that were not: left out of the table
-//          one at a time, 82 of fast_tune's 89 problems with several versions still get one within 5%. The 7 lie where two
+//          one at a time, 126 of its 135 problems with several versions still get one within 5%. The 9 lie where two
 //          versions cross, and lose up to a factor of 2. The tests hold the table to both.
-// Measured not yet by this table: sweeps/fast_regimes.yaml and sweeps/fast_auto.yaml (problems that the table has not) have it
-//          beside the others, and `python -m analysis choices DIR` says what each choice lost.
+// Measured H200, 2026-11-22, by a table of fast_tune alone: none of fast_regimes' 11 problems lost more than 1%; of
+//          fast_auto's 60, which that table had not, 3 got a version that loses more than 5% (19, 24 and 44%), and 4 got the
+//          fastest or its equal and took 6 to 12% longer in runs of some 10 µs. The table has fast_auto's rows too since then.
+//          `python -m analysis choices DIR` says what each choice of a run lost.
 #include <fmt/format.h>
 
 #include <Eigen/Dense>

@@ -23,13 +23,18 @@
 //          What surprised: shared memory. A 16-byte load keeps it 4 cycles though its lanes read the same words, and of 18 a
 //          thread and product came, by arithmetic, 1150 cycles a tile beside the tensor cores' own 1024 of 2048 at dim 128. VIMNMX3
 //          (__vimin3_s32) runs at the full rate of 64 a clock and multiprocessor, like VIMNMX, FMNMX and LOP3.
+//          Above dim 128 points are streamed (streamed.cuh), 2026-11-22: n = 1M, k = 2048, dim 200 7.05 → 2.80, k = 1024, dim
+//          384 2.12, dim 768 3.96 (flash-kmeans in tf32: 9.25 and 14.2; predicted 2.0 and 3.6). With one N
+//          for 16 centroids, whose largest is that of a cluster of few points, and lanes that each read a row of their own to
+//          decide, dim 768 took 8.26 and n = 100,000, k = 1024, dim 1536 7.99 instead of 1.08.
 //
 // The bound. Let μ be the points' mean (rounded to fp32) and s a power of two with 2^7 ≤ s·max|x − μ| < 2^8. With
 // X = s(x − μ), C = s(c − μ), the centroid with the smallest S = ‖C‖²/2 − X·C is the nearest. X = X_h + X_l, where X_h is fp16
 // and ‖X_l‖ is measured in float64 when the points are prepared; C = C_h + C_l likewise in each iteration. Then
 //   |X·C − X_h·C_h| ≤ ‖X_l‖‖C‖ + ‖X_h‖‖C_l‖                                                    (Cauchy–Schwarz, twice)
 // With ρ = 2^-12.3 (about what rounding to fp16 does to a random vector) and N ≥ max(‖C‖, ‖C_l‖/ρ) ≥ ‖C‖ both terms are
-// at most (‖X_l‖ + ρ‖X_h‖)·N: one number a point, one a centroid. N is the largest of 16 centroids' on end.
+// at most (‖X_l‖ + ρ‖X_h‖)·N: one number a point, one a centroid. Up to dim 128 N is the largest of 16 centroids' on
+// end.
 // Tensor cores multiply exactly and add to fp32 with truncation, in an order of their own: Fasi et al., PeerJ CS 7:e330
 // (2021). Any tree of 16 additions, aligned or not, with two ulps lost in each, errs by at most 32·2^-23 of the
 // largest partial sum of magnitudes; so for dim/16 steps, one for what they start from if that is a product too, and the bias
@@ -51,6 +56,7 @@
 // minimum of each class, both over all tiles. If the second best group and the second best class are out of reach of the best
 // score, so is all but the one column where the best group and the best class meet. That is 0.5 operations a score for the
 // groups (three operands an instruction), 0.5 for the classes and 0.5 for the two best of the groups: 1.5, of 8 groups 1.9.
+// Above dim 128 there is time for the two best of all scores, and they are kept.
 // Where two columns are as good as each other, group and class may not belong together: such a point is ambiguous, and its
 // upper bound takes the worst r·N + A·b of the group.
 #include "kernels/limits.h"

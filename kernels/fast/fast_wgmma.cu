@@ -14,20 +14,22 @@
 // Why      nothing of n × k leaves the registers, and the update costs no pass of its own: at dim 128 the tensor cores leave
 //          4 ALU operations and 8 issue slots a score, and this needs 1.5 and 2.6. Of normal points, 45% change cluster in
 //          the second iteration, 18% in the third, 11% in the fourth, 2% in the twentieth.
-// Limits   n < 2^31. Above dim 256, on other GPUs, and where the build has no sm_90a code, the same scan runs on mma.sync;
-//          bf16 needs compute capability 8.0 there. Scores lose 2^-18 to the column's number. The sums' order is the
+//          Above dim 256 points and centroids are both streamed, by pairs of blocks (streamed.cuh), and update.cuh sums.
+// Limits   n < 2^31. On other GPUs, and where the build has no sm_90a code, the same scan runs on mma.sync; bf16 needs compute
+//          capability 8.0 there. Scores lose 2^-18 to the column's number. The sums' order is the
 //          scheduler's: labels and centroids may differ in the last bits from run to run. Below 512 clusters the product is
 //          done before three warps have added up a tile, and where they are few the additions wait for each other: there
 //          update.cuh sums in a pass of its own. Below 256 points a cluster all points are added up in every iteration.
 // Floor    2·n·k·dim at the fp16 GEMM's 761 TFLOP/s: 0.336, 2.76 and 2.76 ms at dim 128 for 1M × 1000, 8M × 1024, 1M × 8192;
-//          0.673 and 2.76 ms at dim 256 for 1M × 1000 and 1M × 4096.
-// Predicted 0.375, 3.40 and 3.15 ms at dim 128, 0.80 and 3.3 ms at dim 256.
+//          0.673 and 2.76 ms at dim 256 for 1M × 1000 and 1M × 4096; 2.07 at dim 768 for 1M × 1024.
+// Predicted 0.375, 3.40 and 3.15 ms at dim 128, 0.80 and 3.3 ms at dim 256; 2.8 at dim 768.
 // Measured H200, standard normal fp16, ms an iteration, 2026-11-21, by the harness (20 iterations at a time). Beside the
 //          version without changed points and pinned products (see consume) in the same job: 1M × 1000 × 128 0.409 and
 //          0.416; 8M × 1024 × 128 3.61 and 3.75; 1M × 8192 × 128 3.08 and 3.24. Changed points without pinned products made
 //          0.426 and 3.23 of the first and the last; pinned products without changed points were not measured. Then only
-//          the first iteration added up all points, and small clusters were summed anew (see worn) in those after it;
-//          three such iterations, and four times the loads to sum anew, have no measurement yet.
+//          the first iteration added up all points, and small clusters were summed anew (see worn) in those after it.
+//          With three such iterations (recorded run, 2026-11-22, other GPU of the model): 0.397, 3.56, 3.18.
+//          1M × 768 2.98 (update.cuh 0.5 of it), × 384 1.59, 200,000 × 768 0.634 (mma.sync reached 200 TFLOP/s).
 //          1M × 1000 × 256 0.745 (687 TFLOP/s; mma.sync 2.56); before products were pinned 0.784, 1M × 4096 × 256 3.06 (701
 //          TFLOP/s), 1M × 1000 × 192 bf16 0.609. Power is the limit where there is much to do: 8M × 1024 × 128 took 3.20 in
 //          bursts and 3.7 in a row before. Without sums 1M × 1000 × 128 took 0.371 then (690 TFLOP/s; cuBLAS alone 761).
