@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import numpy as np
@@ -15,6 +16,8 @@ from analysis.draw.common import Drawing, Subject
 from analysis.regimes import CHOOSER, PEER
 
 NAME = "fastest"
+FILLS = [*style.COLOURS, "#F0E442", "#8C510A"]
+"""Of an area Okabe and Ito's yellow is not too light."""
 TINT = 0.4
 """Of a version's colour in its cells, so that black text is read on every one."""
 
@@ -68,8 +71,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
         ]
     lines = max(len(words) for words in texts.values())
     names = [v for v in dict.fromkeys(points["version"]) if v in set(best["version"])]
-    # by its place among those shown: of a whole run's versions several share a colour
-    looks = {n: look for n, (look,) in zip(names, style.version_styles(names), strict=True)}
+    # by its place among those shown: of a whole run's versions several would share a colour
+    colours = dict(zip(names, itertools.cycle(FILLS), strict=False))
     square = {"marker": "s", "linestyle": "none", "fillstyle": "full", "alpha": TINT}
     page = style.Page(
         f"{subject.title}: the fastest of each N and K",
@@ -81,12 +84,12 @@ def draw(data: Data, subject: Subject) -> Drawing:
         left=left,
         right=right,
         below=0.42,
-        legend=[(name, {**look, **square}) for name, look in looks.items()],
+        legend=[(name, {"color": colour, **square}) for name, colour in colours.items()],
     )
     for place, ((_, cells), axes) in enumerate(zip(panels, page.axes, strict=True)):
         for index, row in cells.iterrows():
             x, y = ns.index(int(row["n"])), ks.index(int(row["k"]))
-            colour = looks[row["version"]]["color"]
+            colour = colours[row["version"]]
             axes.add_patch(
                 Rectangle((x - 0.5, y - 0.5), 1, 1, fc=colour, ec="white", alpha=TINT, lw=1)
             )
