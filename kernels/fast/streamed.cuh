@@ -18,9 +18,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "kernels/cuda.h"
 #include "kernels/fast/hopper.cuh"
+#include "kernels/limits.h"
+#include "kernels/version.h"
 
 namespace lloyd::fast::streamed {
 
@@ -219,7 +222,7 @@ struct Launch {
   Launch& operator=(const Launch&) = delete;
 };
 
-/// Makes `kernel` ready for launches; returns how many of its clusters run at once.
+/// Makes `kernel` ready for launches; returns how many of its clusters run at once. Throws Unsupported if none does.
 template <typename Kernel>
 int prepare(Kernel* kernel, int columns) {
   LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -227,6 +230,10 @@ int prepare(Kernel* kernel, int columns) {
   const Launch launch(kCluster, columns, nullptr);
   int clusters = 0;
   LLOYD_CUDA_CHECK(cudaOccupancyMaxActiveClusters(&clusters, kernel, &launch.config));
+  if (clusters < 1)
+    throw Unsupported("needs a cluster of " + std::to_string(kCluster) + " blocks with " +
+                      with_commas(shared_bytes(columns)) +
+                      " B of shared memory each, and the device has no room for one");
   return clusters;
 }
 
