@@ -81,8 +81,8 @@ TEST(PerfEvent, CountsInstructionsWhereThereIsAPmu) {
   const auto instructions = PerfEvent::open("instructions", why_not);
   if (!instructions) GTEST_SKIP() << why_not;
   const double before = instructions->read().events;
-  volatile int sum = 0;
-  for (int i = 0; i < 1'000'000; ++i) sum = sum + i;
+  volatile unsigned sum = 0;
+  for (unsigned i = 0; i < 1'000'000; ++i) sum = sum + i;
   // A load, an addition and a store, and what turns the loop.
   EXPECT_GT(instructions->read().events - before, 3e6);
   EXPECT_LT(instructions->read().events - before, 3e7);
