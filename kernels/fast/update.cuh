@@ -10,8 +10,9 @@
 // Measured on an H200, 2026-11-21, 1M × 128, k = 1000: fp16 0.105 ms, fp32 0.167 ms; all points in one cluster: 0.28 ms.
 // fp32, k = 1024, runs of 128 rows → so many that there are 4,096 of them (8 rows at least), and kernels that overlap:
 // n = 10,000 × 32 0.041 → 0.021, × 128 0.075 → 0.028; n = 100,000 × 32 0.034 → 0.026, × 128 0.063 → 0.044.
-// 2026-11-22, fp16, dim 768, where one cluster has most points: several clusters a block and sixteen loads in flight made of
-// the last kernel's 0.269 ms 0.056 (n = 100,000, k = 8192) and of 0.043 ms 0.012 (n = 200,000, k = 1024).
+// 2026-11-22, fp16, dim 768, where one cluster has most points: several clusters a block made of the last kernel's 0.269 ms
+// 0.056 (n = 100,000, k = 8192) and of 0.043 ms 0.012 (n = 200,000, k = 1024). Its loads then still waited for each other;
+// that they no longer do (kSumsInFlight) is not timed yet.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -43,6 +44,7 @@ constexpr int kLoadsInFlight = 8;  // per lane, 16 B each
 constexpr int kFinishBlock = 256;
 constexpr int kFinishBlocks = 512;  // from which on a block has several clusters
 constexpr unsigned kFewSums = 16;
+constexpr int kSumsInFlight = 8;  // per thread, 16 B each
 
 // Block b counts the labels of its points into counts[b][label], and adds them to totals.
 __global__ void __launch_bounds__(kCountBlock)
@@ -318,7 +320,7 @@ __global__ void __launch_bounds__(kSumBlock, 8)
 // one thread's along y; all others are all threads' along y, every blockDim.y-th sum one's, for there are many sums where one
 // cluster has most points.
 // A non-negative float orders like its bits, so the largest squared move can be kept by an integer atomicMax.
-__global__ void __launch_bounds__(kFinishBlock)
+__global__ void __launch_bounds__(kFinishBlock, 4)
     finish(const float4* __restrict__ partials, int width, const unsigned* __restrict__ starts,
            int run, int k, int dim, int clusters, float* __restrict__ centroids,
            unsigned* __restrict__ totals, unsigned* largest_move_bits) {
@@ -334,9 +336,16 @@ __global__ void __launch_bounds__(kFinishBlock)
   // The sums of cluster j in `column`, from first on, every step-th.
   const auto sum_of = [&](int j, int column, unsigned first, unsigned last, unsigned step) {
     float4 sum = {0, 0, 0, 0};
-#pragma unroll 16
-    for (unsigned w = first; w <= last; w += step)
-      add(sum, partials[static_cast<std::int64_t>(w + j) * width + column]);
+    const auto at = [&](unsigned w) { return partials[std::int64_t{w + j} * width + column]; };
+    unsigned w = first;
+    for (; w + (kSumsInFlight - 1) * step <= last; w += kSumsInFlight * step) {
+      float4 loaded[kSumsInFlight];
+#pragma unroll
+      for (int u = 0; u < kSumsInFlight; ++u) loaded[u] = at(w + u * step);
+#pragma unroll
+      for (int u = 0; u < kSumsInFlight; ++u) add(sum, loaded[u]);
+    }
+    for (; w <= last; w += step) add(sum, at(w));
     return sum;
   };
   // Moves cluster j's centroid; returns the move's square, of these coordinates.
