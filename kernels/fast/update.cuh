@@ -320,6 +320,7 @@ __global__ void __launch_bounds__(kSumBlock, 8)
 // one thread's along y; all others are all threads' along y, every blockDim.y-th sum one's, for there are many sums where one
 // cluster has most points.
 // A non-negative float orders like its bits, so the largest squared move can be kept by an integer atomicMax.
+// Not told how many blocks are enough, ptxas keeps to 32 registers, where three loads are in flight.
 __global__ void __launch_bounds__(kFinishBlock, 4)
     finish(const float4* __restrict__ partials, int width, const unsigned* __restrict__ starts,
            int run, int k, int dim, int clusters, float* __restrict__ centroids,
