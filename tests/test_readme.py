@@ -1,5 +1,6 @@
 """The README keeps its promises: its example works and its tables are what the commands print."""
 
+import json
 import os
 import pathlib
 import re
@@ -7,6 +8,8 @@ import subprocess
 import sys
 
 import pytest
+
+from analysis.regimes import REGIMES
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
@@ -76,3 +79,15 @@ def test_every_file_and_target_it_names_exists():
     makefile = (ROOT / "Makefile").read_text()
     for target in set(re.findall(r"`?make ([a-z]+)", README)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+@pytest.mark.parametrize("sweep", ["fast_regimes", "fast_counters", "fast_reproducible"])
+def test_the_sweeps_of_the_regimes_have_the_tables_regimes(sweep):
+    command = [BUILD / "run_experiment", f"sweeps/{sweep}.yaml", "--dry-run", "--json"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    points = [p for p in json.loads(told) if p["version"].startswith("fast_")]
+    seen = {(p["n"], p["k"], p["dim"], p["precision"] == "fp16") for p in points}
+    known = {(r.n, r.k, r.dim, r.half) for r in REGIMES}
+    assert seen <= known
+    if sweep == "fast_regimes":
+        assert seen == known

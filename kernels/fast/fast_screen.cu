@@ -199,7 +199,7 @@ __global__ void split_points(const float* points, std::int64_t n, int dim, int p
 
 // A tile of kWideTile centroids as wgmma takes it, bounds behind it.
 constexpr int kWideTile = 128;
-constexpr int kPanel = 64;  // halves in a swizzled row of 128 bytes
+using hopper::kPanel;
 // Centroids on end that share the largest N of theirs: one r·N for all of them.
 constexpr int kSameNorm = 16;
 // Centroids on end among which a thread's group of columns is.
@@ -285,9 +285,9 @@ __global__ void __launch_bounds__(kSameNorm * 32)
   if (lane == 0) norms[j % kSameNorm] = bound.y;
   __syncthreads();
   if (lane != 0) return;
-    // Where rows are streamed there is time for an N of each centroid's own.
+  if (columns == 0)  // where rows are streamed there is time for an N of each centroid's own
 #pragma unroll
-  for (int i = 0; i < kSameNorm; ++i) bound.y = fmaxf(bound.y, columns > 0 ? 0 : norms[i]);
+    for (int i = 0; i < kSameNorm; ++i) bound.y = fmaxf(bound.y, norms[i]);
   if (wide != nullptr && starts_by_product(padded)) {
     bound.y = half_above(bound.y);
     const Parts parts = parts_of(j < k ? bound.x : kNoCentroidInParts);
@@ -1360,8 +1360,8 @@ class ScreenVersion : public Version {
     initial_ = cuda::Buffer<float>(problem.centroids.size());
     centroids_ = cuda::Buffer<float>(problem.centroids.size());
     mean_ = cuda::Buffer<float>(static_cast<std::size_t>(problem.dim));
-    constexpr std::size_t kWholeRows = std::max(kWideRows, streamed::kClusterPoints);
-    const std::size_t point_rows = (n + kWholeRows - 1) / kWholeRows * kWholeRows;
+    static_assert(kWideRows % streamed::kClusterPoints == 0);
+    const std::size_t point_rows = (n + kWideRows - 1) / kWideRows * kWideRows;
     high_points_ = cuda::Buffer<__half>(point_rows * static_cast<std::size_t>(padded_));
     high_points_.zero(stream);
     sides_ = cuda::Buffer<float2>(point_rows);

@@ -10,11 +10,11 @@
 //          two accumulators and scans one while the other is multiplied. After three iterations only the points that
 //          changed cluster are added up: to the sum of one cluster, away from that of another. A second, small kernel adds
 //          these differences, in fp32, to sums kept in fp64 and moves the centroids; it rounds them for the next turn.
-//          Dimensions far from the origin are centred, tiny ones scaled, both exactly (see place).
+//          Dimensions far from the origin are centred, tiny ones scaled, both exactly (see place). Above dim 256 points and
+//          centroids are both streamed, by pairs of blocks (streamed.cuh), and update.cuh sums.
 // Why      nothing of n × k leaves the registers, and the update costs no pass of its own: at dim 128 the tensor cores leave
 //          4 ALU operations and 8 issue slots a score, and this needs 1.5 and 2.6. Of normal points, 45% change cluster in
 //          the second iteration, 18% in the third, 11% in the fourth, 2% in the twentieth.
-//          Above dim 256 points and centroids are both streamed, by pairs of blocks (streamed.cuh), and update.cuh sums.
 // Limits   n < 2^31. On other GPUs, and where the build has no sm_90a code, the same scan runs on mma.sync; bf16 needs compute
 //          capability 8.0 there. Scores lose 2^-18 to the column's number. The sums' order is the
 //          scheduler's: labels and centroids may differ in the last bits from run to run. Below 512 clusters the product is
@@ -69,9 +69,9 @@ constexpr int kBlock = 256;       // of the small kernels
 constexpr int kMostHeld = 128;  // dimensions of a point in registers: 64 beside 128 of accumulators
 constexpr int kMostWgmmaDim = 256;  // by shared memory: those beyond kMostHeld
 constexpr int kThreads = 384;       // a producer's warpgroup and two consumers
-constexpr int kPanel = 64;          // 16-bit values in the 128 bytes of a swizzled row
-constexpr int kHalf = 64;           // points of a product; a consumer has two
-constexpr int kRenewal = 64;        // iterations after which sums are made of all points again …
+using hopper::kPanel;
+constexpr int kHalf = 64;     // points of a product; a consumer has two
+constexpr int kRenewal = 64;  // iterations after which sums are made of all points again …
 constexpr int kUnsettled =
     3;  // … and so many of them: half the points change cluster in the second
 
@@ -768,6 +768,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 // ---- more dimensions than kMostWgmmaDim: both operands streamed (streamed.cuh).
 
 #if LLOYD_HOPPER_CODE
+constexpr int kScanned =
+    128;  // columns at a time: 32 a thread, whose ordinals fit into pack()'s 5 bits
 template <int kColumns>
 struct Nearest {
   const Assignment& in;
@@ -784,14 +786,14 @@ struct Nearest {
   }
   __device__ __forceinline__ void see(const float (&acc)[kColumns / 2], int tile) {
 #pragma unroll
-    for (int part = 0; part < kColumns / 128; ++part)
-      scan(reinterpret_cast<const float(&)[64]>(acc[64 * part]), in.mask,
-           kColumns / 128 * tile + part, best);
+    for (int part = 0; part < kColumns / kScanned; ++part)
+      scan(reinterpret_cast<const float(&)[kScanned / 2]>(acc[kScanned / 2 * part]), in.mask,
+           kColumns / kScanned * tile + part, best);
   }
   __device__ __forceinline__ void finish(std::int64_t row) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const int nearest = resolve(best, i, in.mask, 128, in.k);
+      const int nearest = resolve(best, i, in.mask, kScanned, in.k);
       if (threadIdx.x % 4 == 0 && row + 8 * i < in.n) write_label(in, row + 8 * i, nearest);
     }
   }
@@ -1102,8 +1104,8 @@ class WgmmaLoop : public Version {
     const auto k = static_cast<std::size_t>(problem.k);
     const auto padded = static_cast<std::size_t>(padded_);
     // Whole tiles, so that the copies need not know where the points end.
-    constexpr int kWhole = std::max(kTilePoints, streamed::kClusterPoints);
-    const std::int64_t rows = (problem.n + kWhole - 1) / kWhole * kWhole;
+    static_assert(kTilePoints % streamed::kClusterPoints == 0);
+    const std::int64_t rows = (problem.n + kTilePoints - 1) / kTilePoints * kTilePoints;
     centroid_tiles_ = (problem.k + kernel_.columns - 1) / kernel_.columns;
     points_ = cuda::Buffer<T>(static_cast<std::size_t>(rows) * padded);
     half_norms_ = cuda::Buffer<float>(static_cast<std::size_t>(rows));
@@ -1208,9 +1210,8 @@ class WgmmaLoop : public Version {
     padded_ = (problem_.dim + kPanel - 1) / kPanel * kPanel;
     if (!LLOYD_SM90A || device.compute_capability != 90) return;
     if (problem_.dim > kMostWgmmaDim) {
-      const bool wide = streamed::columns_for(problem_.k) == 256;
-      kernel_.streamed = wide ? assign_streamed<T, 256> : assign_streamed<T, 128>;
-      kernel_.columns = wide ? 256 : 128;
+      kernel_.columns = streamed::columns_for(problem_.k);
+      kernel_.streamed = kernel_.columns == 256 ? assign_streamed<T, 256> : assign_streamed<T, 128>;
       return;
     }
     padded_ = (problem_.dim + 31) / 32 * 32;

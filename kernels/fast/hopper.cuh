@@ -23,6 +23,8 @@
 
 namespace lloyd::fast::hopper {
 
+constexpr int kPanel = 64;  // 16-bit values in the 128 bytes of a swizzled row
+
 #if LLOYD_HOPPER_CODE
 
 __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
@@ -296,7 +298,7 @@ LLOYD_PRODUCT(256, 128, 128, 129, 130, 131, 132, 133);
 
 #endif  // LLOYD_HOPPER_CODE
 
-/// How the copy engine reads `rows` rows of `padded` values (a multiple of 64): in boxes of box_rows rows and 64 columns, with
+/// How the copy engine reads `rows` rows of `padded` values (a multiple of kPanel): in boxes of box_rows rows and a panel, with
 /// the 128-byte swizzle.
 template <typename T>
 CUtensorMap map_of(const T* points, std::int64_t rows, int padded, int box_rows) {
@@ -306,7 +308,7 @@ CUtensorMap map_of(const T* points, std::int64_t rows, int padded, int box_rows)
                                                     cudaEnableDefault, &found));
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(padded), static_cast<cuuint64_t>(rows)};
   const cuuint64_t pitch[] = {static_cast<cuuint64_t>(padded) * sizeof(T)};
-  const cuuint32_t box[] = {64, static_cast<cuuint32_t>(box_rows)}, steps[] = {1, 1};
+  const cuuint32_t box[] = {kPanel, static_cast<cuuint32_t>(box_rows)}, steps[] = {1, 1};
   CUtensorMap map{};
   const CUresult result =
       found != cudaDriverEntryPointSuccess

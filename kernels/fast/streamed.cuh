@@ -31,7 +31,6 @@ constexpr int kThreads = 384;      // a producer's warpgroup and two consumers
 constexpr int kBlockPoints = 128;  // 64 a consumer
 constexpr int kCluster = 2;        // blocks of a cluster
 constexpr int kClusterPoints = kCluster * kBlockPoints;
-constexpr int kPanelDims = 64;  // 16-bit values in the 128 bytes of a swizzled row
 constexpr int kPanelBytes = kBlockPoints * 128;
 
 __host__ __device__ constexpr int depth(int columns) { return columns == 256 ? 4 : 6; }
@@ -105,7 +104,7 @@ __device__ __forceinline__ void produce(const Rows& rows, const CUtensorMap& map
         barrier_wait(&ring.tail.empty[ring.slot], ring.parity ^ 1);
         barrier_arrive_expect(full, kPanelBytes + kColumns * 128 +
                                         (panel == 0 ? static_cast<unsigned>(rows.side_bytes) : 0));
-        tensor_copy(ring.points(), map, panel * kPanelDims, row, full);
+        tensor_copy(ring.points(), map, panel * hopper::kPanel, row, full);
         bulk_copy_multicast(ring.centroids() + rank * kShare,
                             tile + std::int64_t{kColumns} * 128 * panel + rank * kShare, kShare,
                             full, kAll);

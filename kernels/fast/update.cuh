@@ -43,8 +43,8 @@ constexpr int kWantedRuns = 4'096, kMostRuns = 16'384;
 constexpr int kLoadsInFlight = 8;  // per lane, 16 B each
 constexpr int kFinishBlock = 256;
 constexpr int kFinishBlocks = 512;  // from which on a block has several clusters
-constexpr unsigned kFewSums = 16;
-constexpr int kSumsInFlight = 8;  // per thread, 16 B each
+constexpr unsigned kFewSums = 16;   // of a cluster: one thread adds them up
+constexpr int kSumsInFlight = 8;    // per thread, 16 B each
 
 // Block b counts the labels of its points into counts[b][label], and adds them to totals.
 __global__ void __launch_bounds__(kCountBlock)

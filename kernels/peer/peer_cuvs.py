@@ -6,8 +6,9 @@ What     cuvs.cluster.kmeans.fit with init_method "Array", one start and no tole
 Why      what cuML and many pipelines on NVIDIA GPUs call.
 Limits   fit() computes the inertia in each iteration and waits for it, and looks at it to stop: a
          fit that ends early is `unsupported`, and so are our stopping rules. It returns no labels,
-         and is not reproducible: labels and centroids are, after the clock has stopped, those of a
-         second fit of one iteration less, by predict(), and of one iteration more from there.
+         and two fits need not agree (rapidsai/cuvs#2657): labels and centroids are, after the clock
+         has stopped, those of a second fit: predict() before its last iteration, and what that one
+         makes.
 Source   cuvs-cu12, cuvs-cu13 on PyPI, Apache-2.0: with what it needs about 1 GB, so no package of
          this project asks for it.
 """

@@ -25,10 +25,14 @@ class FlashKMeans(DeviceLloyd):
         self.batch = self.points[None]
         self.norms = (self.batch.float() ** 2).sum(dim=-1).to(self.dtype)
 
+    def nearest(self, centroids):
+        """Labels (1 × n) of 1 × k × dim float32 centroids."""
+        return self.assign(self.batch, centroids.to(self.dtype), self.norms)
+
     def step(self, centroids):
         torch, k = self.torch, self.problem.k
         old = centroids[None]
-        labels = self.assign(self.batch, old.to(self.dtype), self.norms)
+        labels = self.nearest(old)
         sums = torch.zeros_like(old)
         counts = torch.zeros((1, k), device=self.device, dtype=torch.int32)
         self.update(

@@ -1107,19 +1107,15 @@ TEST(ShippedSpecs, Load) {
   EXPECT_GE(count, 11);
 }
 
-TEST(ShippedSpecs, TheFastRegimesAreTheTablesRows) {
+// That ours are the table's regimes, tests/test_readme.py asks the program.
+TEST(ShippedSpecs, PeersTakePartInTheFastRegimesWhereTheyCan) {
   if (find_version("python_numpy") == nullptr) discover_external_versions();
   const Spec spec = load_spec(home_directory() / "experiments/sweeps/fast_regimes.yaml", {}, "", 0);
   std::map<std::string, std::multiset<std::string>> rows;
   for (const Point& point : spec.points)
     rows[point.version].insert(
         fmt::format("{} {} {} {}", point.n, point.k, point.dim, to_string(point.precision)));
-  const std::multiset<std::string> ours{
-      "1000000 1000 128 fp16", "8000000 1024 128 fp16", "1000000 8192 128 fp16",
-      "1000000 1000 128 fp32", "10000000 1000 2 fp32",  "10000000 32 2 fp32",
-      "100000000 64 2 fp32",   "65536 16 32 fp32",      "10000000 100 2 fp32",
-      "200000 1024 768 fp16",  "200000 1024 768 fp32"};
-  EXPECT_EQ(rows.at("fast_auto"), ours);
+  const std::multiset<std::string> ours = rows.at("fast_auto");
   std::multiset<std::string> theirs = ours;
   for (const std::string& row : ours)
     if (const auto at = row.find("fp32"); at != std::string::npos)
