@@ -209,22 +209,24 @@ __host__ __device__ constexpr int wide_tile_bytes(int padded) {
   return product_bytes(padded) + kWideTile * (starts_by_product(padded) ? 32 : 8);
 }
 
+// Where the k-th value of a row stands in panels of `rows` rows.
+__device__ std::int64_t panel_offset(int rows, int row, int k) {
+  return std::int64_t{k / kPanel} * rows * 128 + row * 128 + (k % kPanel / 8 ^ row % 8) * 16 +
+         k % 8 * 2;
+}
+
 // Where coordinate t of a row stands in its tile. Of 32 coordinates e = 8q + 2p + i, the product's k is
 // 16(p / 2) + 8(p % 2) + 2q + i, so that a thread's fragment of a point is 16 bytes on end.
 __device__ int wide_tile_offset(int row, int t, int padded) {
   const int e = t % 32, q = e / 8, p = e % 8 / 2;
   const int k = t / 32 * 32 + p / 2 * 16 + p % 2 * 8 + 2 * q + e % 2;
   if (padded < kPanel) return row * 64 + (k / 8 ^ row / 2 % 4) * 16 + k % 8 * 2;
-  return k / kPanel * kWideTile * 128 + row * 128 + (k % kPanel / 8 ^ row % 8) * 16 + k % 8 * 2;
+  return static_cast<int>(panel_offset(kWideTile, row, k));
 }
 
 // Streamed: panels of `columns` rows, then b(1 − A) and N of each.
 __host__ __device__ constexpr std::int64_t streamed_tile_bytes(int columns, int padded) {
   return std::int64_t{columns} * (padded * 2 + 8);
-}
-__device__ std::int64_t streamed_tile_offset(int columns, int row, int t) {
-  return std::int64_t{t / kPanel} * columns * 128 + row * 128 + (t % kPanel / 8 ^ row % 8) * 16 +
-         t % 8 * 2;
 }
 
 // A warp a centroid, a block kSameNorm of them, to the end of the last tile. bounds: b(1 − A) and the block's N; errors: N and
@@ -266,7 +268,7 @@ __global__ void __launch_bounds__(kSameNorm * 32)
     high[static_cast<std::int64_t>(j) * padded + t] = part;
     if (wide != nullptr)
       *reinterpret_cast<__half*>(tile + (columns > 0
-                                             ? streamed_tile_offset(columns, j % columns, t)
+                                             ? panel_offset(columns, j % columns, t)
                                              : wide_tile_offset(j % kWideTile, t, padded))) = part;
   }
   float2 bound = {kNoCentroid, 0};
