@@ -28,8 +28,9 @@
 namespace lloyd::fast::streamed {
 
 constexpr int kThreads = 384;      // a producer's warpgroup and two consumers
+constexpr int kConsumers = 256;    // threads
 constexpr int kBlockPoints = 128;  // 64 a consumer
-constexpr int kCluster = 2;        // blocks of a cluster
+constexpr int kCluster = 2;        // blocks of a cluster: this one and the other
 constexpr int kClusterPoints = kCluster * kBlockPoints;
 constexpr int kPanelBytes = kBlockPoints * 128;
 
@@ -39,7 +40,8 @@ __host__ __device__ constexpr int stage_bytes(int columns) {
   return kPanelBytes + columns * 128 + columns * 8;
 }
 struct Tail {
-  std::uint64_t full[6], empty[6];
+  std::uint64_t full[6];
+  std::uint64_t empty[6], other_empty[6];  // read by this block's consumers, by the other's
 };
 /// Dynamic shared memory.
 constexpr int shared_bytes(int columns) {
@@ -100,17 +102,17 @@ __device__ __forceinline__ void produce(const Rows& rows, const CUtensorMap& map
       const char* tile = rows.centroids + rows.tile_bytes * t;
       for (int panel = 0; panel < rows.panels; ++panel, ring.next()) {
         std::uint64_t* full = &ring.tail.full[ring.slot];
-        // Empty in both blocks: this one writes to both.
         barrier_wait(&ring.tail.empty[ring.slot], ring.parity ^ 1);
         barrier_arrive_expect(full, kPanelBytes + kColumns * 128 +
                                         (panel == 0 ? static_cast<unsigned>(rows.side_bytes) : 0));
         tensor_copy(ring.points(), map, panel * hopper::kPanel, row, full);
-        bulk_copy_multicast(ring.centroids() + rank * kShare,
-                            tile + std::int64_t{kColumns} * 128 * panel + rank * kShare, kShare,
-                            full, kAll);
         if (panel == 0)
           bulk_copy(ring.side(), tile + std::int64_t{kColumns} * 128 * rows.panels,
                     static_cast<unsigned>(rows.side_bytes), full);
+        barrier_wait(&ring.tail.other_empty[ring.slot], ring.parity ^ 1);
+        bulk_copy_multicast(ring.centroids() + rank * kShare,
+                            tile + std::int64_t{kColumns} * 128 * panel + rank * kShare, kShare,
+                            full, kAll);
       }
     }
   }
@@ -127,8 +129,9 @@ __device__ __forceinline__ void consume(const Rows& rows, Ring<kColumns> ring, i
   using Multiply = Product<T, kColumns, kSign>;
   const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
   const auto release = [&](int slot) {
-    __syncwarp();  // all its lanes have read
-    if (lane < kCluster) barrier_arrive_at(&ring.tail.empty[slot], lane);
+    barrier_arrive(&ring.tail.empty[slot]);
+    __syncwarp();
+    if (lane == 0) barrier_arrive_at(&ring.tail.other_empty[slot], rank ^ 1);
   };
   const std::int64_t last = rows.first + rows.count;
   for (std::int64_t group = blockIdx.x / kCluster; rows.first + group * kClusterPoints < last;
@@ -181,7 +184,8 @@ __device__ __forceinline__ void run(const Rows& rows, const CUtensorMap& map, Lo
   if (threadIdx.x == 0) {
     for (int i = 0; i < depth(kColumns); ++i) {
       barrier_init(&tail.full[i], 1);
-      barrier_init(&tail.empty[i], kCluster * 8);  // the consumers' warps of both blocks
+      barrier_init(&tail.empty[i], kConsumers);
+      barrier_init(&tail.other_empty[i], kConsumers / 32);  // a lane a warp
     }
     barrier_init_fence();
   }
