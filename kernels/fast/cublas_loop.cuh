@@ -89,7 +89,7 @@ class CublasLoop : public Version {
       assign(context);
       {
         const auto phase = context.phase("update");
-        update(stop.tolerance > 0 ? flags_.data() + 1 : nullptr, context);
+        update(iterations_, stop.tolerance > 0 ? flags_.data() + 1 : nullptr, context);
       }
       ++iterations_;
       if (stop.tolerance > 0 || stop.min_changes > 0) {
@@ -118,7 +118,7 @@ class CublasLoop : public Version {
 
  protected:
   /// Moves centroids_ to the means of their points. `largest_move_bits`, where not null: a float's bits, kept by atomicMax.
-  virtual void update(unsigned* largest_move_bits, Context& context) = 0;
+  virtual void update(int iteration, unsigned* largest_move_bits, Context& context) = 0;
 
   Problem problem_;
   cuda::Buffer<float> points_, centroids_;

@@ -28,8 +28,8 @@ class CountingSort : public CublasLoop {
   }
 
  private:
-  void update(unsigned* largest_move_bits, Context& context) override {
-    update_.run(points_.data(), labels_.data(), centroids_.data(), largest_move_bits,
+  void update(int iteration, unsigned* largest_move_bits, Context& context) override {
+    update_.run(iteration, points_.data(), labels_.data(), centroids_.data(), largest_move_bits,
                 context.stream);
   }
 

@@ -92,7 +92,7 @@ class CublasVersion : public CublasLoop {
   }
 
  private:
-  void update(unsigned* largest_move_bits, Context& context) override {
+  void update(int /*iteration*/, unsigned* largest_move_bits, Context& context) override {
     const cudaStream_t stream = context.stream;
     const int k = problem_.k, dim = problem_.dim;
     sums_.zero(stream);

@@ -1431,7 +1431,7 @@ class ScreenVersion : public Version {
         if (stop.tolerance > 0 || stop.min_changes > 0) flags_.zero(stream);
         if (stop.min_changes > 0)
           count_changes(labels_.data(), previous_.data(), problem_.n, flags_.data(), stream);
-        update_.run(points_.data(), labels_.data(), centroids_.data(),
+        update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(),
                     stop.tolerance > 0 ? flags_.data() + 1 : nullptr, stream);
       }
       ++iterations_;

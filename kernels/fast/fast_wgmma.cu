@@ -1160,7 +1160,8 @@ class WgmmaLoop : public Version {
       {
         const auto phase = context.phase("update");
         unsigned* move = stop.tolerance > 0 ? flags_.data() + 1 : nullptr;
-        if (!fused()) update_.run(points_.data(), labels_.data(), centroids_.data(), move, stream);
+        if (!fused())
+          update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(), move, stream);
         lay_out(move, stream);
       }
       ++iterations_;

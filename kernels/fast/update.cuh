@@ -3,6 +3,9 @@
 // Points are put in order of their label by a stable counting sort of their indices (4 B a point; the rows stay where
 // they are), then warps add up equal runs of sorted rows in registers. A run that meets the end of a cluster begins a
 // new sum, so there are at most n / run + k of them; a last kernel adds those of each cluster in their order.
+// After the first iterations only the points that changed cluster are sorted and added up, once for the cluster they came
+// to and once, negative, for the one they left; sums are kept from iteration to iteration. They are fp64, in which a sum of
+// fp32 values that comes and goes leaves nothing behind that could be felt.
 // No float is added atomically: the same labels give the same bits, whatever the GPU's scheduling.
 //
 // Floor: one read of the points (256 MB for 1M × 128 fp16: 0.058 ms at the 4.4 TB/s that an H200 reads; 512 MB in fp32:
@@ -44,24 +47,53 @@ constexpr int kLoadsInFlight = 8;  // per lane, 16 B each
 constexpr int kFinishBlock = 256;
 constexpr int kFinishBlocks = 512;  // from which on a block has several clusters
 constexpr unsigned kFewSums = 16;   // of a cluster: one thread adds them up
-constexpr int kSumsInFlight = 8;    // per thread, 16 B each
+constexpr int kSumsInFlight = 4;    // per thread, 32 B each
+constexpr int kUnsettled =
+    3;  // iterations that add up all points: half of them change cluster in the second
+// Points a cluster, from which on sums are kept: reading and writing them must be less than reading all points.
+constexpr int kFewestKept = 32;
+// In the order of the points there is an entry for each: its index, or, of a point that has left the cluster, ~index.
+constexpr std::int32_t kNoEntry = INT32_MIN;
 
-// Block b counts the labels of its points into counts[b][label], and adds them to totals.
+// The entries that a warp adds up, of so many, by at most `runs` warps.
+__device__ inline unsigned run_of(unsigned entries, unsigned runs) {
+  return max(static_cast<unsigned>(kShortestRun), (max(entries, 1u) - 1) / runs + 1);
+}
+
+// Block b counts the entries of its points into counts[b][label], and adds them to totals: of each point (and copies its
+// label to `previous`, where that is not null), or of each that changed cluster, which changes the clusters' sizes, too.
+template <bool kChanges>
 __global__ void __launch_bounds__(kCountBlock)
-    count_labels(const std::int32_t* __restrict__ labels, std::int64_t n, int k, int block_points,
-                 unsigned* __restrict__ counts, unsigned* __restrict__ totals) {
-  extern __shared__ unsigned counters[];  // k
+    count_labels(const std::int32_t* __restrict__ labels, std::int32_t* __restrict__ previous,
+                 std::int64_t n, int k, int block_points, unsigned* __restrict__ counts,
+                 unsigned* __restrict__ totals, unsigned* __restrict__ sizes) {
+  extern __shared__ unsigned counters[];  // k; of changes, those that came in the high half
   wait_for_kernel_in_front();
   for (int j = threadIdx.x; j < k; j += kCountBlock) counters[j] = 0;
   __syncthreads();
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * block_points;
   const int points = static_cast<int>(min(static_cast<std::int64_t>(block_points), n - first));
 #pragma unroll 8
-  for (int i = threadIdx.x; i < points; i += kCountBlock)
-    atomicAdd(&counters[labels[first + i]], 1u);
+  for (int i = threadIdx.x; i < points; i += kCountBlock) {
+    const std::int32_t label = labels[first + i];
+    if constexpr (kChanges) {
+      const std::int32_t before = previous[first + i];
+      if (label == before) continue;
+      atomicAdd(&counters[label], 0x10001u);
+      atomicAdd(&counters[before], 1u);
+    } else {
+      atomicAdd(&counters[label], 1u);
+      if (previous != nullptr) previous[first + i] = label;
+    }
+  }
   __syncthreads();
   for (int j = threadIdx.x; j < k; j += kCountBlock) {
-    const unsigned count = counters[j];
+    unsigned count = counters[j];
+    if constexpr (kChanges) {
+      const unsigned came = count >> 16;
+      count &= 0xffff;
+      if (2 * came != count) atomicAdd(&sizes[j], 2 * came - count);
+    }
     counts[static_cast<std::int64_t>(blockIdx.x) * k + j] = count;
     if (count != 0) atomicAdd(&totals[j], count);
   }
@@ -82,7 +114,7 @@ __device__ inline unsigned warp_inclusive_sum(unsigned value) {
   return value;
 }
 
-// counts[b][j] becomes the place of the first point of cluster j in block b, starts[j] that of the cluster's first. A block
+// counts[b][j] becomes the place of the first entry of cluster j in block b, starts[j] that of the cluster's first. A block
 // takes 32 clusters, a warp 1/32 of the blocks of each. It adds up all totals before its own clusters: less than a pass over
 // the labels, and no waiting for other blocks.
 __global__ void __launch_bounds__(1024)
@@ -124,12 +156,13 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-// order[place] = index, points of equal label in the order of their indices: each warp takes its points 32 at a time,
-// and lanes of equal label are ranked by __match_any_sync (as
-// fast as ballots here).
+// order[place] = entry, those of equal label in the order of their points: each warp takes its points 32 at a time, those that
+// came before those that left, and lanes of equal label are ranked by __match_any_sync (as fast as ballots here). Of changes,
+// `previous` becomes `labels`.
+template <bool kChanges>
 __global__ void __launch_bounds__(kCountBlock)
-    scatter_indices(const std::int32_t* __restrict__ labels, std::int64_t n, int k,
-                    int block_points, const unsigned* __restrict__ places,
+    scatter_indices(const std::int32_t* __restrict__ labels, std::int32_t* __restrict__ previous,
+                    std::int64_t n, int k, int block_points, const unsigned* __restrict__ places,
                     std::int32_t* __restrict__ order) {
   extern __shared__ unsigned
       counters[];  // of each cluster: its place, then 16-bit offsets per warp
@@ -147,15 +180,29 @@ __global__ void __launch_bounds__(kCountBlock)
       static_cast<std::int64_t>(blockIdx.x) * block_points + warp * warp_points;
   const int points = static_cast<int>(
       max(std::int64_t{0}, min(static_cast<std::int64_t>(warp_points), n - first)));
-  for (int at = lane; at < points; at += 32 * kLabels) {
-    std::int32_t label[kLabels];
+  // Where lanes' points go to and come from, of kLabels times 32 points from `begin` on: −1 without an entry.
+  const auto load = [&](int begin, std::int32_t(&to)[kLabels], std::int32_t(&from)[kLabels]) {
 #pragma unroll
-    for (int u = 0; u < kLabels; ++u)
-      label[u] = at + 32 * u < points ? labels[first + at + 32 * u] : -1;
+    for (int u = 0; u < kLabels; ++u) {
+      const int at = begin + 32 * u + lane;
+      to[u] = at < points ? labels[first + at] : -1;
+      from[u] = kChanges && at < points ? previous[first + at] : -1;
+    }
 #pragma unroll
-    for (int u = 0; u < kLabels; ++u)
-      if (label[u] >= 0)
-        atomicAdd(&offsets[warp * pairs + label[u] / 2], label[u] % 2 ? 0x10000u : 1u);
+    for (int u = 0; kChanges && u < kLabels; ++u)
+      if (to[u] == from[u]) to[u] = from[u] = -1;
+  };
+  const auto count = [&](std::int32_t label) {
+    if (label >= 0) atomicAdd(&offsets[warp * pairs + label / 2], label % 2 ? 0x10000u : 1u);
+  };
+  for (int begin = 0; begin < points; begin += 32 * kLabels) {
+    std::int32_t to[kLabels], from[kLabels];
+    load(begin, to, from);
+#pragma unroll
+    for (int u = 0; u < kLabels; ++u) {
+      count(to[u]);
+      count(from[u]);
+    }
   }
   __syncthreads();
   for (int i = threadIdx.x; i < pairs; i += kCountBlock) {
@@ -169,26 +216,29 @@ __global__ void __launch_bounds__(kCountBlock)
   }
   __syncthreads();
   auto* mine = reinterpret_cast<unsigned short*>(offsets + warp * pairs);
+  const auto place_all = [&](std::int32_t label, std::int32_t entry) {
+    const unsigned peers = __match_any_sync(0xffffffffu, label);
+    const auto rank = static_cast<unsigned>(__popc(peers & ((1u << lane) - 1)));
+    unsigned offset = 0;
+    if (label >= 0) offset = mine[label];
+    __syncwarp();
+    if (label >= 0 && rank == 0)
+      mine[label] = static_cast<unsigned short>(offset + static_cast<unsigned>(__popc(peers)));
+    __syncwarp();
+    if (label >= 0) order[place[label] + offset + rank] = entry;
+  };
   for (int begin = 0; begin < points; begin += 32 * kLabels) {
-    std::int32_t label[kLabels];
+    std::int32_t to[kLabels], from[kLabels];
+    load(begin, to, from);
 #pragma unroll
     for (int u = 0; u < kLabels; ++u) {
-      const int at = begin + 32 * u + lane;
-      label[u] = at < points ? labels[first + at] : -1;
-    }
-#pragma unroll
-    for (int u = 0; u < kLabels; ++u) {
-      const unsigned peers = __match_any_sync(0xffffffffu, label[u]);
-      const auto rank = static_cast<unsigned>(__popc(peers & ((1u << lane) - 1)));
-      unsigned offset = 0;
-      if (label[u] >= 0) offset = mine[label[u]];
-      __syncwarp();
-      if (label[u] >= 0 && rank == 0)
-        mine[label[u]] = static_cast<unsigned short>(offset + static_cast<unsigned>(__popc(peers)));
-      __syncwarp();
-      if (label[u] >= 0)
-        order[place[label[u]] + offset + rank] =
-            static_cast<std::int32_t>(first + begin + 32 * u + lane);
+      const auto index = static_cast<std::int32_t>(first + begin + 32 * u + lane);
+      if (kChanges && !__any_sync(0xffffffffu, to[u] >= 0)) continue;
+      place_all(to[u], index);
+      if constexpr (kChanges) {
+        place_all(from[u], ~index);
+        if (to[u] >= 0) previous[index] = to[u];
+      }
     }
   }
 }
@@ -243,22 +293,23 @@ __device__ __forceinline__ Row load_once(const void* address) {
   return row;
 }
 
-// A warp adds up the rows order[first …, first + run); each cluster met there makes one sum, in slot warp + cluster,
-// which no other warp and cluster share. `group` lanes (a power of two) take a row's vectors, 32 / group rows at once;
-// rows wider than 32 vectors are shared out over blockIdx.y.
+// A warp adds up a run of entries; each cluster met there makes one sum, in slot warp + cluster, which no other warp and
+// cluster share. `group` lanes (a power of two) take a row's vectors, 32 / group rows at once; rows wider than 32 vectors are
+// shared out over blockIdx.y.
 template <typename Value, int kValues>
-__global__ void __launch_bounds__(kSumBlock, 8)
+__global__ void __launch_bounds__(kSumBlock, kValues == 8 ? 4 : 6)
     sum_rows(const Value* __restrict__ points, std::int64_t stride, int vectors, int group,
-             const std::int32_t* __restrict__ order, const unsigned* __restrict__ starts,
-             std::int64_t n, int k, int run, float* __restrict__ partials, int pitch) {
+             const std::int32_t* __restrict__ order, const unsigned* __restrict__ starts, int k,
+             unsigned runs, double* __restrict__ partials, int pitch) {
   using Row = Vector<Value, kValues>;
   const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * kSumBlock + threadIdx.x) / 32;
   wait_for_kernel_in_front();
-  if (warp * run >= n) return;
+  const unsigned entries = starts[k], run = run_of(entries, runs);
+  if (warp * run >= entries) return;
   const int lane = threadIdx.x % 32, rows = 32 / group;
   const int vector = static_cast<int>(blockIdx.y) * 32 + lane % group, row = lane / group;
   const auto first = static_cast<unsigned>(warp * run);
-  const auto last = static_cast<unsigned>(min(n, (warp + 1) * run));
+  const auto last = static_cast<unsigned>(min(std::int64_t{entries}, (warp + 1) * run));
   int j = 0;  // the last cluster that starts at or before `first`: never an empty one
   for (int low = 0, high = k; low < high;) {
     const int middle = (low + high) / 2;
@@ -273,25 +324,30 @@ __global__ void __launch_bounds__(kSumBlock, 8)
   const Value* column = points + static_cast<std::int64_t>(in_row ? vector : 0) * kValues;
   for (unsigned at = first; at < last;) {
     const unsigned end = min(last, starts[j + 1]);
-    float sum[kValues] = {};
-    std::int32_t next = at + lane < end ? order[at + lane] : -1;
+    double sum[kValues] = {};
+    std::int32_t next = at + lane < end ? order[at + lane] : kNoEntry;
     for (; at < end; at += 32) {
       const std::int32_t mine = next;
-      next = at + 32 + lane < end ? order[at + 32 + lane] : -1;
+      next = at + 32 + lane < end ? order[at + 32 + lane] : kNoEntry;
       for (int begin = 0; begin < 32; begin += rows * kLoadsInFlight) {
         Row loaded[kLoadsInFlight];
+        unsigned left = 0;  // a bit a load
 #pragma unroll
         for (int u = 0; u < kLoadsInFlight; ++u) {
           const int place = begin + u * rows + row;
-          const std::int32_t index = __shfl_sync(0xffffffffu, mine, place % 32);
+          const std::int32_t entry = __shfl_sync(0xffffffffu, mine, place % 32);
           loaded[u] = {};
-          if (in_row && place < 32 && index >= 0)
-            loaded[u] = load_once<Row>(column + index * stride);
+          if (in_row && place < 32 && entry != kNoEntry)
+            loaded[u] = load_once<Row>(column + (entry < 0 ? ~entry : entry) * stride);
+          if (entry < 0) left |= 1u << u;
         }
 #pragma unroll
-        for (int u = 0; u < kLoadsInFlight; ++u)
+        for (int u = 0; u < kLoadsInFlight; ++u) {
+          const float sign = (left >> u & 1) != 0 ? -1.0f : 1.0f;
 #pragma unroll
-          for (int v = 0; v < kValues; ++v) sum[v] += as_float(loaded[u].values[v]);
+          for (int v = 0; v < kValues; ++v)
+            sum[v] += static_cast<double>(sign * as_float(loaded[u].values[v]));
+        }
       }
     }
     at = end;
@@ -299,14 +355,14 @@ __global__ void __launch_bounds__(kSumBlock, 8)
 #pragma unroll
       for (int v = 0; v < kValues; ++v) sum[v] += __shfl_xor_sync(0xffffffffu, sum[v], offset);
     if (row == 0 && in_row) {
-      constexpr int kStore = kValues < 4 ? kValues : 4;
-      float* slot = partials + (warp + j) * pitch + vector * kValues;
+      constexpr int kStore = kValues < 2 ? kValues : 2;
+      double* slot = partials + (warp + j) * pitch + vector * kValues;
 #pragma unroll
       for (int v = 0; v < kValues; v += kStore) {
-        Vector<float, kStore> store;
+        Vector<double, kStore> store;
 #pragma unroll
         for (int s = 0; s < kStore; ++s) store.values[s] = sum[v + s];
-        *reinterpret_cast<Vector<float, kStore>*>(slot + v) = store;
+        *reinterpret_cast<Vector<double, kStore>*>(slot + v) = store;
       }
     }
     if (at < last) do
@@ -315,32 +371,42 @@ __global__ void __launch_bounds__(kSumBlock, 8)
   }
 }
 
+// Sums of four coordinates.
+using Four = Vector<double, 4>;
+
+// The clusters' sums and sizes where they are kept, else null. `anew`: all points have been added up.
+struct Kept {
+  Four* sums;
+  unsigned* sizes;
+  bool anew;
+};
+
 // Threads along x take four coordinates each, as do blocks along y, of which there is one if the largest move is asked for.
 // A block has `clusters` on end, of one if the largest move is asked for: where there are several, those with few sums are
 // one thread's along y; all others are all threads' along y, every blockDim.y-th sum one's, for there are many sums where one
 // cluster has most points.
 // A non-negative float orders like its bits, so the largest squared move can be kept by an integer atomicMax.
 // Not told how many blocks are enough, ptxas keeps to 32 registers, where three loads are in flight.
-__global__ void __launch_bounds__(kFinishBlock, 4)
-    finish(const float4* __restrict__ partials, int width, const unsigned* __restrict__ starts,
-           int run, int k, int dim, int clusters, float* __restrict__ centroids,
-           unsigned* __restrict__ totals, unsigned* largest_move_bits) {
-  __shared__ float4 sums[kFinishBlock];
+__global__ void __launch_bounds__(kFinishBlock, 3)
+    finish(const Four* __restrict__ partials, int width, const unsigned* __restrict__ starts,
+           unsigned runs, int k, int dim, int clusters, const Kept kept,
+           float* __restrict__ centroids, unsigned* __restrict__ totals,
+           unsigned* largest_move_bits) {
+  __shared__ Four sums[kFinishBlock];
   const int x = threadIdx.x, y = threadIdx.y;
   wait_for_kernel_in_front();
-  const auto add = [](float4& sum, float4 other) {
-    sum.x += other.x;
-    sum.y += other.y;
-    sum.z += other.z;
-    sum.w += other.w;
+  const unsigned run = run_of(starts[k], runs);
+  const auto add = [](Four& sum, const Four& other) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum.values[i] += other.values[i];
   };
   // The sums of cluster j in `column`, from first on, every step-th.
   const auto sum_of = [&](int j, int column, unsigned first, unsigned last, unsigned step) {
-    float4 sum = {0, 0, 0, 0};
+    Four sum{};
     const auto at = [&](unsigned w) { return partials[std::int64_t{w + j} * width + column]; };
     unsigned w = first;
     for (; w + (kSumsInFlight - 1) * step <= last; w += kSumsInFlight * step) {
-      float4 loaded[kSumsInFlight];
+      Four loaded[kSumsInFlight];
 #pragma unroll
       for (int u = 0; u < kSumsInFlight; ++u) loaded[u] = at(w + u * step);
 #pragma unroll
@@ -350,14 +416,23 @@ __global__ void __launch_bounds__(kFinishBlock, 4)
     return sum;
   };
   // Moves cluster j's centroid; returns the move's square, of these coordinates.
-  const auto place = [&](int j, int column, float4 sum, float count) {
-    const float values[4] = {sum.x, sum.y, sum.z, sum.w};
+  const auto place = [&](int j, int column, Four sum, unsigned entries) {
+    unsigned count = entries;
+    if (kept.sums != nullptr) {
+      Four& in_all = kept.sums[std::int64_t{j} * width + column];
+      if (!kept.anew) {
+        count = kept.sizes[j];
+        add(sum, in_all);
+      }
+      in_all = sum;
+      if (count == 0) in_all = {};
+    }
     float move = 0;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int t = 4 * column + i;
-      if (t >= dim) break;
-      const float mean = values[i] / count;
+      if (t >= dim || count == 0) break;
+      const auto mean = static_cast<float>(sum.values[i] / count);
       float* centroid = centroids + static_cast<std::int64_t>(j) * dim + t;
       const float step = mean - *centroid;
       move += step * step;
@@ -374,17 +449,22 @@ __global__ void __launch_bounds__(kFinishBlock, 4)
     const unsigned start = starts[j], end = starts[j + 1];
     if (start < end && few(start, end))
       for (int column = first_column + x; column < width; column += columns)
-        place(j, column, sum_of(j, column, start / run, (end - 1) / run, 1),
-              static_cast<float>(end - start));
+        place(j, column, sum_of(j, column, start / run, (end - 1) / run, 1), end - start);
   }
   for (int j = from; j < to; ++j) {
-    if (x == 0 && y == 0 && blockIdx.y == 0) totals[j] = 0;  // for the next update
     const unsigned start = starts[j], end = starts[j + 1];
+    if (x == 0 && y == 0 && blockIdx.y == 0) {
+      totals[j] = 0;  // for the next update
+      if (kept.anew && kept.sizes != nullptr) kept.sizes[j] = end - start;
+    }
+    if (kept.anew && kept.sums != nullptr && start == end)
+      for (int column = first_column + x; y == 0 && column < width; column += columns)
+        kept.sums[std::int64_t{j} * width + column] = {};
     if (start == end || few(start, end)) continue;
     float move = 0;
     for (int begin = first_column; begin < width; begin += columns) {
       const int column = begin + x;
-      float4 sum = {0, 0, 0, 0};
+      Four sum{};
       if (column < width) sum = sum_of(j, column, start / run + y, (end - 1) / run, blockDim.y);
       sums[y * blockDim.x + x] = sum;
       __syncthreads();
@@ -395,7 +475,7 @@ __global__ void __launch_bounds__(kFinishBlock, 4)
         }
         __syncthreads();
       }
-      if (y == 0 && column < width) move += place(j, column, sum, static_cast<float>(end - start));
+      if (y == 0 && column < width) move += place(j, column, sum, end - start);
     }
     if (largest_move_bits == nullptr || y != 0) continue;
     for (unsigned half = blockDim.x / 2; half > 0; half /= 2)
@@ -441,20 +521,25 @@ class Update {
     vectors_ = (dim + values_ - 1) / values_;
     pitch_ = (vectors_ * values_ + 3) / 4 * 4;
     while (group_ < std::min(vectors_, 32)) group_ *= 2;
-    run_ = kShortestRun;
-    while (run_ < kLongRun && n > std::int64_t{run_} * kWantedRuns) run_ *= 2;
-    run_ = static_cast<int>(std::max<std::int64_t>(run_, (n + kMostRuns - 1) / kMostRuns));
-    runs_ = (n + run_ - 1) / run_;
+    std::int64_t run = kShortestRun;
+    while (run < kLongRun && n > run * kWantedRuns) run *= 2;
+    run = std::max<std::int64_t>(run, (n + kMostRuns - 1) / kMostRuns);
+    runs_ = static_cast<unsigned>((n + run - 1) / run);
     const auto places = static_cast<std::size_t>(n);
-    const auto clusters = static_cast<std::size_t>(k);
-    order_ = cuda::Buffer<std::int32_t>(places);
+    const auto clusters = static_cast<std::size_t>(k), pitch = static_cast<std::size_t>(pitch_);
+    counted_ = scatter_bytes() <= device.shared_bytes_optin;
+    keeps_ = counted_ && n / k >= kFewestKept;
+    order_ = cuda::Buffer<std::int32_t>(keeps_ ? 2 * places : places);
     starts_ = cuda::Buffer<unsigned>(clusters + 1);
     totals_ = cuda::Buffer<unsigned>(clusters);
     totals_.zero(stream);
-    partials_ = cuda::Buffer<float>((static_cast<std::size_t>(runs_) + clusters) *
-                                    static_cast<std::size_t>(pitch_));
+    partials_ = cuda::Buffer<double>((std::size_t{runs_} + clusters) * pitch);
     partials_.zero(stream);  // finish() reads, and does not use, what pads rows to four coordinates
-    counted_ = scatter_bytes() <= device.shared_bytes_optin;
+    if (keeps_) {
+      previous_ = cuda::Buffer<std::int32_t>(places);
+      kept_ = cuda::Buffer<double>(clusters * pitch);
+      sizes_ = cuda::Buffer<unsigned>(clusters);
+    }
     if (counted_) {
       // Two blocks on each multiprocessor, as even as whole warps allow.
       const std::int64_t wanted = std::max<std::int64_t>(
@@ -464,8 +549,10 @@ class Update {
       blocks_ = static_cast<int>((n + block_points_ - 1) / block_points_);
       counts_ = cuda::Buffer<unsigned>(clusters * static_cast<std::size_t>(blocks_));
       for (const auto& [kernel, bytes] :
-           {std::pair{reinterpret_cast<const void*>(count_labels), count_bytes()},
-            std::pair{reinterpret_cast<const void*>(scatter_indices), scatter_bytes()}})
+           {std::pair{reinterpret_cast<const void*>(count_labels<false>), count_bytes()},
+            std::pair{reinterpret_cast<const void*>(count_labels<true>), count_bytes()},
+            std::pair{reinterpret_cast<const void*>(scatter_indices<false>), scatter_bytes()},
+            std::pair{reinterpret_cast<const void*>(scatter_indices<true>), scatter_bytes()}})
         LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                               static_cast<int>(bytes)));
     } else {
@@ -481,19 +568,20 @@ class Update {
 
   /// Replaces `centroids` (k × dim) by the means of the points with their label; those of empty clusters keep their bits.
   /// `largest_move_bits`, where not null, becomes the larger of itself and the largest squared move, as a float's bits.
-  void run(const Value* points, const std::int32_t* labels, float* centroids,
+  /// `iteration`: how often this has been called since the solve began; sums are kept from one to the next.
+  void run(int iteration, const Value* points, const std::int32_t* labels, float* centroids,
            unsigned* largest_move_bits, cudaStream_t stream) {
-    using namespace update;
-    order_by_label(labels, stream);
+    const bool anew = !keeps_ || iteration < update::kUnsettled;
+    order_by_label(anew, labels, stream);
     switch (values_) {
       case 8:
-        return sum_and_finish<8>(points, centroids, largest_move_bits, stream);
+        return sum_and_finish<8>(anew, points, centroids, largest_move_bits, stream);
       case 4:
-        return sum_and_finish<4>(points, centroids, largest_move_bits, stream);
+        return sum_and_finish<4>(anew, points, centroids, largest_move_bits, stream);
       case 2:
-        return sum_and_finish<2>(points, centroids, largest_move_bits, stream);
+        return sum_and_finish<2>(anew, points, centroids, largest_move_bits, stream);
       default:
-        return sum_and_finish<1>(points, centroids, largest_move_bits, stream);
+        return sum_and_finish<1>(anew, points, centroids, largest_move_bits, stream);
     }
   }
 
@@ -509,7 +597,7 @@ class Update {
     return bits;
   }
 
-  void order_by_label(const std::int32_t* labels, cudaStream_t stream) {
+  void order_by_label(bool anew, const std::int32_t* labels, cudaStream_t stream) {
     using namespace update;
     if (!counted_) {
       std::size_t scratch = scratch_.bytes();
@@ -519,24 +607,25 @@ class Update {
       return;
     }
     const auto blocks = static_cast<unsigned>(blocks_);
-    launch(overlap_, count_labels, blocks, kCountBlock, count_bytes(), stream, labels, n_, k_,
-           block_points_, counts_.data(), totals_.data());
+    launch(overlap_, anew ? count_labels<false> : count_labels<true>, blocks, kCountBlock,
+           count_bytes(), stream, labels, previous_.data(), n_, k_, block_points_, counts_.data(),
+           totals_.data(), sizes_.data());
     launch(overlap_, scan_counts, cuda::blocks_for(k_, 32), 1024, 0, stream, counts_.data(),
            totals_.data(), blocks_, k_, starts_.data());
-    launch(overlap_, scatter_indices, blocks, kCountBlock, scatter_bytes(), stream, labels, n_, k_,
-           block_points_, counts_.data(), order_.data());
+    launch(overlap_, anew ? scatter_indices<false> : scatter_indices<true>, blocks, kCountBlock,
+           scatter_bytes(), stream, labels, previous_.data(), n_, k_, block_points_, counts_.data(),
+           order_.data());
   }
 
   template <int kValues>
-  void sum_and_finish(const Value* points, float* centroids, unsigned* largest_move_bits,
+  void sum_and_finish(bool anew, const Value* points, float* centroids, unsigned* largest_move_bits,
                       cudaStream_t stream) {
     using namespace update;
     if constexpr (kValues * sizeof(Value) <= 16) {
-      const dim3 grid(cuda::blocks_for(runs_ * 32, kSumBlock),
+      const dim3 grid(cuda::blocks_for(std::int64_t{runs_} * 32, kSumBlock),
                       static_cast<unsigned>((vectors_ + 31) / 32));
       launch(overlap_, sum_rows<Value, kValues>, grid, kSumBlock, 0, stream, points, stride_,
-             vectors_, group_, order_.data(), starts_.data(), n_, k_, run_, partials_.data(),
-             pitch_);
+             vectors_, group_, order_.data(), starts_.data(), k_, runs_, partials_.data(), pitch_);
     }
     int columns = 1;  // of four coordinates
     while (4 * columns < dim_ && columns < 32) columns *= 2;
@@ -550,9 +639,10 @@ class Update {
     const dim3 grid(static_cast<unsigned>((k_ + clusters - 1) / clusters),
                     static_cast<unsigned>(slices));
     const dim3 block(static_cast<unsigned>(columns), static_cast<unsigned>(shares));
+    const Kept kept{reinterpret_cast<Four*>(kept_.data()), sizes_.data(), anew};
     launch(overlap_, finish, grid, block, 0, stream,
-           reinterpret_cast<const float4*>(partials_.data()), pitch_ / 4, starts_.data(), run_, k_,
-           dim_, clusters, centroids, totals_.data(), largest_move_bits);
+           reinterpret_cast<const Four*>(partials_.data()), pitch_ / 4, starts_.data(), runs_, k_,
+           dim_, clusters, kept, centroids, totals_.data(), largest_move_bits);
   }
 
   // With a null `scratch`, only asks how many bytes it takes. Stable, so its order is the counting sort's.
@@ -563,15 +653,16 @@ class Update {
                                            label_bits(), stream);
   }
 
-  std::int64_t n_ = 0, stride_ = 0, runs_ = 0;
+  std::int64_t n_ = 0, stride_ = 0;
+  unsigned runs_ = 0;  // at most
   int k_ = 0, dim_ = 0;
   int values_ = 1, vectors_ = 1, group_ = 1;  // values a load, loads a row, lanes a row
-  int pitch_ = 4;                             // floats between two partial sums
-  int run_ = 1, block_points_ = 1, blocks_ = 1;
-  bool counted_ = true, overlap_ = false;
-  cuda::Buffer<std::int32_t> order_, sorted_labels_, indices_;
-  cuda::Buffer<unsigned> starts_, totals_, counts_;
-  cuda::Buffer<float> partials_;
+  int pitch_ = 4;                             // values between two partial sums
+  int block_points_ = 1, blocks_ = 1;
+  bool counted_ = true, keeps_ = false, overlap_ = false;
+  cuda::Buffer<std::int32_t> order_, previous_, sorted_labels_, indices_;
+  cuda::Buffer<unsigned> starts_, totals_, counts_, sizes_;
+  cuda::Buffer<double> partials_, kept_;
   cuda::Buffer<char> scratch_;
 };
 

@@ -212,7 +212,7 @@ TEST_P(FastScreen, LabelsAreTheOracles) {
 }
 
 TEST_P(FastScreen, IsDeterministic) {
-  problem_.stop.iterations = 3;
+  problem_.stop.iterations = 6;
   for (const char* name : {"fast_screen", "fast_counting_sort"}) try {
       const Solution first = solve(find_version(name)->make, problem_, context_);
       for (int again = 0; again < 3; ++again) {
@@ -223,6 +223,69 @@ TEST_P(FastScreen, IsDeterministic) {
     } catch (const Unsupported& reason) {  // no cuBLAS
       GTEST_SKIP() << name << ": " << reason.what();
     }
+}
+
+// Sums that are kept from iteration to iteration: all centroids start in one of 40 blobs, so that clusters of thousands of
+// points give them away and keep few. The bound is that of one rounding of the mean: sums are fp64.
+TEST(FastScreenSums, AreKept) {
+#if LLOYD_CUDA
+  const DeviceQuery query = query_devices();
+  if (query.devices.empty()) GTEST_SKIP() << query.problem;
+  const auto session = make_cuda_session(0);
+  Context context;
+  context.device = query.devices.front();
+  context.stream = session->stream();
+  struct Size {
+    std::int64_t n;
+    int k, dim;
+    float offset;
+  };
+  for (const Size& size : {Size{100'001, 1000, 32, 0}, Size{60'000, 700, 129, 1e4f},
+                           Size{40'003, 3, 33, 1e6f}, Size{50'000, 1600, 200, 0}}) {
+    data::Source source;
+    source.generator = "normal";
+    const data::Dataset drawn = data::generate(source, size.n, size.dim);
+    Data data;
+    data.dim = size.dim;
+    data.points.assign(drawn.values().begin(), drawn.values().end());
+    const auto dim = static_cast<std::size_t>(size.dim);
+    for (std::size_t c = 0; c < data.points.size(); ++c) {
+      const std::size_t point = c / dim, blob = point * point % 997 % 40;
+      data.points[c] =
+          size.offset + data.points[c] / 4 + static_cast<float>((blob * 31 + c % dim * 17) % 13);
+    }
+    data.centroids.assign(data.points.begin(),
+                          data.points.begin() + std::int64_t{size.k} * size.dim);
+    for (std::size_t c = dim; c < data.centroids.size(); ++c)
+      data.centroids[c] =
+          data.centroids[c % dim] + (data.centroids[c] - data.centroids[c % dim]) / 64;
+    Problem problem{.n = size.n, .k = size.k, .dim = size.dim};
+    problem.points = data.points;
+    problem.centroids = data.centroids;
+    for (const int iterations : {3, 4, 5, 30}) {
+      SCOPED_TRACE(std::to_string(size.dim) + " dimensions, " + std::to_string(iterations) +
+                   " iterations");
+      problem.stop.iterations = iterations;
+      const Solution solution = solve(find_version("fast_screen")->make, problem, context);
+      std::vector<double> sums(data.centroids.size()), counts(static_cast<std::size_t>(size.k));
+      for (std::size_t c = 0; c < data.points.size(); ++c) {
+        const auto label = static_cast<std::size_t>(solution.labels[c / dim]);
+        if (c % dim == 0) ++counts[label];
+        sums[label * dim + c % dim] += data.points[c];
+      }
+      double worst = 0;
+      for (std::size_t c = 0; c < sums.size(); ++c) {
+        if (counts[c / dim] == 0) continue;
+        const double mean = sums[c] / counts[c / dim];
+        worst = std::max(
+            worst, std::abs(solution.centroids[c] - mean) / (std::abs(mean) * 0x1.01p-24 + 1e-9));
+      }
+      EXPECT_LE(worst, 1);
+    }
+  }
+#else
+  GTEST_SKIP() << "built without CUDA";
+#endif
 }
 
 INSTANTIATE_TEST_SUITE_P(Hostile, FastScreen, testing::Range(std::size_t{0}, cases().size()),

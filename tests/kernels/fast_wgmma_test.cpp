@@ -71,8 +71,8 @@ class FastWgmma : public testing::TestWithParam<Precision> {
     return largest;
   }
 
-  Solution solved() {
-    const RegisteredVersion* version = find_version("fast_wgmma");
+  Solution solved(const char* name = "fast_wgmma") {
+    const RegisteredVersion* version = find_version(name);
     if (const auto reason =
             unsupported_reason(version->info, problem_, context_.tunables, context_.device))
       throw Unsupported(*reason);
@@ -154,13 +154,17 @@ TEST_P(FastWgmma, KeepsSums) {
       centroids_[c] = centroids_[c % dim] + centroids_[c] / 64;
     problem_.points = points_;
     problem_.centroids = centroids_;
-    for (const int iterations : {5, 40, 69}) {
-      SCOPED_TRACE(std::to_string(size.dim) + " dimensions, " + std::to_string(iterations) +
-                   " iterations");
+    for (const auto& [name, iterations] : {std::pair{"fast_wgmma", 5},
+                                           {"fast_wgmma", 40},
+                                           {"fast_wgmma", 69},
+                                           {"fast_wgmma_ordered", 5},
+                                           {"fast_wgmma_ordered", 40}}) {
+      SCOPED_TRACE(std::string(name) + ", " + std::to_string(size.dim) + " dimensions, " +
+                   std::to_string(iterations) + " iterations");
       problem_.stop.iterations = iterations;
       Solution solution;
       try {
-        solution = solved();
+        solution = solved(name);
       } catch (const Unsupported& reason) {
         GTEST_SKIP() << reason.what();
       }

@@ -32,6 +32,7 @@ const std::vector<Case>& cases() {
       {"FlatClusters", 20'000, 40, 4, {.iterations = 3}, keep},
       {"ThirtyTwoDimensions", 40'000, 16, 32, {.iterations = 5}, keep},
       {"ManyDimensionsAndClusters", 6'000, 800, 64, {.iterations = 3}, keep},
+      {"SumsThatAreKept", 40'000, 90, 40, {.iterations = 8}, keep},
       {"AsManyClustersAsPoints", 2'000, 2'000, 2, {.iterations = 2}, keep},
       {"StopsWhenCentroidsRest", 20'000, 20, 2, {.iterations = 60, .tolerance = 1e-3}, keep},
       // Small integers: a point or a box is as near to one centroid as to another, and who is first is the scheduler's choice.
