@@ -469,8 +469,7 @@ __device__ __forceinline__ void decide(const Screen& s, float4* records, int row
 constexpr int kWarpRows = 32, kRows = kWarpRows * kBlock / 32;  // points a warp, a block
 constexpr int kTile = 64;                                       // centroids
 constexpr int kStages = 3;
-constexpr int kSecondLooks =
-    8;  // blocks that share the centroids of a second look: all blocks at once
+constexpr unsigned kSecondLooks = 8;  // blocks that share the centroids of a second look, or more
 
 template <int kSteps>
 constexpr int kPitch = kSteps * 16 + 8;  // halves; 8 more, so that ldmatrix meets no bank twice
@@ -515,10 +514,13 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   const int group = lane / 4,
             quad = lane % 4;  // rows group + 8·i and columns 2·quad + {0, 1} of a fragment
   const int chunks = s.padded / (kSteps * 16);
-  const int first_piece = static_cast<int>(s.tiles * blockIdx.y / gridDim.y) * chunks;
-  const int pieces =
-      static_cast<int>(s.tiles * (blockIdx.y + 1) / gridDim.y) * chunks - first_piece;
   const std::int64_t count = kCollect ? *s.again : s.last - s.first;
+  const auto groups = static_cast<unsigned>((count + kRows - 1) / kRows);
+  // Of the few points of a second look, so many that all blocks have work.
+  const unsigned shares =
+      kCollect ? min(static_cast<unsigned>(s.tiles), max(kSecondLooks, gridDim.x / max(groups, 1u)))
+               : 1;
+  int first_piece = 0;
   __shared__ float4 records[kCollect ? 1 : kRows * kLanes];
   __shared__ unsigned decided;
   if (threadIdx.x == 0) decided = 0;
@@ -541,8 +543,11 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
                               s.bounds + tile * kTile + threadIdx.x * 2, 16);
   };
 
-  for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * kRows; base < count;
-       base += static_cast<std::int64_t>(gridDim.x) * kRows) {
+  for (unsigned item = blockIdx.x; item < groups * shares; item += gridDim.x) {
+    const std::int64_t base = static_cast<std::int64_t>(item / shares) * kRows;
+    const unsigned share = item % shares;
+    first_piece = static_cast<int>(s.tiles * share / shares) * chunks;
+    const int pieces = static_cast<int>(s.tiles * (share + 1) / shares) * chunks - first_piece;
     __syncthreads();  // the stages of the last points are no longer read
     for (int piece = 0; piece < kStages - 1; ++piece) {
       if (piece < pieces) fetch(piece);
@@ -1560,7 +1565,6 @@ class ScreenVersion : public Version {
              .candidate_counts = candidate_counts_.data(),
              .candidates = candidates_.data()};
     const auto blocks = static_cast<unsigned>(multiprocessors_);
-    const auto shares = static_cast<unsigned>(std::min(tiles_, kSecondLooks));
     while (s.last < problem_.n) {
       s.first = s.last;
       s.last = std::min(s.first + kBatch, problem_.n);
@@ -1581,8 +1585,7 @@ class ScreenVersion : public Version {
         else
           launch(overlap_, screen_products<steps.value, false>, segments, kBlock, kBytes, stream,
                  s);
-        launch(overlap_, screen_products<steps.value, true>,
-               dim3(std::max(1U, blocks / shares), shares), kBlock, kBytes, stream, s);
+        launch(overlap_, screen_products<steps.value, true>, blocks, kBlock, kBytes, stream, s);
       });
       launch(overlap_, columns_ > 0 ? label_ambiguous_by_warps : label_ambiguous, 8 * blocks,
              kExactBlock, 0, stream, s, points_.data(), centroids_.data(), problem_.k,

@@ -19,7 +19,8 @@
 //          capability 8.0 there. Scores lose 2^-18 to the column's number. The sums' order is the
 //          scheduler's: labels and centroids may differ in the last bits from run to run. Below 512 clusters the product is
 //          done before three warps have added up a tile, and where they are few the additions wait for each other: there
-//          update.cuh sums in a pass of its own. Below 256 points a cluster all points are added up in every iteration.
+//          update.cuh sums in a pass of its own, unless that costs more, of few points (see kFew). Below 256 points a
+//          cluster all points are added up in every iteration.
 // Floor    2·n·k·dim at the fp16 GEMM's 761 TFLOP/s: 0.336, 2.76 and 2.76 ms at dim 128 for 1M × 1000, 8M × 1024, 1M × 8192;
 //          0.673 and 2.76 ms at dim 256 for 1M × 1000 and 1M × 4096; 2.07 at dim 768 for 1M × 1024.
 // Predicted 0.375, 3.40 and 3.15 ms at dim 128, 0.80 and 3.3 ms at dim 256; 2.8 at dim 768.
@@ -29,7 +30,8 @@
 //          0.426 and 3.23 of the first and the last; pinned products without changed points were not measured. Then only
 //          the first iteration added up all points, and small clusters were summed anew (see worn) in those after it.
 //          With three such iterations (recorded run, 2026-11-22, other GPU of the model): 0.397, 3.56, 3.18.
-//          1M × 768 2.98 (update.cuh 0.5 of it), × 384 1.59, 200,000 × 768 0.634 (mma.sync reached 200 TFLOP/s).
+//          1M × 768 2.98 (update.cuh 0.5 of it), × 384 1.59, 200,000 × 768 0.634 (mma.sync reached 200 TFLOP/s), 0.554
+//          since update.cuh keeps sums, too.
 //          1M × 1000 × 256 0.745 (687 TFLOP/s; mma.sync 2.56); before products were pinned 0.784, 1M × 4096 × 256 3.06 (701
 //          TFLOP/s), 1M × 1000 × 192 bf16 0.609. Power is the limit where there is much to do: 8M × 1024 × 128 took 3.20 in
 //          bursts and 3.7 in a row before. Without sums 1M × 1000 × 128 took 0.371 then (690 TFLOP/s; cuBLAS alone 761).
@@ -62,8 +64,11 @@ namespace {
 constexpr int kTilePoints = 256;  // of a block at a time: two consumers of 128 points
 
 #if LLOYD_CUDA
-// 1M points of dim 128, mean of 20 iterations: k = 512 0.276 ms, 0.212 + 0.105 by update.cuh; k = 16 0.245 and 0.204.
-constexpr int kFewestFused = 512;
+// Clusters from which on sums are made in the kernel of the products: of any points, of few. H200, fp16, dim 128, mean of 20
+// iterations, in µs beside update.cuh's: n = 10^6, k = 128 175 and 139, 256 188 and 173, 512 244 and 263, 768 322 and 345;
+// n = 4·10^6, k = 256 674 and 600, 512 923 and 957; n = 10^5, k = 64 27 and 34, 128 27 and 34, 256 27 and 39, 512 44 and 51.
+constexpr int kFewestFused = 512, kFewestFusedOfFew = 64;
+constexpr std::int64_t kFew = 200'000;
 constexpr int kFewestKept = 256;  // points a cluster
 constexpr int kBlock = 256;       // of the small kernels
 constexpr int kMostHeld = 128;  // dimensions of a point in registers: 64 beside 128 of accumulators
@@ -1198,7 +1203,8 @@ class WgmmaLoop : public Version {
 
  private:
   bool fused() const {
-    return !ordered_ && kernel_.assign != nullptr && problem_.k >= kFewestFused;
+    const int fewest = problem_.n <= kFew ? kFewestFusedOfFew : kFewestFused;
+    return !ordered_ && kernel_.assign != nullptr && problem_.k >= fewest;
   }
   // Where clusters are small, most change in every iteration, and what must be added up anew is as much as all.
   bool adds_all(int iteration) const {

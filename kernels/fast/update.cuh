@@ -9,13 +9,17 @@
 // No float is added atomically: the same labels give the same bits, whatever the GPU's scheduling.
 //
 // Floor: one read of the points (256 MB for 1M × 128 fp16: 0.058 ms at the 4.4 TB/s that an H200 reads; 512 MB in fp32:
-// 0.115 ms), plus about 40 B a point and 8 B a cluster and block for the sort.
+// 0.115 ms), plus about 40 B a point and 8 B a cluster and block for the sort. Of changes: 8 B a point, once or twice.
 // Measured on an H200, 2026-11-21, 1M × 128, k = 1000: fp16 0.105 ms, fp32 0.167 ms; all points in one cluster: 0.28 ms.
 // fp32, k = 1024, runs of 128 rows → so many that there are 4,096 of them (8 rows at least), and kernels that overlap:
 // n = 10,000 × 32 0.041 → 0.021, × 128 0.075 → 0.028; n = 100,000 × 32 0.034 → 0.026, × 128 0.063 → 0.044.
 // 2026-11-22, fp16, dim 768, where one cluster has most points: several clusters a block made of the last kernel's 0.269 ms
-// 0.056 (n = 100,000, k = 8192) and of 0.043 ms 0.012 (n = 200,000, k = 1024). Its loads then still waited for each other;
-// that they no longer do (kSumsInFlight) is not timed yet.
+// 0.056 (n = 100,000, k = 8192) and of 0.043 ms 0.012 (n = 200,000, k = 1024). More of its loads in flight changed nothing.
+// Only changes, 2026-11-22, whole iterations of 20, ms (predicted): fast_screen 1M × 128, k = 1000 0.716 → 0.605 (0.61),
+// 200,000 × 768, k = 1024 0.845 → 0.718 (0.72); fast_wgmma there 0.634 → 0.554 (0.53), fast_wgmma_ordered at the first 0.484 →
+// 0.422 (0.43). The kernels of the first, µs, of all points and in the twentieth iteration: count 5 and 5, scan 4 and 4, scatter
+// 24 and 6, sums 127 and 10, centroids 5 and 8. What it took: no work for entries that a batch of 32 lacks (fp64's conversions
+// come 16 a clock), and 32 lanes that look for a run's first cluster (0.620, 0.733, 0.573 and 0.443 without).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -45,9 +49,9 @@ constexpr int kShortestRun = 8, kLongRun = 128;
 constexpr int kWantedRuns = 4'096, kMostRuns = 16'384;
 constexpr int kLoadsInFlight = 8;  // per lane, 16 B each
 constexpr int kFinishBlock = 256;
-constexpr int kFinishBlocks = 512;  // from which on a block has several clusters
-constexpr unsigned kFewSums = 16;   // of a cluster: one thread adds them up
-constexpr int kSumsInFlight = 4;    // per thread, 32 B each
+constexpr int kFinishBlocks = 512;      // from which on a block has several clusters
+constexpr unsigned kFewSums = 16;       // of a cluster: one thread adds them up
+constexpr int kSumBytesInFlight = 128;  // per thread
 constexpr int kUnsettled =
     3;  // iterations that add up all points: half of them change cluster in the second
 // Points a cluster, from which on sums are kept: reading and writing them must be less than reading all points.
@@ -293,43 +297,51 @@ __device__ __forceinline__ Row load_once(const void* address) {
   return row;
 }
 
+// Of kSumBlock threads a multiprocessor: what they have in flight is enough, and nothing is spilled.
+template <typename Sum, int kValues>
+constexpr int kSumBlocks = kValues == 8       ? 4
+                           : sizeof(Sum) == 4 ? 8
+                                              : 6;
+
 // A warp adds up a run of entries; each cluster met there makes one sum, in slot warp + cluster, which no other warp and
 // cluster share. `group` lanes (a power of two) take a row's vectors, 32 / group rows at once; rows wider than 32 vectors are
 // shared out over blockIdx.y.
-template <typename Value, int kValues>
-__global__ void __launch_bounds__(kSumBlock, kValues == 8 ? 4 : 6)
+// `entries`: how many there are, or 0 where only the device knows.
+template <typename Value, int kValues, typename Sum>
+__global__ void __launch_bounds__(kSumBlock, kSumBlocks<Sum, kValues>)
     sum_rows(const Value* __restrict__ points, std::int64_t stride, int vectors, int group,
              const std::int32_t* __restrict__ order, const unsigned* __restrict__ starts, int k,
-             unsigned runs, double* __restrict__ partials, int pitch) {
+             unsigned entries, unsigned runs, Sum* __restrict__ partials, int pitch) {
   using Row = Vector<Value, kValues>;
+  constexpr bool kKeeps = sizeof(Sum) == 8;  // else entries are of points that came
   const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * kSumBlock + threadIdx.x) / 32;
   wait_for_kernel_in_front();
-  const unsigned entries = starts[k], run = run_of(entries, runs);
+  if (entries == 0) entries = starts[k];
+  const unsigned run = run_of(entries, runs);
   if (warp * run >= entries) return;
   const int lane = threadIdx.x % 32, rows = 32 / group;
   const int vector = static_cast<int>(blockIdx.y) * 32 + lane % group, row = lane / group;
   const auto first = static_cast<unsigned>(warp * run);
   const auto last = static_cast<unsigned>(min(std::int64_t{entries}, (warp + 1) * run));
-  int j = 0;  // the last cluster that starts at or before `first`: never an empty one
-  for (int low = 0, high = k; low < high;) {
-    const int middle = (low + high) / 2;
-    if (starts[middle] <= first) {
-      j = middle;
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
+  // The last cluster that starts at or before `first`: never an empty one. The lanes look in 32 places at once.
+  int j = 0;
+  for (int step = k, many = k; step > 1; many = min(step, k - j)) {
+    step = (many + 31) / 32;
+    const int place = j + lane * step;
+    const bool before = lane * step < many && starts[place] <= first;
+    j += (__popc(__ballot_sync(0xffffffffu, before)) - 1) * step;
   }
   const bool in_row = vector < vectors;
   const Value* column = points + static_cast<std::int64_t>(in_row ? vector : 0) * kValues;
   for (unsigned at = first; at < last;) {
     const unsigned end = min(last, starts[j + 1]);
-    double sum[kValues] = {};
+    Sum sum[kValues] = {};
     std::int32_t next = at + lane < end ? order[at + lane] : kNoEntry;
     for (; at < end; at += 32) {
       const std::int32_t mine = next;
       next = at + 32 + lane < end ? order[at + 32 + lane] : kNoEntry;
-      for (int begin = 0; begin < 32; begin += rows * kLoadsInFlight) {
+      const int many = static_cast<int>(min(32u, end - at));
+      for (int begin = 0; begin < many; begin += rows * kLoadsInFlight) {
         Row loaded[kLoadsInFlight];
         unsigned left = 0;  // a bit a load
 #pragma unroll
@@ -338,15 +350,16 @@ __global__ void __launch_bounds__(kSumBlock, kValues == 8 ? 4 : 6)
           const std::int32_t entry = __shfl_sync(0xffffffffu, mine, place % 32);
           loaded[u] = {};
           if (in_row && place < 32 && entry != kNoEntry)
-            loaded[u] = load_once<Row>(column + (entry < 0 ? ~entry : entry) * stride);
-          if (entry < 0) left |= 1u << u;
+            loaded[u] = load_once<Row>(column + (kKeeps && entry < 0 ? ~entry : entry) * stride);
+          if (kKeeps && entry < 0) left |= 1u << u;
         }
 #pragma unroll
         for (int u = 0; u < kLoadsInFlight; ++u) {
-          const float sign = (left >> u & 1) != 0 ? -1.0f : 1.0f;
+          if (begin + u * rows >= many) break;
+          const float sign = kKeeps && (left >> u & 1) != 0 ? -1.0f : 1.0f;
 #pragma unroll
           for (int v = 0; v < kValues; ++v)
-            sum[v] += static_cast<double>(sign * as_float(loaded[u].values[v]));
+            sum[v] += static_cast<Sum>(sign * as_float(loaded[u].values[v]));
         }
       }
     }
@@ -355,14 +368,15 @@ __global__ void __launch_bounds__(kSumBlock, kValues == 8 ? 4 : 6)
 #pragma unroll
       for (int v = 0; v < kValues; ++v) sum[v] += __shfl_xor_sync(0xffffffffu, sum[v], offset);
     if (row == 0 && in_row) {
-      constexpr int kStore = kValues < 2 ? kValues : 2;
-      double* slot = partials + (warp + j) * pitch + vector * kValues;
+      constexpr int kFit = 16 / static_cast<int>(sizeof(Sum)),
+                    kStore = kValues < kFit ? kValues : kFit;
+      Sum* slot = partials + (warp + j) * pitch + vector * kValues;
 #pragma unroll
       for (int v = 0; v < kValues; v += kStore) {
-        Vector<double, kStore> store;
+        Vector<Sum, kStore> store;
 #pragma unroll
         for (int s = 0; s < kStore; ++s) store.values[s] = sum[v + s];
-        *reinterpret_cast<Vector<double, kStore>*>(slot + v) = store;
+        *reinterpret_cast<Vector<Sum, kStore>*>(slot + v) = store;
       }
     }
     if (at < last) do
@@ -372,11 +386,12 @@ __global__ void __launch_bounds__(kSumBlock, kValues == 8 ? 4 : 6)
 }
 
 // Sums of four coordinates.
-using Four = Vector<double, 4>;
+template <typename Sum>
+using Four = Vector<Sum, 4>;
 
-// The clusters' sums and sizes where they are kept, else null. `anew`: all points have been added up.
+// The clusters' sums and sizes. `anew`: all points have been added up, else those that changed cluster.
 struct Kept {
-  Four* sums;
+  Four<double>* sums;
   unsigned* sizes;
   bool anew;
 };
@@ -384,58 +399,68 @@ struct Kept {
 // Threads along x take four coordinates each, as do blocks along y, of which there is one if the largest move is asked for.
 // A block has `clusters` on end, of one if the largest move is asked for: where there are several, those with few sums are
 // one thread's along y; all others are all threads' along y, every blockDim.y-th sum one's, for there are many sums where one
-// cluster has most points.
+// cluster has most points. fp64 sums are kept, fp32 sums are of all points.
 // A non-negative float orders like its bits, so the largest squared move can be kept by an integer atomicMax.
 // Not told how many blocks are enough, ptxas keeps to 32 registers, where three loads are in flight.
-__global__ void __launch_bounds__(kFinishBlock, 3)
-    finish(const Four* __restrict__ partials, int width, const unsigned* __restrict__ starts,
-           unsigned runs, int k, int dim, int clusters, const Kept kept,
+template <typename Sum>
+__global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
+    finish(const Four<Sum>* __restrict__ partials, int width, const unsigned* __restrict__ starts,
+           unsigned entries, unsigned runs, int k, int dim, int clusters, const Kept kept,
            float* __restrict__ centroids, unsigned* __restrict__ totals,
            unsigned* largest_move_bits) {
-  __shared__ Four sums[kFinishBlock];
+  constexpr bool kKeeps = sizeof(Sum) == 8;
+  constexpr int kInFlight = kSumBytesInFlight / static_cast<int>(sizeof(Four<Sum>));
+  __shared__ Four<Sum> sums[kFinishBlock];
   const int x = threadIdx.x, y = threadIdx.y;
   wait_for_kernel_in_front();
-  const unsigned run = run_of(starts[k], runs);
-  const auto add = [](Four& sum, const Four& other) {
+  const unsigned run = run_of(entries != 0 ? entries : starts[k], runs);
+  const auto add = [](Four<Sum>& sum, const Four<Sum>& other) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) sum.values[i] += other.values[i];
   };
   // The sums of cluster j in `column`, from first on, every step-th.
   const auto sum_of = [&](int j, int column, unsigned first, unsigned last, unsigned step) {
-    Four sum{};
+    Four<Sum> sum{};
     const auto at = [&](unsigned w) { return partials[std::int64_t{w + j} * width + column]; };
     unsigned w = first;
-    for (; w + (kSumsInFlight - 1) * step <= last; w += kSumsInFlight * step) {
-      Four loaded[kSumsInFlight];
+    for (; w + (kInFlight - 1) * step <= last; w += kInFlight * step) {
+      Four<Sum> loaded[kInFlight];
 #pragma unroll
-      for (int u = 0; u < kSumsInFlight; ++u) loaded[u] = at(w + u * step);
+      for (int u = 0; u < kInFlight; ++u) loaded[u] = at(w + u * step);
 #pragma unroll
-      for (int u = 0; u < kSumsInFlight; ++u) add(sum, loaded[u]);
+      for (int u = 0; u < kInFlight; ++u) add(sum, loaded[u]);
     }
     for (; w <= last; w += step) add(sum, at(w));
     return sum;
   };
-  // Moves cluster j's centroid; returns the move's square, of these coordinates.
-  const auto place = [&](int j, int column, Four sum, unsigned entries) {
-    unsigned count = entries;
-    if (kept.sums != nullptr) {
-      Four& in_all = kept.sums[std::int64_t{j} * width + column];
-      if (!kept.anew) {
-        count = kept.sizes[j];
-        add(sum, in_all);
-      }
-      in_all = sum;
-      if (count == 0) in_all = {};
-    }
+  // Of cluster j, before what is added now.
+  const auto kept_of = [&](int j, int column) {
+    Four<Sum> sum{};
+    if constexpr (kKeeps)
+      if (!kept.anew && column < width) sum = kept.sums[std::int64_t{j} * width + column];
+    return sum;
+  };
+  const auto size_of = [&](int j, unsigned entries_of) {
+    return kKeeps && !kept.anew ? kept.sizes[j] : entries_of;
+  };
+  // Moves cluster j's centroid; returns the move's square, of these coordinates, if it is asked for.
+  const auto place = [&](int j, int column, const Four<Sum>& sum, unsigned count) {
+    if constexpr (kKeeps)
+      kept.sums[std::int64_t{j} * width + column] = count > 0 ? sum : Four<Sum>{};
     float move = 0;
+    if (count == 0) return move;
+    const Sum share = Sum{1} / static_cast<Sum>(count);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int t = 4 * column + i;
-      if (t >= dim || count == 0) break;
-      const auto mean = static_cast<float>(sum.values[i] / count);
+      if (t >= dim) break;
+      const auto mean = kKeeps ? static_cast<float>(sum.values[i] * share)
+                               : static_cast<float>(sum.values[i] / static_cast<Sum>(count));
       float* centroid = centroids + static_cast<std::int64_t>(j) * dim + t;
-      const float step = mean - *centroid;
-      move += step * step;
+      if (largest_move_bits != nullptr) {
+        const float step = mean - *centroid;
+        move += step * step;
+      }
       *centroid = mean;
     }
     return move;
@@ -447,25 +472,32 @@ __global__ void __launch_bounds__(kFinishBlock, 3)
   };
   if (const int j = from + y; clusters > 1 && j < to) {
     const unsigned start = starts[j], end = starts[j + 1];
-    if (start < end && few(start, end))
-      for (int column = first_column + x; column < width; column += columns)
-        place(j, column, sum_of(j, column, start / run, (end - 1) / run, 1), end - start);
+    if (start < end && few(start, end)) {
+      const unsigned count = size_of(j, end - start);
+      for (int column = first_column + x; column < width; column += columns) {
+        Four<Sum> sum = kept_of(j, column);
+        add(sum, sum_of(j, column, start / run, (end - 1) / run, 1));
+        place(j, column, sum, count);
+      }
+    }
   }
   for (int j = from; j < to; ++j) {
     const unsigned start = starts[j], end = starts[j + 1];
     if (x == 0 && y == 0 && blockIdx.y == 0) {
       totals[j] = 0;  // for the next update
-      if (kept.anew && kept.sizes != nullptr) kept.sizes[j] = end - start;
+      if (kKeeps && kept.anew) kept.sizes[j] = end - start;
     }
-    if (kept.anew && kept.sums != nullptr && start == end)
-      for (int column = first_column + x; y == 0 && column < width; column += columns)
-        kept.sums[std::int64_t{j} * width + column] = {};
+    if (kKeeps && kept.anew && start == end && y == 0)
+      for (int column = first_column + x; column < width; column += columns)
+        place(j, column, {}, 0);
     if (start == end || few(start, end)) continue;
+    const unsigned count = size_of(j, end - start);
     float move = 0;
     for (int begin = first_column; begin < width; begin += columns) {
       const int column = begin + x;
-      Four sum{};
-      if (column < width) sum = sum_of(j, column, start / run + y, (end - 1) / run, blockDim.y);
+      Four<Sum> sum{};
+      if (y == 0) sum = kept_of(j, column);
+      if (column < width) add(sum, sum_of(j, column, start / run + y, (end - 1) / run, blockDim.y));
       sums[y * blockDim.x + x] = sum;
       __syncthreads();
       for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
@@ -475,7 +507,7 @@ __global__ void __launch_bounds__(kFinishBlock, 3)
         }
         __syncthreads();
       }
-      if (y == 0 && column < width) move += place(j, column, sum, end - start);
+      if (y == 0 && column < width) move += place(j, column, sum, count);
     }
     if (largest_move_bits == nullptr || y != 0) continue;
     for (unsigned half = blockDim.x / 2; half > 0; half /= 2)
@@ -533,7 +565,8 @@ class Update {
     starts_ = cuda::Buffer<unsigned>(clusters + 1);
     totals_ = cuda::Buffer<unsigned>(clusters);
     totals_.zero(stream);
-    partials_ = cuda::Buffer<double>((std::size_t{runs_} + clusters) * pitch);
+    const std::size_t sums = (std::size_t{runs_} + clusters) * pitch;  // fp32, or fp64 to be kept
+    partials_ = cuda::Buffer<float>(keeps_ ? 2 * sums : sums);
     partials_.zero(stream);  // finish() reads, and does not use, what pads rows to four coordinates
     if (keeps_) {
       previous_ = cuda::Buffer<std::int32_t>(places);
@@ -571,17 +604,16 @@ class Update {
   /// `iteration`: how often this has been called since the solve began; sums are kept from one to the next.
   void run(int iteration, const Value* points, const std::int32_t* labels, float* centroids,
            unsigned* largest_move_bits, cudaStream_t stream) {
-    const bool anew = !keeps_ || iteration < update::kUnsettled;
-    order_by_label(anew, labels, stream);
-    switch (values_) {
-      case 8:
-        return sum_and_finish<8>(anew, points, centroids, largest_move_bits, stream);
-      case 4:
-        return sum_and_finish<4>(anew, points, centroids, largest_move_bits, stream);
-      case 2:
-        return sum_and_finish<2>(anew, points, centroids, largest_move_bits, stream);
-      default:
-        return sum_and_finish<1>(anew, points, centroids, largest_move_bits, stream);
+    using namespace update;
+    if (!keeps_ || iteration + 1 < kUnsettled) {
+      order_by_label(labels, nullptr, stream);
+      sum_and_finish<float>(true, points, centroids, largest_move_bits, stream);
+    } else if (iteration < kUnsettled) {
+      order_by_label(labels, previous_.data(), stream);
+      sum_and_finish<double>(true, points, centroids, largest_move_bits, stream);
+    } else {
+      order_changes(labels, stream);
+      sum_and_finish<double>(false, points, centroids, largest_move_bits, stream);
     }
   }
 
@@ -597,35 +629,58 @@ class Update {
     return bits;
   }
 
-  void order_by_label(bool anew, const std::int32_t* labels, cudaStream_t stream) {
+  // `previous`, where not null, becomes `labels`.
+  void order_by_label(const std::int32_t* labels, std::int32_t* previous, cudaStream_t stream) {
     using namespace update;
-    if (!counted_) {
-      std::size_t scratch = scratch_.bytes();
-      LLOYD_CUDA_CHECK(sort(scratch_.data(), scratch, labels, stream));
-      launch(overlap_, find_starts, cuda::blocks_for(k_ + 1, 256), 256, 0, stream,
-             sorted_labels_.data(), n_, k_, starts_.data());
-      return;
-    }
-    const auto blocks = static_cast<unsigned>(blocks_);
-    launch(overlap_, anew ? count_labels<false> : count_labels<true>, blocks, kCountBlock,
-           count_bytes(), stream, labels, previous_.data(), n_, k_, block_points_, counts_.data(),
-           totals_.data(), sizes_.data());
-    launch(overlap_, scan_counts, cuda::blocks_for(k_, 32), 1024, 0, stream, counts_.data(),
-           totals_.data(), blocks_, k_, starts_.data());
-    launch(overlap_, anew ? scatter_indices<false> : scatter_indices<true>, blocks, kCountBlock,
-           scatter_bytes(), stream, labels, previous_.data(), n_, k_, block_points_, counts_.data(),
-           order_.data());
+    if (counted_) return count_and_scatter<false>(labels, previous, stream);
+    std::size_t scratch = scratch_.bytes();
+    LLOYD_CUDA_CHECK(sort(scratch_.data(), scratch, labels, stream));
+    launch(overlap_, find_starts, cuda::blocks_for(k_ + 1, 256), 256, 0, stream,
+           sorted_labels_.data(), n_, k_, starts_.data());
   }
 
-  template <int kValues>
+  void order_changes(const std::int32_t* labels, cudaStream_t stream) {
+    count_and_scatter<true>(labels, previous_.data(), stream);
+  }
+
+  template <bool kChanges>
+  void count_and_scatter(const std::int32_t* labels, std::int32_t* previous, cudaStream_t stream) {
+    using namespace update;
+    const auto blocks = static_cast<unsigned>(blocks_);
+    launch(overlap_, count_labels<kChanges>, blocks, kCountBlock, count_bytes(), stream, labels,
+           previous, n_, k_, block_points_, counts_.data(), totals_.data(), sizes_.data());
+    launch(overlap_, scan_counts, cuda::blocks_for(k_, 32), 1024, 0, stream, counts_.data(),
+           totals_.data(), blocks_, k_, starts_.data());
+    launch(overlap_, scatter_indices<kChanges>, blocks, kCountBlock, scatter_bytes(), stream,
+           labels, previous, n_, k_, block_points_, counts_.data(), order_.data());
+  }
+
+  template <typename Sum>
+  void sum_and_finish(bool anew, const Value* points, float* centroids, unsigned* largest_move_bits,
+                      cudaStream_t stream) {
+    switch (values_) {
+      case 8:
+        return sum_and_finish<Sum, 8>(anew, points, centroids, largest_move_bits, stream);
+      case 4:
+        return sum_and_finish<Sum, 4>(anew, points, centroids, largest_move_bits, stream);
+      case 2:
+        return sum_and_finish<Sum, 2>(anew, points, centroids, largest_move_bits, stream);
+      default:
+        return sum_and_finish<Sum, 1>(anew, points, centroids, largest_move_bits, stream);
+    }
+  }
+
+  template <typename Sum, int kValues>
   void sum_and_finish(bool anew, const Value* points, float* centroids, unsigned* largest_move_bits,
                       cudaStream_t stream) {
     using namespace update;
+    auto* partials = reinterpret_cast<Sum*>(partials_.data());
+    const unsigned entries = anew ? static_cast<unsigned>(n_) : 0;
     if constexpr (kValues * sizeof(Value) <= 16) {
       const dim3 grid(cuda::blocks_for(std::int64_t{runs_} * 32, kSumBlock),
                       static_cast<unsigned>((vectors_ + 31) / 32));
-      launch(overlap_, sum_rows<Value, kValues>, grid, kSumBlock, 0, stream, points, stride_,
-             vectors_, group_, order_.data(), starts_.data(), k_, runs_, partials_.data(), pitch_);
+      launch(overlap_, sum_rows<Value, kValues, Sum>, grid, kSumBlock, 0, stream, points, stride_,
+             vectors_, group_, order_.data(), starts_.data(), k_, entries, runs_, partials, pitch_);
     }
     int columns = 1;  // of four coordinates
     while (4 * columns < dim_ && columns < 32) columns *= 2;
@@ -639,10 +694,10 @@ class Update {
     const dim3 grid(static_cast<unsigned>((k_ + clusters - 1) / clusters),
                     static_cast<unsigned>(slices));
     const dim3 block(static_cast<unsigned>(columns), static_cast<unsigned>(shares));
-    const Kept kept{reinterpret_cast<Four*>(kept_.data()), sizes_.data(), anew};
-    launch(overlap_, finish, grid, block, 0, stream,
-           reinterpret_cast<const Four*>(partials_.data()), pitch_ / 4, starts_.data(), runs_, k_,
-           dim_, clusters, kept, centroids, totals_.data(), largest_move_bits);
+    const Kept kept{reinterpret_cast<Four<double>*>(kept_.data()), sizes_.data(), anew};
+    launch(overlap_, finish<Sum>, grid, block, 0, stream,
+           reinterpret_cast<const Four<Sum>*>(partials), pitch_ / 4, starts_.data(), entries, runs_,
+           k_, dim_, clusters, kept, centroids, totals_.data(), largest_move_bits);
   }
 
   // With a null `scratch`, only asks how many bytes it takes. Stable, so its order is the counting sort's.
@@ -662,7 +717,8 @@ class Update {
   bool counted_ = true, keeps_ = false, overlap_ = false;
   cuda::Buffer<std::int32_t> order_, previous_, sorted_labels_, indices_;
   cuda::Buffer<unsigned> starts_, totals_, counts_, sizes_;
-  cuda::Buffer<double> partials_, kept_;
+  cuda::Buffer<float> partials_;
+  cuda::Buffer<double> kept_;
   cuda::Buffer<char> scratch_;
 };
 

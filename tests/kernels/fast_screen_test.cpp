@@ -241,7 +241,7 @@ TEST(FastScreenSums, AreKept) {
     float offset;
   };
   for (const Size& size : {Size{100'001, 1000, 32, 0}, Size{60'000, 700, 129, 1e4f},
-                           Size{40'003, 3, 33, 1e6f}, Size{50'000, 1600, 200, 0}}) {
+                           Size{40'003, 3, 33, 1e6f}, Size{50'000, 1500, 200, 0}}) {
     data::Source source;
     source.generator = "normal";
     const data::Dataset drawn = data::generate(source, size.n, size.dim);

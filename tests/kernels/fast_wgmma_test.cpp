@@ -141,7 +141,8 @@ TEST_P(FastWgmma, KeepsSums) {
     std::int64_t n;
     int k, dim;
   };
-  for (const Size& size : {Size{300'000, 1000, 32}, Size{210'000, 800, 160}}) {
+  for (const Size& size :
+       {Size{300'000, 1000, 32}, Size{210'000, 800, 160}, Size{60'000, 90, 64}}) {
     draw(size.n, size.k, size.dim, [](float x) { return x / 16; });
     const auto dim = static_cast<std::size_t>(size.dim);
     for (std::size_t i = 0; i < points_.size(); ++i) {
