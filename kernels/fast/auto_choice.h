@@ -32,11 +32,11 @@ struct Estimate {
 
 /// The versions of `table`, the fastest first as far as can be told: those measured in the problem's precision before
 /// others, then by estimated time. Estimated is log t = a + b·log n + c·log k + d·log dim, fitted to the version's
-/// measurements in that precision by least squares, weighted by 1 / (1 + r²)² with r the distance in doublings,
+/// measurements in that precision by least squares, weighted by 1 / (kNearness + r²)² with r the distance in doublings,
 /// r² = log₂²(n / n') + log₂²(k / k') + log₂²(dim / dim'); a slope costs kRidge of its square, so few measurements
 /// give a plain mean.
 std::vector<Estimate> ranked(std::span<const Measured> table, const Problem& problem);
-constexpr double kRidge = 0.01;
+constexpr double kRidge = 0.01, kNearness = 0.25;
 
 /// Why a measured version cannot run the problem: what unsupported_reason says; "is not in this build".
 std::optional<std::string> reason_against(const Measured& candidate, const Problem& problem,

@@ -10,11 +10,11 @@
 //          that prune and those that do not. Judged as an expanded distance, the loosest of what it may choose.
 // Floor    that of the version it chooses; the choice itself is made in prepare().
 // Predicted  within 5% of the fastest on a problem that was measured, and on nine of ten that were not: left out of the table
-//          one at a time, 126 of its 135 problems with several versions still get one within 5%. The 9 lie where two
-//          versions cross, and lose up to a factor of 2. The tests hold the table to both.
-// Measured H200, 2026-11-22, by a table of fast_tune alone: none of fast_regimes' 11 problems lost more than 1%; of
-//          fast_auto's 60, which that table had not, 3 got a version that loses more than 5% (19, 24 and 44%), and 4 got the
-//          fastest or its equal and took 6 to 12% longer in runs of some 10 µs. The table has fast_auto's rows too since then.
+//          one at a time, 129 of its 135 problems with several versions still get one within 5%. The 6 lie where two
+//          versions cross, and lose up to a factor of 1.7. The tests hold the table to both.
+// Measured H200, 2026-11-22, by a table of fast_tune alone, on fast_auto's 60 problems, which that table had not: 3 got a version
+//          that loses more than 5% (22, 24 and 51%). The table has fast_auto's rows too since then, and a problem's nearest
+//          measurements weigh more (kNearness was 1: 8 of the 135 lost more than 5%).
 //          `python -m analysis choices DIR` says what each choice of a run lost.
 #include <fmt/format.h>
 
@@ -55,7 +55,7 @@ double estimate(std::span<const Measured> of_a_version, const Problem& problem) 
   for (const Measured& m : of_a_version) {
     Eigen::Vector4d row;
     row << 1, offset(m, problem);
-    const double near = 1 / (1 + row.tail<3>().squaredNorm());
+    const double near = 1 / (kNearness + row.tail<3>().squaredNorm());
     normal += near * near * row * row.transpose();
     right += near * near * std::log(m.iteration_ms) * row;
   }
