@@ -52,8 +52,8 @@ constexpr int kFinishBlock = 256;
 constexpr int kFinishBlocks = 512;      // from which on a block has several clusters
 constexpr unsigned kFewSums = 16;       // of a cluster: one thread adds them up
 constexpr int kSumBytesInFlight = 128;  // per thread
-constexpr int kUnsettled =
-    3;  // iterations that add up all points: half of them change cluster in the second
+// Iterations that add up all points: half of them change cluster in the second.
+constexpr int kUnsettled = 3;
 // Points a cluster, from which on sums are kept: reading and writing them must be less than reading all points.
 constexpr int kFewestKept = 32;
 // In the order of the points there is an entry for each: its index, or, of a point that has left the cluster, ~index.
@@ -328,7 +328,7 @@ __global__ void __launch_bounds__(kSumBlock, kSumBlocks<Sum, kValues>)
   for (int step = k, many = k; step > 1; many = min(step, k - j)) {
     step = (many + 31) / 32;
     const int place = j + lane * step;
-    const bool before = lane * step < many && starts[place] <= first;
+    const bool before = lane * step < many && starts[place] <= first;  // lane 0's always
     j += (__popc(__ballot_sync(0xffffffffu, before)) - 1) * step;
   }
   const bool in_row = vector < vectors;
