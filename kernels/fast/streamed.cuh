@@ -129,6 +129,7 @@ __device__ __forceinline__ void consume(const Rows& rows, Ring<kColumns> ring, i
   using Multiply = Product<T, kColumns, kSign>;
   const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
   const auto release = [&](int slot) {
+    // Every lane for what it has read itself, of `side`. The other block's copies only overwrite what products have read.
     barrier_arrive(&ring.tail.empty[slot]);
     __syncwarp();
     if (lane == 0) barrier_arrive_at(&ring.tail.other_empty[slot], rank ^ 1);
