@@ -471,7 +471,8 @@ __device__ __forceinline__ void decide(const Screen& s, float4* records, int row
 constexpr int kWarpRows = 32, kRows = kWarpRows * kBlock / 32;  // points a warp, a block
 constexpr int kTile = 64;                                       // centroids
 constexpr int kStages = 3;
-constexpr unsigned kSecondLooks = 8;  // blocks that share the centroids of a second look, or more
+// At least so many blocks share the centroids of a second look.
+constexpr unsigned kSecondLooks = 8;
 
 template <int kSteps>
 constexpr int kPitch = kSteps * 16 + 8;  // halves; 8 more, so that ldmatrix meets no bank twice
@@ -518,7 +519,7 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   const int chunks = s.padded / (kSteps * 16);
   const std::int64_t count = kCollect ? *s.again : s.last - s.first;
   const auto groups = static_cast<unsigned>((count + kRows - 1) / kRows);
-  // Of the few points of a second look, so many that all blocks have work.
+  // Of a second look's few points so many that all blocks have work.
   const unsigned shares =
       kCollect ? min(static_cast<unsigned>(s.tiles), max(kSecondLooks, gridDim.x / max(groups, 1u)))
                : 1;

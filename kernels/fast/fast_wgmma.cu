@@ -77,8 +77,7 @@ constexpr int kThreads = 384;       // a producer's warpgroup and two consumers
 using hopper::kPanel;
 constexpr int kHalf = 64;     // points of a product; a consumer has two
 constexpr int kRenewal = 64;  // iterations after which sums are made of all points again …
-constexpr int kUnsettled =
-    3;  // … and so many of them: half the points change cluster in the second
+using update::kUnsettled;     // … and so many of them
 
 __host__ __device__ constexpr int panels(int dim) { return (dim + kPanel - 1) / kPanel; }
 

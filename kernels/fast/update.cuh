@@ -9,7 +9,7 @@
 // No float is added atomically: the same labels give the same bits, whatever the GPU's scheduling.
 //
 // Floor: one read of the points (256 MB for 1M × 128 fp16: 0.058 ms at the 4.4 TB/s that an H200 reads; 512 MB in fp32:
-// 0.115 ms), plus about 40 B a point and 8 B a cluster and block for the sort. Of changes: 8 B a point, once or twice.
+// 0.115 ms), plus about 40 B a point and 8 B a cluster and block for the sort. Of changes: a point's two labels, twice (16 B).
 // Measured on an H200, 2026-11-21, 1M × 128, k = 1000: fp16 0.105 ms, fp32 0.167 ms; all points in one cluster: 0.28 ms.
 // fp32, k = 1024, runs of 128 rows → so many that there are 4,096 of them (8 rows at least), and kernels that overlap:
 // n = 10,000 × 32 0.041 → 0.021, × 128 0.075 → 0.028; n = 100,000 × 32 0.034 → 0.026, × 128 0.063 → 0.044.
@@ -389,7 +389,7 @@ __global__ void __launch_bounds__(kSumBlock, kSumBlocks<Sum, kValues>)
 template <typename Sum>
 using Four = Vector<Sum, 4>;
 
-// The clusters' sums and sizes. `anew`: all points have been added up, else those that changed cluster.
+// The clusters' sums and sizes, null where none are kept. `anew`: all points have been added up, else those that changed.
 struct Kept {
   Four<double>* sums;
   unsigned* sizes;
@@ -449,6 +449,7 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
       kept.sums[std::int64_t{j} * width + column] = count > 0 ? sum : Four<Sum>{};
     float move = 0;
     if (count == 0) return move;
+    // One division for four, where it is fp64's.
     const Sum share = Sum{1} / static_cast<Sum>(count);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -540,7 +541,8 @@ inline void count_changes(const std::int32_t* labels, std::int32_t* previous, st
 
 /// The scratch memory and launches of an update of `k` centroids of `dim` dimensions from `n` < 2^31 points, whose rows
 /// are `stride` Values (float, __half or __nv_bfloat16) apart. What lies between dim and stride is never used; where
-/// stride is a multiple of 16 B, rows are read 16 B at a time.
+/// stride is a multiple of 16 B, rows are read 16 B at a time. Takes 4 B of memory a point, 12 B from kFewestKept points a
+/// cluster on, and more where k is too large to count in shared memory.
 template <typename Value>
 class Update {
  public:
@@ -605,6 +607,7 @@ class Update {
   void run(int iteration, const Value* points, const std::int32_t* labels, float* centroids,
            unsigned* largest_move_bits, cudaStream_t stream) {
     using namespace update;
+    // fp32 is faster, and enough of what the next iteration does not go on from.
     if (!keeps_ || iteration + 1 < kUnsettled) {
       order_by_label(labels, nullptr, stream);
       sum_and_finish<float>(true, points, centroids, largest_move_bits, stream);
@@ -612,7 +615,7 @@ class Update {
       order_by_label(labels, previous_.data(), stream);
       sum_and_finish<double>(true, points, centroids, largest_move_bits, stream);
     } else {
-      order_changes(labels, stream);
+      count_and_scatter<true>(labels, previous_.data(), stream);
       sum_and_finish<double>(false, points, centroids, largest_move_bits, stream);
     }
   }
@@ -639,10 +642,7 @@ class Update {
            sorted_labels_.data(), n_, k_, starts_.data());
   }
 
-  void order_changes(const std::int32_t* labels, cudaStream_t stream) {
-    count_and_scatter<true>(labels, previous_.data(), stream);
-  }
-
+  // kChanges: only of the points whose label is not the one in `previous`, which becomes `labels` in any case.
   template <bool kChanges>
   void count_and_scatter(const std::int32_t* labels, std::int32_t* previous, cudaStream_t stream) {
     using namespace update;
