@@ -4,26 +4,11 @@
 namespace lloyd {
 namespace {
 
-class Event {
- public:
-  Event() { LLOYD_CUDA_CHECK(cudaEventCreate(&event_)); }
-  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-  ~Event() {
-    if (event_ != nullptr) cudaEventDestroy(event_);
-  }
-  operator cudaEvent_t() const { return event_; }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
 class CudaSession : public Session {
  public:
   explicit CudaSession(int device) {
     LLOYD_CUDA_CHECK(cudaSetDevice(device));
     LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    events_.emplace_back();
-    events_.emplace_back();
   }
   ~CudaSession() override { cudaStreamDestroy(stream_); }
 
@@ -32,12 +17,12 @@ class CudaSession : public Session {
   void start() override {
     // An idle device: the first event must not wait for what came before.
     synchronize();
-    LLOYD_CUDA_CHECK(cudaEventRecord(events_[0], stream_));
+    start_.record(stream_);
   }
   double stop() override {
-    LLOYD_CUDA_CHECK(cudaEventRecord(events_[1], stream_));
-    LLOYD_CUDA_CHECK(cudaEventSynchronize(events_[1]));
-    return elapsed(events_[0], events_[1]);
+    stop_.record(stream_);
+    synchronize();
+    return stop_.ms_since(start_);
   }
   void synchronize() override { LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream_)); }
   void evict_caches() override {
@@ -52,11 +37,11 @@ class CudaSession : public Session {
   }
   bool mark(std::size_t slot) override {
     while (marks_.size() <= slot) marks_.emplace_back();
-    LLOYD_CUDA_CHECK(cudaEventRecord(marks_[slot], stream_));
+    marks_[slot].record(stream_);
     return true;
   }
   double between_marks(std::size_t first, std::size_t second) const override {
-    return elapsed(marks_[first], marks_[second]);
+    return marks_[second].ms_since(marks_[first]);
   }
   std::unique_ptr<Reference> reference(std::span<const float> points, std::int64_t n,
                                        int dim) const override {
@@ -64,14 +49,9 @@ class CudaSession : public Session {
   }
 
  private:
-  static double elapsed(cudaEvent_t from, cudaEvent_t to) {
-    float ms = 0;
-    LLOYD_CUDA_CHECK(cudaEventElapsedTime(&ms, from, to));
-    return static_cast<double>(ms);
-  }
-
   cudaStream_t stream_ = nullptr;
-  std::vector<Event> events_, marks_;
+  cuda::Event start_, stop_;
+  std::vector<cuda::Event> marks_;
   cuda::Buffer<char> sweep_;
 };
 

@@ -76,6 +76,27 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
+/// A place on a stream, and when the device came to it.
+class Event {
+ public:
+  Event() { LLOYD_CUDA_CHECK(cudaEventCreate(&event_)); }
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  ~Event() {
+    if (event_ != nullptr) cudaEventDestroy(event_);
+  }
+
+  void record(cudaStream_t stream) { LLOYD_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  /// Both must have been reached: synchronize the stream first.
+  double ms_since(const Event& first) const {
+    float ms = 0;
+    LLOYD_CUDA_CHECK(cudaEventElapsedTime(&ms, first.event_, event_));
+    return static_cast<double>(ms);
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
 /// Blocks for `items` with `block` threads each.
 inline unsigned blocks_for(std::int64_t items, int block) {
   return static_cast<unsigned>((items + block - 1) / block);

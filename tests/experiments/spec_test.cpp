@@ -1092,7 +1092,8 @@ TEST(ShippedSpecs, Load) {
                                                       {"fast_reproducible", "fast_wgmma"},
                                                       {"fast_counters", ""},
                                                       {"fast_tune", "fast_cublas"},
-                                                      {"fast_auto", "fast_auto"}};
+                                                      {"fast_auto", "fast_auto"},
+                                                      {"fast_unseen", "fast_auto"}};
       const auto other = others.find(spec.name);
       EXPECT_EQ(spec.baseline, other == others.end() ? "cpu_sequential" : other->second);
       EXPECT_FALSE(spec.title.empty());
