@@ -29,6 +29,13 @@
 //          decide, dim 768 took 8.26 and n = 100,000, k = 1024, dim 1536 7.99 instead of 1.08.
 //          Since update.cuh keeps sums: n = 1M, k = 1000, dim 128 0.716 → 0.605; n = 200,000, k = 1024, dim 768 0.845 → 0.718, and
 //          with second looks that more blocks share, where they are few, 0.690 (n = 100,000, k = 8192, dim 768 2.72 → 2.45).
+//          What is ambiguous (n = 1M, k = 1000, dim 128: 7.6% of the points in the second iteration, 2.4% in the twentieth; 27% of
+//          those need a second look) took 85 to 135 µs an iteration there, 2026-11-22. Half of that in distances by a lane a row,
+//          whose lines an L1 of 28 KB, as the kernel in front leaves it, does not keep: lanes that read a row together, an L1 as
+//          large as it gets, half the warps for either list. And in second looks, where every hit waited for the L2's answer (one
+//          addition a row now) and 136 shares went to 132 blocks (even shares now). Whole iterations: 0.610 → 0.53, n = 100,000
+//          0.114 → 0.095, n = 10,000, k = 128 0.048 → 0.037. In vain: a count of candidates in shared memory, sorted candidates by
+//          decide() (screen_wide 1% slower), 32 lanes a row (as many instructions as there is time for) and 8 (too long a way).
 //
 // The bound. Let μ be the points' mean (rounded to fp32) and s a power of two with 2^7 ≤ s·max|x − μ| < 2^8. With
 // X = s(x − μ), C = s(c − μ), the centroid with the smallest S = ‖C‖²/2 − X·C is the nearest. X = X_h + X_l, where X_h is fp16
@@ -471,8 +478,6 @@ __device__ __forceinline__ void decide(const Screen& s, float4* records, int row
 constexpr int kWarpRows = 32, kRows = kWarpRows * kBlock / 32;  // points a warp, a block
 constexpr int kTile = 64;                                       // centroids
 constexpr int kStages = 3;
-// At least so many blocks share the centroids of a second look.
-constexpr unsigned kSecondLooks = 8;
 
 template <int kSteps>
 constexpr int kPitch = kSteps * 16 + 8;  // halves; 8 more, so that ldmatrix meets no bank twice
@@ -518,11 +523,11 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
             quad = lane % 4;  // rows group + 8·i and columns 2·quad + {0, 1} of a fragment
   const int chunks = s.padded / (kSteps * 16);
   const std::int64_t count = kCollect ? *s.again : s.last - s.first;
-  const auto groups = static_cast<unsigned>((count + kRows - 1) / kRows);
-  // Of a second look's few points so many that all blocks have work.
-  const unsigned shares =
-      kCollect ? min(static_cast<unsigned>(s.tiles), max(kSecondLooks, gridDim.x / max(groups, 1u)))
-               : 1;
+  // Tiles of all groups of points, those of a group on end, and the block's: of a second look's few points an even share.
+  const std::int64_t units = (count + kRows - 1) / kRows * s.tiles;
+  std::int64_t unit =
+      kCollect ? units * blockIdx.x / gridDim.x : std::int64_t{blockIdx.x} * s.tiles;
+  const std::int64_t last_unit = kCollect ? units * (blockIdx.x + 1) / gridDim.x : units;
   int first_piece = 0;
   __shared__ float4 records[kCollect ? 1 : kRows * kLanes];
   __shared__ unsigned decided;
@@ -546,28 +551,46 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
                               s.bounds + tile * kTile + threadIdx.x * 2, 16);
   };
 
-  for (unsigned item = blockIdx.x; item < groups * shares; item += gridDim.x) {
-    const std::int64_t base = static_cast<std::int64_t>(item / shares) * kRows;
-    const unsigned share = item % shares;
-    first_piece = static_cast<int>(s.tiles * share / shares) * chunks;
-    const int pieces = static_cast<int>(s.tiles * (share + 1) / shares) * chunks - first_piece;
+  while (unit < last_unit) {
+    const std::int64_t base = unit / s.tiles * kRows;
+    const int first_tile = static_cast<int>(unit % s.tiles);
+    const int tiles = static_cast<int>(min(last_unit - unit, std::int64_t{s.tiles - first_tile}));
+    unit += kCollect ? tiles : std::int64_t{gridDim.x} * s.tiles;
+    first_piece = first_tile * chunks;
+    const int pieces = tiles * chunks;
     __syncthreads();  // the stages of the last points are no longer read
     for (int piece = 0; piece < kStages - 1; ++piece) {
       if (piece < pieces) fetch(piece);
       __pipeline_commit();
     }
     // Of the four rows that a thread has a part in. Past the end, the last one again.
+    const auto row_of = [&](int i) { return base + warp * kWarpRows + i * 8 + group; };
     std::int64_t point[4];
     float radius[4], reach[4];
     TwoBest two[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const std::int64_t row = min(base + warp * kWarpRows + i * 8 + group, count - 1);
+      const std::int64_t row = min(row_of(i), count - 1);
       point[i] = kCollect ? s.list[row] : s.first + row;
       radius[i] = -s.sides[point[i]].x;
       reach[i] = kCollect ? s.reach[row] : 0;
     }
-    unsigned a[2][kSteps][4];
+    using Fragments = unsigned[2][kSteps][4];
+    const auto load = [&](int chunk, Fragments& to) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const __half* row = s.points + point[i] * s.padded + chunk * kSteps * 16 + quad * 2;
+        const int swap = point[i] % 2 != 0 ? s.odd_swap : 0;
+#pragma unroll
+        for (int part = 0; part < kSteps * 2; ++part)
+          to[i / 2][part / 2][i % 2 + part % 2 * 2] =
+              *reinterpret_cast<const unsigned*>(row + (part ^ swap) * 8);
+      }
+    };
+    // Of several chunks the next one's are on their way, where registers are enough.
+    constexpr bool kAhead = kSteps < 8;
+    Fragments a, ahead;
+    if (kAhead) load(0, a);
     float d[2][kTile / 8][4];
     for (int piece = 0; piece < pieces; ++piece) {
       const int tile = (first_piece + piece) / chunks, chunk = piece % chunks;
@@ -576,17 +599,8 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
       __syncthreads();
       if (piece + kStages - 1 < pieces) fetch(piece + kStages - 1);
       __pipeline_commit();
-      if (piece == 0 || chunks > 1) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const __half* row = s.points + point[i] * s.padded + chunk * kSteps * 16 + quad * 2;
-          const int swap = point[i] % 2 != 0 ? s.odd_swap : 0;
-#pragma unroll
-          for (int part = 0; part < kSteps * 2; ++part)
-            a[i / 2][part / 2][i % 2 + part % 2 * 2] =
-                *reinterpret_cast<const unsigned*>(row + (part ^ swap) * 8);
-        }
-      }
+      if (chunks > 1 && kAhead) load((chunk + 1) % chunks, ahead);
+      if (!kAhead && (chunks > 1 || piece == 0)) load(chunk, a);
       if (chunk == 0) {
         const auto* bounds = reinterpret_cast<const float4*>(stage + kTile * kPitch<kSteps> * 2);
 #pragma unroll
@@ -612,19 +626,41 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
             multiply(d[half][block + 1], a[half][step], b[2], b[3]);
           }
         }
+      if (chunks > 1 && kAhead) memcpy(a, ahead, sizeof a);
       if (chunk != chunks - 1) continue;
+      if constexpr (kCollect) {
+        // One addition a row, of all four rows at once: the way to the L2 and back is longer than all the rest.
+        unsigned found[4], places[4], first[4] = {};
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if constexpr (kCollect) {
-          const std::int64_t row = base + warp * kWarpRows + i * 8 + group;
+        for (int i = 0; i < 4; ++i) {
+          found[i] = 0;
 #pragma unroll
           for (int c = 0; c < kTile / 4; ++c)
-            if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i] && row < count) {
-              const int j = tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
-              const int place = atomicAdd(&s.candidate_counts[row], 1);
-              if (place < kCandidates) s.candidates[row * kCandidates + place] = j;
-            }
-        } else {
+            if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i]) found[i] |= 1u << c;
+          if (row_of(i) >= count) found[i] = 0;
+          unsigned sum = static_cast<unsigned>(__popc(found[i]));
+          const unsigned own = sum;
+          for (int offset = 1; offset < kLanes; offset *= 2) {
+            const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset, kLanes);
+            if (quad >= offset) sum += other;
+          }
+          places[i] = sum - own;
+          if (quad == kLanes - 1 && sum > 0)
+            first[i] = static_cast<unsigned>(
+                atomicAdd(&s.candidate_counts[row_of(i)], static_cast<int>(sum)));
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          unsigned place = __shfl_sync(0xffffffffu, first[i], kLanes - 1, kLanes) + places[i];
+          for (; found[i] != 0 && place < kCandidates; found[i] &= found[i] - 1, ++place) {
+            const int c = __ffs(static_cast<int>(found[i])) - 1;
+            s.candidates[row_of(i) * kCandidates + place] =
+                tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
+          }
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
           float best = INFINITY, second = INFINITY;
 #pragma unroll
           for (int c = 0; c < kTile / 4; ++c) {
@@ -1096,7 +1132,7 @@ __global__ void __launch_bounds__(streamed::kThreads, 1)
 // ---- the ambiguous points, in the oracle's own arithmetic ----
 
 // One rounding per operation, dimensions in order: the bits of kernels/reference.cpp.
-__device__ double exact_distance(const float* x, const float* c, int dim) {
+__device__ __noinline__ double exact_distance(const float* x, const float* c, int dim) {
   double sum = 0;
   const auto add = [&sum](float x_t, float c_t) {
     const double difference = static_cast<double>(x_t) - static_cast<double>(c_t);
@@ -1136,201 +1172,213 @@ __device__ void keep_nearer(double& distance, int& index, double other, int othe
   }
 }
 
-constexpr int kExactBlock = 128;
-constexpr int kParts = 8;  // blocks that share a segment
+// The two smallest of a point's distances, so far.
+struct Near {
+  double best = INFINITY, second = INFINITY;
+  int index = 0;
 
-// Four lanes a point, a lane a candidate.
-__device__ void label_decided(const Screen& s, const float* points, const float* centroids, int k,
-                              int segments) {
-  const int lane = threadIdx.x % kLanes;
-  for (int part = blockIdx.x; part < segments * kParts; part += gridDim.x) {
-    const std::int64_t start = part / kParts * s.segment;
-    const unsigned count = s.decided_counts[part / kParts];
-    for (unsigned base = part % kParts * (kExactBlock / kLanes); base < count;
-         base += kParts * kExactBlock / kLanes) {
-      const unsigned item = base + threadIdx.x / kLanes;
-      double distance = INFINITY;
-      int index = k;
-      std::int64_t point = 0;
-      if (item < count) {
-        const int candidate = s.decided_candidates[(start + item) * kLanes + lane];
-        point = s.decided[start + item];
-        if (candidate >= 0) {
-          index = candidate;
-          distance = exact_distance(points + point * s.dim,
-                                    centroids + static_cast<std::int64_t>(index) * s.dim, s.dim);
-        }
-      }
-      for (int offset = 1; offset < kLanes; offset *= 2)
-        keep_nearer(distance, index, __shfl_xor_sync(0xffffffffu, distance, offset),
-                    __shfl_xor_sync(0xffffffffu, index, offset));
-      if (item < count && lane == 0) s.labels[point] = index;
+  __device__ void keep(double distance, int j) {
+    second = fmin(second, fmax(best, distance));
+    if (distance < best) {
+      best = distance;
+      index = j;
     }
   }
-}
+};
 
-// First the points whose candidates were known at once; then the others, eight lanes a point, a lane a candidate; then the block
-// together on those that had more candidates than places.
-__global__ void __launch_bounds__(kExactBlock)
-    label_ambiguous(const Screen s, const float* points, const float* centroids, int k,
-                    int segments) {
-  constexpr int kAtOnce = kExactBlock / kCandidates;
-  __shared__ std::int32_t crowded[kAtOnce];
-  __shared__ int crowds;
-  __shared__ double distances[kExactBlock];
-  __shared__ int indices[kExactBlock];
-  wait_for_kernel_in_front();
-  label_decided(s, points, centroids, k, segments);
-  const std::int64_t count = *s.again;
-  const int place = threadIdx.x % kCandidates;
-  for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * kAtOnce; base < count;
-       base += static_cast<std::int64_t>(gridDim.x) * kAtOnce) {
-    if (threadIdx.x == 0) crowds = 0;
-    __syncthreads();
-    const std::int64_t at = base + threadIdx.x / kCandidates;
-    const int candidates = at < count ? s.candidate_counts[at] : 0;
-    double distance = INFINITY;
-    int index = k;
-    if (place < candidates && candidates <= kCandidates) {
-      index = s.candidates[at * kCandidates + place];
-      distance = exact_distance(points + static_cast<std::int64_t>(s.list[at]) * s.dim,
-                                centroids + static_cast<std::int64_t>(index) * s.dim, s.dim);
-    }
-    for (int offset = 1; offset < kCandidates; offset *= 2)
-      keep_nearer(distance, index, __shfl_xor_sync(0xffffffffu, distance, offset),
-                  __shfl_xor_sync(0xffffffffu, index, offset));
-    if (place == 0 && candidates > 0) {
-      if (candidates <= kCandidates)
-        s.labels[s.list[at]] = index;
-      else
-        crowded[atomicAdd(&crowds, 1)] = s.list[at];
-    }
-    __syncthreads();
-    for (int c = 0; c < crowds; ++c) {
-      const float* x = points + static_cast<std::int64_t>(crowded[c]) * s.dim;
-      distance = INFINITY;
-      index = k;
-      for (int j = threadIdx.x; j < k; j += kExactBlock)
-        keep_nearer(distance, index,
-                    exact_distance(x, centroids + static_cast<std::int64_t>(j) * s.dim, s.dim), j);
-      distances[threadIdx.x] = distance;
-      indices[threadIdx.x] = index;
-      for (int half = kExactBlock / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) {
-          keep_nearer(distance, index, distances[threadIdx.x + half], indices[threadIdx.x + half]);
-          distances[threadIdx.x] = distance;
-          indices[threadIdx.x] = index;
-        }
-      }
-      if (threadIdx.x == 0) s.labels[crowded[c]] = index < k ? index : 0;
-      __syncthreads();
-    }
-    __syncthreads();
-  }
-}
-
-// The same where rows are long: by warps, which read them together. Their sums are not the oracle's to the bit: where two are
-// too near each other for that, lanes make those.
-class WarpsNearest {
+// A warp as groups of `lanes` lanes, a power of two: each has a point, and its lanes read rows together. Whole warps call these.
+class Groups {
  public:
-  __device__ WarpsNearest(const float* points, const float* centroids, int dim)
-      : points_(points), centroids_(centroids), dim_(dim) {}
+  static constexpr int kAtOnce = 2;  // rows, two loads of each in flight
 
-  __device__ void look_at(std::int64_t point) {
-    x_ = points_ + point * dim_;
-    best_ = second_ = INFINITY;
-    index_ = 0;
-  }
-  __device__ void compare(int j) {
-    const double distance = warp_sum(lane_distance(centroids_ + std::int64_t{j} * dim_));
-    second_ = fmin(second_, fmax(best_, distance));
-    if (distance < best_) {
-      best_ = distance;
-      index_ = j;
+  __device__ Groups(const float* points, const float* centroids, int dim, int lanes)
+      : points_(points), centroids_(centroids), dim_(dim), lanes_(lanes) {}
+
+  __device__ int count() const { return 32 / lanes_; }
+  __device__ int own() const { return threadIdx.x % 32 / lanes_; }
+  __device__ bool leads() const { return place() == 0; }
+
+  // Keeps the distances of the group's point to centroids j, those that are not −1. Their sums are not the oracle's to the bit.
+  __device__ void compare(std::int64_t point, const int (&j)[kAtOnce], Near& near) const {
+    double sums[kAtOnce] = {};
+    if (dim_ % 4 == 0)
+      add_up<float4>(point, j, sums);
+    else
+      add_up<float>(point, j, sums);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      for (int offset = 1; offset < lanes_; offset *= 2)
+        sums[i] += __shfl_xor_sync(0xffffffffu, sums[i], offset);
+      if (j[i] >= 0) near.keep(sums[i], j[i]);
     }
   }
-  // Of those compared; `candidate(i)` is each again, or −1.
-  template <typename Candidate>
-  __device__ int nearest(int count, Candidate&& candidate) const {
-    // Two orders of dim additions, and a rounding each of difference and square.
+
+  // Two orders of dim additions, and a rounding each of difference and square, may have changed which is the nearest.
+  __device__ bool is_sure(const Near& near) const {
     const double rounding = (dim_ + 4) * 0x1p-52;
-    if (second_ * (1 - rounding) > best_ * (1 + rounding)) return index_;
+    return near.second * (1 - rounding) > near.best * (1 + rounding);
+  }
+
+  // Of `rows` candidates, those that are not −1, by the oracle's distances: each lane makes some.
+  __device__ int nearest(std::int64_t point, const std::int32_t* candidates, int rows) const {
     double distance = INFINITY;
     int index = INT_MAX;
-    for (int i = threadIdx.x % 32; i < count; i += 32)
-      if (const int j = candidate(i); j >= 0)
-        keep_nearer(distance, index, exact_distance(x_, centroids_ + std::int64_t{j} * dim_, dim_),
-                    j);
-    for (int offset = 16; offset > 0; offset /= 2)
+    for (int i = place(); i < rows; i += lanes_)
+      if (const int j = candidates[i]; j >= 0) keep_nearer(distance, index, exact(point, j), j);
+    return nearest_of(lanes_, distance, index);
+  }
+
+  // Of all k centroids for one point, by the whole warp.
+  __device__ int nearest_of_all(std::int64_t point, int k) const {
+    Near near;
+    for (int begin = 0; begin < k; begin += kAtOnce * count()) {
+      int j[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        j[i] = begin + i * count() + own();
+        if (j[i] >= k) j[i] = -1;
+      }
+      compare(point, j, near);
+    }
+    for (int offset = lanes_; offset < 32; offset *= 2) {
+      const double second = __shfl_xor_sync(0xffffffffu, near.second, offset);
+      near.keep(__shfl_xor_sync(0xffffffffu, near.best, offset),
+                __shfl_xor_sync(0xffffffffu, near.index, offset));
+      near.second = fmin(near.second, second);
+    }
+    if (is_sure(near)) return near.index;
+    double distance = INFINITY;
+    int index = INT_MAX;
+    for (int i = threadIdx.x % 32; i < k; i += 32) keep_nearer(distance, index, exact(point, i), i);
+    return nearest_of(32, distance, index);
+  }
+
+ private:
+  __device__ int place() const { return threadIdx.x % lanes_; }
+  __device__ double exact(std::int64_t point, int j) const {
+    return exact_distance(points_ + point * dim_, centroids_ + std::int64_t{j} * dim_, dim_);
+  }
+
+  // The lane's parts.
+  template <typename Values>
+  __device__ void add_up(std::int64_t point, const int (&j)[kAtOnce],
+                         double (&sums)[kAtOnce]) const {
+    constexpr int kWidth = sizeof(Values) / sizeof(float), kLoads = 2;
+    const int step = kWidth * lanes_;
+    for (int begin = kWidth * place(); begin < dim_; begin += kLoads * step) {
+      Values x[kLoads] = {}, c[kLoads][kAtOnce] = {};
+#pragma unroll
+      for (int l = 0; l < kLoads; ++l) {
+        const int t = begin + l * step;
+        if (point < 0 || t >= dim_) break;
+        x[l] = *reinterpret_cast<const Values*>(points_ + point * dim_ + t);
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i)
+          if (j[i] >= 0)
+            c[l][i] = *reinterpret_cast<const Values*>(centroids_ + std::int64_t{j[i]} * dim_ + t);
+      }
+#pragma unroll
+      for (int l = 0; l < kLoads; ++l)
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          float xs[kWidth], cs[kWidth];
+          memcpy(xs, &x[l], sizeof xs);
+          memcpy(cs, &c[l][i], sizeof cs);
+#pragma unroll
+          for (int u = 0; u < kWidth; ++u) {
+            const double difference = static_cast<double>(xs[u]) - static_cast<double>(cs[u]);
+            sums[i] = fma(difference, difference, sums[i]);
+          }
+        }
+    }
+  }
+
+  __device__ static int nearest_of(int lanes, double distance, int index) {
+    for (int offset = 1; offset < lanes; offset *= 2)
       keep_nearer(distance, index, __shfl_xor_sync(0xffffffffu, distance, offset),
                   __shfl_xor_sync(0xffffffffu, index, offset));
     return index == INT_MAX ? 0 : index;
   }
 
- private:
-  // The lane's part.
-  __device__ double lane_distance(const float* c) const {
-    double sum = 0;
-    const auto add = [&sum](float x_t, float c_t) {
-      const double difference = static_cast<double>(x_t) - static_cast<double>(c_t);
-      sum = fma(difference, difference, sum);
-    };
-    const int lane = threadIdx.x % 32;
-    if (dim_ % 4 == 0) {
-#pragma unroll 4
-      for (int t = 4 * lane; t < dim_; t += 128) {
-        const float4 x = *reinterpret_cast<const float4*>(x_ + t);
-        const float4 y = *reinterpret_cast<const float4*>(c + t);
-        add(x.x, y.x);
-        add(x.y, y.y);
-        add(x.z, y.z);
-        add(x.w, y.w);
-      }
-    } else {
-#pragma unroll 4
-      for (int t = lane; t < dim_; t += 32) add(x_[t], c[t]);
-    }
-    return sum;
-  }
-
-  const float *points_, *centroids_, *x_ = nullptr;
-  int dim_, index_ = 0;
-  double best_ = INFINITY, second_ = INFINITY;
+  const float *points_, *centroids_;
+  int dim_, lanes_;
 };
 
-__global__ void __launch_bounds__(kExactBlock)
-    label_ambiguous_by_warps(const Screen s, const float* points, const float* centroids, int k,
-                             int segments) {
+constexpr int kExactBlock = 128;
+constexpr int kDecidedWarps = 2;  // of a block, for what decide() knew the candidates of
+constexpr int kParts = 8;         // blocks that share a segment
+
+// Some warps have the points whose candidates were known at once, the others those of the second look; where these have more
+// candidates than places, a warp tries every centroid.
+__global__ void __launch_bounds__(kExactBlock, 8)
+    label_ambiguous(const Screen s, const float* points, const float* centroids, int k,
+                    int segments, int lanes) {
   constexpr int kWarps = kExactBlock / 32;
   const int warp = threadIdx.x / 32;
-  const bool first_lane = threadIdx.x % 32 == 0;
-  wait_for_kernel_in_front();
-  WarpsNearest warps(points, centroids, s.dim);
-  const auto label = [&](std::int64_t point, int count, auto&& candidate) {
-    warps.look_at(point);
-    for (int i = 0; i < count; ++i)
-      if (const int j = candidate(i); j >= 0) warps.compare(j);
-    const int nearest = warps.nearest(count, candidate);
-    if (first_lane) s.labels[point] = nearest;
+  const Groups groups(points, centroids, s.dim, lanes);
+  // The group's point, or −1; pair(i): the i-th and the next of its at most `most` candidates, −1 behind the last. The same, in
+  // any order and with gaps, are the first `rows` of `candidates`.
+  const auto label = [&](std::int64_t point, const std::int32_t* candidates, int rows, auto most,
+                         auto&& pair) {
+    Near near;
+#pragma unroll 2
+    for (int i = 0; i < most.value; i += 2) {
+      const int2 two = pair(i);
+      if (!__any_sync(0xffffffffu, two.x >= 0)) break;
+      groups.compare(point, {two.x, two.y}, near);
+    }
+    const bool open = point >= 0 && !groups.is_sure(near);
+    if (__any_sync(0xffffffffu, open)) {
+      const int nearest = groups.nearest(point, candidates, open ? rows : 0);
+      if (open) near.index = nearest;
+    }
+    if (point >= 0 && groups.leads()) s.labels[point] = near.index;
   };
-  for (int part = blockIdx.x; part < segments * kParts; part += gridDim.x) {
+  wait_for_kernel_in_front();
+  for (int part = blockIdx.x; warp < kDecidedWarps && part < segments * kParts; part += gridDim.x) {
     const std::int64_t start = part / kParts * s.segment;
-    const unsigned count = s.decided_counts[part / kParts];
-    for (unsigned item = part % kParts * kWarps + warp; item < count; item += kParts * kWarps) {
-      const std::int32_t* candidates = s.decided_candidates + (start + item) * kLanes;
-      label(s.decided[start + item], kLanes, [&](int i) { return candidates[i]; });
+    const auto count = static_cast<int>(s.decided_counts[part / kParts]);
+    const int step = kDecidedWarps * groups.count();
+    for (int begin = part % kParts * step + warp * groups.count(); begin < count;
+         begin += kParts * step) {
+      const int item = begin + groups.own();
+      const std::int64_t at = item < count ? start + item : 0;
+      const std::int32_t* candidates = s.decided_candidates + at * kLanes;
+      const int4 four = *reinterpret_cast<const int4*>(candidates);
+      // In descending order: those that are none to the end.
+      const int2 left{max(four.x, four.y), min(four.x, four.y)};
+      const int2 right{max(four.z, four.w), min(four.z, four.w)};
+      const int most = max(left.x, right.x), more = min(left.x, right.x);
+      const int less = max(left.y, right.y), least = min(left.y, right.y);
+      const int4 sorted{most, max(more, less), min(more, less), least};
+      label(item < count ? s.decided[at] : -1, candidates, kLanes,
+            std::integral_constant<int, kLanes>{}, [&](int i) {
+              if (item >= count) return int2{-1, -1};
+              return i == 0 ? int2{sorted.x, sorted.y} : int2{sorted.z, sorted.w};
+            });
     }
   }
+  if (warp < kDecidedWarps) return;
+  constexpr int kAgainWarps = kWarps - kDecidedWarps;
   const std::int64_t count = *s.again;
-  for (std::int64_t at = std::int64_t{blockIdx.x} * kWarps + warp; at < count;
-       at += std::int64_t{gridDim.x} * kWarps) {
-    const int found = s.candidate_counts[at];
+  for (std::int64_t begin =
+           (std::int64_t{blockIdx.x} * kAgainWarps + warp - kDecidedWarps) * groups.count();
+       begin < count; begin += std::int64_t{gridDim.x} * kAgainWarps * groups.count()) {
+    const std::int64_t at = begin + groups.own();
+    const int found = at < count ? s.candidate_counts[at] : 0;
+    const bool crowded = found > kCandidates;
     const std::int32_t* candidates = s.candidates + at * kCandidates;
-    if (found <= kCandidates)
-      label(s.list[at], found, [&](int i) { return candidates[i]; });
-    else
-      label(s.list[at], k, [](int i) { return i; });
+    label(at < count && !crowded ? s.list[at] : -1, candidates, found,
+          std::integral_constant<int, kCandidates>{}, [&](int i) {
+            return int2{i < found && !crowded ? candidates[i] : -1,
+                        i + 1 < found && !crowded ? candidates[i + 1] : -1};
+          });
+    for (unsigned crowds = __ballot_sync(0xffffffffu, crowded && groups.leads()); crowds != 0;
+         crowds &= crowds - 1) {
+      const std::int64_t point = s.list[begin + (__ffs(static_cast<int>(crowds)) - 1) / lanes];
+      const int nearest = groups.nearest_of_all(point, k);
+      if (threadIdx.x % 32 == 0) s.labels[point] = nearest;
+    }
   }
 }
 
@@ -1412,6 +1460,10 @@ class ScreenVersion : public Version {
         LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                               kStages * kStageBytes<steps.value>));
     });
+    // Rows that lanes read come again: as much of L1 as there is, though the kernel in front has it as shared memory.
+    LLOYD_CUDA_CHECK(cudaFuncSetAttribute(label_ambiguous,
+                                          cudaFuncAttributePreferredSharedMemoryCarveout,
+                                          cudaSharedmemCarveoutMaxL1));
     if (wide_)
       LLOYD_CUDA_CHECK(cudaFuncSetAttribute(
           wide_kernel(), cudaFuncAttributeMaxDynamicSharedMemorySize, wide_shared_bytes(padded_)));
@@ -1507,6 +1559,14 @@ class ScreenVersion : public Version {
     return (tiles + blocks - 1) / blocks * tile_points_;
   }
 
+  // That read a row together: whole lines of the cache at a time, and two loads each.
+  int row_lanes() const {
+    const int loads = problem_.dim % 4 == 0 ? problem_.dim / 4 : problem_.dim;
+    int lanes = 1;
+    while (lanes < std::min(loads, 8) || lanes < std::min((loads + 1) / 2, 32)) lanes *= 2;
+    return lanes;
+  }
+
   int odd_swap() const { return columns_ > 0 ? 0 : chunk_swap(padded_); }
 
   // Mean, scale, and the points' fp16 parts: of the points only, so once.
@@ -1590,9 +1650,8 @@ class ScreenVersion : public Version {
                  s);
         launch(overlap_, screen_products<steps.value, true>, blocks, kBlock, kBytes, stream, s);
       });
-      launch(overlap_, columns_ > 0 ? label_ambiguous_by_warps : label_ambiguous, 8 * blocks,
-             kExactBlock, 0, stream, s, points_.data(), centroids_.data(), problem_.k,
-             static_cast<int>(segments));
+      launch(overlap_, label_ambiguous, 8 * blocks, kExactBlock, 0, stream, s, points_.data(),
+             centroids_.data(), problem_.k, static_cast<int>(segments), row_lanes());
     }
   }
 
