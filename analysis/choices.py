@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from analysis.derive import all_points, fastest
 from analysis.load import Run, RunError
 from analysis.regimes import CHOOSER, OURS
@@ -12,41 +14,56 @@ PROMISE = 0.05
 """fast_auto is to lose no more than this part of the best one's time."""
 
 
+def number(ms: float) -> str:
+    return "–" if pd.isna(ms) else f"{ms:.3g}"
+
+
 def choices(run: Run) -> str:
     """Markdown: for each problem of `run` that fast_auto and another of its family ran, what it
-    chose, which was the fastest, both medians (ms per iteration) and their ratio with its interval;
-    the largest loss first. Raises RunError for a run that has no such problem."""
+    chose (most often), what that took in its own row, which was the fastest, the medians (ms per
+    iteration) and the ratio of the first to the last with its interval; the largest loss first.
+    Raises RunError for a run that has no such problem."""
     points = all_points([run], "")
     best = fastest(points[points["family"].eq(OURS)])
-    chosen = run.measurements.drop_duplicates("point").set_index("point")["chosen"]
+    rows = run.measurements[run.measurements["version"].eq(CHOOSER)].dropna(subset="chosen")
+    chosen = rows.groupby("point")["chosen"].agg(lambda names: names.mode().iat[0])
     losses = []
     for problem, of in best.groupby(["precision", "n", "k", "dim"], sort=False):
         auto, others = of[of["version"].eq(CHOOSER)], of[of["version"].ne(CHOOSER)]
         if auto.empty or others.empty:
             continue
         mine, fast = auto.iloc[0], others.loc[others["iteration_ms"].idxmin()]
+        name = str(chosen[mine["point"]])
+        alone = others.loc[others["version"].eq(name.split("/")[0]), "iteration_ms"].min()
         ratio = ratio_interval(mine["times_ms"], fast["times_ms"])
-        losses.append((ratio, problem, str(chosen[mine["point"]]), mine, fast))
+        losses.append((ratio, problem, name, mine, alone, fast))
     if not losses:
         raise RunError(f"{run.path}: no problem that {CHOOSER} and another {OURS}_ version ran")
     losses.sort(key=lambda loss: -loss[0][0])
     over = sum(ratio[0] > 1 + PROMISE for ratio, *_ in losses)
-    other = sum(name.split("/")[0] != fast["version"] for _, _, name, _, fast in losses)
+    others = [loss for loss in losses if loss[2].split("/")[0] != loss[-1]["version"]]
+    by_choice = max(
+        (alone / fast["iteration_ms"] for *_, alone, fast in others if pd.notna(alone)),
+        default=None,
+    )
     rows = [
         [
             *(str(value) for value in problem),
-            *(name, f"{mine['iteration_ms']:.3g}"),
+            *(name, f"{mine['iteration_ms']:.3g}", number(alone)),
             *(fast["version"], f"{fast['iteration_ms']:.3g}"),
             interval_text(*ratio, unit="×"),
         ]
-        for ratio, problem, name, mine, fast in losses
+        for ratio, problem, name, mine, alone, fast in losses
     ]
     said = (
         f"{CHOOSER} takes more than {PROMISE:.0%} longer than the fastest of the others at {over} "
-        f"of {len(losses)} problems, at most {losses[0][0][0]:.2f}× its time; at {other} it chose "
-        "another version."
+        f"of {len(losses)} problems, at most {losses[0][0][0]:.2f}× its time. At {len(others)} it "
+        "chose another version"
+        + ("" if by_choice is None else f", whose own row takes up to {by_choice:.2f}× that time")
+        + "; elsewhere the two rows are one version's, and differ as two processes do."
     )
-    header = ["precision", "n", "k", "dim", "chosen", "ms", "fastest", "ms", "ratio [95%]"]
+    header = ["precision", "n", "k", "dim", "chosen", "ms", "its own", "fastest", "ms"]
+    header.append("ratio [95%]")
     return f"{run.title}: {run.environment_line()}. {said}\n\n" + markdown(
-        header, rows, {"n", "k", "dim", "ms"}
+        header, rows, {"n", "k", "dim", "ms", "its own"}
     )

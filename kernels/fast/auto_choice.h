@@ -41,7 +41,7 @@ constexpr double kRidge = 0.01, kNearness = 0.25;
 /// How many of `ranked`, from its first on, should take at most kClose times as long as the first, measured in the same
 /// precision: an estimate is not good enough to tell them apart, so that a trial has to. 0 of none.
 std::size_t close_to_first(std::span<const Estimate> ranked);
-constexpr double kClose = 1.5;
+constexpr double kClose = 2;
 
 /// Why a measured version cannot run the problem: what unsupported_reason says; "is not in this build".
 std::optional<std::string> reason_against(const Measured& candidate, const Problem& problem,

@@ -143,10 +143,10 @@ def test_choices_are_judged_by_the_fastest_of_the_family(run_path, tmp_path, cap
     text = choices(load_run(run_path))
     # 0.07 of fast_auto beside fast_grid's 0.08; fast_optin's 3.2 and other families do not count
     assert "more than 5% longer than the fastest of the others at 0 of 1 problems" in text
-    assert "at most 0.88× its time; at 0 it chose another version" in text
+    assert "at most 0.88× its time. At 0 it chose another version; elsewhere" in text
     row = cells(text, "fp32", "10000000", "1000", "2")
-    assert row[4:8] == ["fast_grid", "0.0703", "fast_grid", "0.0803"]
-    assert row[8].startswith("0.875× [")
+    assert row[4:9] == ["fast_grid", "0.0703", "0.0803", "fast_grid", "0.0803"]
+    assert row[9].startswith("0.875× [")
 
     slow = tmp_path / "slow"
     slow.mkdir()
@@ -155,13 +155,15 @@ def test_choices_are_judged_by_the_fastest_of_the_family(run_path, tmp_path, cap
         for version, ms, more in (
             ("fast_auto", 0.9, {"chosen": "fast_optin/threads_per_block:128"}),
             ("fast_grid", 0.6, {}),
+            ("fast_optin", 0.75, {}),
         )
         for r in range(6)
     ]
     write_lines(slow / "measurements.jsonl", rows)
     assert main(["choices", str(slow)]) == 0
     said = capsys.readouterr().out
-    assert "at 1 of 1 problems, at most 1.50× its time; at 1 it chose another version" in said
+    assert "at 1 of 1 problems, at most 1.50× its time. At 1 it chose another version, " in said
+    assert "whose own row takes up to 1.25× that time" in said
     write_lines(slow / "measurements.jsonl", rows[6:])
     assert main(["choices", str(slow)]) == 2
     assert "no problem that fast_auto and another fast_ version ran" in capsys.readouterr().err

@@ -162,8 +162,8 @@ TEST(FastAuto, TriesWhatEstimatesDoNotTellApart) {
   constexpr Precision kThis = Precision::fp32, kOther = Precision::fp16;
   EXPECT_EQ(close_to_first({}), 0u);
   EXPECT_EQ(close_to_first(all({{kThis, 1}})), 1u);
-  EXPECT_EQ(close_to_first(all({{kThis, 1}, {kThis, 1.6}})), 1u);
-  EXPECT_EQ(close_to_first(all({{kThis, 1}, {kThis, 1.4}, {kThis, 1.5}, {kThis, 1.6}})), 3u);
+  EXPECT_EQ(close_to_first(all({{kThis, 1}, {kThis, 2.1}})), 1u);
+  EXPECT_EQ(close_to_first(all({{kThis, 1}, {kThis, 1.9}, {kThis, 2}, {kThis, 2.1}})), 3u);
   EXPECT_EQ(close_to_first(all({{kThis, 1}, {kOther, 0.5}})), 1u);
 }
 
