@@ -19,8 +19,8 @@
 //          version that loses more than 5% (22, 24 and 51%). With trials from a factor of 1.5 on, data/recorded's fast_auto and
 //          fast_unseen (whose 60 problems no table has): 119 of the 120 got the fastest version. The other lost 12%:
 //          n = 17,000, k = 14, dim 150, fast_screen's 0.0425 ms for fast_counting_sort's 0.0379, which the host launches (in
-//          another run 0.049). So do most of the 5 rows that are more than 5% behind the same version's own: 9 µs an iteration,
-//          two launches. `python -m analysis choices DIR` says what each choice of a run lost.
+//          another run 0.049). Four more rows are 6 to 20% behind the chosen version's own, of 9 and 31 µs an iteration, which
+//          the host launches, too: another process. `python -m analysis choices DIR` says what each choice of a run lost.
 #include <fmt/format.h>
 
 #include <Eigen/Dense>
