@@ -31,9 +31,9 @@
 //          with second looks that more blocks share, where they are few, 0.690 (n = 100,000, k = 8192, dim 768 2.72 → 2.45).
 //          What is ambiguous (n = 1M, k = 1000, dim 128: 7.6% of the points in the second iteration, 2.4% in the twentieth; 27% of
 //          those need a second look) took 85 to 135 µs an iteration there, 2026-11-22. Half of that in distances by a lane a row,
-//          whose lines an L1 of 28 KB, as the kernel in front leaves it, does not keep: lanes that read a row together, an L1 as
-//          large as it gets, half the warps for either list. And in second looks, where every hit waited for the L2's answer (one
-//          addition a row now) and 136 shares went to 132 blocks (even shares now). Whole iterations: 0.610 → 0.53, n = 100,000
+//          whose lines L1 does not keep, least of all the 28 KB that the kernel in front leaves of it (asked for more, 0.614 →
+//          0.577): lanes that read a row together, an L1 as large as it gets, half the warps for either list. And in second looks, where every hit waited for the L2's answer (one
+//          addition a row now) and 136 shares went to 132 blocks (even shares now). Whole iterations: 0.610 → 0.535, n = 100,000
 //          0.114 → 0.095, n = 10,000, k = 128 0.048 → 0.037. In vain: a count of candidates in shared memory, sorted candidates by
 //          decide() (screen_wide 1% slower), 32 lanes a row (as many instructions as there is time for) and 8 (too long a way).
 //
