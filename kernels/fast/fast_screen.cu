@@ -29,13 +29,14 @@
 //          decide, dim 768 took 8.26 and n = 100,000, k = 1024, dim 1536 7.99 instead of 1.08.
 //          Since update.cuh keeps sums: n = 1M, k = 1000, dim 128 0.716 → 0.605; n = 200,000, k = 1024, dim 768 0.845 → 0.718, and
 //          with second looks that more blocks share, where they are few, 0.690 (n = 100,000, k = 8192, dim 768 2.72 → 2.45).
-//          What is ambiguous (n = 1M, k = 1000, dim 128: 7.6% of the points in the second iteration, 2.4% in the twentieth; 27% of
-//          those need a second look) took 85 to 135 µs an iteration there, 2026-11-22. Half of that in distances by a lane a row,
-//          whose lines L1 does not keep, least of all the 28 KB that the kernel in front leaves of it (asked for more, 0.614 →
-//          0.577): lanes that read a row together, an L1 as large as it gets, half the warps for either list. And in second looks, where every hit waited for the L2's answer (one
-//          addition a row now) and 136 shares went to 132 blocks (even shares now). Whole iterations: 0.610 → 0.535, n = 100,000
-//          0.114 → 0.095, n = 10,000, k = 128 0.048 → 0.037. In vain: a count of candidates in shared memory, sorted candidates by
-//          decide() (screen_wide 1% slower), 32 lanes a row (as many instructions as there is time for) and 8 (too long a way).
+//          What is ambiguous, 2026-11-22 (n = 1M, k = 1000, dim 128: 7.6% of the points in the second iteration, 2.4% in the
+//          twentieth; 27% of those need a second look). Distances were made by a lane a row, whose lines L1 does not keep, least of
+//          all the 28 KB that the kernel in front leaves of it (asked for more, 0.614 → 0.577): lanes read a row together, L1 is
+//          as large as it gets, and half the warps are for either list. In second looks every hit waited for the L2's answer (now
+//          one addition a row) and 136 shares went to 132 blocks (now even shares). The kernels of both, µs in the second and the
+//          thirteenth iteration: 134 and 56 after the first of these steps, 73 and 37 after all. Whole iterations: 0.610 → 0.535,
+//          n = 100,000 0.114 → 0.095, n = 10,000, k = 128 0.048 → 0.037. In vain: a count of candidates in shared memory,
+//          candidates sorted by decide() (screen_wide 1% slower), 32 lanes a row (too many instructions), 8 (too long a way).
 //
 // The bound. Let μ be the points' mean (rounded to fp32) and s a power of two with 2^7 ≤ s·max|x − μ| < 2^8. With
 // X = s(x − μ), C = s(c − μ), the centroid with the smallest S = ‖C‖²/2 − X·C is the nearest. X = X_h + X_l, where X_h is fp16
