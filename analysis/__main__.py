@@ -161,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
         "ran what it chose, which version was the fastest, and the ratio of their times.",
     )
     choice.add_argument("dir", metavar="DIR", type=Path)
+    choice.add_argument("--summary", action="store_true", help="only where it lost")
     choice.set_defaults(command=_choices)
 
     tuning = commands.add_parser(
@@ -334,7 +335,7 @@ def _regimes(options: argparse.Namespace) -> int:
 def _choices(options: argparse.Namespace) -> int:
     options.dirs = [options.dir]
     for run in _load(options):
-        print(choices.choices(run))
+        print(choices.summary(run) if options.summary else choices.choices(run))
     return 0
 
 
@@ -371,7 +372,7 @@ def _image(run: Run, figure: str, options: argparse.Namespace) -> str:
 TABLES = {
     "": _table,
     "regimes": regimes.summary,
-    "choices": choices.choices,
+    "choices": choices.summary,
     "counters": counted.phases,
 }
 """What a README may have of a run: `RUN` or `RUN:PART`."""

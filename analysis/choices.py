@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pandas as pd
+import numpy as np
 
 from analysis.derive import all_points, fastest
 from analysis.load import Run, RunError
@@ -14,19 +14,25 @@ PROMISE = 0.05
 """fast_auto is to lose no more than this part of the best one's time."""
 
 
-def number(ms: float) -> str:
-    return "–" if pd.isna(ms) else f"{ms:.3g}"
-
-
 def choices(run: Run) -> str:
     """Markdown: for each problem of `run` that fast_auto and another of its family ran, what it
     chose (most often), what that took in its own row, which was the fastest, the medians (ms per
     iteration) and the ratio of the first to the last with its interval; the largest loss first.
     Raises RunError for a run that has no such problem."""
+    return _table(run, losses_only=False)
+
+
+def summary(run: Run) -> str:
+    """The same of the problems alone that it lost more than PROMISE at, or chose another version
+    than the fastest for."""
+    return _table(run, losses_only=True)
+
+
+def _table(run: Run, losses_only: bool) -> str:
     points = all_points([run], "")
     best = fastest(points[points["family"].eq(OURS)])
-    rows = run.measurements[run.measurements["version"].eq(CHOOSER)].dropna(subset="chosen")
-    chosen = rows.groupby("point")["chosen"].agg(lambda names: names.mode().iat[0])
+    told = run.measurements[run.measurements["version"].eq(CHOOSER)].dropna(subset="chosen")
+    chosen = told.groupby("point")["chosen"].agg(lambda names: names.mode().iat[0])
     losses = []
     for problem, of in best.groupby(["precision", "n", "k", "dim"], sort=False):
         auto, others = of[of["version"].eq(CHOOSER)], of[of["version"].ne(CHOOSER)]
@@ -40,30 +46,38 @@ def choices(run: Run) -> str:
     if not losses:
         raise RunError(f"{run.path}: no problem that {CHOOSER} and another {OURS}_ version ran")
     losses.sort(key=lambda loss: -loss[0][0])
-    over = sum(ratio[0] > 1 + PROMISE for ratio, *_ in losses)
-    others = [loss for loss in losses if loss[2].split("/")[0] != loss[-1]["version"]]
-    by_choice = max(
-        (alone / fast["iteration_ms"] for *_, alone, fast in others if pd.notna(alone)),
-        default=None,
-    )
+
+    def is_over(loss) -> bool:
+        return loss[0][0] > 1 + PROMISE
+
+    def is_another(loss) -> bool:
+        return loss[2].split("/")[0] != loss[-1]["version"]
+
+    another = [loss for loss in losses if is_another(loss)]
+    by_choice = [alone / fast["iteration_ms"] for *_, alone, fast in another if np.isfinite(alone)]
+    if losses_only:
+        shown = [loss for loss in losses if is_over(loss) or is_another(loss)]
+    else:
+        shown = losses
     rows = [
         [
             *(str(value) for value in problem),
-            *(name, f"{mine['iteration_ms']:.3g}", number(alone)),
+            *(name, f"{mine['iteration_ms']:.3g}", f"{alone:.3g}" if np.isfinite(alone) else "–"),
             *(fast["version"], f"{fast['iteration_ms']:.3g}"),
             interval_text(*ratio, unit="×"),
         ]
-        for ratio, problem, name, mine, alone, fast in losses
+        for ratio, problem, name, mine, alone, fast in shown
     ]
     said = (
-        f"{CHOOSER} takes more than {PROMISE:.0%} longer than the fastest of the others at {over} "
-        f"of {len(losses)} problems, at most {losses[0][0][0]:.2f}× its time. At {len(others)} it "
-        "chose another version"
-        + ("" if by_choice is None else f", whose own row takes up to {by_choice:.2f}× that time")
+        f"{CHOOSER} takes more than {PROMISE:.0%} longer than the fastest of the others at "
+        f"{sum(map(is_over, losses))} of {len(losses)} problems, at most {losses[0][0][0]:.2f}× its time. At "
+        f"{len(another)} it chose another version"
+        + (f", whose own row takes up to {max(by_choice):.2f}× that time" if by_choice else "")
         + "; elsewhere the two rows are one version's, and differ as two processes do."
     )
-    header = ["precision", "n", "k", "dim", "chosen", "ms", "its own", "fastest", "ms"]
-    header.append("ratio [95%]")
-    return f"{run.title}: {run.environment_line()}. {said}\n\n" + markdown(
-        header, rows, {"n", "k", "dim", "ms", "its own"}
-    )
+    header = [
+        *("precision", "n", "k", "dim", "chosen", "ms", "its own", "fastest", "ms"),
+        "ratio [95%]",
+    ]
+    table = markdown(header, rows, {"n", "k", "dim", "ms", "its own"}) if rows else ""
+    return f"{run.title}: {run.environment_line()}. {said}\n\n{table}"

@@ -115,6 +115,18 @@ std::string against(const Estimate& e, std::string_view reason) {
   return fmt::format("{}: {}", e.nearest.version, reason);
 }
 
+// Of ranked(), those that can as far as is known beforehand; `reasons` against the others.
+std::vector<Estimate> able(const Problem& problem, const Tunables& tunables,
+                           const DeviceLimits& device, std::vector<std::string>& reasons) {
+  std::vector<Estimate> all = ranked(measured(), problem);
+  std::erase_if(all, [&](const Estimate& e) {
+    const auto reason = reason_against(e.nearest, problem, tunables, device);
+    if (reason) reasons.push_back(against(e, *reason));
+    return reason.has_value();
+  });
+  return all;
+}
+
 std::string refusal(const std::vector<std::string>& reasons) {
   return fmt::format("none of the measured versions can: {}", fmt::join(reasons, "; "));
 }
@@ -125,20 +137,14 @@ class Auto : public Version, public Chooser {
   void prepare(const Problem& problem, Context& context) override {
     version_.reset();  // gives its memory back before another asks for it
     std::vector<std::string> reasons;
-    std::vector<Estimate> able;
-    for (const Estimate& e : ranked(measured(), problem))
-      if (const auto reason = reason_against(e.nearest, problem, context.tunables, context.device))
-        reasons.push_back(against(e, *reason));
-      else
-        able.push_back(e);
-    if (const std::size_t tried = close_to_first(able); tried > 1) {
-      for (std::size_t i = 0; i < tried; ++i)
-        able[i].iteration_ms = tried_ms(able[i].nearest, problem, with(able[i].nearest, context));
-      std::stable_sort(
-          able.begin(), able.begin() + static_cast<std::ptrdiff_t>(tried),
-          [](const Estimate& a, const Estimate& b) { return a.iteration_ms < b.iteration_ms; });
+    std::vector<Estimate> candidates = able(problem, context.tunables, context.device, reasons);
+    if (const std::size_t tried = close_to_first(candidates); tried > 1) {
+      const auto some = std::span(candidates).first(tried);
+      for (Estimate& e : some)
+        e.iteration_ms = tried_ms(e.nearest, problem, with(e.nearest, context));
+      std::ranges::stable_sort(some, {}, &Estimate::iteration_ms);
     }
-    for (const Estimate& e : able) {
+    for (const Estimate& e : candidates) {
       Context own = with(e.nearest, context);
       version_ = find_version(e.nearest.version)->make();
       try {
@@ -222,11 +228,7 @@ LLOYD_CUDA_VERSION(Auto,
                     .unsupported = [](const Problem& problem, const Tunables& tunables,
                                       const DeviceLimits& device) -> std::optional<std::string> {
                       std::vector<std::string> reasons;
-                      for (const Estimate& e : ranked(measured(), problem)) {
-                        const auto reason = reason_against(e.nearest, problem, tunables, device);
-                        if (!reason) return std::nullopt;
-                        reasons.push_back(against(e, *reason));
-                      }
+                      if (!able(problem, tunables, device, reasons).empty()) return std::nullopt;
                       return refusal(reasons);
                     }});
 

@@ -588,8 +588,8 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
               *reinterpret_cast<const unsigned*>(row + (part ^ swap) * 8);
       }
     };
-    // Of several chunks the next one's are on their way, where registers are enough.
-    constexpr bool kAhead = kSteps < 8;
+    // Of several chunks the next one's are on their way, where a block's few tiles do not hide it and registers are enough.
+    constexpr bool kAhead = kCollect && kSteps < 8;
     Fragments a, ahead;
     if (kAhead) load(0, a);
     float d[2][kTile / 8][4];

@@ -7,6 +7,7 @@ from made_runs import measurement, write_lines
 
 from analysis.__main__ import main
 from analysis.choices import choices
+from analysis.choices import summary as choices_lost
 from analysis.load import RunError, load_run
 from analysis.regimes import every_version, summary
 
@@ -147,6 +148,7 @@ def test_choices_are_judged_by_the_fastest_of_the_family(run_path, tmp_path, cap
     row = cells(text, "fp32", "10000000", "1000", "2")
     assert row[4:9] == ["fast_grid", "0.0703", "0.0803", "fast_grid", "0.0803"]
     assert row[9].startswith("0.875× [")
+    assert "| fp32" not in choices_lost(load_run(run_path))  # it lost nowhere
 
     slow = tmp_path / "slow"
     slow.mkdir()
@@ -164,6 +166,8 @@ def test_choices_are_judged_by_the_fastest_of_the_family(run_path, tmp_path, cap
     said = capsys.readouterr().out
     assert "at 1 of 1 problems, at most 1.50× its time. At 1 it chose another version, " in said
     assert "whose own row takes up to 1.25× that time" in said
+    assert main(["choices", str(slow), "--summary"]) == 0
+    assert capsys.readouterr().out == said
     write_lines(slow / "measurements.jsonl", rows[6:])
     assert main(["choices", str(slow)]) == 2
     assert "no problem that fast_auto and another fast_ version ran" in capsys.readouterr().err

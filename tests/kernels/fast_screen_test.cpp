@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <tuple>
 
 #include "data/dataset.h"
 #include "data/generators.h"
@@ -164,7 +165,8 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-class FastScreen : public testing::TestWithParam<std::size_t> {
+// By a case's number, and whether as on a GPU before Hopper.
+class FastScreen : public testing::TestWithParam<std::tuple<std::size_t, bool>> {
  protected:
   void SetUp() override {
 #if LLOYD_CUDA
@@ -173,10 +175,16 @@ class FastScreen : public testing::TestWithParam<std::size_t> {
     session_ = make_cuda_session(0);
     context_.device = query.devices.front();
     context_.stream = session_->stream();
+    if (std::get<1>(GetParam())) {
+      constexpr int kBeforeHopper = 80;
+      if (context_.device.compute_capability != 90)
+        GTEST_SKIP() << "this GPU has only the portable path, which the other test took";
+      context_.device.compute_capability = kBeforeHopper;
+    }
 #else
     GTEST_SKIP() << "built without CUDA";
 #endif
-    const Case& c = cases()[GetParam()];
+    const Case& c = cases()[std::get<0>(GetParam())];
     data::Source source;
     source.generator = "normal";
     const data::Dataset drawn = data::generate(source, c.n, c.dim);
@@ -288,8 +296,13 @@ TEST(FastScreenSums, AreKept) {
 #endif
 }
 
-INSTANTIATE_TEST_SUITE_P(Hostile, FastScreen, testing::Range(std::size_t{0}, cases().size()),
-                         [](const auto& tested) { return cases()[tested.param].name; });
+INSTANTIATE_TEST_SUITE_P(Hostile, FastScreen,
+                         testing::Combine(testing::Range(std::size_t{0}, cases().size()),
+                                          testing::Bool()),
+                         [](const auto& tested) {
+                           return cases()[std::get<0>(tested.param)].name +
+                                  (std::get<1>(tested.param) ? "Portable" : "");
+                         });
 
 TEST(FastScreenLimits, SaysWhereItsBoundEnds) {
   const auto reason = [](int dim) {
