@@ -70,8 +70,8 @@ def _table(run: Run, losses_only: bool) -> str:
     ]
     said = (
         f"{CHOOSER} takes more than {PROMISE:.0%} longer than the fastest of the others at "
-        f"{sum(map(is_over, losses))} of {len(losses)} problems, at most {losses[0][0][0]:.2f}× its time. At "
-        f"{len(another)} it chose another version"
+        f"{sum(map(is_over, losses))} of {len(losses)} problems, at most "
+        f"{losses[0][0][0]:.2f}× its time. At {len(another)} it chose another version"
         + (f", whose own row takes up to {max(by_choice):.2f}× that time" if by_choice else "")
         + "; elsewhere the two rows are one version's, and differ as two processes do."
     )
