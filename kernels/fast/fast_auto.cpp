@@ -16,11 +16,10 @@
 //          problems with several versions get one within 5%, and the others, where two versions cross, lose up to a factor of
 //          2.1. With trials none does, and 74 need one. The tests hold the table to both.
 // Measured H200, 2026-11-22, ten iterations. By estimates alone, of a table that had none of fast_auto's 60 problems: 3 got a
-//          version that loses more than 5% (22, 24 and 51%). With trials from a factor of 1.5 on, data/recorded's fast_auto and
-//          fast_unseen (whose 60 problems no table has): 119 of the 120 got the fastest version. The other lost 12%:
-//          n = 17,000, k = 14, dim 150, fast_screen's 0.0425 ms for fast_counting_sort's 0.0379, which the host launches (in
-//          another run 0.049). Four more rows are 6 to 20% behind the chosen version's own, of 9 and 31 µs an iteration, which
-//          the host launches, too: another process. `python -m analysis choices DIR` says what each choice of a run lost.
+//          version that loses more than 5% (22, 24 and 51%). With trials, data/recorded's fast_auto and fast_unseen (whose 60
+//          problems no table has): all 120 got the fastest version, or one within 5% of it. Two rows are 10 and 19% behind the
+//          chosen version's own, of 9 µs an iteration, which the host launches: another process. With trials from a factor of
+//          1.5 on one in 120 lost 12%. `python -m analysis choices DIR` says what each choice of a run lost.
 #include <fmt/format.h>
 
 #include <Eigen/Dense>

@@ -29,7 +29,8 @@
 //          0.416; 8M × 1024 × 128 3.61 and 3.75; 1M × 8192 × 128 3.08 and 3.24. Changed points without pinned products made
 //          0.426 and 3.23 of the first and the last; pinned products without changed points were not measured. Then only
 //          the first iteration added up all points, and small clusters were summed anew (see worn) in those after it.
-//          With three such iterations (recorded runs, 2026-11-22, other GPUs of the model): 0.392 to 0.397, 3.56, 3.13 to 3.18.
+//          With three such iterations (recorded runs, 2026-11-22, other GPUs of the model): 0.392 to 0.397, 3.46 to 3.56,
+//          3.07 to 3.18.
 //          1M × 768 2.98 (update.cuh 0.5 of it), × 384 1.59, 200,000 × 768 0.634 (mma.sync reached 200 TFLOP/s), 0.554
 //          since update.cuh keeps sums, too.
 //          1M × 1000 × 256 0.745 (687 TFLOP/s; mma.sync 2.56); before products were pinned 0.784, 1M × 4096 × 256 3.06 (701
