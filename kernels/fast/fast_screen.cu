@@ -28,7 +28,8 @@
 //          for 16 centroids, whose largest is that of a cluster of few points, and lanes that each read a row of their own to
 //          decide, dim 768 took 8.26 and n = 100,000, k = 1024, dim 1536 7.99 instead of 1.08.
 //          Since update.cuh keeps sums: n = 1M, k = 1000, dim 128 0.716 → 0.605; n = 200,000, k = 1024, dim 768 0.845 → 0.718, and
-//          with second looks that more blocks share, where they are few, 0.690 (n = 100,000, k = 8192, dim 768 2.72 → 2.45).
+//          with second looks that more blocks share, where they are few, 0.690 (n = 100,000, k = 8192, dim 768 2.72 → 2.45); since
+//          streamed.cuh waits for no memory, 0.674 → 0.586.
 //          What is ambiguous, 2026-11-22 (n = 1M, k = 1000, dim 128: 7.6% of the points in the second iteration, 2.4% in the
 //          twentieth; 27% of those need a second look). Distances were made by a lane a row, whose lines L1 does not keep, least of
 //          all the 28 KB that the kernel in front leaves of it (asked for more, 0.614 → 0.577): lanes read a row together, L1 is

@@ -32,7 +32,7 @@
 //          With three such iterations (recorded runs, 2026-11-22, other GPUs of the model): 0.392 to 0.397, 3.46 to 3.56,
 //          3.07 to 3.18.
 //          1M × 768 2.98 (update.cuh 0.5 of it), × 384 1.59, 200,000 × 768 0.634 (mma.sync reached 200 TFLOP/s), 0.554
-//          since update.cuh keeps sums, too.
+//          since update.cuh keeps sums, too, 0.460 since streamed.cuh waits for no memory.
 //          1M × 1000 × 256 0.745 (687 TFLOP/s; mma.sync 2.56); before products were pinned 0.784, 1M × 4096 × 256 3.06 (701
 //          TFLOP/s), 1M × 1000 × 192 bf16 0.609. Power is the limit where there is much to do: 8M × 1024 × 128 took 3.20 in
 //          bursts and 3.7 in a row before. Without sums 1M × 1000 × 128 took 0.371 then (690 TFLOP/s; cuBLAS alone 761).

@@ -123,13 +123,14 @@ __device__ __forceinline__ void cluster_sync() {
           : "memory");
 }
 
-/// At the barrier that stands in block `rank` where `barrier` stands in this one.
+/// At the barrier that stands in block `rank` where `barrier` stands in this one. Orders no memory operations: to release
+/// them to another block is a MEMBAR.ALL.GPU, hundreds of cycles. So only to tell what a wait has made certain.
 __device__ __forceinline__ void barrier_arrive_at(std::uint64_t* barrier, int rank) {
   asm volatile(
       "{\n"
       ".reg .b32 there;\n"
       "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [there];\n"
       "}\n" ::"r"(shared_address(barrier)),
       "r"(rank)
       : "memory");

@@ -6,12 +6,16 @@
 //          with 256 (or 128) centroids, 128 (64) accumulators a thread, and then look at the scores; what they look for is
 //          the version's (see Look below).
 // Why      a stage is 48 KB for 1024 cycles of products, all that shared memory can take in and give out in that time.
-// Measured H200, fp16, k = 1024, labels alone, 2026-11-22: 1M × 768 2.44 ms (644 TFLOP/s), 1M × 384 1.31 (600), 100,000 × 1536
-//          0.56 (563), 200,000 × 768 with k = 8192 3.75 (671): by the difference of the first two a stage takes 1575 cycles,
-//          and the look at a tile's scores 1500 beside them. cuBLAS, which writes the scores out, has 761 TFLOP/s.
-//          What gained nothing: one warpgroup one or two stages ahead of the other, so that one looks while the other
+// Measured H200, 200,000 × 768 fp16, k = 1024, labels alone, by ncu, 2026-11-22: 407 µs, 772 TFLOP/s (cuBLAS, which writes the
+//          scores out, has 761), the tensor cores busy 86% of the cycles. Copying nothing after the first tile it takes as
+//          long, without the look at the scores 389 µs.
+//          Until then a release to the other block ordered memory, too, which is a MEMBAR.ALL.GPU a stage: 41% of all stalls were
+//          waits for it, 498 µs, tensor cores 66%; without copies 426, which looked like the cache's limit. An iteration, sums
+//          included, 0.549 → 0.460 ms, at dim 384 0.315 → 0.264; in fp32 (fast_screen) 0.674 → 0.586 and 0.398 → 0.349.
+//          What gained nothing before: one warpgroup one or two stages ahead of the other, so that one looks while the other
 //          multiplies (0.1%); the next points fetched to the L2 cache (0.97 to 1.01); clusters of four, which take a quarter
-//          less from that cache: 42.6 µs for what takes clusters of two 41.3, and fewer of them fit.
+//          less from that cache: 42.6 µs for what takes clusters of two 41.3, and fewer of them fit. What gained nothing after:
+//          one lane of each warp to release, and not all (1.00).
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
@@ -129,7 +133,8 @@ __device__ __forceinline__ void consume(const Rows& rows, Ring<kColumns> ring, i
   using Multiply = Product<T, kColumns, kSign>;
   const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
   const auto release = [&](int slot) {
-    // Every lane for what it has read itself, of `side`. The other block's copies only overwrite what products have read.
+    // Every lane for what it has read itself, of `side`. The other block's copies only overwrite what products have read,
+    // which are done.
     barrier_arrive(&ring.tail.empty[slot]);
     __syncwarp();
     if (lane == 0) barrier_arrive_at(&ring.tail.other_empty[slot], rank ^ 1);

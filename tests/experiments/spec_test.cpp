@@ -1093,7 +1093,8 @@ TEST(ShippedSpecs, Load) {
                                                       {"fast_counters", ""},
                                                       {"fast_tune", "fast_cublas"},
                                                       {"fast_auto", "fast_auto"},
-                                                      {"fast_unseen", "fast_auto"}};
+                                                      {"fast_unseen", "fast_auto"},
+                                                      {"fast_wide", "peer_flash_kmeans"}};
       const auto other = others.find(spec.name);
       EXPECT_EQ(spec.baseline, other == others.end() ? "cpu_sequential" : other->second);
       EXPECT_FALSE(spec.title.empty());
