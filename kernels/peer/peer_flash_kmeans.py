@@ -16,6 +16,15 @@ from device_lloyd import DeviceLloyd
 
 
 class FlashKMeans(DeviceLloyd):
+    def prepare(self, problem):
+        from triton import OutOfResources
+
+        try:
+            super().prepare(problem)
+        except OutOfResources as error:
+            # The heuristic's configuration, which the package does not replace by another.
+            raise lloydbench_external.Unsupported(f"the package's own choice: {error}") from None
+
     def place(self):
         from flash_kmeans.assign_euclid_triton import euclid_assign_triton
         from flash_kmeans.centroid_update_triton import triton_centroid_update_sorted_euclid

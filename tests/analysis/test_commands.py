@@ -137,6 +137,23 @@ def test_readme_table_has_each_version_at_its_best(make_run, capsys):
     assert refused[4].startswith("unsupported: needs 96,000 B")
 
 
+def test_readme_table_has_problems_at_which_the_baseline_failed(make_run, capsys):
+    failed = (
+        lambda p: p["version"] == "cpu_sequential" and p["k"] >= 1000,
+        "failed",
+        "ended by signal 11",
+    )
+    assert main(["readme-table", str(make_run(k=(5, 1000), faults=[failed]))]) == 0
+    table = capsys.readouterr().out.split("\n\n")[1]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    of_1000 = {row[1]: row[2:] for row in rows if row[0] == "1,000"}
+    assert len(of_1000) == 6
+    assert of_1000["`cpu_sequential`"][2:] == ["failed: ended by signal 11", ""]
+    *_, ms, speedup = of_1000["`luigi_v4_device_update`"]
+    assert re.fullmatch(r"16\.\d \[16\.\d, 16\.\d\]", ms)  # at N = 10⁷, the largest
+    assert speedup == "–"
+
+
 def test_readme_rewrites_only_between_its_markers(make_run, tmp_path, capsys):
     path = make_run("gpu/k5", name="k5", k=(5,), n=(10_000, 100_000))
     file = tmp_path / "README.md"
