@@ -56,8 +56,8 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], list[list[str]]]
 
 def headline(run: Run, points: pd.DataFrame) -> str:
     """The table for a README: each version at its fastest tunables, for each K (and dim) at the
-    largest N that the baseline has (the largest with a result where it has none), preceded by a line
-    that says what was measured on what.
+    largest N that the baseline has (the largest with a result where it has none), preceded by a
+    line that says what was measured on what.
     """
     fast = fastest(points)
     compared = fast[fast["speedup"].notna()]

@@ -11,16 +11,14 @@ KERNELS = Path(__file__).parents[2] / "kernels"
 
 
 def test_flash_kmeans_does_not_fit_everywhere(monkeypatch):
-    """Its kernel's configuration may want more shared memory than there is: not a failure of ours."""
-
-    class OutOfResources(Exception):
-        pass
-
-    def prepare(*_):
-        raise OutOfResources("out of resource: shared memory, Required: 262144")
+    """Its kernel's configuration may want more shared memory than there is."""
 
     triton = types.ModuleType("triton")
-    triton.OutOfResources = OutOfResources
+    triton.OutOfResources = type("OutOfResources", (Exception,), {})
+
+    def prepare(*_):
+        raise triton.OutOfResources("out of resource: shared memory, Required: 262144")
+
     monkeypatch.setitem(sys.modules, "triton", triton)
     monkeypatch.syspath_prepend(KERNELS / "python")
     monkeypatch.syspath_prepend(KERNELS / "peer")
