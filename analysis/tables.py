@@ -56,14 +56,15 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], list[list[str]]]
 
 def headline(run: Run, points: pd.DataFrame) -> str:
     """The table for a README: each version at its fastest tunables, for each K (and dim) at the
-    largest N that the baseline has (the largest with a result where it has none), preceded by a
-    line that says what was measured on what.
+    largest N that the baseline has (without one that any version has, or else the largest),
+    preceded by a line that says what was measured on what.
     """
     fast = fastest(points)
     compared = fast[fast["speedup"].notna()]
     problem = ["k", "dim"]
-    largest = (fast if len(fast) else points).groupby(problem)["n"].max()
-    largest.update(compared.groupby(problem)["n"].max())
+    largest = points.groupby(problem)["n"].max()
+    for better in (fast, compared):
+        largest.update(better.groupby(problem)["n"].max())
     chosen = []
     for (k, dim), n in largest.items():
         here = points[points["n"].eq(n) & points["k"].eq(k) & points["dim"].eq(dim)]

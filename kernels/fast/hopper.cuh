@@ -123,8 +123,8 @@ __device__ __forceinline__ void cluster_sync() {
           : "memory");
 }
 
-/// At the barrier that stands in block `rank` where `barrier` stands in this one. Orders no memory operations: to release
-/// them to another block is a MEMBAR.ALL.GPU, hundreds of cycles. So only to tell what a wait has made certain.
+/// At the barrier that stands in block `rank` where `barrier` stands in this one. Orders no memory operations, for to release
+/// them to another block is a MEMBAR.ALL.GPU (streamed.cuh says what that cost): only to tell what a wait has made certain.
 __device__ __forceinline__ void barrier_arrive_at(std::uint64_t* barrier, int rank) {
   asm volatile(
       "{\n"

@@ -154,6 +154,12 @@ def test_readme_table_has_problems_at_which_the_baseline_failed(make_run, capsys
     assert speedup == "–"
 
 
+def test_readme_table_has_problems_at_which_nothing_ran(make_run, capsys):
+    refused = (lambda p: p["k"] >= 1000, "unsupported", "needs another machine")
+    assert main(["readme-table", str(make_run(k=(5, 1000), faults=[refused]))]) == 0
+    assert capsys.readouterr().out.count("| unsupported: needs another machine |") == 6
+
+
 def test_readme_rewrites_only_between_its_markers(make_run, tmp_path, capsys):
     path = make_run("gpu/k5", name="k5", k=(5,), n=(10_000, 100_000))
     file = tmp_path / "README.md"
