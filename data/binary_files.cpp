@@ -82,7 +82,7 @@ class NpyDictionary {
       }
       if (!accept(',') && peek() != '}') fail();
     }
-    if (!descr || !order || !shape) fail();
+    if (!descr || !order || !shape || peek() != '\0' || !rest_.empty()) fail();
   }
 
  private:
@@ -90,7 +90,7 @@ class NpyDictionary {
     throw DataError(fmt::format("{}: the npy header is damaged near {}", name_, in_quotes(rest_)));
   }
   char peek() {
-    rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size()));
+    rest_.remove_prefix(std::min(rest_.find_first_not_of(" \n"), rest_.size()));
     return rest_.empty() ? '\0' : rest_.front();
   }
   bool accept(char c) {
@@ -124,10 +124,12 @@ class NpyDictionary {
       peek();
       std::int64_t value;
       const auto [stop, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-      if (error != std::errc() || value < 0) fail();
-      rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
+      const auto length = static_cast<std::size_t>(stop - rest_.data());
+      // As in Python: no leading zeros, and (6) is a number, not a shape.
+      if (error != std::errc() || value < 0 || (length > 1 && rest_[0] == '0')) fail();
+      rest_.remove_prefix(length);
       values.push_back(value);
-      if (!accept(',') && peek() != ')') fail();
+      if (!accept(',') && (peek() != ')' || values.size() == 1)) fail();
     }
     return values;
   }
@@ -152,9 +154,10 @@ NpyHeader npy_header(const std::string& name, std::string_view bytes) {
   };
   truncated(10);
   const int version = static_cast<unsigned char>(bytes[6]);
-  if (version < 1 || version > 3) {
-    throw DataError(
-        fmt::format("{}: npy version {} is not known; versions 1 to 3 are", name, version));
+  const int minor = static_cast<unsigned char>(bytes[7]);
+  if (version < 1 || version > 3 || minor != 0) {
+    throw DataError(fmt::format("{}: npy version {}.{} is not known; versions 1.0, 2.0 and 3.0 are",
+                                name, version, minor));
   }
   const std::size_t dictionary_at = version == 1 ? 10 : 12;
   truncated(dictionary_at);

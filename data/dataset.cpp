@@ -41,13 +41,15 @@ std::string fingerprint(const Source& source) {
   if (source.file.empty()) {
     add(generator_text(source));
   } else {
-    const MappedFile file(source.file);
     const auto option = [](const auto& value) { return value ? std::to_string(*value) : "-"; };
-    // The format that is used, not the key: a file that is renamed from .csv to .txt holds the same
-    // points.
-    add(fmt::format("{} {} {} {}\n", file_format(source, file.bytes()), option(source.header),
-                    option(source.index_column), option(source.label_column)));
-    add(file.bytes());
+    read_mapped(source.file, [&](std::string_view bytes) {
+      // The format that is used, not the key: a file that is renamed from .csv to .txt holds the
+      // same points.
+      add(fmt::format("{} {} {} {}\n", file_format(source, bytes), option(source.header),
+                      option(source.index_column), option(source.label_column)));
+      add(bytes);
+      return true;
+    });
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);

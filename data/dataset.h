@@ -48,6 +48,12 @@ struct GeneratorInfo {
 const std::vector<GeneratorInfo>& generators();
 const std::vector<std::string>& formats();
 
+/// How large a file is: rows, and columns of numbers that are read. 0: there is none.
+struct Extent {
+  std::int64_t n = 0;
+  int dim = 0;
+};
+
 /// n × dim floats, row-major.
 class Dataset {
  public:

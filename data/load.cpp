@@ -10,21 +10,25 @@
 namespace lloyd::data {
 namespace {
 
-Dataset read(const Source& source, Limits limits, int threads) {
+Dataset read_bytes(const Source& source, std::string_view bytes, Limits limits, int threads) {
   const std::string name = source.file.string();
-  const MappedFile file(source.file);
-  const std::string format = file_format(source, file.bytes());
-  if (format != "npy" && format != "fvecs") {
-    return read_text(source, format, file.bytes(), limits, threads);
-  }
+  const std::string format = file_format(source, bytes);
+  if (format != "npy" && format != "fvecs")
+    return read_text(source, format, bytes, limits, threads);
   const char* key = source.header         ? "header"
                     : source.index_column ? "index_column"
                     : source.label_column ? "label_column"
                                           : nullptr;
   if (key)
     throw DataError(fmt::format("{}: {} is for text files, and this is {}", name, key, format));
-  return format == "npy" ? read_npy(name, file.bytes(), limits, threads)
-                         : read_fvecs(name, file.bytes(), limits, threads);
+  return format == "npy" ? read_npy(name, bytes, limits, threads)
+                         : read_fvecs(name, bytes, limits, threads);
+}
+
+Dataset read(const Source& source, Limits limits, int threads) {
+  return read_mapped(source.file, [&](std::string_view bytes) {
+    return read_bytes(source, bytes, limits, threads);
+  });
 }
 
 }  // namespace

@@ -1,13 +1,17 @@
 // A file's bytes, mapped into memory.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace lloyd::data {
 
-/// Read-only and private. Not for a file that another process shortens meanwhile.
+/// Read-only and private. A page that another process cuts off while it is mapped reads as zeros, where the system would
+/// end this process with SIGBUS: what was read is worth something only if check_unchanged() returns afterwards.
 class MappedFile {
  public:
   /// Throws DataError when the file is missing, not a regular file, not readable or empty.
@@ -18,9 +22,32 @@ class MappedFile {
 
   std::string_view bytes() const { return {static_cast<const char*>(address_), size_}; }
 
+  /// Throws DataError when the file has been written to or shortened since it was opened, or could not be read.
+  void check_unchanged() const;
+
  private:
+  [[noreturn]] void fail(const char* attempt) const;
+
+  std::string name_;
+  int file_ = -1;
+  timespec modified_{};
   void* address_ = nullptr;
   std::size_t size_ = 0;
+  std::size_t slot_ = 0;  // among the mappings that the handler of SIGBUS knows
 };
+
+/// `read(bytes)` of a file; an error that a change of the file meanwhile may have caused is that change.
+template <class Read>
+auto read_mapped(const std::filesystem::path& path, const Read& read) {
+  const MappedFile file(path);
+  try {
+    auto result = read(file.bytes());
+    file.check_unchanged();
+    return result;
+  } catch (...) {
+    file.check_unchanged();
+    throw;
+  }
+}
 
 }  // namespace lloyd::data

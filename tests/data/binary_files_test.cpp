@@ -125,7 +125,10 @@ TEST_F(Npy, RefusesADamagedHeader) {
   EXPECT_EQ(error("NUMPY"), "D/a.npy: is not an npy file (its first bytes are 'NUMPY')");
   std::string file = npy("<f4", "(1, 1)", "1234");
   file[6] = 9;
-  EXPECT_EQ(error(file), "D/a.npy: npy version 9 is not known; versions 1 to 3 are");
+  EXPECT_EQ(error(file), "D/a.npy: npy version 9.0 is not known; versions 1.0, 2.0 and 3.0 are");
+  file[6] = 1;
+  file[7] = 4;
+  EXPECT_EQ(error(file), "D/a.npy: npy version 1.4 is not known; versions 1.0, 2.0 and 3.0 are");
   EXPECT_EQ(error(npy("<f4", "(1, x)", "1234")).substr(0, 50),
             "D/a.npy: the npy header is damaged near 'x), }    ");
   EXPECT_EQ(error(npy("<f4", "(-1, 1)", "1234")).substr(0, 46),
@@ -133,6 +136,10 @@ TEST_F(Npy, RefusesADamagedHeader) {
   file = npy("<f4", "(1, 1)", "1234");
   file.replace(file.find("shape"), 5, "shade");
   EXPECT_EQ(error(file).substr(0, 39), "D/a.npy: the npy header is damaged near");
+  for (const char* shape : {"(1, 01)", "(1)", "(1, 1)}", "(1, 1), } 1", "(1, 1), }\x88"})
+    EXPECT_EQ(error(npy("<f4", shape, "1234")).substr(0, 39),
+              "D/a.npy: the npy header is damaged near")
+        << shape;
   EXPECT_EQ(error(npy("<f4", "(1, 1", "1234")).substr(0, 39),
             "D/a.npy: the npy header is damaged near");
 }

@@ -174,9 +174,10 @@ TEST_F(TextFile, NamesLineColumnAndTextOfABadNumber) {
   EXPECT_EQ(read_error(write("a.csv", "1,2\n3,\"four\"\n")), "D/a.csv:2:4: 'four' is not a number");
   EXPECT_EQ(read_error(write("a.csv", "1,2\n3,0x10\n")), "D/a.csv:2:3: '0x10' is not a number");
   EXPECT_EQ(read_error(write("a.csv", "1,2\n3,+-1\n")), "D/a.csv:2:3: '+-1' is not a number");
-  EXPECT_EQ(read_error(write("a.csv", "1;2\n3;4\n1\n")), "D/a.csv:2:1: '3;4' is not a number");
-  EXPECT_EQ(read_error(write("a.csv", "1,2\n3,\xC3\xA9\t\x01z\n")),
-            "D/a.csv:2:3: '\\xc3\\xa9\\t\\x01z' is not a number");
+  EXPECT_EQ(read_error(write("a.csv", "1;2\n3;4\n1\n")),
+            "D/a.csv:1:1: '1;2' is not a number (if this line is a header, set header: true)");
+  EXPECT_EQ(read_error(write("a.csv", "1,2\n3,\xC3\xA9\tz\n")),
+            "D/a.csv:2:3: '\\xc3\\xa9\\tz' is not a number");
   EXPECT_EQ(read_error(write("a.csv", "1\n" + std::string(100, 'z') + "\n")),
             "D/a.csv:2:1: '" + std::string(40, 'z') + "…' is not a number");
   EXPECT_EQ(read_error(write("a.csv", "1,b\n3,4\n")),
@@ -185,6 +186,120 @@ TEST_F(TextFile, NamesLineColumnAndTextOfABadNumber) {
             "D/a.csv:2:3: this field is empty; a number is needed");
   EXPECT_EQ(read_error(write("a.csv", "1,2\n,3\n")),
             "D/a.csv:2:1: this field is empty; a number is needed");
+}
+
+TEST_F(TextFile, RefusesAQuoteThatIsNotClosed) {
+  const std::string open =
+      "this quote is not closed on its line; a field of several lines is not read";
+  EXPECT_EQ(read_error(write("a.csv", "\"1,2\n3,4\n")), "D/a.csv:1:1: " + open);
+  EXPECT_EQ(read_error(write("a.csv", "1,2\n3,4\n\"5\",\"6\n")), "D/a.csv:3:5: " + open);
+  EXPECT_EQ(read_error(write("a.csv", "1,2\n3,\"")), "D/a.csv:2:3: " + open);
+  EXPECT_EQ(read_error(write("a.tsv", "1\t\"2\"\"\n")), "D/a.tsv:1:3: " + open);
+  Source source = write("a.csv", "1,a\n3,\"b\nc\"\n");
+  source.label_column = 1;
+  EXPECT_EQ(read_error(source), "D/a.csv:2:3: " + open);
+}
+
+TEST_F(TextFile, RefusesTextBehindAClosingQuote) {
+  const auto behind = [](const std::string& text) {
+    return "'" + text + "' follows a closing quote; quotes must enclose a whole field";
+  };
+  EXPECT_EQ(read_error(write("a.csv", "1,2\n\"-925730\"7,3\n")), "D/a.csv:2:10: " + behind("7"));
+  EXPECT_EQ(read_error(write("a.csv", "1,2\n3, \"1\"e3\n")), "D/a.csv:2:7: " + behind("e3"));
+  EXPECT_EQ(read_error(write("a.csv", "1,2\n3,\"1\" \"2\"\n")), "D/a.csv:2:7: " + behind("\"2\""));
+  EXPECT_EQ(read_error(write("a.csv", "1,2\n3,\t\"1\"\n")),
+            "D/a.csv:2:4: a quote after a tab; remove the tab");
+  EXPECT_EQ(read_error(write("a.txt", "1 2\n3 \"4\"\n")),
+            "D/a.txt:2:3: quotes mean nothing where blanks separate; remove them, or write csv");
+  EXPECT_EQ(values_of(read_file(write("a.csv", "\"-925730\" ,2\n"))), (Values{-925730, 2}));
+}
+
+TEST_F(TextFile, ACommentInTsvBeginsTheLineOrIsNone) {
+  // The tab in front makes "#x" the second field, whichever way the line is read.
+  Source source = write("a.tsv", "0\tA\t1\n1\tA\t2\n\t#x\t5\n2\tB\t3\n");
+  source.index_column = 0;
+  source.label_column = 1;
+  EXPECT_EQ(values_of(read_file(source)), (Values{1, 2, 5, 3}));
+  source = write("a.tsv", "0\tA\t1\n #x\tA\t2\n2\tB\t3\n");
+  source.index_column = 0;
+  source.label_column = 1;
+  EXPECT_EQ(values_of(read_file(source)), (Values{1, 3}));
+  EXPECT_EQ(read_error(write("a.tsv", "1\t2\n\t\n")),
+            "D/a.tsv:2:1: this field is empty; a number is needed");
+  source = write("a.csv", "#1,2\n\t #,\n 1,2\n");
+  source.index_column = 0;
+  EXPECT_EQ(values_of(read_file(source)), Values{2});
+}
+
+TEST_F(TextFile, ABlankAtTheEndOfALineIsNoLabel) {
+  for (const std::string content :
+       {"1 2 7\n5 6 \n", "1 2 7\n5 6\n", "1 2 7\n5 6 \r\n", "1 2 7\n5 6  "}) {
+    Source source = write("a.txt", content);
+    source.label_column = -1;
+    EXPECT_EQ(read_error(source).substr(0, 8), "D/a.txt:") << content;
+    EXPECT_NE(read_error(source).find("this row has 2 columns; the first row (line 1) has 3"),
+              std::string::npos)
+        << read_error(source);
+  }
+}
+
+TEST_F(TextFile, RefusesWhatOtherProgramsTakeForTheEndOfALineOrField) {
+  const std::string lone = "a carriage return without a newline; lines must end with a newline";
+  EXPECT_EQ(read_error(write("a.csv", "1,2\r3,4\r")), "D/a.csv:1:4: " + lone);
+  EXPECT_EQ(read_error(write("a.csv", "# c\r1,2\n3,4\n")), "D/a.csv:1:4: " + lone);
+  EXPECT_EQ(read_error(write("a.csv", "1,2\n# c\r3,4\n5,6\n")), "D/a.csv:2:4: " + lone);
+  EXPECT_EQ(read_error(write("a.csv", "1,2\n3,4\n#\r5,6\n")), "D/a.csv:3:2: " + lone);
+  EXPECT_EQ(read_error(write("a.csv", "1,2\r\r\n3,4\n")), "D/a.csv:1:4: " + lone);
+  Source source = write("a.csv", "1,a\n2,b\rc\n");
+  source.label_column = 1;
+  EXPECT_EQ(read_error(source), "D/a.csv:2:4: " + lone);
+  source = write("a.csv", "1,a\n2,b\fc\n");
+  source.label_column = 1;
+  EXPECT_EQ(read_error(source),
+            "D/a.csv:2:4: a byte 0x0c, which no text has; is this a text file?");
+  source = write("a.txt",
+                 "1 a\n2 b\xC2\xA0"
+                 "c\n");
+  source.label_column = 1;
+  EXPECT_EQ(read_error(source),
+            "D/a.txt:2:4: a blank that is neither a space nor a tab; replace it by one of these");
+  source = write("a.csv", "1,a\r\n2,b\r\n3,\r\n4,d\r");
+  source.label_column = 1;
+  EXPECT_EQ(values_of(read_file(source)), (Values{1, 2, 3, 4}));
+}
+
+TEST_F(TextFile, DropsNoRowAsAHeader) {
+  // Numbers that are not read as such, and values that are missing, make no header.
+  for (const std::string first : {"1_000,2_000", "0x10,0x11", "1d5,2d5", "NA,NA", "?,?", "None,x",
+                                  "-,-", ",", "\xEF\xBC\x91,\xEF\xBC\x92", "1st,2nd"}) {
+    EXPECT_NE(read_error(write("a.csv", first + "\n3,4\n")).find("if this line is a header, set"),
+              std::string::npos)
+        << first;
+    Source source = write("a.csv", first + "\n3,4\n");
+    source.header = true;
+    EXPECT_EQ(values_of(read_file(source)), (Values{3, 4})) << first;
+  }
+  // np.savetxt writes the header as a comment.
+  Source source = write("a.csv", "# x,y\n1,2\n3,4\n");
+  source.header = true;
+  EXPECT_EQ(read_error(source),
+            "D/a.csv:2:1: this line would be left out as the header, but it does not look like one "
+            "and is not the file's first; if it is a row, set header: false, else remove what is "
+            "before it");
+  source.header.reset();
+  EXPECT_EQ(read_file(source).n(), 2);
+}
+
+TEST_F(TextFile, RefusesAHeaderOfAnotherWidth) {
+  EXPECT_EQ(read_error(write("a.csv", "x,y,z\n1,2\n")),
+            "D/a.csv:2:1: the header (line 1) has 3 columns, and this row has 2");
+  EXPECT_EQ(read_error(write("a.csv", "x,y\n1,2,3\n")),
+            "D/a.csv:2:1: the header (line 1) has 2 columns, and this row has 3");
+  // As R writes row names; and names with blanks in them.
+  Source source = write("a.csv", "x,y\na,1,2\n");
+  source.index_column = 0;
+  EXPECT_EQ(values_of(read_file(source)), (Values{1, 2}));
+  EXPECT_EQ(values_of(read_file(write("a.txt", "the first the second\n1 2\n"))), (Values{1, 2}));
 }
 
 TEST_F(TextFile, RefusesNanInfinityAndNumbersBeyondFloat) {

@@ -1,0 +1,49 @@
+// Reads data files and says what is in them, for compare_readers.py. A request is a line
+//   PATH <tab> FORMAT <tab> HEADER <tab> INDEX_COLUMN <tab> LABEL_COLUMN <tab> N <tab> DIM
+// where all but the path may be empty; the answer a line `ok N DIM VALUES`, the values' bits in hex, or `error MESSAGE`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace {
+
+std::string answer(const std::vector<std::string>& fields) {
+  lloyd::data::Source source;
+  source.file = fields[0];
+  source.format = fields[1];
+  if (!fields[2].empty()) source.header = fields[2] == "1";
+  if (!fields[3].empty()) source.index_column = std::stoi(fields[3]);
+  if (!fields[4].empty()) source.label_column = std::stoi(fields[4]);
+  const auto number = [](const std::string& text) { return text.empty() ? 0 : std::stoi(text); };
+  try {
+    const lloyd::data::Dataset data =
+        lloyd::data::load(source, number(fields[5]), number(fields[6]), 1);
+    std::string text = fmt::format("ok {} {} ", data.n(), data.dim());
+    for (const float value : data.values())
+      fmt::format_to(std::back_inserter(text), "{:08x}", std::bit_cast<std::uint32_t>(value));
+    return text;
+  } catch (const lloyd::data::DataError& error) {
+    std::string text = std::string("error ") + error.what();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    std::vector<std::string> fields;
+    std::istringstream text(line);
+    for (std::string field; std::getline(text, field, '\t');) fields.push_back(field);
+    fields.resize(7);
+    std::cout << answer(fields) << std::endl;
+  }
+}
