@@ -107,6 +107,9 @@ class Context {
   ompi_communicator_t* communicator =
       nullptr;  // the ranks of an MPI version; only rank 0 has the problem's spans
   std::vector<RangeObserver*> observers;  // not owned
+  // For a version in another process: the point that its array of points begins with; those before it follow the last one.
+  // Drawn anew for each timed solve, so that an answer that was kept from another one is wrong.
+  std::int64_t first_row = 0;
 
   class [[nodiscard]] Range {
    public:

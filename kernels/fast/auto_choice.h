@@ -43,6 +43,21 @@ constexpr double kRidge = 0.01, kNearness = 0.25;
 std::size_t close_to_first(std::span<const Estimate> ranked);
 constexpr double kClose = 2;
 
+/// What running a few iterations of the problem said about a version.
+struct Trial {
+  Estimate candidate;  // with the time of an iteration that was measured
+  double inertia;      // sampled_inertia() of its answer
+};
+
+/// The squared distance of points to the centroids that they are labelled with, over at most kSampled points.
+double sampled_inertia(const Problem& problem, const Solution& solution);
+constexpr std::int64_t kSampled = 65'536;
+
+/// The candidates that were tried, the fastest first, without those that are known to be worse: whose inertia is more than
+/// 1% (fp32) or 5% (less precise) above the smallest one. That is the difference from which on the harness calls an answer
+/// imprecise.
+std::vector<Estimate> fastest_of(std::span<const Trial> trials, Precision precision);
+
 /// Why a measured version cannot run the problem: what unsupported_reason says; "is not in this build".
 std::optional<std::string> reason_against(const Measured& candidate, const Problem& problem,
                                           const Tunables& tunables, const DeviceLimits& device);

@@ -8,6 +8,7 @@
 
 #include "kernels/cublas.h"
 #include "kernels/cuda.h"
+#include "kernels/fast/placement.cuh"
 
 namespace lloyd::fast {
 namespace {
@@ -70,10 +71,15 @@ class CublasLoop : public Version {
     products_ = cuda::Buffer<float>(static_cast<std::size_t>(tile_) * k);
     labels_ = cuda::Buffer<std::int32_t>(n);
     flags_ = cuda::Buffer<unsigned>(2);
-    const auto phase = context.phase("transfer");
-    points_.upload(problem.points, context.stream);
-    initial_.upload(problem.centroids, context.stream);
-    LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+    {
+      const auto phase = context.phase("transfer");
+      points_.upload(problem.points, context.stream);
+      LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+    }
+    placement_ = Placement::of<float>(problem, points_.data(), context.stream);
+    placement_.require_labels(problem, points_.data(), context.stream);
+    placement_.centre(points_, context.stream);
+    initial_.upload(placement_.centroids(), context.stream);
   }
 
   void run(Context& context) override {
@@ -112,7 +118,7 @@ class CublasLoop : public Version {
     const auto phase = context.phase("transfer");
     labels_.download(solution.labels, context.stream);
     centroids_.download(centroids, context.stream);
-    solution.centroids.assign(centroids.begin(), centroids.end());
+    solution.centroids = placement_.restored(centroids);
     return solution;
   }
 
@@ -121,7 +127,7 @@ class CublasLoop : public Version {
   virtual void update(int iteration, unsigned* largest_move_bits, Context& context) = 0;
 
   Problem problem_;
-  cuda::Buffer<float> points_, centroids_;
+  cuda::Buffer<float> points_, centroids_;  // placed
   cuda::Buffer<std::int32_t> labels_;
 
  private:
@@ -145,6 +151,7 @@ class CublasLoop : public Version {
   }
 
   std::unique_ptr<cuda::Cublas> cublas_;
+  Placement placement_;
   std::int64_t tile_ = 0;
   int iterations_ = 0;
   cuda::Buffer<float> initial_, norms_, products_;

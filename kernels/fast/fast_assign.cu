@@ -9,7 +9,8 @@
 // Limits   dim ≤ 32 (compiled in as 2, 4, 8, 16 or 32), for the registers; 512 threads a block; 4 B of shared memory a centroid and
 //          padded coordinate, and as much again for sums: k ≤ 9,680 at dim 2 on an H200. Those sums are atomics, loops of compare
 //          and swap in fp32: where few clusters have most points they wait for each other (0.87 ms at k = 1, n = 1e7), and
-//          fast_private is the version. Labels keep the bound of the expanded distance.
+//          fast_private is the version. Labels keep the bound of the expanded distance;
+//          points are centred or refused as in placement.cuh.
 // Floor    n = 1e7, k = 1000, dim 2: 2 FFMA and a minimum a score, 0.99 ms were they to overlap. They do not quite: every other FFMA
 //          shares a pipe with the minima, and 2 FFMA + FMNMX take 3.9 cycles a warp, out of registers alone: 1.15 ms.
 // Predicted 1.07 ms, on the former count.

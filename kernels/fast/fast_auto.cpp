@@ -4,8 +4,8 @@
 // What     kernels/fast/auto_table.inc has what the versions took for some hundred problems, written by `python -m analysis
 //          tune` from recorded runs. From the measurements near the problem it estimates what each version would take
 //          (auto_choice.h). Those that should be within a factor of 2 of the fastest it tries out in prepare(), the others it
-//          does not look at; what says unsupported, in unsupported() or in prepare(), is none of them. The row says which one
-//          it was (`chosen`).
+//          does not look at; what says unsupported, in unsupported() or in prepare(), is none of them, and neither is what
+//          ends its trial with a worse inertia than another. The row says which one it was (`chosen`).
 // Why      no version is the best everywhere: which one is, is known from measurements, not from a formula; and where two
 //          versions cross, from measurements of the problem itself.
 // Limits   the measurements are one GPU's, and of random data: skewed data may have another order, above all between versions
@@ -96,6 +96,31 @@ std::size_t close_to_first(std::span<const Estimate> ranked) {
   return static_cast<std::size_t>(std::ranges::find_if(ranked, far) - ranked.begin());
 }
 
+double sampled_inertia(const Problem& problem, const Solution& solution) {
+  const std::int64_t step = (problem.n + kSampled - 1) / kSampled;
+  double inertia = 0;
+  for (std::int64_t i = 0; i < problem.n; i += step) {
+    const std::int64_t label = solution.labels[static_cast<std::size_t>(i)];
+    for (std::int64_t t = 0; t < problem.dim; ++t) {
+      const double x = problem.points[static_cast<std::size_t>(i * problem.dim + t)];
+      const double c = solution.centroids[static_cast<std::size_t>(label * problem.dim + t)];
+      inertia += (x - c) * (x - c);
+    }
+  }
+  return inertia;
+}
+
+std::vector<Estimate> fastest_of(std::span<const Trial> trials, Precision precision) {
+  double least = INFINITY;
+  for (const Trial& trial : trials) least = std::fmin(least, trial.inertia);
+  const double worse = unit_roundoff(precision) > unit_roundoff(Precision::fp32) ? 1.05 : 1.01;
+  std::vector<Estimate> kept;
+  for (const Trial& trial : trials)
+    if (trial.inertia <= worse * least) kept.push_back(trial.candidate);
+  std::ranges::stable_sort(kept, {}, &Estimate::iteration_ms);
+  return kept;
+}
+
 Tunables as_measured(const Measured& candidate, Tunables tunables) {
   if (candidate.threads_per_block > 0) tunables.threads_per_block = candidate.threads_per_block;
   return tunables;
@@ -137,13 +162,10 @@ class Auto : public Version, public Chooser {
     version_.reset();  // gives its memory back before another asks for it
     std::vector<std::string> reasons;
     std::vector<Estimate> candidates = able(problem, context.tunables, context.device, reasons);
-    if (const std::size_t tried = close_to_first(candidates); tried > 1) {
-      const auto some = std::span(candidates).first(tried);
-      for (Estimate& e : some)
-        e.iteration_ms = tried_ms(e.nearest, problem, with(e.nearest, context));
-      std::ranges::stable_sort(some, {}, &Estimate::iteration_ms);
-    }
-    for (const Estimate& e : candidates) {
+    const std::size_t close = close_to_first(candidates);
+    if (close > 1) try_first(close, candidates, reasons, problem, context);
+    while (!candidates.empty()) {
+      const Estimate e = candidates.front();
       Context own = with(e.nearest, context);
       version_ = find_version(e.nearest.version)->make();
       try {
@@ -151,6 +173,8 @@ class Auto : public Version, public Chooser {
       } catch (const Unsupported& error) {  // what only trying can tell
         reasons.push_back(against(e, error.what()));
         version_.reset();
+        candidates.erase(candidates.begin());
+        try_first(candidates.size(), candidates, reasons, problem, context);
         continue;
       }
       tunables_ = own.tunables;
@@ -182,16 +206,33 @@ class Auto : public Version, public Chooser {
     return context;
   }
 
-  // What an iteration takes, by runs of a few that no observer is told of; infinite where it cannot.
-  static double tried_ms(const Measured& candidate, Problem problem, Context context) {
+  // Tries the first `count` candidates: those that can and are not worse than another stay, the fastest first. If one
+  // refuses the problem, its points are such that a version's arithmetic matters: then all others are tried.
+  static void try_first(std::size_t count, std::vector<Estimate>& candidates,
+                        std::vector<std::string>& reasons, const Problem& problem,
+                        const Context& context) {
+    std::vector<Trial> trials;
+    std::size_t tried = 0;
+    for (; tried < count; ++tried) {
+      const Estimate& e = candidates[tried];
+      try {
+        trials.push_back(try_out(e, problem, with(e.nearest, context)));
+      } catch (const Unsupported& error) {
+        reasons.push_back(against(e, error.what()));
+        count = candidates.size();
+      }
+    }
+    candidates.erase(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(tried));
+    const std::vector<Estimate> best = fastest_of(trials, problem.precision);
+    candidates.insert(candidates.begin(), best.begin(), best.end());
+  }
+
+  // Solves the problem a few times with few iterations, without observers. Throws Unsupported where the version cannot.
+  static Trial try_out(Estimate candidate, Problem problem, Context context) {
     problem.stop.iterations = std::min(problem.stop.iterations, kTrialIterations);
     context.observers.clear();
-    const std::unique_ptr<Version> version = find_version(candidate.version)->make();
-    try {
-      version->prepare(problem, context);
-    } catch (const Unsupported&) {
-      return INFINITY;
-    }
+    const std::unique_ptr<Version> version = find_version(candidate.nearest.version)->make();
+    version->prepare(problem, context);
     cuda::Event start, stop;
     const auto run_ms = [&] {
       LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
@@ -207,7 +248,8 @@ class Auto : public Version, public Chooser {
       spent += ms;
       fastest = std::min(fastest, ms);
     } while (spent < kTrialMs);
-    return fastest / problem.stop.iterations;
+    candidate.iteration_ms = fastest / problem.stop.iterations;
+    return {candidate, sampled_inertia(problem, version->fetch(context))};
   }
 
   std::unique_ptr<Version> version_;

@@ -7,8 +7,10 @@
 //          walk runs of equal labels: one atomic per run and coordinate instead of one per point.
 // Why      a matrix product runs at the machine's arithmetic peak where the studies' loops wait for loads. It pays from about
 //          dim 16 on; at dim 2 the n × k products that it writes out cost more than they save.
-// Limits   n < 2^31 (CUB's sort), needs libcublas. Labels keep the bound of the expanded distance, (‖x‖ + ‖c‖)² · 2^-24 · dim
-//          and not of the distance itself: data far from the origin are labelled less sharply than by the studies' loops.
+// Limits   n < 2^31 (CUB's sort), needs libcublas. Labels keep the bound of the expanded distance,
+//          (‖x‖ + ‖c‖)² · 2^-24 · dim, not that of the distance itself. Dimensions far from the
+//          origin are therefore centred, exactly; points that need it and cannot be centred are
+//          refused (placement.cuh).
 #include "kernels/limits.h"
 
 #if LLOYD_CUDA

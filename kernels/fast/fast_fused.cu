@@ -9,7 +9,8 @@
 //          The two overlap (programmatic launch), and every other iteration goes backwards, so that it begins in what the L2 has.
 //          fp32: x and c as two tf32 parts each (11 + 11 bits), three products: what is left out is 1.5 · 2^-20 of |x||c| at most;
 //          to dim 16 four products and rounded parts, against a bound of 2^-24 · 2(dim + 4). fp16 and bf16: points are exact in tf32, c
-//          has two parts, so that labels are far sharper than 16 bits. Points of 16 bits far from the origin are centred, exactly.
+//          has two parts, so that labels are far sharper than 16 bits. Dimensions far from the origin are
+//          centred, exactly (placement.cuh).
 // Why      at few clusters the parents wait: fast_screen takes 0.19 ms for 1M labels at any dim, of kernels and passes and not of
 //          products, and 0.08 to 0.17 for a second pass that sorts and sums; fast_wgmma the same in 16 bits, 0.06 to 0.10 and as much.
 //          Here a point crosses the memory once. All sums are in one order given the device: the same bits in every run.
@@ -42,7 +43,6 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include <climits>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -51,7 +51,7 @@
 
 #include "kernels/cuda.h"
 #include "kernels/fast/overlap.cuh"
-#include "kernels/fast/ranges.cuh"
+#include "kernels/fast/placement.cuh"
 #endif
 
 namespace lloyd::fast {
@@ -774,13 +774,17 @@ class FusedLoop : public Version {
                                                       (tiles + plan_.warps - 1) / plan_.warps));
     sums_ = cuda::Buffer<float>(static_cast<std::size_t>(blocks_) * k * padded);
     counts_ = cuda::Buffer<unsigned>(static_cast<std::size_t>(blocks_) * k);
-    centre_.assign(static_cast<std::size_t>(problem.dim), 0);
     if constexpr (sizeof(T) == 4) {
       if (stride_ == problem.dim) {
-        const auto phase = context.phase("transfer");
-        initial_.upload(problem.centroids, stream);
-        points_.upload(problem.points, stream);
-        LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+        {
+          const auto phase = context.phase("transfer");
+          points_.upload(problem.points, stream);
+          LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+        }
+        placement_ = Placement::of<T>(problem, points_.data(), stream);
+        placement_.require_labels(problem, points_.data(), stream);
+        placement_.centre(points_, stream);
+        initial_.upload(placement_.centroids(), stream);
         return;
       }
     }
@@ -827,48 +831,23 @@ class FusedLoop : public Version {
     Solution solution;
     solution.iterations = iterations_;
     std::vector<std::uint8_t> labels(labels_.size());
-    std::vector<float> centroids(centroids_.size()), initial(initial_.size());
+    std::vector<float> centroids(centroids_.size());
     const auto phase = context.phase("transfer");
     labels_.download(labels, context.stream);
     centroids_.download(centroids, context.stream);
-    initial_.download(initial, context.stream);
     solution.labels.assign(labels.begin(), labels.end());
-    solution.centroids.resize(centroids.size());
-    for (std::size_t c = 0; c < centroids.size(); ++c)
-      // What never moved is what was given, and not what rounding left of it.
-      solution.centroids[c] = centroids[c] == initial[c]
-                                  ? static_cast<double>(problem_.centroids[c])
-                                  : centre_[c % centre_.size()] + static_cast<double>(centroids[c]);
+    solution.centroids = placement_.restored(centroids);
     return solution;
   }
 
  private:
-  // Points of 16 bits far from the origin are few different ones, and what tells them apart is lost in the products: such
-  // dimensions are centred. It is exact: values of one sign within a factor of 5/3 of each other are multiples of one power of
-  // two, and so are their differences from a centre among them, with fewer bits.
+  // Where the points as they were given are not laid out as the kernel reads them.
   void place(const cuda::Buffer<float>& given, cudaStream_t stream) {
-    const auto dim = static_cast<std::size_t>(problem_.dim);
-    if constexpr (sizeof(T) == 2) {
-      std::vector<int> least(dim, INT_MAX), most(dim, INT_MIN);
-      cuda::Buffer<int> low(dim), high(dim);
-      low.upload(least, stream);
-      high.upload(most, stream);
-      find_ranges<<<1024, dim3(32, 8), 0, stream>>>(given.data(), problem_.n, problem_.dim,
-                                                    low.data(), high.data());
-      LLOYD_CUDA_CHECK_LAUNCH();
-      low.download(least, stream);
-      high.download(most, stream);
-      for (std::size_t t = 0; t < dim; ++t) {
-        const float a = from_ordered(least[t]), b = from_ordered(most[t]);
-        const float middle = a + (b - a) / 2;
-        if (std::abs(middle) > 4 * ((b - a) / 2)) centre_[t] = static_cast<float>(T(middle));
-      }
-    }
-    std::vector<float> initial(problem_.centroids.begin(), problem_.centroids.end());
-    for (std::size_t c = 0; c < initial.size(); ++c) initial[c] -= centre_[c % dim];
-    initial_.upload(initial, stream);
-    cuda::Buffer<float> centre(dim);
-    centre.upload(centre_, stream);
+    placement_ = Placement::of<T>(problem_, given.data(), stream);
+    placement_.require_labels(problem_, given.data(), stream);
+    initial_.upload(placement_.centroids(), stream);
+    cuda::Buffer<float> centre(placement_.centre().size());
+    centre.upload(placement_.centre(), stream);
     constexpr int kBlock = 256;
     place_points<<<cuda::blocks_for(problem_.n * stride_, kBlock), kBlock, 0, stream>>>(
         given.data(), centre.data(), problem_.n, problem_.dim, stride_, points_.data());
@@ -940,7 +919,7 @@ class FusedLoop : public Version {
   int padded_dim_ = 0, padded_k_ = 0, stride_ = 0, tile_points_ = 0, shared_bytes_ = 0, blocks_ = 0;
   int iterations_ = 0;
   bool backwards_ = false, overlaps_ = false;
-  std::vector<float> centre_;  // dim: what was taken from the points
+  Placement placement_;
   cuda::Buffer<T> points_;
   cuda::Buffer<float> centroids_, initial_, bias_, sums_;
   cuda::Buffer<float4> table_;

@@ -49,6 +49,7 @@
 
 #include "kernels/cuda.h"
 #include "kernels/fast/overlap.cuh"
+#include "kernels/fast/placement.cuh"
 #endif
 
 namespace lloyd::fast {
@@ -950,13 +951,13 @@ class GridVersion : public Version {
         leaf_labels_[now_].data(), labels_[now_].data(), order_.data(), problem_.n, labels.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     labels.download(solution.labels, context.stream);
-    std::vector<float> columns(centroids_.size());
+    std::vector<float> columns(centroids_.size()), rows(centroids_.size());
     centroids_.download(columns, context.stream);
-    solution.centroids.resize(columns.size());
     const auto k = static_cast<std::size_t>(problem_.k),
                dim = static_cast<std::size_t>(problem_.dim);
     for (std::size_t j = 0; j < k; ++j)
-      for (std::size_t t = 0; t < dim; ++t) solution.centroids[j * dim + t] = columns[t * k + j];
+      for (std::size_t t = 0; t < dim; ++t) rows[j * dim + t] = columns[t * k + j];
+    solution.centroids = placement_.restored(rows);
     return solution;
   }
 
@@ -993,18 +994,21 @@ class GridVersion : public Version {
     const auto n = static_cast<std::size_t>(problem_.n), k = static_cast<std::size_t>(problem_.k);
     const unsigned blocks = cuda::blocks_for(problem_.n, kBlock);
     cuda::Buffer<float> points(n * D);
-    std::vector<float> columns(k * D);
-    for (std::size_t j = 0; j < k; ++j)
-      for (std::size_t t = 0; t < D; ++t) columns[t * k + j] = problem_.centroids[j * D + t];
     std::vector<int> every_id(k);
     std::iota(every_id.begin(), every_id.end(), 0);
     {
       const auto phase = context.phase("transfer");
       points.upload(problem_.points, stream);
-      initial_.upload(columns, stream);
       every_id_.upload(every_id, stream);
+      LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
     const auto phase = context.phase("init");
+    placement_ = Placement::of<float>(problem_, points.data(), stream);
+    placement_.centre(points, stream);
+    std::vector<float> columns(k * D);
+    for (std::size_t j = 0; j < k; ++j)
+      for (std::size_t t = 0; t < D; ++t) columns[t * k + j] = placement_.centroids()[j * D + t];
+    initial_.upload(columns, stream);
     cuda::Buffer<unsigned> box(2 * D), order(n);
     cuda::Buffer<Key> keys(n), other_keys(n);
     LLOYD_CUDA_CHECK(cudaMemsetAsync(box.data(), 0xff, D * sizeof(unsigned), stream));
@@ -1105,6 +1109,7 @@ class GridVersion : public Version {
   }
 
   Problem problem_;
+  Placement placement_;
   int iterations_ = 0, replicas_ = 1, capacity_ = 0;
   bool overlap_ = false;
   int now_ = 0;  // which of the labels are the last iteration's

@@ -2,6 +2,7 @@
 //
 // Parent   luigi_v4_device_update.
 // What     the kernel is v4's; it opts in to more than 48 KB of shared memory a block (cudaFuncSetAttribute).
+//          Dimensions far from the origin are centred, for its sums and centroids are fp32 (placement.cuh).
 // Why      v4 ends at k·(2·dim + 1) = 12,288 although the SM has several times that. Where v4 runs, this is v4.
 // Limits   4·k·(2·dim + 1) B of shared memory per block, up to the device's opt-in maximum: 232,448 B on an H200, where
 //          k ≤ 11,622 at dim 2 and 113 at dim 256. A block beyond half of an SM's memory has the SM alone: with few threads in
@@ -10,6 +11,7 @@
 #include "kernels/luigi/v4_limits.h"
 
 #if LLOYD_CUDA
+#include "kernels/fast/placement.cuh"
 #include "kernels/luigi/v4.cuh"
 #endif
 
@@ -21,12 +23,25 @@ class OptIn : public luigi::V4<OptIn> {
  public:
   void prepare(const Problem& problem, Context& context) override {
     V4::prepare(problem, context);
+    placement_ = Placement::of<float>(problem, points_.data(), context.stream);
+    placement_.centre(points_, context.stream);
+    initial_.upload(placement_.centroids(), context.stream);
     with_dim(problem.dim, [&](auto dim) {
       LLOYD_CUDA_CHECK(cudaFuncSetAttribute(luigi::assign_and_sum_shared<dim.value>,
                                             cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             static_cast<int>(luigi::v4_shared_bytes(problem))));
     });
   }
+
+  Solution fetch(Context& context) override {
+    Solution solution = V4::fetch(context);
+    const std::vector<float> placed(solution.centroids.begin(), solution.centroids.end());
+    solution.centroids = placement_.restored(placed);
+    return solution;
+  }
+
+ private:
+  Placement placement_;
 };
 #endif
 

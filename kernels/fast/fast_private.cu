@@ -9,7 +9,7 @@
 //          4 bytes of label a point and iteration. All sums here are in one order, given the device and the launch: the same
 //          bits in every run.
 // Limits   k ≤ 255, and 128 B of shared memory a warp, cluster and coordinate (and count): at dim 2 k ≤ 74 with 256 threads a block on
-//          an H200, 147 with 128, 48 with 384.
+//          an H200, 147 with 128, 48 with 384. Points are centred or refused as in placement.cuh.
 // Floor    8 B a point: 0.018 ms at n = 1e7, dim 2. At k = 32 the scores are more: 2 FFMA and 1.5 minima and selects each, 5 cycles a
 //          warp (fast_assign says why they add up): 0.048 ms.
 // Predicted 0.055 ms at n = 1e7, k = 32.

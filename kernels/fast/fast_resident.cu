@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "kernels/cuda.h"
+#include "kernels/fast/placement.cuh"
 #endif
 
 namespace lloyd::fast {
@@ -426,9 +427,14 @@ class Resident : public Version {
       LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             static_cast<int>(layout_->bytes())));
     });
-    const auto phase = context.phase("transfer");
-    points_.upload(problem.points, context.stream);
-    initial_.upload(problem.centroids, context.stream);
+    {
+      const auto phase = context.phase("transfer");
+      points_.upload(problem.points, context.stream);
+      LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+    }
+    placement_ = Placement::of<float>(problem, points_.data(), context.stream);
+    placement_.centre(points_, context.stream);
+    initial_.upload(placement_.centroids(), context.stream);
     choose_units(context.stream);
   }
 
@@ -475,7 +481,7 @@ class Resident : public Version {
     labels_.download(solution.labels, context.stream);
     centroids_.download(centroids, context.stream);
     solution.iterations = state[1];
-    solution.centroids.assign(centroids.begin(), centroids.end());
+    solution.centroids = placement_.restored(centroids);
     return solution;
   }
 
@@ -555,6 +561,7 @@ class Resident : public Version {
   }
 
   Problem problem_;
+  Placement placement_;
   std::optional<Layout> layout_;
   FixedPoint fixed_{};
   cuda::Buffer<float> points_, initial_, centroids_, scales_;

@@ -10,8 +10,8 @@
 //          two accumulators and scans one while the other is multiplied. After three iterations only the points that
 //          changed cluster are added up: to the sum of one cluster, away from that of another. A second, small kernel adds
 //          these differences, in fp32, to sums kept in fp64 and moves the centroids; it rounds them for the next turn.
-//          Dimensions far from the origin are centred, tiny ones scaled, both exactly (see place). Above dim 256 points and
-//          centroids are both streamed, by pairs of blocks (streamed.cuh), and update.cuh sums.
+//          Dimensions far from the origin are centred (placement.cuh), tiny ones scaled, both exactly.
+//          Above dim 256 points and centroids are both streamed, by pairs of blocks (streamed.cuh), and update.cuh sums.
 // Why      nothing of n × k leaves the registers, and the update costs no pass of its own: at dim 128 the tensor cores leave
 //          4 ALU operations and 8 issue slots a score, and this needs 1.5 and 2.6. Of normal points, 45% change cluster in
 //          the second iteration, 18% in the third, 11% in the fourth, 2% in the twentieth.
@@ -54,7 +54,7 @@
 
 #include "kernels/cuda.h"
 #include "kernels/fast/hopper.cuh"
-#include "kernels/fast/ranges.cuh"
+#include "kernels/fast/placement.cuh"
 #include "kernels/fast/streamed.cuh"
 #include "kernels/fast/update.cuh"
 #endif
@@ -1176,7 +1176,7 @@ class WgmmaLoop : public Version {
         flags_.download(flags, stream);
         float squared = 0;
         std::memcpy(&squared, &flags[1], sizeof squared);
-        if (stop.tolerance > 0 && std::sqrt(squared) / scale_ < stop.tolerance) break;
+        if (stop.tolerance > 0 && std::sqrt(squared) / placement_.scale() < stop.tolerance) break;
         if (static_cast<std::int64_t>(flags[0]) < stop.min_changes) break;
       }
     }
@@ -1186,18 +1186,11 @@ class WgmmaLoop : public Version {
     Solution solution;
     solution.iterations = iterations_;
     solution.labels.resize(labels_.size());
-    std::vector<float> centroids(centroids_.size()), initial(initial_.size());
+    std::vector<float> centroids(centroids_.size());
     const auto phase = context.phase("transfer");
     labels_.download(solution.labels, context.stream);
     centroids_.download(centroids, context.stream);
-    initial_.download(initial, context.stream);
-    solution.centroids.resize(centroids.size());
-    const auto dim = static_cast<std::size_t>(problem_.dim);
-    for (std::size_t c = 0; c < centroids.size(); ++c)
-      // What never moved is what was given, and not its rounded image.
-      solution.centroids[c] = centroids[c] == initial[c]
-                                  ? static_cast<double>(problem_.centroids[c])
-                                  : centre_[c % dim] + static_cast<double>(centroids[c]) / scale_;
+    solution.centroids = placement_.restored(centroids);
     return solution;
   }
 
@@ -1231,46 +1224,21 @@ class WgmmaLoop : public Version {
                                : best_columns<T, 256>(problem_.k);
   }
 
-  // Far from the origin, scores would be the small differences of large numbers, and centroids would be rounded to a grid as
-  // coarse as the clusters: such dimensions are centred. It is exact: values of one sign within a factor of 5/3 of each
-  // other are multiples of one power of two, and so are their differences from a centre among them, with fewer bits. A scale
-  // of a power of two, exact too, lifts what would be subnormal.
+  // A scale of a power of two, which is exact, lifts what would be subnormal.
   void place(const cuda::Buffer<float>& given, std::int64_t rows, Context& context) {
     const cudaStream_t stream = context.stream;
-    const auto dim = static_cast<std::size_t>(problem_.dim);
-    std::vector<int> least(dim, INT_MAX), most(dim, INT_MIN);
-    cuda::Buffer<int> low(dim), high(dim);
-    low.upload(least, stream);
-    high.upload(most, stream);
-    find_ranges<<<1024, dim3(32, 8), 0, stream>>>(given.data(), problem_.n, problem_.dim,
-                                                  low.data(), high.data());
-    LLOYD_CUDA_CHECK_LAUNCH();
-    low.download(least, stream);
-    high.download(most, stream);
-    centre_.assign(dim, 0);
-    float largest = 0;
-    for (std::size_t t = 0; t < dim; ++t) {
-      const float a = from_ordered(least[t]), b = from_ordered(most[t]);
-      const float middle = a + (b - a) / 2;
-      if (std::abs(middle) > 4 * ((b - a) / 2)) centre_[t] = static_cast<float>(T(middle));
-      largest = std::max({largest, std::abs(a - centre_[t]), std::abs(b - centre_[t])});
-    }
-    std::vector<float> initial(problem_.centroids.begin(), problem_.centroids.end());
-    for (std::size_t c = 0; c < initial.size(); ++c) {
-      initial[c] -= centre_[c % dim];
-      largest = std::max(largest, std::abs(initial[c]));
-    }
+    placement_ = Placement::of<T>(problem_, given.data(), stream);
+    const float largest = placement_.largest();
     const int exponent = largest > 0 ? std::ilogb(largest) : 0;
     constexpr bool kHalf = std::is_same_v<T, __half>;
-    scale_ = 1;
-    if (kHalf && exponent < -4) scale_ = std::ldexp(1.0f, 8 - exponent);
-    if (!kHalf && std::abs(exponent) > 30) scale_ = std::ldexp(1.0f, -exponent);
-    for (float& c : initial) c *= scale_;
-    initial_.upload(initial, stream);
-    cuda::Buffer<float> centre(dim);
-    centre.upload(centre_, stream);
+    if (kHalf && exponent < -4) placement_.scale_by(std::ldexp(1.0f, 8 - exponent));
+    if (!kHalf && std::abs(exponent) > 30) placement_.scale_by(std::ldexp(1.0f, -exponent));
+    placement_.require_labels(problem_, given.data(), stream);
+    initial_.upload(placement_.centroids(), stream);
+    cuda::Buffer<float> centre(placement_.centre().size());
+    centre.upload(placement_.centre(), stream);
     place_points<<<cuda::blocks_for(rows * 32, kBlock), kBlock, 0, stream>>>(
-        given.data(), problem_.n, problem_.dim, centre.data(), scale_, rows, padded_,
+        given.data(), problem_.n, problem_.dim, centre.data(), placement_.scale(), rows, padded_,
         points_.data(), half_norms_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
@@ -1328,9 +1296,8 @@ class WgmmaLoop : public Version {
   Kernel kernel_;
   CUtensorMap map_{};
   int padded_ = 0, centroid_tiles_ = 0, multiprocessors_ = 0, iterations_ = 0;
-  int clusters_ = 0;           // of blocks, that stream at once
-  float scale_ = 1;            // resident = (given − centre) · scale
-  std::vector<float> centre_;  // dim
+  int clusters_ = 0;  // of blocks, that stream at once
+  Placement placement_;
   cuda::Buffer<T> points_;
   cuda::Buffer<float> half_norms_, centroids_, initial_, sums_;
   cuda::Buffer<double> kept_;

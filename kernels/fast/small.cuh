@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda.h"
+#include "kernels/fast/placement.cuh"
 #include "kernels/fast/small_limits.h"
 #include "kernels/version.h"
 
@@ -194,10 +195,15 @@ class Small : public Version {
     centroids_ = cuda::Buffer<float>(problem.centroids.size());
     flags_ = cuda::Buffer<Flags>(1);
     allocate(context);
-    const auto phase = context.phase("transfer");
-    points_.upload(problem.points, context.stream);
-    initial_.upload(problem.centroids, context.stream);
-    LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+    {
+      const auto phase = context.phase("transfer");
+      points_.upload(problem.points, context.stream);
+      LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+    }
+    placement_ = Placement::of<float>(problem, points_.data(), context.stream);
+    placement_.require_labels(problem, points_.data(), context.stream);
+    placement_.centre(points_, context.stream);
+    initial_.upload(placement_.centroids(), context.stream);
   }
 
   void run(Context& context) override {
@@ -229,7 +235,7 @@ class Small : public Version {
     const auto phase = context.phase("transfer");
     solution.labels = fetch_labels(context);
     centroids_.download(centroids, context.stream);
-    solution.centroids.assign(centroids.begin(), centroids.end());
+    solution.centroids = placement_.restored(centroids);
     return solution;
   }
 
@@ -243,10 +249,11 @@ class Small : public Version {
   virtual std::vector<std::int32_t> fetch_labels(Context& context) = 0;
 
   Problem problem_;
-  cuda::Buffer<float> points_, initial_, centroids_;
+  cuda::Buffer<float> points_, initial_, centroids_;  // placed
   cuda::Buffer<Flags> flags_;
 
  private:
+  Placement placement_;
   int iterations_ = 0;
 };
 

@@ -86,6 +86,38 @@ TEST(FastAuto, KnowsWhoCannot) {
             0u);
 }
 
+TEST(FastAuto, PassesOverWhatEndedWorse) {
+  const auto trial = [](const char* version, double ms, double inertia) {
+    return Trial{{{Precision::fp32, 1, 1, 1, version, 0, 1}, ms}, inertia};
+  };
+  const auto kept = [](const std::vector<Trial>& trials, Precision precision) {
+    Names names;
+    for (const Estimate& e : fastest_of(trials, precision)) names.emplace_back(e.nearest.version);
+    return names;
+  };
+  const std::vector<Trial> trials{trial("slow", 3, 100), trial("fast", 1, 104),
+                                  trial("middle", 2, 100.9), trial("nowhere", 0.5, NAN)};
+  EXPECT_EQ(kept(trials, Precision::fp32), (Names{"middle", "slow"}));
+  EXPECT_EQ(kept(trials, Precision::bf16), (Names{"fast", "middle", "slow"}));
+  EXPECT_EQ(kept({}, Precision::fp32), Names{});
+  // All points are centroids: rounding alone must not decide between two exact answers.
+  EXPECT_EQ(kept({trial("exact", 2, 0), trial("other", 1, 0)}, Precision::fp32),
+            (Names{"other", "exact"}));
+}
+
+TEST(FastAuto, SamplesTheInertia) {
+  std::vector<float> points(2 * 200'000);
+  for (std::size_t i = 0; i < points.size(); ++i) points[i] = i % 2 == 0 ? 1.0f : -1.0f;
+  Problem problem{.n = 200'000, .k = 2, .dim = 2};
+  problem.points = points;
+  const Solution solution{
+      .labels = std::vector<std::int32_t>(200'000, 1), .centroids = {7, 7, 1, 1}, .iterations = 1};
+  // Every fourth point, at the squared distance 4.
+  EXPECT_DOUBLE_EQ(sampled_inertia(problem, solution), 50'000 * 4.0);
+  problem.n = 3;
+  EXPECT_DOUBLE_EQ(sampled_inertia(problem, solution), 3 * 4.0);
+}
+
 using Sizes = std::tuple<Precision, std::int64_t, int, int>;
 Sizes sizes(const Measured& m) { return {m.precision, m.n, m.k, m.dim}; }
 

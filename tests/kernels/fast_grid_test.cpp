@@ -153,10 +153,9 @@ TEST_P(FastGrid, IsVerified) {
   context.device = query.devices.front();
   context.stream = session->stream();
   const auto reference = session->reference(problem.points, problem.n, problem.dim);
-  const ReferenceRun run = reference_solve(*reference, problem);
-  const Verdict verdict =
-      verify(solve(version.make, problem, context), version.make, problem, context,
-             version.info.distance, *reference, {run.initial_inertia, run.inertia, run.iterations});
+  const ExpectedRun expected = expected_run(*reference, problem, version.info.distance);
+  const Verdict verdict = verify(solve(version.make, problem, context), version.make, problem,
+                                 context, version.info.distance, *reference, expected);
   EXPECT_TRUE(verdict.correct) << verdict.reason;
 #endif
 }

@@ -144,10 +144,9 @@ TEST_P(Reproducible, IsVerified) {
   if (shape().name == "ManyDimensionsAndClusters") GTEST_SKIP() << "version_test has its like";
   if (!give_in(Precision::fp32)) GTEST_SKIP() << why_;
   const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
-  const ReferenceRun run = reference_solve(*reference, problem_);
+  const ExpectedRun expected = expected_run(*reference, problem_, version().info.distance);
   const Verdict verdict = verify(solve(version().make, problem_, context_), version().make,
-                                 problem_, context_, version().info.distance, *reference,
-                                 {run.initial_inertia, run.inertia, run.iterations});
+                                 problem_, context_, version().info.distance, *reference, expected);
   EXPECT_TRUE(verdict.correct) << verdict.reason;
 }
 

@@ -198,15 +198,14 @@ TEST_P(EveryVersion, IsVerified) {
       continue;  // the first of the precisions was possible
     }
     const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
-    const ReferenceRun run = reference_solve(*reference, problem_);
+    const ExpectedRun expected = expected_run(*reference, problem_, version().info.distance);
     for (const auto& [block, samples] : launches) {
       context_.tunables.threads_per_block = block;
       context_.tunables.samples_per_thread = samples;
       if (unsupported_reason(version().info, problem_, context_.tunables, context_.device))
         continue;
       const Verdict verdict = verify(solve(make_, problem_, context_), make_, problem_, context_,
-                                     version().info.distance, *reference,
-                                     {run.initial_inertia, run.inertia, run.iterations});
+                                     version().info.distance, *reference, expected);
       EXPECT_TRUE(verdict.correct)
           << to_string(precision) << ", " << block << " threads per block, " << samples
           << " samples per thread: " << verdict.reason;
