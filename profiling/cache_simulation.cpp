@@ -10,6 +10,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "profiling/program.h"
+
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
 #else
@@ -92,7 +94,7 @@ class PhaseDumps : public RangeObserver {
 }  // namespace
 
 std::vector<std::string> simulator_command(const std::string& folder) {
-  if (std::system("command -v valgrind >/dev/null 2>&1") != 0) return {};
+  if (find_program("valgrind").empty()) return {};
   const std::string file = folder + "/callgrind";
   return {"env",
           fmt::format("{}={}", kVariable, file),

@@ -96,7 +96,7 @@ Profile count_cpu(Subject& subject, const std::vector<std::string>& wanted) {
     missing["reason"] = why_not;
     profile.counters.push_back(std::move(missing));
   }
-  if (counters.empty()) return profile;
+  if (counters.empty()) throw Unavailable(profile.counters.at(0).at("reason").get<std::string>());
 
   PhaseCounter phases(counters);
   subject.observe(&phases);

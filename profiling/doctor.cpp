@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "profiling/nvml.h"
 #include "profiling/perf_events.h"
+#include "profiling/program.h"
 
 #if LLOYD_CUDA
 #include <cuda_runtime.h>
@@ -36,20 +36,17 @@ std::optional<std::string> contents(const fs::path& path) {
   return text.str();
 }
 
-/// The first line with a digit that `command` prints; nullopt when it fails. The command is one of ours, never a user's words.
-std::optional<std::string> version_line(const std::string& command) {
-  FILE* pipe = popen(("exec 2>/dev/null; " + command).c_str(), "r");
-  if (pipe == nullptr) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> block{};
-  while (std::fgets(block.data(), block.size(), pipe) != nullptr) text += block.data();
-  if (pclose(pipe) != 0) return std::nullopt;
-  std::istringstream lines(text);
+/// The first line with a digit that `command` prints, of those that have `word`; nullopt when it fails.
+std::optional<std::string> version_line(const std::vector<std::string>& command,
+                                        const char* word = "") {
+  const auto text = output_of(command);
+  if (!text) return std::nullopt;
+  std::istringstream lines(*text);
   for (std::string line; std::getline(lines, line);)
     if (line.find_first_of("0123456789") != std::string::npos &&
-        line.find("Copyright") == std::string::npos)
+        line.find(word) != std::string::npos && line.find("Copyright") == std::string::npos)
       return line;
-  return text.empty() ? std::nullopt : std::optional(text);
+  return text->empty() ? std::nullopt : text;
 }
 
 bool is_admin() {
@@ -208,8 +205,12 @@ std::vector<std::string> profiler_processes() {
   return found;
 }
 
-Check tool(const char* name, const std::string& command, const std::string& remedy) {
-  if (const auto version = version_line(command)) return {name, Health::ok, *version, ""};
+/// `programs`: the places to look, in order. `word`: in the line that has the version.
+Check tool(const char* name, const std::vector<std::string>& programs, const char* word,
+           const std::string& remedy) {
+  for (const std::string& program : programs)
+    if (const auto version = version_line({program, "--version"}, word))
+      return {name, Health::ok, *version, ""};
   return {name, Health::missing, "not found", remedy};
 }
 
@@ -220,7 +221,7 @@ Check python(const fs::path& home) {
   const std::string ask =
       "import importlib.util as u; print(' '.join(m for m in "
       "('numpy','pandas','scipy','matplotlib','jinja2') if u.find_spec(m) is None) or '0 absent')";
-  const auto answer = version_line(fmt::format("'{}' -c \"{}\"", interpreter, ask));
+  const auto answer = version_line({interpreter, "-c", ask});
   if (!answer)
     return {"python", Health::missing, "no python3", "figures need Python 3.10 or newer"};
   if (answer->rfind("0 absent", 0) == 0)
@@ -288,8 +289,7 @@ std::vector<Check> examine(const DeviceQuery& gpus, int device, const fs::path& 
     std::move(more.begin(), more.end(), std::back_inserter(checks));
   };
   add(cuda());
-  add({tool("nvcc",
-            "nvcc --version | grep release || /usr/local/cuda/bin/nvcc --version | grep release",
+  add({tool("nvcc", {"nvcc", "/usr/local/cuda/bin/nvcc"}, "release",
             "only for building; `make` installs it into .venv where none is found")});
   if (static_cast<std::size_t>(device) < gpus.devices.size()) {
     add({judge_counter_permission(contents("/proc/driver/nvidia/params"), is_admin())});
@@ -302,13 +302,12 @@ std::vector<Check> examine(const DeviceQuery& gpus, int device, const fs::path& 
   std::string no_pmu;
   PerfEvent::open("instructions", no_pmu);
   add({judge_pmu(no_pmu)});
-  add({tool("valgrind", "valgrind --version",
+  add({tool("valgrind", {"valgrind"}, "",
             "profile.cpu: [cachegrind] needs it, when building too: apt-get install valgrind"),
-       tool("mpi", "mpirun --version",
-            "cpu_mpi needs it: apt-get install openmpi-bin libopenmpi-dev"),
-       tool("nsys", "nsys --version",
+       tool("mpi", {"mpirun"}, "", "cpu_mpi needs it: apt-get install openmpi-bin libopenmpi-dev"),
+       tool("nsys", {"nsys"}, "",
             "--nsys needs Nsight Systems: developer.nvidia.com/nsight-systems"),
-       tool("ncu", "ncu --version | grep Version",
+       tool("ncu", {"ncu"}, "Version",
             "--ncu needs Nsight Compute: developer.nvidia.com/nsight-compute"),
        python(home)});
   return checks;

@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <map>
 #include <utility>
 
 namespace lloyd::profiling {
@@ -22,6 +25,12 @@ struct ProcessInfo {  // nvmlProcessInfo_t of _v3
   unsigned pid;
   unsigned long long used_bytes;
   unsigned gpu_instance, compute_instance;
+};
+
+struct ProcessUtilization {  // nvmlProcessUtilizationSample_t
+  unsigned pid;
+  unsigned long long time_stamp;  // µs since 1970
+  unsigned sm, memory, encoder, decoder;
 };
 
 class Library : public Nvml {
@@ -95,14 +104,7 @@ class Library : public Nvml {
     if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetMaxClockInfo", device, kClockMem,
                                                   &a) == kSuccess)
       out["max_mem_mhz"] = a;
-    std::array<ProcessInfo, 64> processes{};
-    unsigned count = processes.size();
-    if (call<Return(Device, unsigned*, ProcessInfo*)>("nvmlDeviceGetComputeRunningProcesses_v3",
-                                                      device, &count,
-                                                      processes.data()) == kSuccess) {
-      out["compute_processes"] = nlohmann::json::array();
-      for (unsigned i = 0; i < count; ++i) out["compute_processes"].push_back(processes[i].pid);
-    }
+    if (const auto running = processes(uuid)) out["compute_processes"] = *running;
     unsigned long long reasons = 0;
     if (call<Return(Device, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons",
                                                   device, &reasons) == kSuccess)
@@ -114,7 +116,98 @@ class Library : public Nvml {
     return out;
   }
 
+  std::optional<std::set<unsigned>> processes(const std::string& uuid) override {
+    Device device = find(uuid);
+    std::array<ProcessInfo, 256> running{};
+    unsigned count = running.size();
+    if (device == nullptr ||
+        call<Return(Device, unsigned*, ProcessInfo*)>("nvmlDeviceGetComputeRunningProcesses_v3",
+                                                      device, &count, running.data()) != kSuccess)
+      return std::nullopt;
+    std::set<unsigned> pids;
+    for (unsigned i = 0; i < count; ++i) pids.insert(running[i].pid);
+    return pids;
+  }
+
+  std::optional<double> others_percent(const std::string& uuid,
+                                       const std::set<unsigned>& own) override {
+    Device device = find(uuid);
+    if (device == nullptr) return std::nullopt;
+    constexpr unsigned long long kSecond = 1'000'000;
+    const auto now =
+        static_cast<unsigned long long>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                            std::chrono::system_clock::now().time_since_epoch())
+                                            .count());
+    std::array<ProcessUtilization, 512> samples{};
+    unsigned count = samples.size();
+    const Return code = call<Return(Device, ProcessUtilization*, unsigned*, unsigned long long)>(
+        "nvmlDeviceGetProcessUtilization", device, samples.data(), &count, now - kSecond);
+    constexpr Return kNotFound = 6;  // nobody used it
+    if (code == kNotFound) return 0;
+    if (code != kSuccess) return std::nullopt;
+    std::map<unsigned, std::pair<double, int>> use;  // sum and number of a process's samples
+    for (unsigned i = 0; i < count; ++i) {
+      if (own.contains(samples[i].pid)) continue;
+      use[samples[i].pid].first += samples[i].sm;
+      ++use[samples[i].pid].second;
+    }
+    double percent = 0;
+    for (const auto& [pid, sum] : use) percent += sum.first / sum.second;
+    return percent;
+  }
+
+  std::optional<double> energy_j(const std::string& uuid) override {
+    Device device = find(uuid);
+    unsigned long long millijoules = 0;
+    if (device == nullptr ||
+        call<Return(Device, unsigned long long*)>("nvmlDeviceGetTotalEnergyConsumption", device,
+                                                  &millijoules) != kSuccess)
+      return std::nullopt;
+    return static_cast<double>(millijoules) / 1000;
+  }
+
+  std::optional<unsigned> sustainable_mhz(const std::string& uuid) override {
+    Device device = find(uuid);
+    unsigned sm = 0, memory = 0;
+    if (device == nullptr ||
+        call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetMaxClockInfo", device, kClockSm,
+                                                  &sm) != kSuccess ||
+        call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetMaxClockInfo", device, kClockMem,
+                                                  &memory) != kSuccess)
+      return std::nullopt;
+    std::array<unsigned, 512> offered{};
+    unsigned count = offered.size(), best = 0;
+    if (call<Return(Device, unsigned, unsigned*, unsigned*)>("nvmlDeviceGetSupportedGraphicsClocks",
+                                                             device, memory, &count,
+                                                             offered.data()) != kSuccess)
+      return std::nullopt;
+    for (unsigned i = 0; i < count; ++i)
+      if (offered[i] <= sm / 5 * 4) best = std::max(best, offered[i]);
+    return best == 0 ? std::nullopt : std::optional(best);
+  }
+
+  std::string lock_clocks(const std::string& uuid, unsigned mhz) override {
+    Device device = find(uuid);
+    if (device == nullptr) return "NVML knows no GPU " + uuid;
+    return failure(
+        call<Return(Device, unsigned, unsigned)>("nvmlDeviceSetGpuLockedClocks", device, mhz, mhz));
+  }
+
+  std::string reset_clocks(const std::string& uuid) override {
+    Device device = find(uuid);
+    if (device == nullptr) return "NVML knows no GPU " + uuid;
+    return failure(call<Return(Device)>("nvmlDeviceResetGpuLockedClocks", device));
+  }
+
  private:
+  std::string failure(Return code) const {
+    constexpr Return kNotSupported = 3, kNoPermission = 4;
+    if (code == kSuccess) return "";
+    if (code == kNoPermission) return "not permitted: only root may, or who has CAP_SYS_ADMIN";
+    if (code == kNotSupported) return "this GPU does not support it";
+    return "NVML error " + std::to_string(code);
+  }
+
   Device find(const std::string& uuid) const {
     Device device = nullptr;
     if (call<Return(const char*, Device*)>("nvmlDeviceGetHandleByUUID", uuid.c_str(), &device) !=

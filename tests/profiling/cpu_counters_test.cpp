@@ -76,6 +76,13 @@ TEST(CpuCounters, AreUnavailableWithTheReasonWithoutAPmu) {
   EXPECT_FALSE(missing.at("reason").get<std::string>().empty());
 }
 
+TEST(CpuCounters, AreNoProfileWhenNoneCanBeHad) {
+  std::string why_not;
+  if (PerfEvent::open("cycles", why_not)) GTEST_SKIP() << "this machine has a PMU";
+  Touching solve;
+  EXPECT_THROW(count_cpu(solve, {"cycles", "instructions"}), Unavailable);
+}
+
 TEST(PerfEvent, CountsInstructionsWhereThereIsAPmu) {
   std::string why_not;
   const auto instructions = PerfEvent::open("instructions", why_not);
