@@ -12,6 +12,7 @@
 #include "experiments/environment.h"
 #include "experiments/rows.h"
 #include "experiments/statistics.h"
+#include "experiments/text.h"
 #include "profiling/ceilings.h"
 #include "profiling/datasheets.h"
 
@@ -27,6 +28,8 @@ template <typename T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
+
+constexpr int kCeilingsSchema = 1;
 
 // Least, median and most of what NVML said while the samples ran; null when it said nothing.
 template <typename T>
@@ -283,7 +286,7 @@ int run_ceilings(const DeviceQuery& gpus, const CeilingsOptions& options) {
     return 2;
   }
   Json json;
-  json["schema"] = kSchema;
+  json["schema"] = kCeilingsSchema;
   json["t_utc"] = utc_now();
   json["host"] = host_name();
   json["build"] = {{"version", build_info::version}, {"commit", build_info::commit}};
@@ -317,7 +320,7 @@ int run_ceilings(const DeviceQuery& gpus, const CeilingsOptions& options) {
 #endif
   append_best(json["ceilings"], profiling::measure_cpu_ceilings(available_cores(), announce), "");
 
-  const std::string text = json.dump(1) + '\n';
+  const std::string text = json_text(json, 1) + '\n';
   std::vector<std::string> written;
   if (const fs::path folder = ceilings_folder(); !folder.empty()) {
     const fs::path kept =

@@ -1,6 +1,7 @@
 #include "experiments/child_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,22 +14,12 @@
 
 #include "experiments/job.h"
 #include "experiments/session.h"
+#include "profiling/program.h"
 
 namespace lloyd {
 namespace {
 
-struct Pipe {
-  Descriptor from, to;
-  Pipe() {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0)
-      throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
-    const Descriptor read_end(ends[0]), write_end(ends[1]);
-    // Above the descriptors that a child's own ends are put on, so that dup2 never meets itself.
-    from = Descriptor(fcntl(ends[0], F_DUPFD_CLOEXEC, 10));
-    to = Descriptor(fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
-  }
-};
+constexpr int kSliceMs = 200;
 
 // As exec wants them. Made before the fork: a child of a process with threads may not allocate.
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -52,8 +43,24 @@ Descriptor::~Descriptor() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
+Pipe::Pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
+  const Descriptor read_end(ends[0]), write_end(ends[1]);
+  // Above the descriptors that a child's own ends are put on, so that dup2 never meets itself.
+  from = Descriptor(fcntl(ends[0], F_DUPFD_CLOEXEC, 10));
+  to = Descriptor(fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
+  if (from.get() < 0 || to.get() < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
+}
+
 ChildProcess::ChildProcess(std::vector<std::string> command, std::vector<std::string> variables,
-                           int error) {
+                           int error, Output output) {
+  // Before the fork, as it allocates. exec's own search hands what is no program to a shell.
+  const std::string found = profiling::find_program(command.at(0));
+  const bool has_folder = command[0].find('/') != std::string::npos;
+  const std::string program = found.empty() && has_folder ? command[0] : found;  // "" cannot start
   Pipe down, up;
   const std::vector<char*> arguments = pointers(command), environment = pointers(variables);
   const pid_t parent = getpid();
@@ -64,11 +71,14 @@ ChildProcess::ChildProcess(std::vector<std::string> command, std::vector<std::st
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     std::signal(SIGPIPE, SIG_DFL);
-    use_streams(down.from.get(), up.to.get(), error);
-    execvpe(arguments[0], arguments.data(), environment.data());
-    dprintf(STDERR_FILENO, "cannot start %s: %s\n", arguments[0], strerror(errno));
+    use_streams(down.from.get(), output == Output::piped ? up.to.get() : error, error);
+    execve(program.c_str(), arguments.data(), environment.data());
+    dprintf(
+        STDERR_FILENO, "cannot start %s: %s\n", arguments[0],
+        errno == ENOEXEC ? "neither a program nor a script that begins with #!" : strerror(errno));
     _exit(127);
   }
+  own_ = OwnChild(pid_);
   to_ = std::move(down.to);
   from_ = std::move(up.from);
 }
@@ -97,6 +107,12 @@ std::optional<std::string> ChildProcess::line(std::size_t longest) {
       unread_.erase(0, end == std::string::npos ? end : end + 1);
       return line;
     }
+    // In slices: a process that it left behind may hold its output open when it has ended itself.
+    pollfd ready{from_.get(), POLLIN, 0};
+    if (poll(&ready, 1, kSliceMs) == 0) {
+      if (!has_ended(pid_) || poll(&ready, 1, 0) != 0) continue;
+      return std::nullopt;
+    }
     std::array<char, 1 << 16> block{};
     const ssize_t got = read(from_.get(), block.data(), block.size());
     if (got > 0) unread_.append(block.data(), static_cast<std::size_t>(got));
@@ -111,40 +127,8 @@ std::optional<int> ChildProcess::wait(double deadline) {
     usleep(500);
   }
   pid_ = -1;
+  own_ = OwnChild();
   return status;
-}
-
-// A shell in a session of its own, which no signal to this process's group reaches, waits for the end of an input that
-// only this process holds open, and removes the folder then.
-WorkDirectory::WorkDirectory(const std::filesystem::path& base) {
-  std::string name = (std::filesystem::absolute(base) / "lloydbench-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr)
-    throw std::system_error(errno, std::generic_category(),
-                            "cannot make a folder in " + base.string());
-  path_ = name;
-  Pipe pipe;
-  const Descriptor nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
-  keeper_ = fork();
-  if (keeper_ < 0) {
-    const int why = errno;
-    std::filesystem::remove(path_);
-    throw std::system_error(why, std::generic_category(), "cannot start a shell");
-  }
-  if (keeper_ == 0) {
-    setsid();
-    use_streams(pipe.from.get(), nowhere.get(), nowhere.get());
-    // Twice: a program that dies with us may still be writing.
-    execl("/bin/sh", "sh", "-c", "read -r _; rm -rf -- \"$1\" || { sleep 1; rm -rf -- \"$1\"; }",
-          "sh", name.c_str(), nullptr);
-    _exit(127);
-  }
-  hold_ = std::move(pipe.to);
-}
-
-WorkDirectory::~WorkDirectory() {
-  hold_ = Descriptor();
-  while (waitpid(keeper_, nullptr, 0) < 0 && errno == EINTR) {
-  }
 }
 
 }  // namespace lloyd

@@ -1,13 +1,14 @@
-// What a worker needs to run another program: a process with a pipe each way, and a folder to share with it.
+// Another program as a process with a pipe each way.
 #pragma once
 
 #include <sys/types.h>
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "experiments/process_tree.h"
 
 namespace lloyd {
 
@@ -27,12 +28,21 @@ class Descriptor {
   int descriptor_;
 };
 
+/// Both ends are closed on exec.
+struct Pipe {
+  Pipe();  // throws std::system_error
+  Descriptor from, to;
+};
+
 /// A program with a pipe to its standard input and one from its standard output; dies with this process.
 class ChildProcess {
  public:
-  /// Starts `command` (looked up in PATH) with the environment `variables` ("NAME=value"); its standard error goes to
-  /// `error`. A program that cannot be started exits with status 127. Throws std::system_error when no process can be had.
-  ChildProcess(std::vector<std::string> command, std::vector<std::string> variables, int error);
+  enum class Output { piped, to_error };
+  /// Starts `command` (looked up in PATH; never by a shell) with the environment `variables` ("NAME=value"); its standard
+  /// error goes to `error`, and with Output::to_error its standard output too. A program that cannot be started exits
+  /// with status 127. Throws std::system_error when no process can be had.
+  ChildProcess(std::vector<std::string> command, std::vector<std::string> variables, int error,
+               Output output = Output::piped);
   ChildProcess(const ChildProcess&) = delete;
   /// Kills it unless it has ended.
   ~ChildProcess();
@@ -49,22 +59,9 @@ class ChildProcess {
 
  private:
   pid_t pid_ = -1;
+  OwnChild own_;
   Descriptor to_, from_;
   std::string unread_;
-};
-
-/// A folder of its own in `base`, removed when this goes or this process does, even by SIGKILL. Throws std::system_error.
-class WorkDirectory {
- public:
-  explicit WorkDirectory(const std::filesystem::path& base);
-  WorkDirectory(const WorkDirectory&) = delete;
-  ~WorkDirectory();
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-  pid_t keeper_ = -1;
-  Descriptor hold_;
 };
 
 }  // namespace lloyd

@@ -7,16 +7,19 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <vector>
 
 #include "build_info.h"
 #include "experiments/launch.h"
 #include "experiments/rows.h"
 #include "experiments/spec.h"
+#include "experiments/text.h"
 #include "profiling/nvml.h"
 
 extern char** environ;
@@ -47,7 +50,75 @@ std::string first_line(const char* file) {
   return line;
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(valid_utf8(text));
+}
+
+// What decides how fast a run is. A run directory is published: of all other variables not even the value is looked at.
+constexpr std::array kRecordedVariables = {"OMP_NUM_THREADS",
+                                           "OMP_PROC_BIND",
+                                           "OMP_PLACES",
+                                           "OMP_SCHEDULE",
+                                           "OMP_DYNAMIC",
+                                           "OMP_WAIT_POLICY",
+                                           "OMP_THREAD_LIMIT",
+                                           "OMP_MAX_ACTIVE_LEVELS",
+                                           "OMP_STACKSIZE",
+                                           "GOMP_CPU_AFFINITY",
+                                           "GOMP_SPINCOUNT",
+                                           "KMP_AFFINITY",
+                                           "KMP_BLOCKTIME",
+                                           "MKL_NUM_THREADS",
+                                           "OPENBLAS_NUM_THREADS",
+                                           "CUDA_VISIBLE_DEVICES",
+                                           "CUDA_DEVICE_ORDER",
+                                           "CUDA_LAUNCH_BLOCKING",
+                                           "CUDA_MODULE_LOADING",
+                                           "CUDA_DEVICE_MAX_CONNECTIONS",
+                                           "CUDA_CACHE_DISABLE",
+                                           "CUDA_FORCE_PTX_JIT",
+                                           "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                                           "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+                                           "NCCL_ALGO",
+                                           "NCCL_PROTO",
+                                           "NCCL_P2P_DISABLE",
+                                           "NCCL_P2P_LEVEL",
+                                           "NCCL_SHM_DISABLE",
+                                           "NCCL_NVLS_ENABLE",
+                                           "NCCL_MIN_NCHANNELS",
+                                           "NCCL_MAX_NCHANNELS"};
+
+/// Numbers, words and lists of them.
+bool is_plain(std::string_view value) {
+  constexpr std::size_t kLongest = 64;
+  return value.size() <= kLongest &&
+         value.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+             " _.,:;+*=(){}-") == std::string_view::npos;
+}
+
+/// `variables`: the recorded ones and their values. `variables_not_recorded`: the names of others that may matter.
+void record_variables(Json& env) {
+  Json kept = Json::object();
+  std::set<std::string> others;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string name(text.substr(0, equals));
+    const std::string_view value = text.substr(equals + 1);
+    const bool recorded = std::find(kRecordedVariables.begin(), kRecordedVariables.end(), name) !=
+                          kRecordedVariables.end();
+    if (recorded && is_plain(value)) {
+      kept[name] = value;
+      continue;
+    }
+    for (const char* prefix : {"OMP_", "GOMP_", "KMP_", "OMPI_", "CUDA_", "NCCL_"})
+      if (name.rfind(prefix, 0) == 0 && is_plain(name)) others.insert(name);
+  }
+  env["variables"] = kept;
+  env["variables_not_recorded"] = others;
+}
 
 }  // namespace
 
@@ -72,10 +143,16 @@ std::filesystem::path home_directory() {
 }
 
 std::string binary_fingerprint() {
-  std::ifstream in("/proc/self/exe", std::ios::binary);
   // Run through a loader of its own, /proc/self/exe is the loader: the bundle's launcher names the program.
-  if (const char* binary = std::getenv("LLOYDBENCH_BINARY"))
-    in = std::ifstream(binary, std::ios::binary);
+  const char* binary = std::getenv("LLOYDBENCH_BINARY");
+  return file_fingerprint(binary == nullptr ? "/proc/self/exe" : binary).value_or("");
+}
+
+std::optional<std::string> file_fingerprint(const std::filesystem::path& file) {
+  std::error_code absent;
+  if (!std::filesystem::is_regular_file(file, absent)) return std::nullopt;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return std::nullopt;
   XXH3_state_t* state = XXH3_createState();
   XXH3_128bits_reset(state);
   std::vector<char> block(1 << 20);
@@ -137,14 +214,7 @@ Json describe_environment(const DeviceQuery& gpus) {
                   {"cuda", text_or_null(std::string(build_info::cuda_version))},
                   {"cuda_architectures", text_or_null(std::string(build_info::cuda_architectures))},
                   {"binary", binary_fingerprint()}};
-  Json variables = Json::object();
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    for (const char* prefix : {"OMP_", "GOMP_", "KMP_", "OMPI_", "CUDA_"})
-      if (text.rfind(prefix, 0) == 0 && text.find('=') != std::string_view::npos)
-        variables[std::string(text.substr(0, text.find('=')))] = text.substr(text.find('=') + 1);
-  }
-  env["variables"] = variables;
+  record_variables(env);
   return env;
 }
 

@@ -1,6 +1,7 @@
 // What a referee wants to know of the machine and the build: environment.json.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@ std::string cpu_model();
 
 /// XXH3 (128 bits) of this program's file, in hex.
 std::string binary_fingerprint();
+/// The same of any file; nullopt when it is none that can be read.
+std::optional<std::string> file_fingerprint(const std::filesystem::path& file);
 /// The command that starts this program again.
 std::string program_path();
 

@@ -5,9 +5,9 @@ namespace {
 
 using nlohmann::json;
 
-template <typename T>
-json or_null(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
+template <typename Json = json, typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
 
 template <typename T, typename Json>
@@ -88,17 +88,13 @@ Point point_from(const json& j) {
 }
 
 template <typename Json>
-Json expected_json(const std::optional<ExpectedRun>& e) {
-  if (!e) return nullptr;
-  return {{"initial_inertia", e->initial_inertia},
-          {"inertia", e->inertia},
-          {"iterations", e->iterations}};
+Json expected_json(const std::optional<ExpectedRun>& expected) {
+  return expected ? Json(to_json(*expected)) : Json(nullptr);
 }
 
-template <typename Json>
-std::optional<ExpectedRun> expected_from(const Json& j) {
+std::optional<ExpectedRun> expected_from(const json& j) {
   if (j.is_null()) return std::nullopt;
-  return ExpectedRun{j.at("initial_inertia"), j.at("inertia"), j.at("iterations")};
+  return expected_run_from_json(j);
 }
 
 }  // namespace
@@ -106,7 +102,7 @@ std::optional<ExpectedRun> expected_from(const Json& j) {
 RowSource row_source(const Job& job) {
   return {job.data.describe(),
           job.data.generator.empty() ? std::nullopt : std::optional(job.data.seed), job.cores,
-          job.binding};
+          job.data_extent, job.binding};
 }
 
 json to_json(const Job& job) {
@@ -114,6 +110,7 @@ json to_json(const Job& job) {
   for (const Point& point : job.points) points.push_back(to_json(point));
   const Measure& m = job.measure;
   return {{"data", source_json(job.data)},
+          {"data_extent", {job.data_extent.n, job.data_extent.dim}},
           {"init",
            {{"method", job.init.method},
             {"seed", job.init.seed},
@@ -128,7 +125,8 @@ json to_json(const Job& job) {
             {"max_noise", m.max_noise},
             {"max_seconds", m.max_seconds},
             {"l2_cold", m.l2_cold},
-            {"verify", m.verify}}},
+            {"verify", m.verify},
+            {"retry_throttled", m.retry_throttled}}},
           {"profile",
            {{"nvtx", job.profile.nvtx},
             {"counters", job.profile.counters},
@@ -139,12 +137,15 @@ json to_json(const Job& job) {
           {"device", job.device ? device_json(*job.device) : json(nullptr)},
           {"points", points},
           {"cores", job.cores},
-          {"binding", job.binding}};
+          {"binding", job.binding},
+          {"no_energy", job.no_energy},
+          {"supervisor", job.supervisor}};
 }
 
 Job job_from_json(const json& j) {
   Job job;
   job.data = source_from(j.at("data"));
+  job.data_extent = {j.at("data_extent").at(0), j.at("data_extent").at(1)};
   const json& init = j.at("init");
   job.init = {init.at("method"), init.at("seed"), source_from(init.at("file"))};
   const json& stop = j.at("stop");
@@ -156,6 +157,7 @@ Job job_from_json(const json& j) {
   job.measure.max_seconds = m.at("max_seconds");
   job.measure.l2_cold = m.at("l2_cold");
   job.measure.verify = m.at("verify");
+  job.measure.retry_throttled = m.at("retry_throttled");
   const json& profile = j.at("profile");
   job.profile = {profile.at("nvtx"), profile.at("counters"), profile.at("timeline"),
                  profile.at("cpu")};
@@ -165,15 +167,20 @@ Job job_from_json(const json& j) {
   for (const json& point : j.at("points")) job.points.push_back(point_from(point));
   job.cores = j.at("cores");
   job.binding = j.at("binding");
+  job.no_energy = j.at("no_energy");
+  job.supervisor = j.at("supervisor");
   return job;
 }
 
 json to_json(const Request& request) {
-  return {{"point", request.point}, {"expected", expected_json<json>(request.expected)}};
+  return {{"point", request.point},
+          {"expected", expected_json<json>(request.expected)},
+          {"launch", request.launch},
+          {"taken", request.taken}};
 }
 
 Request request_from_json(const json& j) {
-  return {j.at("point"), expected_from(j.at("expected"))};
+  return {j.at("point"), expected_from(j.at("expected")), j.at("launch"), j.at("taken")};
 }
 
 nlohmann::ordered_json to_json(const Reply& reply) {
@@ -184,7 +191,9 @@ nlohmann::ordered_json to_json(const Reply& reply) {
           {"status", reply.status},
           {"reason", reply.reason},
           {"expected", expected_json<nlohmann::ordered_json>(reply.expected)},
-          {"needs_restart", reply.needs_restart}};
+          {"energy_j", or_null<nlohmann::ordered_json>(reply.energy_j)},
+          {"needs_restart", reply.needs_restart},
+          {"last", reply.last}};
 }
 
 Reply reply_from_json(const nlohmann::ordered_json& j) {
@@ -195,7 +204,9 @@ Reply reply_from_json(const nlohmann::ordered_json& j) {
           j.at("status"),
           j.at("reason"),
           expected_from(j.at("expected")),
-          j.at("needs_restart")};
+          j.at("energy_j").is_null() ? std::nullopt : std::optional(j.at("energy_j").get<double>()),
+          j.at("needs_restart"),
+          j.at("last")};
 }
 
 }  // namespace lloyd

@@ -1,6 +1,5 @@
 #include "experiments/launch.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
@@ -10,42 +9,21 @@
 #include <set>
 
 #include "experiments/environment.h"
-#include "experiments/session.h"
-
-extern char** environ;
+#include "profiling/program.h"
 
 namespace lloyd {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kVersionMs = 5'000;
+constexpr double kVersionSeconds = 5;
 constexpr const char* kPackages =
     "install Open MPI (Debian, Ubuntu: apt-get install openmpi-bin libopenmpi-dev)";
 
-std::string find_in_path(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::string folders = path == nullptr ? "" : path;
-  for (std::size_t at = 0; at <= folders.size();) {
-    const std::size_t end = std::min(folders.find(':', at), folders.size());
-    const fs::path file = fs::path(folders.substr(at, end - at)) / name;
-    if (access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file)) return file.string();
-    at = end + 1;
-  }
-  return "";
-}
-
 /// The first line that `command` prints; empty when it fails.
 std::string first_line_of(std::vector<std::string> command) {
-  std::vector<std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
-  const Descriptor nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
-  ChildProcess child(std::move(command), std::move(variables), nowhere.get());
-  child.end_input();
-  const std::string line = child.line(1 << 12).value_or("");
-  while (child.line(1 << 12)) {
-  }
-  return child.wait(now_ms() + kVersionMs) == 0 ? line : "";
+  const std::string text = profiling::output_of(std::move(command), kVersionSeconds).value_or("");
+  return text.substr(0, text.find('\n'));
 }
 
 MpiLauncher find_mpi() {
@@ -56,7 +34,7 @@ MpiLauncher find_mpi() {
                               mpi.program, kPackages);
     return mpi;
   }
-  mpi.mpirun = find_in_path("mpirun");
+  mpi.mpirun = profiling::find_program("mpirun");
   if (mpi.mpirun.empty()) {
     mpi.problem = fmt::format("mpirun is not on PATH: {}", kPackages);
     return mpi;

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/child_process.h"
 #include "experiments/spec.h"
+#include "experiments/work_directory.h"
 
 namespace lloyd {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <regex>
 
+#include "experiments/pattern.h"
 #include "experiments/spec.h"
 #include "experiments/text.h"
 #include "profiling/metrics.h"
@@ -25,7 +25,7 @@ int complain(const std::string& message) {
 }  // namespace
 
 int list_metrics(const MetricQuery& query) try {
-  const std::regex match(query.match);
+  const Pattern match(query.match);
   const std::vector<std::string> chips = profiling::known_chips();
   std::string name = query.chip;
   if (name.empty()) {
@@ -42,8 +42,7 @@ int list_metrics(const MetricQuery& query) try {
   const profiling::Chip chip(name);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const profiling::MetricInfo& metric : chip.metrics()) {
-    if (!std::regex_search(metric.name, match) && !std::regex_search(metric.description, match))
-      continue;
+    if (!match.found_in(metric.name) && !match.found_in(metric.description)) continue;
     if (!query.json) {
       std::cout << fmt::format("{:<70} {:<10} {}{}\n", metric.name, metric.type, metric.description,
                                metric.unit.empty() ? "" : " [" + metric.unit + "]");
@@ -60,7 +59,7 @@ int list_metrics(const MetricQuery& query) try {
                     {"sub_metrics", chip.sub_metrics(metric)}});
   }
   if (query.json)
-    std::cout << list.dump(1) << '\n';
+    std::cout << json_text(list, 1) << '\n';
   else
     std::cerr
         << "a counter's name needs one of its sub-metrics, as in dram__bytes.sum; --json lists "
@@ -68,9 +67,8 @@ int list_metrics(const MetricQuery& query) try {
   return 0;
 } catch (const profiling::Unavailable& error) {
   return complain(error.what());
-} catch (const std::regex_error& error) {
-  return complain(fmt::format("--match: {} is not a regular expression: {}", in_quotes(query.match),
-                              error.what()));
+} catch (const Pattern::Error& error) {
+  return complain(fmt::format("--match: {}", error.what()));
 }
 
 }  // namespace lloyd

@@ -5,17 +5,25 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
+#include <map>
+#include <set>
 
 #include "build_info.h"
 #include "experiments/ceilings.h"
+#include "experiments/clock_lock.h"
+#include "experiments/environment.h"
 #include "experiments/external.h"
 #include "experiments/job.h"
+#include "experiments/json_list.h"
 #include "experiments/launch.h"
 #include "experiments/list_metrics.h"
+#include "experiments/process_tree.h"
 #include "experiments/run_directory.h"
 #include "experiments/spec.h"
 #include "experiments/supervisor.h"
+#include "experiments/text.h"
 #include "experiments/trace.h"
+#include "experiments/work_directory.h"
 #include "kernels/device.h"
 #include "profiling/doctor.h"
 
@@ -26,9 +34,8 @@ constexpr int kUsage = 2;
 
 void print_dry_run(const Spec& spec, bool json) {
   if (json) {
-    nlohmann::json points = nlohmann::json::array();
-    for (const Point& point : spec.points) points.push_back(to_json(point));
-    std::cout << points.dump(1) << '\n';
+    JsonList list(std::cout);
+    for (const Point& point : spec.points) list.add(to_json(point));
     return;
   }
   std::size_t width = 5, runnable = 0;
@@ -38,8 +45,8 @@ void print_dry_run(const Spec& spec, bool json) {
   }
   std::cout << fmt::format("{:<{}}  runnable here\n", "point", width);
   for (const Point& point : spec.points)
-    std::cout << fmt::format("{:<{}}  {}\n", point.id, width,
-                             point.available ? "yes" : "no: " + point.reason);
+    fmt::print("{:<{}}  {}\n", point.id, width,
+               point.available ? "yes" : "no: " + for_terminal(point.reason));
   std::cout << fmt::format("\n{} points, {} runnable here\n", spec.points.size(), runnable);
 }
 
@@ -69,16 +76,17 @@ void list_versions(const DeviceQuery& gpus, int device, bool json) {
                     {"reason", or_null(reason)}});
   }
   if (json) {
-    std::cout << list.dump(1) << '\n';
+    std::cout << json_text(list, 1) << '\n';
     return;
   }
   for (const auto& v : list)
-    std::cout << fmt::format(
-        "{:<28} {}{}{}\n", v.at("name").get<std::string>(), v.at("summary").get<std::string>(),
-        v.at("reproducible").get<bool>() ? " [reproducible]" : "",
-        v.at("available").get<bool>()
-            ? ""
-            : "\n" + std::string(29, ' ') + "not here: " + v.at("reason").get<std::string>());
+    std::cout << fmt::format("{:<28} {}{}{}\n", v.at("name").get<std::string>(),
+                             for_terminal(v.at("summary").get<std::string>()),
+                             v.at("reproducible").get<bool>() ? " [reproducible]" : "",
+                             v.at("available").get<bool>()
+                                 ? ""
+                                 : fmt::format("\n{:29}not here: {}", "",
+                                               for_terminal(v.at("reason").get<std::string>())));
 }
 
 void print_doctor(const DeviceQuery& gpus, int device, bool json) {
@@ -95,7 +103,7 @@ void print_doctor(const DeviceQuery& gpus, int device, bool json) {
                       {"status", word(check.health)},
                       {"detail", check.detail},
                       {"remedy", check.remedy.empty() ? Json(nullptr) : Json(check.remedy)}});
-    std::cout << list.dump(1) << '\n';
+    std::cout << json_text(list, 1) << '\n';
     return;
   }
   const bool colours = isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
@@ -104,9 +112,56 @@ void print_doctor(const DeviceQuery& gpus, int device, bool json) {
                          : check.health == Health::warn ? "\033[33m"
                                                         : "\033[31m";
     std::cout << fmt::format("{}{:<8}{} {:<12} {}\n", colours ? colour : "", word(check.health),
-                             colours ? "\033[0m" : "", check.name, check.detail);
-    if (!check.remedy.empty()) std::cout << std::string(22, ' ') << "-> " << check.remedy << '\n';
+                             colours ? "\033[0m" : "", check.name, for_terminal(check.detail));
+    if (!check.remedy.empty())
+      std::cout << std::string(22, ' ') << "-> " << for_terminal(check.remedy) << '\n';
   }
+}
+
+// What ends the program before a sweep starts, and the options that it heeds. --dry-run heeds all that choose points.
+const std::map<std::string, std::set<std::string>> kActions = {
+    {"--list-versions", {"--device", "--json"}},
+    {"--list-metrics", {"--chip", "--match", "--device", "--json"}},
+    {"--doctor", {"--device", "--json"}},
+    {"--ceilings", {"--device", "--json", "--out", "--quiet", "--no-progress"}},
+    {"--dry-run", {}}};
+
+/// Why these options do not go together; empty when they do.
+std::string contradiction(const CLI::App& app, const std::string& spec_name) {
+  std::vector<std::string> actions, options;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || option->get_positional()) continue;
+    const std::string name = option->get_name();
+    (kActions.contains(name) ? actions : options).push_back(name);
+  }
+  if (actions.empty()) return "";
+  if (actions.size() > 1)
+    return fmt::format("{} and {} are two things to do: give one of them", actions[0], actions[1]);
+  const std::string& action = actions[0];
+  if (action == "--dry-run") return "";
+  if (!spec_name.empty())
+    return fmt::format("{} takes no spec, but {} is given", action, in_quotes(spec_name));
+  for (const std::string& option : options)
+    if (!kActions.at(action).contains(option))
+      return fmt::format("{} has no use for {}: leave one of them out", action, option);
+  return "";
+}
+
+/// The message for arguments that nothing takes.
+std::string unexpected(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> extra = app.remaining();
+  const auto option = std::find_if(extra.begin(), extra.end(),
+                                   [](const std::string& word) { return word.starts_with("-"); });
+  if (option == extra.end())
+    return extra.empty() ? error.what()
+                         : fmt::format("one spec at a time: what is {}?", in_quotes(extra[0]));
+  std::vector<std::string> known;
+  for (const CLI::Option* each : app.get_options()) {
+    if (each->get_group().empty()) continue;
+    for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
+  }
+  const std::string word = option->substr(0, option->find('='));
+  return fmt::format("unknown option {}{}", in_quotes(word), suggestion(word, known));
 }
 
 int run(int argc, char** argv) {
@@ -118,8 +173,8 @@ int run(int argc, char** argv) {
   RunOptions options;
   MetricQuery metrics;
   bool dry_run = false, list = false, list_counters = false, ceilings = false, doctor = false,
-       worker = false, shuffle = true;
-  std::string out, resume, traced;
+       worker = false, shuffle = true, lock_clocks = false;
+  std::string out, resume, traced, keep_clocks;
   app.add_option("SPEC", spec_name, "spec: a YAML file, looked up here and then in experiments/");
   app.add_flag("--dry-run", dry_run, "print the points and whether they can run here; run nothing");
   app.add_flag("--list-versions", list, "print every version");
@@ -133,7 +188,7 @@ int run(int argc, char** argv) {
   app.add_option("--chip", metrics.chip,
                  "with --list-metrics: the chip, as GH100 (default: this GPU's)")
       ->needs(list_option);
-  app.add_option("--match", metrics.match, "with --list-metrics: regular expression")
+  app.add_option("--match", metrics.match, "with --list-metrics: regular expression (RE2)")
       ->needs(list_option);
   app.add_flag("--json", options.json, "print JSON and nothing else on standard output");
   app.add_option(
@@ -145,7 +200,7 @@ int run(int argc, char** argv) {
   app.add_option("--only", overrides.only, "versions to keep: names or globs, comma list")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--filter", overrides.filter, "regular expression: points to keep");
+  app.add_option("--filter", overrides.filter, "regular expression (RE2): points to keep");
   app.add_option("--repetitions", overrides.repetitions, "override measure.repetitions");
   app.add_option("--warmup", overrides.warmup, "override measure.warmup");
   app.add_option("--timeout", overrides.timeout, "override measure.timeout (seconds per point)");
@@ -162,28 +217,45 @@ int run(int argc, char** argv) {
                "then run the points once more under Nsight Systems, into trace.nsys-rep");
   app.add_flag("--ncu", options.ncu,
                "then run the points once more under Nsight Compute, into report.ncu-rep");
+  app.add_flag("--lock-clocks", lock_clocks,
+               "hold the GPU's clock at one that it can sustain, until the run has ended");
   app.add_flag("--worker", worker)->group("");
+  app.add_option("--keep-clocks", keep_clocks)->group("");
   app.add_option("--traced", traced)->group("");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    std::cerr << "run_experiment: " << error.what() << "; see run_experiment --help\n";
+    const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    const std::string what = for_terminal(extra ? unexpected(app, error) : error.what());
+    std::cerr << fmt::format("run_experiment: {}{}\n", what,
+                             what.ends_with('?') ? "" : "; see run_experiment --help");
     return kUsage;
   }
-  if (worker) return run_worker();
+  if (!keep_clocks.empty()) return keep_clock(keep_clocks);
+  adopt_orphans();
+  if (worker) {
+    start_folder_keeper();  // before there are data
+    return run_worker();
+  }
   if (!traced.empty()) return run_traced(traced);
   if (app.count("--shuffle") > 0) overrides.shuffle = shuffle;
   options.out = out;
   options.resume = resume;
   const auto usage = [](const std::string& message) {
-    std::cerr << "run_experiment: " << message << '\n';
+    std::cerr << "run_experiment: " << for_terminal(message) << '\n';
     return kUsage;
   };
+  std::vector<std::string> kept = overrides.set;  // in plan.json
+  kept.insert(kept.end(), overrides.only.begin(), overrides.only.end());
+  kept.push_back(overrides.filter);
+  for (const std::string& text : kept)
+    if (invalid_utf8(text) != std::string::npos)
+      return usage(in_quotes(text) + " is not UTF-8: the command line is kept with the results");
   if (!resume.empty() && !out.empty())
     return usage("--out starts a run and --resume goes on with one: give one of them");
-  if (ceilings && !spec_name.empty())
-    return usage("--ceilings measures the machine and takes no spec");
+  if (const std::string why_not = contradiction(app, spec_name); !why_not.empty())
+    return usage(why_not);
   if (options.retry_failed && resume.empty()) return usage("--retry-failed needs --resume DIR");
 
   if (list_counters) {
@@ -197,6 +269,10 @@ int run(int argc, char** argv) {
   } catch (const std::runtime_error& error) {
     return usage(error.what());
   }
+  if (!options.quiet)
+    for (const SetAside& file : files_set_aside())
+      std::cerr << for_terminal(fmt::format("no version: {}: {}", file.file.string(), file.reason))
+                << '\n';
   const DeviceQuery gpus = query_devices();
   if (doctor) {
     print_doctor(gpus, options.device, options.json);
@@ -211,17 +287,18 @@ int run(int argc, char** argv) {
     return usage("which spec? For example: run_experiment sweeps/quickstart.yaml");
 
   std::filesystem::path path;
-  if (spec_name.empty()) {
-    std::ifstream in(options.resume / "plan.json");
-    if (!in) return usage(fmt::format("{}: is not a run directory (it has no plan.json)", resume));
-    const nlohmann::json plan = nlohmann::json::parse(in);
-    overrides = overrides_from_json(plan.at("overrides"));
+  FoundFiles files;
+  if (!resume.empty()) {
+    const nlohmann::json plan = RunDirectory::plan_of(options.resume);
+    // The options that it was started with hold, unless others are given: then these have to make the same points.
+    if (to_json(overrides) == to_json(Overrides{}))
+      overrides = overrides_from_json(plan.at("overrides"));
+    if (plan.contains("files")) files = plan.at("files").get<FoundFiles>();
     path = plan.at("spec").get<std::string>();
     if (!std::filesystem::exists(path)) path = options.resume / "spec.yaml";
-  } else {
-    path = find_spec(spec_name);
   }
-  Spec spec = load_spec(path, overrides, spec_name, options.device);
+  if (!spec_name.empty()) path = find_spec(spec_name);
+  Spec spec = load_spec(path, overrides, spec_name, options.device, files);
   decide_availability(spec, gpus, options.device);
   if (dry_run) {
     print_dry_run(spec, options.json);
@@ -233,6 +310,21 @@ int run(int argc, char** argv) {
   } catch (const NoTraceTool& error) {
     return usage(error.what());
   }
+  std::optional<ClockLock> lock;
+  if (lock_clocks) {
+    const auto device = static_cast<std::size_t>(options.device);
+    if (device >= gpus.devices.size())
+      return usage(fmt::format("--lock-clocks: there is no GPU to lock ({})",
+                               gpus.devices.empty() ? gpus.problem : "--device is too high"));
+    try {
+      lock.emplace(
+          std::vector<std::string>{program_path(), "--keep-clocks", gpus.devices[device].uuid});
+    } catch (const ClocksNotLocked& error) {
+      return usage(fmt::format("--lock-clocks: the GPU's clock cannot be held: {}", error.what()));
+    }
+    options.locked_mhz = lock->mhz();
+  }
+  start_folder_keeper();
   return run_sweep(spec, overrides, gpus, options);
 }
 
@@ -243,13 +335,13 @@ int main(int argc, char** argv) {
   try {
     return lloyd::run(argc, argv);
   } catch (const lloyd::SpecError& error) {
-    for (const std::string& line : error.errors) std::cerr << line << '\n';
+    for (const std::string& line : error.errors) std::cerr << lloyd::for_terminal(line) << '\n';
     return 2;
   } catch (const lloyd::RunDirectoryError& error) {
-    std::cerr << "run_experiment: " << error.what() << '\n';
+    std::cerr << "run_experiment: " << lloyd::for_terminal(error.what()) << '\n';
     return 2;
   } catch (const std::exception& error) {
-    std::cerr << "run_experiment: " << error.what() << '\n';
+    std::cerr << "run_experiment: " << lloyd::for_terminal(error.what()) << '\n';
     return 1;
   }
 }

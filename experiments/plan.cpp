@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 #include <tuple>
+#include <unordered_set>
 
 #include "experiments/launch.h"
 #include "experiments/text.h"
@@ -230,12 +231,12 @@ std::vector<std::string> Errors::sorted() const {
     return key(a) < key(b);
   });
   std::vector<std::string> lines;
+  std::unordered_set<std::string> told;
   for (const auto& [place, message] : ordered) {
     std::string line = place.option.empty()
                            ? fmt::format("{}:{}:{}: {}", file_, place.line, place.column, message)
                            : fmt::format("{}: {}", place.option, message);
-    if (std::find(lines.begin(), lines.end(), line) == lines.end())
-      lines.push_back(std::move(line));
+    if (told.insert(line).second) lines.push_back(std::move(line));
   }
   return lines;
 }

@@ -14,12 +14,13 @@
 namespace lloyd {
 namespace {
 
-constexpr std::array<std::pair<Pass, std::string_view>, 5> kPasses{
+constexpr std::array<std::pair<Pass, std::string_view>, 6> kPasses{
     {{Pass::timing, "timing"},
      {Pass::counters, "counters"},
      {Pass::timeline, "timeline"},
      {Pass::cpu, "cpu"},
-     {Pass::cachegrind, "cachegrind"}}};
+     {Pass::cachegrind, "cachegrind"},
+     {Pass::energy, "energy"}}};
 
 // Enough that the mean does not hang on the first, whose labels all change.
 constexpr int kCountedIterations = 3;
@@ -131,9 +132,10 @@ profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Sub
     case Pass::cachegrind:
       return profiling::simulate_caches(subject);
     case Pass::timing:
+    case Pass::energy:
       break;
   }
-  throw std::invalid_argument("timing is no profile");
+  throw std::invalid_argument(std::string(to_string(pass)) + " is no profile");
 }
 
 Row event_row(const Point& point, const Row& rest) {
@@ -173,12 +175,13 @@ std::vector<Row> missing_counters(const Point& point, Pass pass, const Profile& 
   return rows;
 }
 
-Row pass_row(const Point& point, Pass pass, const std::string& status, const std::string& reason,
-             std::size_t rows, double seconds) {
+Row pass_row(const Point& point, Pass pass, std::optional<int> launch, const std::string& status,
+             const std::string& reason, std::size_t rows, double seconds) {
   Row row;
   row["point"] = point.id;
   row["version"] = point.version;
   row["pass"] = to_string(pass);
+  if (launch) row["launch"] = *launch;
   row["status"] = status;
   row["reason"] = reason.empty() ? Row(nullptr) : Row(reason);
   row["rows"] = rows;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace lloyd {
 
 class Session;
 
-enum class Pass { timing, counters, timeline, cpu, cachegrind };
+enum class Pass { timing, counters, timeline, cpu, cachegrind, energy };
 std::string_view to_string(Pass pass);
 /// Throws std::invalid_argument for anything else than the names of to_string().
 Pass parse_pass(std::string_view name);
@@ -46,8 +47,9 @@ Row counter_row(const Point& point, Pass pass, const Row& rest);
 /// The rows of counters.jsonl for counters that were asked for and not had; none for a timeline.
 std::vector<Row> missing_counters(const Point& point, Pass pass, const Profile& wanted,
                                   const std::string& status, const std::string& reason);
-/// A row of passes.jsonl: how one profiling pass of a point ended. Written last, it makes the pass complete.
-Row pass_row(const Point& point, Pass pass, const std::string& status, const std::string& reason,
-             std::size_t rows, double seconds);
+/// A row of passes.jsonl: how one pass of a point ended, with `launch` where it is a timing pass. Written last, it makes
+/// the pass complete.
+Row pass_row(const Point& point, Pass pass, std::optional<int> launch, const std::string& status,
+             const std::string& reason, std::size_t rows, double seconds);
 
 }  // namespace lloyd

@@ -7,6 +7,8 @@
 #include <array>
 #include <chrono>
 
+#include "kernels/limits.h"
+
 namespace lloyd {
 namespace {
 
@@ -37,6 +39,18 @@ std::string host_name() {
   return name.data();
 }
 
+std::string data_part(const Point& point, const data::Extent& file) {
+  std::string text;
+  const auto part = [&](std::int64_t taken, std::int64_t all, const char* what) {
+    if (taken >= all) return;
+    text += fmt::format("{}first {} of {} {}", text.empty() ? "" : ", ", with_commas(taken),
+                        with_commas(all), what);
+  };
+  part(point.n, file.n, "rows");
+  part(point.dim, file.dim, "columns");
+  return text;
+}
+
 Row measurement_row(const Point& point, const RowSource& source,
                     const std::optional<DeviceLimits>& device) {
   const VersionInfo& info = find_version(point.version)->info;
@@ -59,19 +73,23 @@ Row measurement_row(const Point& point, const RowSource& source,
   row["oversubscribed"] = or_null(oversubscribed(point, source.cores));
   row["binding"] = source.binding.empty() ? Row(nullptr) : Row(source.binding);
   row["data"] = source.data;
+  const std::string part = data_part(point, source.file);
+  row["data_part"] = part.empty() ? Row(nullptr) : Row(part);
   row["seed"] = or_null(source.seed);
+  row["launch"] = 0;
   row["repetition"] = 0;
-  row["repetitions"] = 1;
   row["status"] = nullptr;
   row["reason"] = nullptr;
-  for (const char* field : {"solve_ms", "iteration_ms", "setup_ms", "transfer_ms", "end_to_end_ms",
-                            "iterations", "inertia", "verified", "label_mismatches", "max_regret",
-                            "regret_bound", "timing_basis", "floor_ms", "chosen"})
+  for (const char* field :
+       {"solve_ms", "waited_ms", "iteration_ms", "setup_ms", "transfer_ms", "end_to_end_ms",
+        "iterations", "inertia", "inertia_excess", "verified", "label_mismatches", "max_regret",
+        "regret_bound", "max_mean_error", "timing_basis", "floor_ms", "chosen"})
     row[field] = nullptr;
   const bool on_gpu = info.backend == Backend::cuda && device;
   row["gpu"] = on_gpu ? Row(device->name) : Row(nullptr);
   row["gpu_uuid"] = on_gpu ? Row(device->uuid) : Row(nullptr);
-  for (const char* field : {"sm_mhz", "mem_mhz", "temp_c", "power_w", "throttle"})
+  for (const char* field :
+       {"sm_mhz", "mem_mhz", "temp_c", "power_w", "throttle", "energy_j", "noisy", "noise"})
     row[field] = nullptr;
   row["host"] = host_name();
   row["t_utc"] = utc_now();

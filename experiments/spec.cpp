@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <regex>
 #include <set>
 #include <thread>
 
+#include "experiments/pattern.h"
 #include "experiments/plan.h"
 #include "experiments/text.h"
 #include "experiments/yaml_reader.h"
@@ -40,6 +41,9 @@ const std::vector<std::string> kProfileKinds = {"none",     "nvtx", "counters",
                                                 "timeline", "cpu",  "all"};
 const std::vector<std::string> kPrecisions = {"fp64", "fp32", "tf32", "fp16", "bf16"};
 
+constexpr std::int64_t kLongestSpec = 1'000'000;  // bytes
+constexpr std::size_t kLongestName = 64, kLongestTitle = 200;
+
 bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -66,9 +70,12 @@ std::string unknown_version(const std::string& word) {
 /// What a spec says, on its way to a Spec.
 class SpecReader {
  public:
-  SpecReader(const fs::path& path, const Overrides& overrides, const std::string& typed, int device)
+  SpecReader(const fs::path& path, const Overrides& overrides, const std::string& typed, int device,
+             const FoundFiles& found)
       : overrides_(overrides),
         device_(device),
+        found_(found),
+        typed_(!typed.empty()),
         shown_(typed.empty() ? path.string() : typed),
         errors_(shown_),
         yaml_(errors_) {
@@ -124,7 +131,23 @@ class SpecReader {
     std::ifstream file(spec_.path, std::ios::binary);
     if (!file)
       throw SpecError({fmt::format("{}: cannot be read: {}", shown_, std::strerror(errno))});
-    spec_.text.assign(std::istreambuf_iterator<char>(file), {});
+    // One byte more tells whether it goes on; the size of a pipe or of /dev/zero is not known ahead.
+    spec_.text.resize(kLongestSpec + 1);
+    file.read(spec_.text.data(), static_cast<std::streamsize>(spec_.text.size()));
+    spec_.text.resize(static_cast<std::size_t>(file.gcount()));
+    if (spec_.text.size() > kLongestSpec)
+      throw SpecError(
+          {fmt::format("{}: is longer than {} bytes, which no spec needs; is it a data file?",
+                       shown_, with_commas(kLongestSpec))});
+    if (const std::size_t at = invalid_utf8(spec_.text); at != std::string::npos) {
+      const std::size_t line = spec_.text.rfind('\n', at) + 1;  // npos + 1 is 0
+      throw SpecError(
+          {fmt::format("{}:{}:{}: the byte 0x{:02X} is not UTF-8; save the file as UTF-8", shown_,
+                       std::count(spec_.text.begin(),
+                                  spec_.text.begin() + static_cast<std::ptrdiff_t>(at), '\n') +
+                           1,
+                       at - line + 1, static_cast<unsigned char>(spec_.text[at]))});
+    }
   }
 
   void read_identity(const Section& root) {
@@ -144,6 +167,17 @@ class SpecReader {
                   fmt::format("name {} must be of lower-case letters, digits, '_' and '-' "
                               "(it names the folder of the results)",
                               in_quotes(spec_.name)));
+    else if (spec_.name.size() > kLongestName)
+      errors_.add(
+          root.find("name")->place,
+          fmt::format("name {} has {} characters; at most {} (it names the folder of the results)",
+                      in_quotes(spec_.name),
+                      with_commas(static_cast<std::int64_t>(spec_.name.size())), kLongestName));
+    if (spec_.title.size() > kLongestTitle)
+      errors_.add(
+          root.find("title")->place,
+          fmt::format("title {} has {} bytes; at most {}", in_quotes(spec_.title),
+                      with_commas(static_cast<std::int64_t>(spec_.title.size())), kLongestTitle));
   }
 
   void read_versions(const Section& root) {
@@ -263,6 +297,7 @@ class SpecReader {
     yaml_.whole(section, "index_column", 0, spec_.data.index_column);
     yaml_.whole(section, "label_column", std::numeric_limits<int>::min(), spec_.data.label_column);
     if (errors_.count() == before) data_extent_ = read_extent(spec_.data_file, file, spec_.data);
+    if (data_extent_) spec_.data_extent = {data_extent_->n, data_extent_->dim};
   }
 
   struct Extent {
@@ -277,10 +312,14 @@ class SpecReader {
   std::optional<Extent> read_extent(const std::string& file, const Entry& entry,
                                     data::Source& source) {
     const fs::path beside = spec_.path.parent_path() / file;
+    std::vector<fs::path> places = {beside, file};
+    if (const auto before = found_.find(file); before != found_.end())
+      places.insert(typed_ ? places.end() : places.begin(), before->second);
     std::error_code ignored;
-    fs::path found = beside;
-    if (!fs::exists(found, ignored)) found = file;
-    if (file.empty() || !fs::exists(found, ignored)) {
+    const auto place = std::find_if(places.begin(), places.end(), [&](const fs::path& path) {
+      return fs::exists(path, ignored);
+    });
+    if (file.empty() || place == places.end()) {
       const std::string other = beside == fs::path(file) ? "" : fmt::format(" and '{}'", file);
       errors_.add(entry.place, fmt::format("{} {} was not found; looked for '{}'{}", entry.label,
                                            in_quotes(file), beside.string(), other));
@@ -288,9 +327,15 @@ class SpecReader {
     }
     try {
       // Read under the short path, which is the one that a message about the file should show.
+      const fs::path& found = *place;
       source.file = found;
       const data::Dataset rows = data::read_file(source);
       source.file = fs::absolute(found).lexically_normal();
+      if (invalid_utf8(source.file.string()) != std::string::npos) {
+        errors_.add(entry.place, fmt::format("{} has a path that is not UTF-8: {}; rename it",
+                                             in_quotes(file), source.file.string()));
+        return std::nullopt;
+      }
       return Extent{rows.n(), rows.dim(), entry.place, found.filename().string()};
     } catch (const data::DataError& error) {
       errors_.add(entry.place, fmt::format("{} cannot be used: {}", entry.label, error.what()));
@@ -610,11 +655,12 @@ class SpecReader {
   }
 
   void read_measure(const Section& root) {
-    const auto section = yaml_.section(
-        root, "measure",
-        {"warmup", "repetitions", "max_noise", "max_seconds", "l2", "timeout", "verify"});
+    const auto section = yaml_.section(root, "measure",
+                                       {"launches", "warmup", "repetitions", "max_noise",
+                                        "max_seconds", "l2", "timeout", "verify", "throttled"});
     if (!section) return;
-    std::string l2 = "warm";
+    std::string l2 = "warm", throttled = "keep";
+    yaml_.whole(*section, "launches", 1, spec_.measure.launches);
     yaml_.whole(*section, "warmup", 0, spec_.measure.warmup);
     yaml_.whole(*section, "repetitions", 1, spec_.measure.repetitions);
     yaml_.real(*section, "max_noise", Sign::positive, spec_.measure.max_noise);
@@ -622,7 +668,9 @@ class SpecReader {
     yaml_.choice(*section, "l2", "state of l2", {"warm", "cold"}, l2);
     yaml_.real(*section, "timeout", Sign::positive, spec_.measure.timeout);
     yaml_.flag(*section, "verify", spec_.measure.verify);
+    yaml_.choice(*section, "throttled", "way with throttled samples", {"keep", "retry"}, throttled);
     spec_.measure.l2_cold = l2 == "cold";
+    spec_.measure.retry_throttled = throttled == "retry";
   }
 
   void read_profile(const Section& root) {
@@ -692,8 +740,9 @@ class SpecReader {
     }
     if (overrides_.timeout) {
       spec_.measure.timeout = *overrides_.timeout;
-      if (!(*overrides_.timeout > 0))
-        option("--timeout", fmt::format("must be above 0, not {}", *overrides_.timeout));
+      if (!(*overrides_.timeout > 0 && std::isfinite(*overrides_.timeout)))
+        option("--timeout",
+               fmt::format("must be a finite number above 0, not {}", *overrides_.timeout));
     }
     if (overrides_.seed) spec_.data.seed = spec_.init.seed = spec_.shuffle_seed = *overrides_.seed;
     if (overrides_.shuffle) spec_.shuffle = *overrides_.shuffle;
@@ -753,23 +802,23 @@ class SpecReader {
     if (overrides_.filter.empty()) return;
     const Place place{0, 0, "--filter"};
     try {
-      const std::regex filter(overrides_.filter);
+      const Pattern filter(overrides_.filter);
       const std::size_t before = spec_.points.size();
       const std::string example = spec_.points.front().id;
-      std::erase_if(spec_.points,
-                    [&](const Point& point) { return !std::regex_search(point.id, filter); });
+      std::erase_if(spec_.points, [&](const Point& point) { return !filter.found_in(point.id); });
       if (spec_.points.empty())
         errors_.add(place, fmt::format("{} matches none of the {} points; one is {}",
                                        in_quotes(overrides_.filter),
                                        with_commas(static_cast<std::int64_t>(before)), example));
-    } catch (const std::regex_error& error) {
-      errors_.add(place, fmt::format("{} is not a regular expression: {}",
-                                     in_quotes(overrides_.filter), error.what()));
+    } catch (const Pattern::Error& error) {
+      errors_.add(place, error.what());
     }
   }
 
   const Overrides& overrides_;
   int device_;
+  const FoundFiles& found_;
+  bool typed_;
   std::string shown_;
   Errors errors_;
   YamlReader yaml_;
@@ -821,13 +870,15 @@ nlohmann::json Spec::resolved() const {
             {"init_file", init_file.empty() ? nlohmann::json(nullptr) : nlohmann::json(init_file)},
             {"seed", init.seed}}},
           {"measure",
-           {{"warmup", measure.warmup},
+           {{"launches", measure.launches},
+            {"warmup", measure.warmup},
             {"repetitions", measure.repetitions},
             {"max_noise", measure.max_noise},
             {"max_seconds", measure.max_seconds},
             {"l2", measure.l2_cold ? "cold" : "warm"},
             {"timeout", measure.timeout},
-            {"verify", measure.verify}}},
+            {"verify", measure.verify},
+            {"throttled", measure.retry_throttled ? "retry" : "keep"}}},
           {"profile",
            {{"nvtx", profile.nvtx},
             {"counters", profile.counters},
@@ -839,9 +890,16 @@ nlohmann::json Spec::resolved() const {
           {"points", ids}};
 }
 
+FoundFiles Spec::files() const {
+  FoundFiles files;
+  if (!data_file.empty()) files[data_file] = data.file.string();
+  if (!init_file.empty()) files[init_file] = init.file.file.string();
+  return files;
+}
+
 Spec load_spec(const fs::path& path, const Overrides& overrides, const std::string& typed,
-               int device) {
-  return SpecReader(path, overrides, typed, device).read();
+               int device, const FoundFiles& found) {
+  return SpecReader(path, overrides, typed, device, found).read();
 }
 
 }  // namespace lloyd

@@ -36,13 +36,15 @@ struct Overrides {
 };
 
 struct Measure {
+  int launches = 1;  // processes that each take all of a point's repetitions
   int warmup = 1;
-  int repetitions = 9;      // at least
+  int repetitions = 9;      // at least, per launch, as all that follows
   double max_noise = 0.02;  // relative half-width of the median's 95% interval
   double max_seconds = 20;  // per point
   bool l2_cold = false;
   double timeout = 600;  // seconds per point
   bool verify = true;
+  bool retry_throttled = false;  // throttled samples are taken again
 };
 
 struct Profile {
@@ -68,6 +70,9 @@ struct Point {
   Tunables tunables() const;
 };
 
+/// Where the files that a spec names were found when its run was started, by the name in the spec.
+using FoundFiles = std::map<std::string, std::string>;
+
 struct Spec {
   std::filesystem::path path;
   std::string text;  // the file as it was read
@@ -75,6 +80,8 @@ struct Spec {
   std::string baseline;  // version name; empty: none given
   data::Source data;
   data::Init init;
+  data::Extent
+      data_extent;  // of the whole data file, of which points take the first rows and columns
   std::string data_file,
       init_file;  // as the spec writes them; the paths in `data` and `init` are absolute
   Stop stop;
@@ -86,6 +93,8 @@ struct Spec {
   std::vector<Point>
       points;  // the plan, in the spec's order, without duplicates; `available` not yet decided
 
+  /// The files that the spec names.
+  FoundFiles files() const;
   /// Everything that decides the rows, overrides applied (spec.resolved.json).
   nlohmann::json resolved() const;
 };
@@ -96,9 +105,11 @@ std::filesystem::path find_spec(const std::string& name);
 
 /// Reads and checks a spec, and the data file that it names, and makes its plan. Throws SpecError
 /// with every error in it, each of which names the spec as the user did: `typed` (empty: `path`).
-/// CUPTI's own names are checked against CUDA device `device`.
+/// CUPTI's own names are checked against CUDA device `device`. A relative file is looked up from the
+/// spec's folder, then from the current directory, then where `found` has it; there at first when
+/// nobody typed the spec.
 Spec load_spec(const std::filesystem::path& path, const Overrides& overrides,
-               const std::string& typed = "", int device = 0);
+               const std::string& typed = "", int device = 0, const FoundFiles& found = {});
 
 /// Fills `available` and `reason` of each point for the GPU at hand (nullopt: none, because of
 /// `no_device_reason`) and the generator of the data (null: a file).

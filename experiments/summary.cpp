@@ -6,7 +6,9 @@
 #include <cmath>
 #include <map>
 
+#include "experiments/noise.h"
 #include "experiments/statistics.h"
+#include "experiments/text.h"
 #include "kernels/limits.h"
 
 namespace lloyd {
@@ -15,6 +17,7 @@ namespace {
 struct Result {
   std::string status, reason;
   std::vector<double> iteration_ms;
+  std::vector<SampleNoise> noise;
   bool oversubscribed = false;
 };
 
@@ -41,15 +44,10 @@ std::string padded(const std::string& text, std::size_t columns) {
   return text + std::string(columns - std::min(columns, width(text)), ' ');
 }
 
-// Three significant digits, and never an exponent.
+// Three significant digits, and no exponent as long as it is of any use.
 std::string format_ratio(double ratio) {
-  return ratio >= 100 ? with_commas(std::llround(ratio)) + "×" : fmt::format("{:.3g}×", ratio);
-}
-
-std::string escaped(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
-    text.insert(at, "\\");
-  return text;
+  return ratio >= 100 && ratio < 1e15 ? with_commas(std::llround(ratio)) + "×"
+                                      : fmt::format("{:.3g}×", ratio);
 }
 
 }  // namespace
@@ -62,15 +60,17 @@ std::string format_ms(double ms) {
   return fmt::format("{:.{}f} {}", value, digits, unit);
 }
 
-std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& measurements) {
+std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& measurements,
+                                   const std::set<std::string>& unfinished) {
   std::map<std::string, Result> results;
   for (const Row& row : measurements) {
     Result& result = results[row.at("point").get<std::string>()];
     result.status = row.at("status").get<std::string>();
     result.oversubscribed = row.at("oversubscribed") == true;
-    if (result.status == "ok")
+    if (result.status == "ok") {
       result.iteration_ms.push_back(row.at("iteration_ms").get<double>());
-    else
+      result.noise.push_back(sample_noise(row));
+    } else
       result.reason = row.at("reason").get<std::string>();
   }
   std::map<std::string, double> baseline;
@@ -84,14 +84,17 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
   }
   std::vector<SummaryLine> lines;
   for (const Point& point : spec.points) {
-    SummaryLine line{point.version, parameters(point), "not run", "", "", ""};
+    SummaryLine line{point.version, parameters(point), "not run", "", "", "", ""};
     if (const auto found = results.find(point.id); found != results.end()) {
-      line.status = found->second.status;
+      line.status = unfinished.contains(point.id) ? "unfinished" : found->second.status;
       line.reason = found->second.reason;
       if (found->second.oversubscribed) line.parameters += " (oversubscribed)";
+      if (const std::string part = data_part(point, spec.data_extent); !part.empty())
+        line.parameters += " (" + part + ")";
       if (!found->second.iteration_ms.empty()) {
         const Interval interval = median_interval(found->second.iteration_ms);
         line.iteration = format_ms(interval.median);
+        line.noise = point_noise(found->second.noise, spec.measure.max_noise);
         if (interval.low)
           line.iteration +=
               fmt::format(" [{}, {}]", format_ms(*interval.low), format_ms(*interval.high));
@@ -127,14 +130,16 @@ std::string summary_table(const std::vector<SummaryLine>& lines) {
     if (alike > 1) {
       table += padded(line.version, version) + "  " +
                padded(fmt::format("{} points", alike), parameter) + "  " +
-               padded(line.status, status) + "  " + line.reason + '\n';
+               padded(line.status, status) + "  " + for_terminal(line.reason) + '\n';
       i += alike - 1;
       continue;
     }
     std::string text = padded(line.version, version) + "  " + padded(line.parameters, parameter) +
                        "  " + padded(line.status, status) + "  ";
-    text += line.iteration.empty() ? line.reason
-                                   : padded(line.iteration, iteration) + "  " + line.speedup;
+    text += line.iteration.empty() ? for_terminal(line.reason)
+                                   : padded(line.iteration, iteration) + "  " +
+                                         padded(line.speedup, line.noise.empty() ? 0 : 7) + "  " +
+                                         for_terminal(line.noise);
     text.erase(text.find_last_not_of(' ') + 1);
     table += text + '\n';
   }
@@ -145,29 +150,32 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
                              const nlohmann::ordered_json& environment) {
   std::string gpus;
   for (const auto& gpu : environment.at("gpus"))
-    gpus += (gpus.empty() ? "" : ", ") + gpu.at("name").get<std::string>();
+    gpus += (gpus.empty() ? "" : ", ") + for_markdown(gpu.at("name").get<std::string>());
   const auto& cpu = environment.at("cpu");
-  std::string text = fmt::format("# {}\n\n", spec.title.empty() ? spec.name : spec.title);
+  std::string text =
+      fmt::format("# {}\n\n", for_markdown(spec.title.empty() ? spec.name : spec.title));
   text += fmt::format(
       "{} on {}: {} ({} cores), {}.\nCommit {}{}; data {}; {} iterations at most, initial "
       "centroids {}.\n\n",
-      environment.at("t_utc").get<std::string>(), environment.at("host").get<std::string>(),
-      cpu.at("model").is_null() ? "unknown CPU" : cpu.at("model").get<std::string>(),
+      environment.at("t_utc").get<std::string>(),
+      for_markdown(environment.at("host").get<std::string>()),
+      cpu.at("model").is_null() ? "unknown CPU" : for_markdown(cpu.at("model").get<std::string>()),
       cpu.at("cores").get<int>(), gpus.empty() ? "no GPU" : gpus,
       environment.at("build").at("commit").get<std::string>(),
       environment.at("build").at("dirty").get<bool>() ? " with local changes" : "",
-      spec.data.describe(), spec.stop.iterations, spec.init.method);
+      for_markdown(spec.data.describe()), spec.stop.iterations, spec.init.method);
   text += fmt::format(
       "Time per Lloyd iteration: median and its 95% interval (order statistics; none below 6 "
       "samples). Speedup: ratio of "
-      "medians over {}. Oversubscribed: more threads than cores.\n\n| version | point | status | "
-      "per iteration | speedup "
-      "|\n|---|---|---|---|---|\n",
+      "medians over {}. Oversubscribed: more threads than cores. Noise: what "
+      "speaks against a median.\n\n| version | point | status | per iteration | speedup | noise "
+      "|\n|---|---|---|---|---|---|\n",
       spec.baseline.empty() ? "nothing (the spec names no baseline)" : spec.baseline);
   for (const SummaryLine& line : lines)
-    text +=
-        fmt::format("| {} | {} | {} | {} | {} |\n", line.version, line.parameters, line.status,
-                    line.iteration.empty() ? escaped(line.reason) : line.iteration, line.speedup);
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", for_markdown(line.version),
+                        for_markdown(line.parameters), line.status,
+                        line.iteration.empty() ? for_markdown(line.reason) : line.iteration,
+                        line.speedup, for_markdown(line.noise));
   return text;
 }
 
@@ -182,6 +190,8 @@ nlohmann::ordered_json benchmark_json(const std::vector<Row>& measurements,
                      {"note", "real_time is solve_ms, timed by hand; cpu_time repeats it"}};
   json["benchmarks"] = nlohmann::ordered_json::array();
   std::map<std::string, int> families;
+  std::map<std::string, std::size_t> samples, before;  // of all launches
+  for (const Row& row : measurements) ++samples[row.at("point").get<std::string>()];
   for (const Row& row : measurements) {
     if (row.at("status") != "ok") continue;
     const auto family =
@@ -192,8 +202,8 @@ nlohmann::ordered_json benchmark_json(const std::vector<Row>& measurements,
                                   {"per_family_instance_index", 0},
                                   {"run_name", row.at("point")},
                                   {"run_type", "iteration"},
-                                  {"repetitions", row.at("repetitions")},
-                                  {"repetition_index", row.at("repetition")},
+                                  {"repetitions", samples[family->first]},
+                                  {"repetition_index", before[family->first]++},
                                   {"threads", 1},
                                   {"iterations", 1},
                                   {"real_time", row.at("solve_ms")},

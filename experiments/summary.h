@@ -1,6 +1,7 @@
 // The rows of a run, read by a person.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,12 @@ struct SummaryLine {
   std::string
       speedup;  // over the baseline at the same n, k, dim, precision; "" where there is none
   std::string reason;
+  std::string noise;  // why the time is not to be relied on; "" where nothing is known against it
 };
 
-/// In the plan's order. A point without rows is "not run".
-std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& measurements);
+/// In the plan's order. A point without rows is "not run"; one of `unfinished` (ids) has samples, but not all.
+std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& measurements,
+                                   const std::set<std::string>& unfinished);
 
 /// For the terminal.
 std::string summary_table(const std::vector<SummaryLine>& lines);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "experiments/spec.h"
@@ -17,7 +18,8 @@ struct RunOptions {
   bool quiet = false;
   bool progress = true;
   bool json = false;
-  bool nsys = false, ncu = false;  // run the points once more under the tool
+  std::optional<unsigned> locked_mhz;  // what the GPU's clock is held at
+  bool nsys = false, ncu = false;      // run the points once more under the tool
 };
 
 /// What a run directory keeps of its command line, so that --resume can go on without it.

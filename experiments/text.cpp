@@ -9,12 +9,16 @@
 #include <regex>
 
 #include "experiments/spec.h"
+#include "kernels/limits.h"
 
 namespace lloyd {
 namespace {
 
 // Longer than any number one means; also keeps std::regex, which recurses, away from hostile input.
 constexpr std::size_t kLongestNumber = 64;
+
+// Longer than any name; the distance to each takes time in proportion.
+constexpr std::size_t kLongestWord = 100;
 
 struct NumberParts {
   bool negative = false;
@@ -37,6 +41,39 @@ std::string lower(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return text;
+}
+
+struct Character {
+  std::size_t bytes = 0;  // 0: none, as the text does not begin with well-formed UTF-8
+  std::uint32_t code = 0;
+};
+
+/// The character that `text`, which is not empty, begins with (RFC 3629, section 4).
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) -> std::uint32_t {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  const std::uint32_t lead = byte(0);
+  if (lead < 0x80) return {1, lead};
+  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4) return {};
+  std::uint32_t code = lead & (0xFFu >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3F);
+  }
+  const std::uint32_t least = bytes == 2 ? 0x80 : bytes == 3 ? 0x800 : 0x10000;
+  if (code < least || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return {};
+  return {bytes, code};
+}
+
+/// C1 control characters, and Unicode's marks that are not seen but break lines or turn the direction of writing.
+bool moves_the_cursor(std::uint32_t code) {
+  const auto in = [&](std::uint32_t low, std::uint32_t high) {
+    return low <= code && code <= high;
+  };
+  return in(0x80, 0x9F) || in(0x200B, 0x200F) || in(0x2028, 0x202E) || in(0x2060, 0x206F) ||
+         code == 0x061C || code == 0xFEFF;
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
@@ -132,12 +169,67 @@ std::vector<std::string> split_list(const std::string& text) {
   return pieces;
 }
 
+std::size_t invalid_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = first_character(text.substr(at)).bytes;
+    if (bytes == 0) return at;
+    at += bytes;
+  }
+  return std::string_view::npos;
+}
+
+std::string valid_utf8(std::string_view text) {
+  std::string valid;
+  valid.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t bytes = first_character(text).bytes;
+    valid += bytes == 0 ? "\uFFFD" : text.substr(0, bytes);
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return valid;
+}
+
+std::string shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return fmt::format("{}… ({} B)", text.substr(0, end),
+                     with_commas(static_cast<std::int64_t>(text.size())));
+}
+
+std::string for_terminal(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  while (!text.empty()) {
+    const auto [bytes, code] = first_character(text);
+    if (bytes == 0)
+      shown += "\uFFFD";
+    else if (code < 0x20 || code == 0x7F)
+      shown += fmt::format("\\x{:02x}", code);
+    else if (moves_the_cursor(code))
+      shown += fmt::format("\\u{:04x}", code);
+    else
+      shown += text.substr(0, bytes);
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return shown;
+}
+
+std::string for_markdown(std::string_view text) {
+  std::string shown;
+  for (const char c : for_terminal(text)) {
+    if (std::string_view("\\`*[]<>|&").find(c) != std::string_view::npos) shown += '\\';
+    shown += c;
+  }
+  return shown;
+}
+
 std::string in_quotes(const std::string& text) {
   constexpr std::size_t kShown = 60;
-  std::string shown = text.substr(0, kShown);
-  for (char& c : shown)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return "'" + shown + (text.size() > kShown ? "…'" : "'");
+  std::size_t end = std::min(text.size(), kShown);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;
+  return fmt::format("'{}{}'", for_terminal(text.substr(0, end)), end < text.size() ? "…" : "");
 }
 
 std::string unknown_word(const std::string& kind, const std::string& word,
@@ -148,6 +240,7 @@ std::string unknown_word(const std::string& kind, const std::string& word,
 }
 
 std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
+  if (word.size() > kLongestWord) return "";
   const std::string wanted = lower(word);
   const std::string* best = nullptr;
   std::size_t best_distance = std::numeric_limits<std::size_t>::max();

@@ -1,7 +1,12 @@
-// The words and numbers of a spec.
+// The words and numbers of a spec, and text on its way in and out.
+//
+// What others wrote (a version's answers and errors, file names, environment variables, error texts of libraries) may
+// hold any byte. It becomes UTF-8 where it comes in, stays as it is in rows, and is escaped where it goes out to a
+// terminal or into Markdown.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,8 +37,24 @@ std::string join(const std::vector<std::string>& words, std::string_view separat
 /// an empty one.
 std::vector<std::string> split_list(const std::string& text);
 
-/// `text` in quotes, shortened and without control characters, so that one bad value cannot fill
-/// the screen.
+/// Where `text` is no UTF-8 (RFC 3629) any more; std::string_view::npos when all of it is.
+std::size_t invalid_utf8(std::string_view text);
+/// `text` with U+FFFD for each byte that is not part of a UTF-8 character.
+std::string valid_utf8(std::string_view text);
+/// The first `most` bytes of `text` without a torn character, and how long it was when it is longer.
+std::string shortened(std::string_view text, std::size_t most);
+/// For a terminal: valid UTF-8 on one line, control characters and those that change the direction of writing as \x1b
+/// or \u202e.
+std::string for_terminal(std::string_view text);
+/// For a line of Markdown or a cell of its tables: the same, with Markdown's and HTML's own characters escaped.
+std::string for_markdown(std::string_view text);
+/// `json` as text, with U+FFFD for what is no UTF-8: dump() throws there.
+template <typename Json>
+std::string json_text(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+/// `text` in quotes, shortened and fit for a terminal, so that one bad value cannot fill the screen.
 std::string in_quotes(const std::string& text);
 
 /// "unknown <kind> 'word'; did you mean 'x'?", or with the choices when nothing is close.

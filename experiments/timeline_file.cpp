@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "experiments/text.h"
+
 namespace lloyd {
 namespace {
 
@@ -30,7 +32,7 @@ class Tracks {
   }
 
   static void append(std::string& out, const Row& entry) {
-    out += (out.empty() ? "" : ",\n") + entry.dump();
+    out += (out.empty() ? "" : ",\n") + json_text(entry);
   }
 
  private:

@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <fstream>
 #include <regex>
 #include <vector>
 
 #include "experiments/child_process.h"
 #include "experiments/environment.h"
+#include "experiments/process_tree.h"
 #include "experiments/session.h"
+#include "experiments/text.h"
+#include "experiments/work_directory.h"
 #include "experiments/worker_process.h"
+#include "profiling/program.h"
 
 extern char** environ;
 
@@ -36,18 +39,6 @@ constexpr int kOldestYear = 2022;
 // Nsight Compute runs each kernel dozens of times: as many iterations as the counters see.
 constexpr int kReplayedIterations = 3;
 
-// What `command` prints, and whether it could be run.
-std::optional<std::string> output_of(const std::string& command) {
-  std::FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
-  if (pipe == nullptr) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> block{};
-  while (const std::size_t got = fread(block.data(), 1, block.size(), pipe))
-    text.append(block.data(), got);
-  if (pclose(pipe) != 0) return std::nullopt;
-  return text;
-}
-
 std::vector<std::string> command_of(TraceTool tool, const fs::path& directory) {
   if (tool == TraceTool::nsys)
     return {"nsys", "profile", "--trace=cuda,nvtx,osrt", "--sample=none", "--cpuctxsw=none",
@@ -64,18 +55,17 @@ std::vector<std::string> command_of(TraceTool tool, const fs::path& directory) {
 }
 
 // Debian's nsys does not find its own importer and leaves the raw recording.
-bool import_recording(const fs::path& recording) {
-  const auto nsys = output_of("readlink -f \"$(command -v nsys)\"");
+bool import_recording(const fs::path& recording, double timeout_seconds) {
   std::vector<fs::path> importers;
-  if (nsys) {
-    const fs::path folder = fs::path(nsys->substr(0, nsys->find('\n'))).parent_path();
+  std::error_code absent;
+  const fs::path nsys = fs::canonical(profiling::find_program("nsys"), absent);
+  if (!absent)
     for (const char* place : {"../host-linux-x64", "../../../nsight-systems/host-linux-x64"})
-      importers.push_back(folder / place / "QdstrmImporter");
-  }
+      importers.push_back(nsys.parent_path() / place / "QdstrmImporter");
   importers.push_back("/usr/lib/nsight-systems/host-linux-x64/QdstrmImporter");
   for (const fs::path& importer : importers)
     if (std::error_code ignored; fs::exists(importer, ignored))
-      return output_of(fmt::format("'{}' -i '{}'", importer.string(), recording.string()))
+      return profiling::output_of({importer.string(), "-i", recording.string()}, timeout_seconds)
           .has_value();
   return false;
 }
@@ -84,7 +74,7 @@ bool import_recording(const fs::path& recording) {
 
 std::string trace_tool_version(TraceTool tool) {
   const ToolInfo& info = info_of(tool);
-  const auto text = output_of(fmt::format("{} --version", info.program));
+  const auto text = profiling::output_of({info.program, "--version"});
   if (!text)
     throw NoTraceTool(
         fmt::format("--{0}: {1} ({0}) is not on PATH or does not start; install it from "
@@ -110,16 +100,16 @@ TraceResult trace_points(TraceTool tool, Job job, const fs::path& directory, int
     job.stop.iterations = std::min(job.stop.iterations, kReplayedIterations);
   const WorkDirectory work(fs::temp_directory_path());
   const fs::path job_file = work.path() / "job.json";
-  std::ofstream(job_file) << to_json(job).dump();
+  std::ofstream(job_file) << json_text(to_json(job));
 
-  // The shell sends to the log what the tool prints on standard output.
-  std::vector<std::string> command = {"sh", "-c", "exec \"$@\" >&2", "sh"};
-  for (const std::string& word : command_of(tool, directory)) command.push_back(word);
+  std::vector<std::string> command = command_of(tool, directory);
   for (const std::string& word : {program_path(), std::string("--traced"), job_file.string()})
     command.push_back(word);
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
-  ChildProcess process(std::move(command), std::move(variables), log);
+  const StraysEnd strays;
+  ChildProcess process(std::move(command), std::move(variables), log,
+                       ChildProcess::Output::to_error);
   process.end_input();
   const double deadline = now_ms() + timeout_seconds * 1e3;
   std::optional<int> status;
@@ -130,7 +120,7 @@ TraceResult trace_points(TraceTool tool, Job job, const fs::path& directory, int
   }
 
   if (tool == TraceTool::nsys && !fs::exists(report) && fs::exists(recording)) {
-    if (import_recording(recording) && fs::exists(report))
+    if (import_recording(recording, timeout_seconds) && fs::exists(report))
       fs::remove(recording);
     else
       return {recording, "nsys made no report of its recording; QdstrmImporter or nsys-ui does"};

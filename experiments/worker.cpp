@@ -1,23 +1,25 @@
 // One process per version and pass: loads the data, then verifies and times each point, or profiles it.
-#include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "data/generators.h"
+#include "experiments/energy.h"
 #include "experiments/external.h"
 #include "experiments/job.h"
+#include "experiments/judge.h"
+#include "experiments/noise.h"
 #include "experiments/rounding.h"
 #include "experiments/session.h"
-#include "experiments/statistics.h"
+#include "experiments/text.h"
+#include "experiments/timing.h"
 #include "experiments/trace.h"
-#include "experiments/verify.h"
-#include "kernels/chooser.h"
 #include "profiling/nvml.h"
 #include "profiling/nvtx.h"
 
@@ -30,34 +32,8 @@ namespace {
 
 using profiling::NvtxRange;
 
-// A warm cache is made by an untimed solve right before the timed one; what runs longer than this
-// keeps nothing in cache that it does not touch itself.
-constexpr double kWarmSolveMs = 100;
-// What is still noisy after this many samples stays so, and a recorded run stays small.
-constexpr int kMostRepetitions = 50;
-
-struct Incorrect : std::runtime_error {
-  explicit Incorrect(Verdict what_was_found)
-      : std::runtime_error(what_was_found.reason), verdict(std::move(what_was_found)) {}
-  Verdict verdict;
-};
-
-/// What a reproducible version promises is checked where it costs no run: each repetition, which is one from allocation on,
-/// must give the bits that were verified.
-struct Promise {
-  const Solution* verified;  // null: nothing is promised, or nothing was to be verified
-  const Verdict& verdict;
-
-  void check(const Solution& again) const {
-    if (verified == nullptr) return;
-    const std::optional<std::string> what = difference(*verified, again);
-    if (!what) return;
-    Verdict broken = verdict;
-    broken.correct = false;
-    broken.reason = "is said to be reproducible, but a second run differs: " + *what;
-    throw Incorrect(std::move(broken));
-  }
-};
+/// Hands a reply to the supervisor that is not the last one, and returns once its rows are on disk.
+using HandOver = std::function<void(const Reply&)>;
 
 template <typename T>
 Row or_null(const std::optional<T>& value) {
@@ -66,10 +42,12 @@ Row or_null(const std::optional<T>& value) {
 
 void fill_verdict(Row& row, const Verdict& verdict) {
   row["inertia"] = or_null(verdict.inertia);
-  row["verified"] = verdict.correct;
+  row["inertia_excess"] = or_null(verdict.inertia_excess);
+  row["verified"] = verdict.verified();
   row["label_mismatches"] = or_null(verdict.label_mismatches);
   row["max_regret"] = or_null(verdict.max_regret);
   row["regret_bound"] = or_null(verdict.regret_bound);
+  row["max_mean_error"] = or_null(verdict.max_mean_error);
 }
 
 // The data of all points of a dimension, in the precision that they are given in (experiments/rounding.h): the largest n, of
@@ -112,28 +90,6 @@ class Inputs {
   std::map<std::tuple<std::int64_t, int, int, Precision>, std::vector<float>> centroids_;
 };
 
-// Google Benchmark's results, instead of a table on standard output.
-class Collector : public benchmark::BenchmarkReporter {
- public:
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>& runs) override {
-    for (const Run& run : runs)
-      if (run.run_type == Run::RT_Iteration)
-        solve_ms.push_back(run.real_accumulated_time / static_cast<double>(run.iterations) * 1e3);
-  }
-  std::vector<double> solve_ms;
-};
-
-struct Repetition {
-  double solve_ms = 0;
-  std::optional<double> setup_ms, fetch_ms, transfer_ms;
-  std::string timing_basis;
-  std::optional<std::string> chosen;  // by a version that hands its problem on
-  int iterations = 0;
-  profiling::GpuState gpu;
-  std::string t_utc;
-};
-
 class Worker {
  public:
   /// `job` is of one version; `inputs` has its data, and outlives the worker.
@@ -142,13 +98,17 @@ class Worker {
         version_(*find_version(job_.points.at(0).version)),
         inputs_(inputs),
         on_gpu_(version_.info.backend == Backend::cuda),
+        gpu_uuid_(on_gpu_ ? job_.device->uuid : ""),
+        nvml_(on_gpu_ ? profiling::Nvml::open(no_nvml_) : nullptr),
+        others_(processes_on_gpu()),
         session_(open(job_)),
-        make_(session_->factory(version_)) {
-    if (on_gpu_) nvml_ = profiling::Nvml::open(no_nvml_);
-  }
+        make_(session_->factory(version_)),
+        noise_(watched()) {}
 
-  Reply answer(const Request& request) {
-    return job_.pass == Pass::timing ? measure(request) : profile(request);
+  /// The last reply to `request`; what comes before goes to `hand_over`.
+  Reply answer(const Request& request, const HandOver& hand_over) {
+    if (job_.pass == Pass::timing) return measure(request, hand_over);
+    return job_.pass == Pass::energy ? measure_energy(request) : profile(request);
   }
 
   /// One execution from allocation to download, for a tool that watches.
@@ -162,23 +122,86 @@ class Worker {
   }
 
  private:
-  Reply measure(const Request& request) {
-    const Point& point = job_.points.at(request.point);
+  std::set<unsigned> processes_on_gpu() const {
+    return nvml_ ? nvml_->processes(gpu_uuid_).value_or(std::set<unsigned>{})
+                 : std::set<unsigned>{};
+  }
+
+  NoiseMeter::Watched watched() const {
+    NoiseMeter::Watched watched;
+    watched.run = job_.supervisor;
+    if (!job_.binding.empty())
+      watched.solvers = getppid();  // mpirun's ranks
+    else if (external_file(version_.info.name))
+      watched.solvers = getpid();
+    if (!nvml_) return watched;
+    // In a container the driver may number processes otherwise than we do: ours are those that came with the session.
+    std::set<unsigned> own = processes_on_gpu();
+    for (const unsigned other : others_) own.erase(other);
+    own.insert(static_cast<unsigned>(getpid()));
+    watched.gpu = WatchedGpu{nvml_, gpu_uuid_, own};
+    return watched;
+  }
+
+  /// nullopt: nobody knows.
+  std::optional<double> needed_cores(const Point& point) const {
+    if (point.threads || point.processes)
+      return double{1} * point.threads.value_or(1) * point.processes.value_or(1);
+    if (!on_gpu_ && external_file(point.version)) return std::nullopt;
+    return 1;
+  }
+
+  Reply measure(const Request& request, const HandOver& hand_over) {
     Reply reply;
     try {
-      measure_point(point, request, reply);
+      measure_point(request, hand_over);
+      reply.status = "ok";
     } catch (const Incorrect& error) {
-      fail(reply, point, "incorrect", error.what());
+      fail(reply, request, error.verdict.status(), error.what());
       fill_verdict(reply.measurements.front(), error.verdict);
     } catch (const Unsupported& error) {
-      fail(reply, point, "unsupported", error.what());
+      fail(reply, request, "unsupported", error.what());
     } catch (const std::bad_alloc&) {
-      fail(reply, point, "failed", "out of host memory");
+      fail(reply, request, "failed", "out of host memory");
     } catch (const std::exception& error) {
-      fail(reply, point, "failed", error.what());
+      fail(reply, request, "failed", error.what());
       reply.needs_restart = on_gpu_;
     }
     reply.needs_restart |= !session_->usable();
+    return reply;
+  }
+
+  Reply measure_energy(const Request& request) {
+    const Point& point = job_.points.at(request.point);
+    Reply reply;
+    try {
+      const std::unique_ptr<EnergyCounter> counter =
+          on_gpu_ && nvml_ ? gpu_energy(nvml_, gpu_uuid_, reply.reason)
+          : on_gpu_        ? nullptr
+                           : cpu_energy(powercap_directory(), reply.reason);
+      if (!counter) throw Unsupported(reply.reason.empty() ? no_nvml_ : reply.reason);
+      const Problem problem = make_problem(point);
+      Context context = make_context(point);
+      const std::unique_ptr<Version> version = make_();
+      version->prepare(problem, context);
+      const auto solve = [&] {
+        version->run(context);
+        session_->synchronize();
+      };
+      solve();  // kernels are loaded, caches are warm
+      const SolveEnergy energy = solve_energy(*counter, solve);
+      if (!energy.joules) throw Unsupported(energy.why_not);
+      reply.energy_j = energy.joules;
+      reply.status = "ok";
+      reply.reason = "";
+    } catch (const Unsupported& error) {
+      reply.status = "unsupported";
+      reply.reason = error.what();
+    } catch (const std::exception& error) {
+      reply.status = "failed";
+      reply.reason = error.what();
+      reply.needs_restart = on_gpu_ || !session_->usable();
+    }
     return reply;
   }
 
@@ -234,14 +257,18 @@ class Worker {
     return context;
   }
 
-  void fail(Reply& reply, const Point& point, const std::string& status,
+  void fail(Reply& reply, const Request& request, const std::string& status,
             const std::string& reason) const {
-    Row row = unmeasured_row(point, row_source(job_), job_.device, status, reason);
+    Row row = unmeasured_row(job_.points.at(request.point), row_source(job_), job_.device, status,
+                             reason);
+    row["launch"] = request.launch;
+    reply.status = status;
+    reply.reason = reason;
     reply.measurements = {std::move(row)};
-    reply.phases.clear();
   }
 
-  void measure_point(const Point& point, const Request& request, Reply& reply) {
+  void measure_point(const Request& request, const HandOver& hand_over) {
+    const Point& point = job_.points.at(request.point);
     const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
     // For log.txt: where the time of a point goes that is not in its rows.
     std::string spent = point.id + ":";
@@ -252,34 +279,35 @@ class Worker {
     const Problem problem = make_problem(point);
     stage("data");
     Context context = make_context(point);
+    Reply beginning;
+    beginning.last = false;
     // The first solve is warm-up, source of the phase times (marking them costs time that no solve_ms may hold) and
     // subject of the verification, all in one: a baseline may need minutes for each.
-    const Solution first = solve_with_phases(problem, context, point, reply);
+    Solution first = solve_with_phases(problem, context, point, beginning);
     stage("first solve");
-    const Verdict verdict =
-        job_.measure.verify ? judge(first, problem, context, request, reply) : Verdict{};
+    Judge judge(*session_, version_.info, make_, problem, job_.measure.verify);
+    judge.begin(std::move(first), context, request.expected);
+    beginning.expected = judge.computed();
     stage("verification");
+    hand_over(beginning);
     for (int w = 1; w < job_.measure.warmup; ++w) solve(make_, problem, context);
-    const bool held = job_.measure.verify && version_.info.reproducible;
-    const Promise promise{held ? &first : nullptr, verdict};
-    report(point, time_repetitions(point, problem, context, promise), verdict, reply);
+    Timer timer(*session_, make_, job_.measure, noise_, nvml_.get(), gpu_uuid_, on_gpu_);
+    timer.run(
+        point.id, problem, context, request.taken, needed_cores(point),
+        [&](Solution solution, const Sample& sample) {
+          const bool own = sample.timing_basis == kSelfReported;
+          judge.check(std::move(solution), sample.waited_ms,
+                      own ? std::optional(sample.solve_ms) : std::nullopt);
+        },
+        [&](const Sample& sample) {
+          Reply reply;
+          reply.last = false;
+          reply.measurements = {sample_row(point, request.launch, sample, judge.verdict())};
+          hand_over(reply);
+        });
+    judge.finish();
     stage("measurement");
     std::cerr << spent << std::endl;
-  }
-
-  Verdict judge(const Solution& solution, const Problem& problem, Context& context,
-                const Request& request, Reply& reply) const {
-    const std::unique_ptr<Reference> reference =
-        session_->reference(problem.points, problem.n, problem.dim);
-    std::optional<ExpectedRun> expected = request.expected;
-    if (!expected) {
-      const ReferenceRun run = reference_solve(*reference, problem);
-      expected = reply.expected = ExpectedRun{run.initial_inertia, run.inertia, run.iterations};
-    }
-    Verdict verdict =
-        verify(solution, make_, problem, context, version_.info.distance, *reference, *expected);
-    if (!verdict.correct) throw Incorrect(verdict);
-    return verdict;
   }
 
   Solution solve_with_phases(const Problem& problem, Context& context, const Point& point,
@@ -310,134 +338,53 @@ class Worker {
     return solution;
   }
 
-  std::vector<Repetition> time_repetitions(const Point& point, const Problem& problem,
-                                           Context& context, const Promise& promise) {
-    std::vector<Repetition> repetitions;
-    Collector collector;
-    std::exception_ptr error;
-    const double started = now_ms();
-    const Measure& m = job_.measure;
-    int batch = m.repetitions;
-    while (true) {
-      benchmark::ClearRegisteredBenchmarks();
-      benchmark::RegisterBenchmark(
-          point.id.c_str(),
-          [&](benchmark::State& state) {
-            for (auto _ : state) {
-              try {
-                repetitions.push_back(time_one(repetitions, problem, context, promise));
-                state.SetIterationTime(repetitions.back().solve_ms / 1e3);
-              } catch (...) {  // must not cross Google Benchmark's frames
-                error = std::current_exception();
-                state.SkipWithError("failed");
-                break;
-              }
-            }
-          })
-          ->UseManualTime()
-          ->Iterations(1)
-          ->Repetitions(batch)
-          ->Unit(benchmark::kMillisecond);
-      benchmark::RunSpecifiedBenchmarks(&collector);
-      if (error) std::rethrow_exception(error);
-      const std::optional<double> noise = median_interval(collector.solve_ms).noise();
-      const auto done = static_cast<int>(repetitions.size());
-      const double spent = now_ms() - started;
-      const double one = spent / done;
-      const double affordable = (m.max_seconds * 1e3 - spent) / one;
-      if ((noise && *noise <= m.max_noise) || affordable < 1 || done >= kMostRepetitions) break;
-      batch =
-          std::min({done, static_cast<int>(std::min(affordable, 1e6)), kMostRepetitions - done});
-    }
-    for (std::size_t r = 0; r < repetitions.size(); ++r)
-      repetitions[r].solve_ms = collector.solve_ms.at(r);
-    return repetitions;
-  }
-
-  // Allocation, upload, solve and download anew: each repetition is a whole end-to-end execution.
-  Repetition time_one(const std::vector<Repetition>& before, const Problem& problem,
-                      Context& context, const Promise& promise) const {
-    const NvtxRange range(NvtxRange::Level::repetition, "repetition",
-                          static_cast<std::int64_t>(before.size()));
-    Repetition r;
-    PhaseTimes transfers(*session_);
-    const auto timed = [&](auto&& body) {
-      context.observers.push_back(&transfers);
-      const double start = now_ms();
-      body();
-      session_->synchronize();
-      const double ms = now_ms() - start;
-      context.observers.pop_back();
-      return ms;
-    };
-    const std::unique_ptr<Version> version = make_();
-    r.setup_ms = timed([&] { version->prepare(problem, context); });
-    if (const auto* chooser = dynamic_cast<const Chooser*>(version.get()))
-      r.chosen = chooser->chosen();
-    if (job_.measure.l2_cold)
-      session_->evict_caches();
-    else if (on_gpu_ && (before.empty() || before.back().solve_ms < kWarmSolveMs))
-      version->run(context);
-    session_->start();
-    version->run(context);
-    r.solve_ms = session_->stop();
-    if (nvml_) r.gpu = nvml_->state(job_.device->uuid);
-    Solution solution;
-    r.fetch_ms = timed([&] { solution = version->fetch(context); });
-    promise.check(solution);
-    r.iterations = solution.iterations;
-    r.transfer_ms = 0;
-    for (const auto& [phase, spent] : transfers.collect())
-      if (phase == "transfer") *r.transfer_ms += spent.host_ms;
-    r.timing_basis = session_->timing_basis();
-    if (const std::optional<SelfReport> own = version->self_report()) {
-      r.solve_ms = own->solve_ms;
-      r.setup_ms = own->setup_ms;
-      r.fetch_ms = own->fetch_ms;
-      r.transfer_ms = own->transfer_ms;
-      r.timing_basis = "self_reported";
-    }
-    r.t_utc = utc_now();
-    return r;
-  }
-
-  void report(const Point& point, const std::vector<Repetition>& repetitions,
-              const Verdict& verdict, Reply& reply) const {
-    for (std::size_t i = 0; i < repetitions.size(); ++i) {
-      const Repetition& r = repetitions[i];
-      Row row = measurement_row(point, row_source(job_), job_.device);
-      row["repetition"] = i;
-      row["repetitions"] = repetitions.size();
-      row["status"] = "ok";
-      row["solve_ms"] = r.solve_ms;
-      row["iteration_ms"] = r.solve_ms / r.iterations;
-      row["setup_ms"] = or_null(r.setup_ms);
-      row["transfer_ms"] = or_null(r.transfer_ms);
-      row["end_to_end_ms"] =
-          r.setup_ms && r.fetch_ms ? Row(*r.setup_ms + r.solve_ms + *r.fetch_ms) : Row(nullptr);
-      row["iterations"] = r.iterations;
-      fill_verdict(row, verdict);
-      row["timing_basis"] = r.timing_basis;
-      row["chosen"] = or_null(r.chosen);
-      row["sm_mhz"] = or_null(r.gpu.sm_mhz);
-      row["mem_mhz"] = or_null(r.gpu.mem_mhz);
-      row["temp_c"] = or_null(r.gpu.temp_c);
-      row["power_w"] = or_null(r.gpu.power_w);
-      row["throttle"] = or_null(r.gpu.throttle);
-      row["t_utc"] = r.t_utc;
-      Row why;
-      if (!verdict.inertia)
-        for (const char* field : {"inertia", "label_mismatches", "max_regret", "regret_bound"})
-          why[field] = "verify: false";
-      for (const char* field : {"setup_ms", "transfer_ms", "end_to_end_ms"})
-        if (row[field].is_null()) why[field] = "the external version does not report it";
-      if (!on_gpu_)
-        why["gpu"] = "runs on the CPU";
-      else if (!nvml_)
-        why["sm_mhz"] = no_nvml_;
-      row["null_reasons"] = why;
-      reply.measurements.push_back(std::move(row));
-    }
+  Row sample_row(const Point& point, int launch, const Sample& s, const Verdict& verdict) const {
+    Row row = measurement_row(point, row_source(job_), job_.device);
+    row["launch"] = launch;
+    row["repetition"] = s.repetition;
+    row["status"] = "ok";
+    row["solve_ms"] = s.solve_ms;
+    row["waited_ms"] = s.waited_ms;
+    row["iteration_ms"] = s.solve_ms / s.iterations;
+    row["setup_ms"] = or_null(s.setup_ms);
+    row["transfer_ms"] = or_null(s.transfer_ms);
+    row["end_to_end_ms"] =
+        s.setup_ms && s.fetch_ms ? Row(*s.setup_ms + s.solve_ms + *s.fetch_ms) : Row(nullptr);
+    row["iterations"] = s.iterations;
+    fill_verdict(row, verdict);
+    row["timing_basis"] = s.timing_basis;
+    row["chosen"] = or_null(s.chosen);
+    row["sm_mhz"] = or_null(s.gpu.sm_mhz);
+    row["mem_mhz"] = or_null(s.gpu.mem_mhz);
+    row["temp_c"] = or_null(s.gpu.temp_c);
+    row["power_w"] = or_null(s.gpu.power_w);
+    row["throttle"] = or_null(s.gpu.throttle);
+    fill_noise(row, s.noise);
+    row["t_utc"] = s.t_utc;
+    Row why;
+    why["energy_j"] = job_.no_energy.empty() ? "not measured yet" : job_.no_energy;
+    if (!s.noise.other_cpu)
+      why["noise.other_cpu"] = "the worker was younger than 100 ms, or /proc does not say";
+    if (!s.noise.migrations) why["noise.migrations"] = "/proc/self/sched does not say";
+    if (!s.noise.other_gpu)
+      why["noise.other_gpu"] = !on_gpu_ ? "runs on the CPU"
+                               : nvml_  ? "the driver does not say who uses the GPU"
+                                        : no_nvml_;
+    if (!verdict.inertia)
+      for (const char* field : {"inertia", "inertia_excess", "verified", "label_mismatches",
+                                "max_regret", "regret_bound", "max_mean_error"})
+        why[field] = "verify: false";
+    else if (!verdict.inertia_excess)
+      why["inertia_excess"] = verdict.no_excess;
+    if (!verdict.unverified.empty()) why["verified"] = verdict.unverified;
+    for (const char* field : {"setup_ms", "transfer_ms", "end_to_end_ms"})
+      if (row[field].is_null()) why[field] = "the external version does not report it";
+    if (!on_gpu_)
+      why["gpu"] = "runs on the CPU";
+    else if (!nvml_)
+      why["sm_mhz"] = no_nvml_;
+    row["null_reasons"] = why;
+    return row;
   }
 
   Job job_;
@@ -445,15 +392,18 @@ class Worker {
   const RegisteredVersion& version_;
   Inputs& inputs_;
   bool on_gpu_;
+  std::string gpu_uuid_;
+  std::string no_nvml_;
+  std::shared_ptr<profiling::Nvml> nvml_;
+  std::set<unsigned> others_;  // processes on the GPU before this one was
   std::unique_ptr<Session> session_;
   VersionFactory make_;
-  std::shared_ptr<profiling::Nvml> nvml_;
-  std::string no_nvml_;
+  NoiseMeter noise_;
   profiling::NvtxObserver nvtx_;
 };
 
 void send(const Reply& reply, int replies) {
-  const std::string line = to_json(reply).dump() + "\n";
+  const std::string line = json_text(to_json(reply)) + "\n";
   for (std::size_t sent = 0; sent < line.size();) {
     const ssize_t wrote = write(replies, line.data() + sent, line.size() - sent);
     if (wrote < 0) throw std::runtime_error("the supervisor is gone");
@@ -488,16 +438,20 @@ int run_worker(int replies, const OpenSession& open) {
       const std::string& version = job.points.at(0).version;
       if (find_version(version) == nullptr) discover_external_versions(version);
       if (!worker) worker = std::make_unique<Worker>(job, open, inputs);
-      reply = worker->answer(request);
+      reply = worker->answer(request, [&](const Reply& part) {
+        send(part, replies);
+        if (!std::getline(std::cin, line)) throw std::runtime_error("the supervisor is gone");
+      });
     } catch (const std::exception& error) {
       // The worker never stood: the device is absent, busy or refuses.
       const Point& point = job.points.at(request.point);
       reply.status = "failed";
       reply.reason = fmt::format("cannot start on the device: {}", error.what());
-      if (job.pass == Pass::timing)
+      if (job.pass == Pass::timing) {
         reply.measurements = {
             unmeasured_row(point, row_source(job), job.device, reply.status, reply.reason)};
-      else
+        reply.measurements[0]["launch"] = request.launch;
+      } else
         reply.counters = missing_counters(point, job.pass, job.profile, reply.status, reply.reason);
       reply.needs_restart = true;
     }

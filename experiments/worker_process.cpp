@@ -15,6 +15,7 @@
 
 #include "experiments/job.h"
 #include "experiments/session.h"
+#include "profiling/program.h"
 
 namespace lloyd {
 namespace {
@@ -53,6 +54,7 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command, int log, const st
   for (std::string& word : command) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // a worker that dies while it is asked is an answer, not our end
+  const std::string program = profiling::find_program(command.at(0));  // "" cannot start
   const auto down = make_pipe(), up = make_pipe();
   const pid_t supervisor = getpid();
   pid_ = fork();
@@ -64,7 +66,7 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command, int log, const st
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
     dup2(up[1], kReplyDescriptor);
-    execvp(arguments[0], arguments.data());
+    execv(program.c_str(), arguments.data());
     dprintf(STDERR_FILENO, "cannot start %s: %s\n", arguments[0], strerror(errno));
     _exit(127);
   }
@@ -77,36 +79,39 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command, int log, const st
     close(from_);
     throw std::system_error(errno, std::generic_category(), "cannot start a worker");
   }
+  own_ = OwnChild(pid_);
   setpgid(pid_, pid_);  // here too: whoever comes first
-  const std::string line = job + '\n';
-  for (std::size_t sent = 0; sent < line.size();) {
-    const ssize_t wrote = write(to_, line.data() + sent, line.size() - sent);
-    if (wrote < 0 && errno != EINTR) break;  // it died at once: ask() will say how
+  send(job);            // if it died at once, ask() will say how
+}
+
+bool WorkerProcess::send(const std::string& line) {
+  const std::string text = line + '\n';
+  for (std::size_t sent = 0; sent < text.size();) {
+    const ssize_t wrote = write(to_, text.data() + sent, text.size() - sent);
+    if (wrote < 0 && errno != EINTR) return false;
     if (wrote > 0) sent += static_cast<std::size_t>(wrote);
   }
+  return true;
 }
 
 WorkerProcess::~WorkerProcess() {
   close(to_);  // the end of its input: an idle worker ends by itself
   close(from_);
   if (pid_ <= 0) return;
-  const double deadline = now_ms() + (answered_ ? kGraceMs : 0);
-  while (waitpid(pid_, nullptr, WNOHANG) == 0) {
-    if (now_ms() >= deadline) {
-      kill(-pid_, SIGKILL);
-      waitpid(pid_, nullptr, 0);
-      return;
-    }
-    usleep(500);
-  }
+  if (!answered_) kill(-pid_, SIGKILL);
+  reap();
 }
 
 std::string WorkerProcess::reap() {
+  const double deadline = now_ms() + kGraceMs;
+  while (!has_ended(pid_) && now_ms() < deadline) usleep(500);
+  kill(-pid_, SIGKILL);  // its group: until waitpid() nobody else can have the number
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
-  kill(-pid_, SIGKILL);  // what it may have started
   pid_ = -1;
+  own_ = OwnChild();
+  end_strays();  // what it started, in whatever group that is now
   if (!WIFSIGNALED(status))
     return fmt::format("the worker exited with status {}", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
@@ -114,17 +119,18 @@ std::string WorkerProcess::reap() {
                      signal == SIGKILL ? "; the kernel does that when memory runs out" : "");
 }
 
-WorkerProcess::Answer WorkerProcess::ask(const std::string& request, double timeout_seconds) {
+WorkerProcess::Answer WorkerProcess::ask(const std::string& request, double timeout_seconds,
+                                         const std::function<bool(const std::string&)>& take) {
   answered_ = false;
-  const std::string line = request + '\n';
-  if (write(to_, line.data(), line.size()) < 0) return {Outcome::died, reap()};
+  if (!send(request)) return {Outcome::died, reap()};
   const double deadline = now_ms() + timeout_seconds * 1e3;
   while (true) {
     if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
-      Answer answer{Outcome::replied, unread_.substr(0, end)};
-      answered_ = true;
+      const std::string line = unread_.substr(0, end);
       unread_.erase(0, end + 1);
-      return answer;
+      answered_ = !take(line);
+      if (answered_) return {Outcome::replied, ""};
+      if (!send(kGoOn)) return {Outcome::died, reap()};
     }
     if (interrupted()) return {Outcome::interrupted, ""};
     const double left = deadline - now_ms();
@@ -132,7 +138,11 @@ WorkerProcess::Answer WorkerProcess::ask(const std::string& request, double time
     pollfd ready{from_, POLLIN, 0};
     // In slices: a signal that comes between the check above and poll() is seen a moment later.
     const int events = poll(&ready, 1, static_cast<int>(std::min(left, 200.0)) + 1);
-    if (events <= 0) continue;
+    if (events <= 0) {
+      // What it started may hold the pipe open.
+      if (has_ended(pid_) && poll(&ready, 1, 0) == 0) return {Outcome::died, reap()};
+      continue;
+    }
     std::array<char, 1 << 16> block{};
     const ssize_t got = read(from_, block.data(), block.size());
     if (got == 0) return {Outcome::died, reap()};

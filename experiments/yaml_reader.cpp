@@ -32,6 +32,8 @@ class DocumentStart : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+
 /// Where a second document begins. YAML::Load drops what follows the first without a word, and
 /// YAML::LoadAll never ends when that is no document.
 std::optional<YAML::Mark> second_document(const std::string& text) {
@@ -207,11 +209,17 @@ std::optional<bool> YamlReader::flag(const Entry& entry) {
 void YamlReader::text(const Section& section, const std::string& key, std::string& out) {
   const Entry* entry = section.find(key);
   if (entry == nullptr) return;
-  if (entry->value.IsScalar())
-    out = entry->value.Scalar();
-  else
+  if (!entry->value.IsScalar()) {
     errors_.add(entry->place,
                 fmt::format("{} must be text, not {}", entry->label, describe(entry->value)));
+    return;
+  }
+  out = entry->value.Scalar();
+  // A block, as `title: >` begins one, ends in a newline.
+  out.erase(out.find_last_not_of('\n') + 1);
+  if (std::any_of(out.begin(), out.end(), is_control))
+    errors_.add(entry->place, fmt::format("{} must be one line without control characters, not {}",
+                                          entry->label, in_quotes(out)));
 }
 
 void YamlReader::choice(const Section& section, const std::string& key, const std::string& kind,

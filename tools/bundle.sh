@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: bundle.sh [CMake option…]: builds, and packs the program with the libraries it needs, the specs and the
 # analysis into dist/. Environment: MATH_LIBS=0 leaves out cuBLAS, cuRAND and NCCL, for nodes that have them;
-# BUNDLE_TESTS=1 adds the GoogleTest programs and ./run_tests.
+# BUNDLE_TESTS=1 adds the GoogleTest programs, ./run_tests and read_files (tests/data/compare_readers.py).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 math_libs=${MATH_LIBS:-1} with_tests=${BUNDLE_TESTS:-0}
@@ -21,7 +21,7 @@ mkdir -p "$stage"/{libexec,lib/glibc,experiments}
 
 programs=($build/run_experiment)
 if [ "$with_tests" = 1 ]; then
-  mapfile -t -O 1 programs < <(find $build/tests -type f -executable -name '*_tests' ! -name mpi_tests | sort)
+  mapfile -t -O 1 programs < <(find $build/tests -type f -executable \( -name '*_tests' -o -name read_files \) ! -name mpi_tests | sort)
 fi
 
 # What ldd finds, and what is opened when it runs: CUPTI and its parts, cuBLAS. The driver's libraries are the node's.

@@ -2,7 +2,7 @@
 # Installs the system packages that are missing, by apt. Usage: setup-system.sh [bundle] [lint] [browser]: what else is wanted.
 set -euo pipefail
 packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev
-  libbenchmark-dev libxxhash-dev libeigen3-dev libgtest-dev)
+  libbenchmark-dev libre2-dev libxxhash-dev libeigen3-dev libgtest-dev)
 # Ubuntu 22.04 has no fast_float; the build does without it there (cmake/FastFloat.cmake).
 grep -qs jammy /etc/os-release || packages+=(libfast-float-dev)
 # What the build can do without: the MPI versions are then reported as unsupported.

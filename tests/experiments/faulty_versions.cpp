@@ -44,6 +44,21 @@ struct Hangs : Faulty {
 struct Exits : Faulty {
   void run(Context&) override { _exit(3); }
 };
+// Leaves a daemon that holds whatever this process has open, the pipe to the supervisor too.
+struct Forks : Faulty {
+  void run(Context&) override {
+    if (fork() != 0) return;
+    setsid();
+    if (fork() == 0) std::this_thread::sleep_for(std::chrono::hours(1));
+    _exit(0);
+  }
+};
+struct ForksAndDies : Forks {
+  void run(Context& context) override {
+    Forks::run(context);
+    raise(SIGKILL);
+  }
+};
 struct Throws : Faulty {
   void run(Context&) override { throw std::runtime_error("the flux is out of phase"); }
 };
@@ -67,6 +82,20 @@ struct Wanders : Version {
     s.centroids[1] *= 1 + 0x1p-52 * (++calls % 8);
     return s;
   }
+
+ private:
+  std::unique_ptr<Version> version_ = find_version("cpu_sequential")->make();
+};
+// Right, and slow enough to be killed between two samples.
+struct Slow : Version {
+  void prepare(const Problem& problem, Context& context) override {
+    version_->prepare(problem, context);
+  }
+  void run(Context& context) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    version_->run(context);
+  }
+  Solution fetch(Context& context) override { return version_->fetch(context); }
 
  private:
   std::unique_ptr<Version> version_ = find_version("cpu_sequential")->make();
@@ -116,6 +145,10 @@ VersionInfo info(const char* name) {
 [[maybe_unused]] const bool registered = [] {
   register_version(info("faulty_killed"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<Killed>(); });
+  register_version(info("faulty_forks"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Forks>(); });
+  register_version(info("faulty_forks_and_dies"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<ForksAndDies>(); });
   register_version(info("faulty_crashes"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<Crashes>(); });
   register_version(info("faulty_hangs"),
@@ -134,6 +167,10 @@ VersionInfo info(const char* name) {
     register_version(wanders,
                      []() -> std::unique_ptr<Version> { return std::make_unique<Wanders>(); });
   }
+  register_version(info("faulty_slow"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Slow>(); });
+  register_version(info("faulty_wrong_later"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Later<Wrong>>(); });
   register_version(info("faulty_greedy"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<Greedy>(); });
   register_version(info("faulty_delegates"),

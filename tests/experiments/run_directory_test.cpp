@@ -20,13 +20,26 @@ class RunDirectoryTest : public testing::Test {
   }
   ~RunDirectoryTest() override { fs::remove_all(root_); }
 
-  static Row row(const std::string& point, int repetition, int repetitions,
+  static Row row(const std::string& point, int launch, int repetition,
                  const std::string& status = "ok") {
     Row row;
     row["point"] = point;
+    row["launch"] = launch;
     row["repetition"] = repetition;
-    row["repetitions"] = repetitions;
     row["status"] = status;
+    row["solve_ms"] = 10 * launch + repetition;
+    row["iteration_ms"] = 1;
+    row["noisy"] = false;
+    row["throttle"] = nullptr;
+    return row;
+  }
+
+  static Row finished(const std::string& point, int launch) {
+    Row row;
+    row["point"] = point;
+    row["pass"] = "timing";
+    row["launch"] = launch;
+    row["status"] = "ok";
     return row;
   }
 
@@ -90,21 +103,37 @@ TEST_F(RunDirectoryTest, DropsATornLastLine) {
   {
     RunDirectory directory = RunDirectory::create(root_ / "run");
     directory.write("plan.json", "{}");
-    directory.append("measurements.jsonl", {row("a", 0, 1), row("b", 0, 2)});
+    directory.append("measurements.jsonl", {row("a", 0, 0), row("b", 0, 0)});
   }
   std::ofstream(root_ / "run" / "measurements.jsonl", std::ios::app) << R"({"point":"b","repet)";
   const RunDirectory directory = RunDirectory::open(root_ / "run");
   EXPECT_EQ(directory.read_rows("measurements.jsonl").size(), 2u);
+}
+
+TEST_F(RunDirectoryTest, ALaunchIsFinishedByItsPassAndNotByItsSamples) {
+  RunDirectory directory = RunDirectory::create(root_ / "run");
+  directory.append("measurements.jsonl", {row("a", 0, 0), row("a", 0, 1), row("a", 1, 0)});
+  directory.append("measurements.jsonl", {row("b", 0, 0, "timeout")});
+  directory.append("passes.jsonl", {finished("a", 0)});
   const auto states = directory.states();
-  EXPECT_TRUE(states.at("a").complete);
-  EXPECT_FALSE(states.at("b").complete);  // one of two rows
+  const PointState& a = states.at("a");
+  EXPECT_EQ(a.status, "ok");
+  EXPECT_EQ(a.finished, std::set<int>{0});
+  ASSERT_EQ(a.samples.at(0).size(), 2u);
+  EXPECT_EQ(a.samples.at(0)[1].solve_ms, 1);
+  ASSERT_EQ(a.samples.at(1).size(), 1u);
+  EXPECT_EQ(a.samples.at(1)[0].solve_ms, 10);
+  EXPECT_EQ(states.at("b").status, "timeout");
+  EXPECT_TRUE(states.at("b").samples.empty());
+  EXPECT_TRUE(directory.passes().empty());  // of profiles there are none
 }
 
 TEST_F(RunDirectoryTest, ForgetsPoints) {
   RunDirectory directory = RunDirectory::create(root_ / "run");
   directory.append("measurements.jsonl",
-                   {row("a", 0, 1), row("b", 0, 1, "failed"), row("c", 0, 1)});
-  directory.append("phases.jsonl", {row("b", 0, 1)});
+                   {row("a", 0, 0), row("b", 0, 0, "failed"), row("c", 0, 0)});
+  directory.append("phases.jsonl", {row("b", 0, 0)});
+  directory.append("passes.jsonl", {finished("b", 0)});
   directory.forget({"b"});
   const auto states = directory.states();
   EXPECT_EQ(states.size(), 2u);
@@ -114,7 +143,7 @@ TEST_F(RunDirectoryTest, ForgetsPoints) {
 
 TEST_F(RunDirectoryTest, NamesALineThatIsNoJson) {
   RunDirectory directory = RunDirectory::create(root_ / "run");
-  directory.append("measurements.jsonl", {row("a", 0, 1)});
+  directory.append("measurements.jsonl", {row("a", 0, 0)});
   std::ofstream(root_ / "run" / "measurements.jsonl", std::ios::app) << "rubbish\n";
   EXPECT_NE(refusal([&] {
               directory.read_rows("measurements.jsonl");

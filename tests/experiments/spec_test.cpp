@@ -133,6 +133,14 @@ INSTANTIATE_TEST_SUITE_P(
                    "(it names the folder of the results)"}},
         ErrorCase{1, "name: [t]", {"s.yaml:1:7: name must be text, not a list"}},
         ErrorCase{1, "name:", {"s.yaml:1:1: name must be text, not nothing"}},
+        ErrorCase{8,
+                  "title: \"caf\xe9\"",
+                  {"s.yaml:8:12: the byte 0xE9 is not UTF-8; save the file as UTF-8"}},
+        ErrorCase{8,
+                  "title: \"\\e[2J\"",
+                  {"s.yaml:8:8: title must be one line without control characters, not "
+                   "'\\x1b[2J'"}},
+        ErrorCase{8, "title: >\n  folded over\n  two lines", {}},
         ErrorCase{8, "title: {a: b}", {"s.yaml:8:8: title must be text, not a map"}},
         ErrorCase{
             2,
@@ -456,6 +464,13 @@ INSTANTIATE_TEST_SUITE_P(
                   "measure: {repetitions: 0}",
                   {"s.yaml:8:24: measure.repetitions must be at least 1, not 0"}},
         ErrorCase{8,
+                  "measure: {launches: 0}",
+                  {"s.yaml:8:21: measure.launches must be at least 1, not 0"}},
+        ErrorCase{
+            8,
+            "measure: {throttled: drop}",
+            {"s.yaml:8:22: unknown way with throttled samples 'drop'; choose from keep, retry"}},
+        ErrorCase{8,
                   "measure: {repetitions: many}",
                   {"s.yaml:8:24: measure.repetitions must be a whole number, not 'many'"}},
         ErrorCase{8,
@@ -553,7 +568,7 @@ TEST(Spec, ALongOrBinaryValueDoesNotFillTheScreen) {
   EXPECT_EQ(errors_of(spec_with(4, "  n: [" + std::string(5000, 'x') + "]")),
             Words{"s.yaml:4:7: n must be a whole number, not '" + std::string(60, 'x') + "…'"});
   EXPECT_EQ(errors_of(spec_with(4, "  n: [\"a\\tb\\e\"]")),
-            Words{"s.yaml:4:7: n must be a whole number, not 'a b '"});
+            Words{"s.yaml:4:7: n must be a whole number, not 'a\\x09b\\x1b'"});
 }
 
 TEST(Spec, FilesThatCannotBeRead) {
@@ -610,6 +625,8 @@ solve:
 measure:
   warmup: 0
   repetitions: 11
+  launches: 3
+  throttled: retry
   max_noise: 0.05
   max_seconds: 2.5
   l2: cold
@@ -626,8 +643,8 @@ figures: [speedup, noise]
     "name": "all-of_it1", "title": "Everything, at once", "baseline": "cpu_sequential",
     "data": {"generator": "blobs", "seed": 18446744073709551615, "range": [-1.5, 20.0], "centers": 7, "sigma": 0.5},
     "solve": {"iterations": 100, "tolerance": 1e-4, "min_changes": 3, "init": "kmeans++", "init_file": null, "seed": 9},
-    "measure": {"warmup": 0, "repetitions": 11, "max_noise": 0.05, "max_seconds": 2.5, "l2": "cold", "timeout": 30.0,
-                "verify": false},
+    "measure": {"launches": 3, "warmup": 0, "repetitions": 11, "max_noise": 0.05, "max_seconds": 2.5, "l2": "cold",
+                "timeout": 30.0, "verify": false, "throttled": "retry"},
     "profile": {"nvtx": false, "counters": ["l1", "dram__bytes.sum"], "timeline": true,
                 "cpu": ["cycles", "instructions"]},
     "shuffle": true, "shuffle_seed": 1, "figures": ["speedup", "noise"],
@@ -875,9 +892,12 @@ INSTANTIATE_TEST_SUITE_P(
         OverrideCase{with(&Overrides::repetitions, 0),
                      {"--repetitions: must be at least 1, not 0"}},
         OverrideCase{with(&Overrides::warmup, -1), {"--warmup: must be at least 0, not -1"}},
-        OverrideCase{with(&Overrides::timeout, 0.0), {"--timeout: must be above 0, not 0"}},
+        OverrideCase{with(&Overrides::timeout, 0.0),
+                     {"--timeout: must be a finite number above 0, not 0"}},
         OverrideCase{with(&Overrides::timeout, std::numeric_limits<double>::quiet_NaN()),
-                     {"--timeout: must be above 0, not nan"}},
+                     {"--timeout: must be a finite number above 0, not nan"}},
+        OverrideCase{with(&Overrides::timeout, std::numeric_limits<double>::infinity()),
+                     {"--timeout: must be a finite number above 0, not inf"}},
         OverrideCase{profile("counter"),
                      {"--profile: unknown kind 'counter'; did you mean 'counters'?"}},
         OverrideCase{profile("none,nvtx"), {"--profile: 'none' goes with nothing else"}},
@@ -890,6 +910,59 @@ TEST(Overrides, AFilterThatIsNoRegularExpression) {
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors.front().rfind("--filter: 'k:(' is not a regular expression: ", 0), 0u)
       << errors.front();
+}
+
+TEST(Overrides, AFilterOfAnyDepthAnswersAtOnce) {
+  // Each crashed or never ended with a matcher that backtracks.
+  for (const std::string& hostile :
+       {std::string("((((c|p|u|_)+)+)+)+$"), std::string("(.*)*(.*)*(.*)*x$"),
+        std::string(900, '(') + "c" + std::string(900, ')'), std::string(9000, '('),
+        std::string("((((((.{100}){100}){100}){100}){100}){100})"), std::string(1 << 20, 'a')})
+    EXPECT_LE(errors_of(spec_with(8, ""), filter(hostile)).size(), 1u);
+}
+
+TEST(SpecErrors, OfWhatIsTooLong) {
+  EXPECT_EQ(
+      errors_of(std::string(10'000'000, 'a')),
+      Words{"s.yaml: is longer than 1,000,000 bytes, which no spec needs; is it a data file?"});
+  const std::string sixty(60, 'a');
+  EXPECT_EQ(errors_of(spec_with(1, "name: " + sixty + "aaaa")), Words{});
+  EXPECT_EQ(errors_of(spec_with(1, "name: " + std::string(900'000, 'a'))),
+            Words{"s.yaml:1:7: name '" + sixty +
+                  "…' has 900,000 characters; at most 64 (it names the folder of the results)"});
+  EXPECT_EQ(errors_of(spec_with(8, "title: " + std::string(201, 'a'))),
+            Words{"s.yaml:8:8: title '" + sixty + "…' has 201 bytes; at most 200"});
+  EXPECT_EQ(errors_of(spec_with(2, "versions: [" + std::string(900'000, 'a') + "]")),
+            Words{"s.yaml:2:12: unknown version '" + sixty + "…'; --list-versions shows them all"});
+}
+
+TEST(SpecErrors, OfNumbersThatAreNotFinite) {
+  for (const char* value : {".inf", "-.inf", ".nan", "inf", "nan", "1e400"}) {
+    for (const std::string key : {"timeout", "max_noise", "max_seconds"})
+      EXPECT_EQ(errors_of(spec_with(8, fmt::format("measure: {{{}: {}}}", key, value))),
+                Words{fmt::format("s.yaml:8:{}: measure.{} must be a number above 0, not '{}'",
+                                  13 + key.size(), key, value)});
+    EXPECT_EQ(errors_of(spec_with(8, fmt::format("solve: {{tolerance: {}}}", value))).size(), 1u);
+    EXPECT_EQ(errors_of(spec_with(4, fmt::format("  n: [{}]", value))).size(), 1u);
+  }
+}
+
+TEST(SpecFiles, AreFoundAgainWhereverTheSpecIs) {
+  const Folder folder;
+  const std::string text =
+      "name: t\nversions: [cpu_sequential]\naxes: {k: [1]}\ndata: {file: p.csv}\n";
+  folder.write("a/s.yaml", text);
+  folder.write("a/p.csv", "1,2\n3,4\n");
+  const FoundFiles found = load_spec("a/s.yaml", {}).files();
+  EXPECT_EQ(found, (FoundFiles{{"p.csv", (folder.path() / "a/p.csv").string()}}));
+  folder.write("b/s.yaml", text);
+  EXPECT_THROW(load_spec("b/s.yaml", {}), SpecError);
+  EXPECT_EQ(load_spec("b/s.yaml", {}, "", 0, found).points.at(0).n, 2);
+  EXPECT_EQ(load_spec("b/s.yaml", {}, "b/s.yaml", 0, found).points.at(0).n, 2);
+  // A file beside a spec that was typed is meant; beside one that nobody typed it is there by chance.
+  folder.write("b/p.csv", "1,2\n");
+  EXPECT_EQ(load_spec("b/s.yaml", {}, "", 0, found).points.at(0).n, 2);
+  EXPECT_EQ(load_spec("b/s.yaml", {}, "b/s.yaml", 0, found).points.at(0).n, 1);
 }
 
 TEST(Overrides, TheirErrorsFollowThoseOfTheFile) {

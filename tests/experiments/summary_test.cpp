@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace lloyd {
 namespace {
 
@@ -40,7 +42,7 @@ TEST(Summary, DividesByTheBaselineOfTheSameProblem) {
   for (const double ms : {3.0, 2.0, 1.0}) rows.push_back(ok_row(spec.points[1], ms));
   rows.push_back(
       unmeasured_row(spec.points[2], {"uniform", 42}, std::nullopt, "timeout", "too slow"));
-  const std::vector<SummaryLine> lines = summarize(spec, rows);
+  const std::vector<SummaryLine> lines = summarize(spec, rows, {});
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0].speedup, "1×");
   EXPECT_EQ(lines[1].speedup, "4×");
@@ -48,6 +50,50 @@ TEST(Summary, DividesByTheBaselineOfTheSameProblem) {
   EXPECT_EQ(lines[2].status, "timeout");
   EXPECT_EQ(lines[2].reason, "too slow");
   EXPECT_EQ(lines[3].status, "not run");
+}
+
+TEST(Summary, NothingOfAVersionIsMarkdownOrMovesTheCursor) {
+  Spec spec;
+  spec.points = {point("cpu_openmp", 5)};
+  spec.data.generator = "uniform";
+  spec.title = "<script>alert(1)</script> | `x`";
+  const std::string reason = "\x1b[2J|<img src=x>\n| fake | row | ok | 1 ms | 9x |\n\xff";
+  const std::vector<SummaryLine> lines = summarize(
+      spec, {unmeasured_row(spec.points[0], {"uniform", 42}, std::nullopt, "failed", reason)}, {});
+  EXPECT_EQ(lines[0].reason, reason);  // rows keep the text
+  const std::string table = summary_table(lines);
+  EXPECT_NE(table.find("\\x1b[2J|<img src=x>\\x0a| fake"), std::string::npos) << table;
+  EXPECT_EQ(table.find('\x1b'), std::string::npos);
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 2) << table;
+  const nlohmann::ordered_json environment = {{"gpus", nlohmann::ordered_json::array()},
+                                              {"t_utc", "2026"},
+                                              {"host", "a|<b>"},
+                                              {"cpu", {{"model", nullptr}, {"cores", 2}}},
+                                              {"build", {{"commit", "1"}, {"dirty", false}}}};
+  const std::string markdown = summary_markdown(spec, lines, environment);
+  EXPECT_NE(markdown.find("# \\<script\\>alert(1)\\</script\\> \\| \\`x\\`\n"), std::string::npos)
+      << markdown;
+  EXPECT_NE(markdown.find("on a\\|\\<b\\>"), std::string::npos) << markdown;
+  EXPECT_NE(markdown.find("\\\\x1b\\[2J\\|\\<img src=x\\>"), std::string::npos) << markdown;
+  EXPECT_EQ(markdown.find("\n| fake"), std::string::npos) << markdown;
+}
+
+TEST(Summary, SaysWhatPartOfAFileIsUsed) {
+  const Point p = point("cpu_sequential", 5);  // 100 × 2
+  EXPECT_EQ(data_part(p, {}), "");
+  EXPECT_EQ(data_part(p, {100, 2}), "");
+  EXPECT_EQ(data_part(p, {5000, 2}), "first 100 of 5,000 rows");
+  EXPECT_EQ(data_part(p, {100, 20}), "first 2 of 20 columns");
+  EXPECT_EQ(data_part(p, {5000, 20}), "first 100 of 5,000 rows, first 2 of 20 columns");
+  RowSource source{"a.csv", std::nullopt};
+  EXPECT_TRUE(measurement_row(p, source, std::nullopt).at("data_part").is_null());
+  source.file = {5000, 2};
+  EXPECT_EQ(measurement_row(p, source, std::nullopt).at("data_part"), "first 100 of 5,000 rows");
+  Spec spec;
+  spec.points = {p};
+  spec.data_extent = {5000, 2};
+  EXPECT_EQ(summarize(spec, {ok_row(p, 1)}, {})[0].parameters,
+            "n:100 k:5 dim:2 precision:fp32 (first 100 of 5,000 rows)");
 }
 
 TEST(Summary, MarksWhatHasMoreThreadsThanCores) {
@@ -59,13 +105,13 @@ TEST(Summary, MarksWhatHasMoreThreadsThanCores) {
     p.threads = 2;
     p.id += "/processes:" + std::to_string(processes);
     spec.points.push_back(p);
-    rows.push_back(unmeasured_row(p, {"uniform", 42, 4, "core"}, std::nullopt, "timeout", ""));
+    rows.push_back(unmeasured_row(p, {"uniform", 42, 4, {}, "core"}, std::nullopt, "timeout", ""));
     EXPECT_EQ(rows.back().at("binding"), "core");
   }
   EXPECT_EQ(rows[0].at("oversubscribed"), false);
   EXPECT_EQ(rows[1].at("oversubscribed"), true);
   EXPECT_TRUE(ok_row(point("cpu_sequential", 5), 1).at("oversubscribed").is_null());
-  const std::vector<SummaryLine> lines = summarize(spec, rows);
+  const std::vector<SummaryLine> lines = summarize(spec, rows, {});
   EXPECT_EQ(lines[0].parameters, "n:100 k:5 dim:2 precision:fp32 processes:2");
   EXPECT_EQ(lines[1].parameters, "n:100 k:5 dim:2 precision:fp32 processes:3 (oversubscribed)");
 }

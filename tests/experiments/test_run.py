@@ -1,5 +1,6 @@
 """run_experiment from outside: what a user types, what comes out, and every disturbance."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -20,11 +22,12 @@ ROW_FIELDS = set(
     re.findall(
         r"\w+",
         """schema point version family backend reproducible n k dim
-        threads_per_block samples_per_thread threads processes gpus precision data seed repetition
+        threads_per_block samples_per_thread threads processes gpus precision data seed launch
+        repetition
         status reason solve_ms iteration_ms setup_ms
         transfer_ms end_to_end_ms iterations inertia verified label_mismatches max_regret
         regret_bound timing_basis floor_ms chosen gpu gpu_uuid sm_mhz mem_mhz temp_c
-        power_w throttle host t_utc""",
+        power_w throttle energy_j noisy noise host t_utc""",
     )
 )
 RUN_FILES = (
@@ -50,7 +53,8 @@ axes:
   threads: [1]
 data: {{generator: uniform, seed: 42}}
 solve: {{iterations: {iterations}}}
-measure: {{repetitions: 6, max_seconds: 0.1, max_noise: 0.9, timeout: {timeout}}}
+measure:
+  {{repetitions: 6, max_seconds: 0.1, max_noise: 0.9, timeout: {timeout}, launches: {launches}}}
 """
 
 
@@ -62,7 +66,9 @@ def built():
 
 @pytest.fixture
 def spec(tmp_path):
-    def write(versions="cpu_sequential", n="100, 200", timeout=60, iterations=5, name="small"):
+    def write(
+        versions="cpu_sequential", n="100, 200", timeout=60, iterations=5, name="small", launches=1
+    ):
         path = tmp_path / f"{name}.yaml"
         path.write_text(
             SPEC.format(
@@ -72,6 +78,7 @@ def spec(tmp_path):
                 n=n,
                 timeout=timeout,
                 iterations=iterations,
+                launches=launches,
             )
         )
         return path
@@ -214,7 +221,7 @@ def test_usage_errors_are_one_line_and_status_2(arguments):
 FAULTS = {
     "faulty_killed": ("failed", "killed by signal 9"),
     "faulty_crashes": ("failed", "killed by signal 11"),
-    "faulty_hangs": ("timeout", "not done within 1 s"),
+    "faulty_hangs": ("timeout", "not done within 3 s"),
     "faulty_exits": ("failed", "exited with status 3"),
     "faulty_throws": ("failed", "the flux is out of phase"),
     "faulty_wrong": ("incorrect", "whole solve"),
@@ -226,7 +233,7 @@ FAULTS = {
 
 def test_a_point_that_misbehaves_costs_only_itself(spec, tmp_path):
     out = tmp_path / "out"
-    path = spec(versions=",".join(["cpu_sequential", *FAULTS]), timeout=1)
+    path = spec(versions=",".join(["cpu_sequential", *FAULTS]), timeout=3)
     result = run(path, "--out", out, program=FAULTY)
     assert result.returncode == 1, result.stderr
     points = by_point(out)
@@ -285,9 +292,9 @@ def start_slow_run(spec, out):
         stderr=subprocess.PIPE,
         text=True,
     )
-    measurements = out / "measurements.jsonl"
-    wait_for(lambda: measurements.exists() and workers_of(process.pid))
-    wait_for(lambda: '"cpu_sequential"' in measurements.read_text())
+    passes = out / "passes.jsonl"
+    wait_for(lambda: passes.exists() and workers_of(process.pid))
+    wait_for(lambda: '"cpu_sequential"' in passes.read_text())
     time.sleep(0.2)
     return process, workers_of(process.pid)
 
@@ -327,6 +334,122 @@ def test_kill_9_of_everything_then_resume(spec, tmp_path):
     after = rows(out)
     assert [row for row in after if row["version"] == "cpu_sequential"] == before
     assert [row["status"] for row in after if row["version"] == "faulty_hangs"] == ["failed"]
+
+
+def every_sample_once(out, points, launches, at_least):
+    """Each point has each launch, and each launch its samples from 0 on, none twice and none left
+    out; the end of each is told once."""
+    taken = {}
+    for row in rows(out):
+        assert row["status"] == "ok"
+        taken.setdefault((row["point"], row["launch"]), []).append(row["repetition"])
+    assert len(taken) == points * launches
+    for repetitions in taken.values():
+        assert repetitions == list(range(len(repetitions)))
+        assert len(repetitions) >= at_least
+    told = [
+        (row["point"], row["launch"], row["status"], row["rows"])
+        for row in rows(out, "passes.jsonl")
+        if row["pass"] == "timing"
+    ]
+    assert sorted(told) == sorted((*key, "ok", len(taken[key])) for key in taken)
+    phases = [(row["point"], row["part"], row["phase"]) for row in rows(out, "phases.jsonl")]
+    assert len(phases) == len(set(phases))
+
+
+def test_kill_9_between_samples_loses_no_sample_and_doubles_none(spec, tmp_path):
+    out = tmp_path / "out"
+    measurements = out / "measurements.jsonl"
+    path = spec(versions="faulty_slow", n="100, 200", launches=2)
+    arguments = [path, "--out", out]
+    kept = []
+    for have in (2, 5, 9, 14, 18):
+        process = subprocess.Popen(
+            [FAULTY, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        wait_for(
+            lambda have=have: (
+                measurements.exists() and measurements.read_text().count("\n") >= have
+            )
+        )
+        process.kill()
+        process.wait()
+        assert rows(out)[: len(kept)] == kept
+        kept = rows(out)
+        arguments = ["--resume", out]
+    assert run("--resume", out, program=FAULTY).returncode == 0
+    assert rows(out)[: len(kept)] == kept
+    every_sample_once(out, points=2, launches=2, at_least=6)
+    before = measurements.read_bytes()
+    assert run("--resume", out, program=FAULTY).returncode == 0
+    assert measurements.read_bytes() == before
+
+
+def test_an_interrupt_between_samples_keeps_them(spec, tmp_path):
+    out = tmp_path / "out"
+    measurements = out / "measurements.jsonl"
+    process = subprocess.Popen(
+        [FAULTY, spec(versions="faulty_slow", n="100"), "--out", out],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    wait_for(lambda: measurements.exists() and measurements.read_text().count("\n") >= 2)
+    process.send_signal(signal.SIGINT)
+    stdout, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "unfinished" in stdout
+    kept = rows(out)
+    assert run("--resume", out, program=FAULTY).returncode == 0
+    assert rows(out)[: len(kept)] == kept
+    every_sample_once(out, points=1, launches=1, at_least=6)
+
+
+def test_each_launch_is_another_process_and_another_order(spec, tmp_path):
+    out = tmp_path / "out"
+    sizes = ", ".join(str(100 + i) for i in range(8))
+    path = spec(versions="cpu_sequential, cpu_openmp", n=sizes, launches=3)
+    assert run(path, "--out", out).returncode == 0
+    every_sample_once(out, points=16, launches=3, at_least=6)
+    orders = {}
+    for row in rows(out):
+        order = orders.setdefault(row["launch"], [])
+        if row["point"] not in order:
+            order.append(row["point"])
+    assert list(orders) == [0, 1, 2]  # one launch after the other
+    for order in orders.values():
+        assert sorted(order) == sorted(orders[0])
+        versions = [point.split("/")[0] for point in order]
+        # a worker for each version: all of one, then all of the other
+        assert sum(a != b for a, b in itertools.pairwise(versions)) == 1
+    assert len({tuple(order) for order in orders.values()}) == 3
+    again = tmp_path / "again"
+    run(path, "--out", again)
+    assert [row["point"] for row in rows(again, "passes.jsonl")] == [
+        row["point"] for row in rows(out, "passes.jsonl")
+    ]
+    reference = [point for point in (out / "log.txt").read_text().splitlines() if "data" in point]
+    assert len(reference) == 16 * 3
+
+
+def test_a_launch_that_is_wrong_takes_the_point_with_it(spec, tmp_path):
+    out = tmp_path / "out"
+    environment = {**os.environ, "LLOYDBENCH_TEST_FIRST": str(tmp_path / "first")}
+    path = spec(versions="cpu_sequential, faulty_wrong_later", n="100", launches=3)
+    result = run(path, "--out", out, program=FAULTY, env=environment)
+    assert result.returncode == 1
+    points = by_point(out)
+    (wrong,) = (group for point, group in points.items() if point.startswith("faulty"))
+    assert [(row["status"], row["launch"]) for row in wrong] == [("incorrect", 1)]
+    (right,) = (group for point, group in points.items() if point.startswith("cpu"))
+    assert {row["launch"] for row in right} == {0, 1, 2}
+    told = [
+        (row["launch"], row["status"])
+        for row in rows(out, "passes.jsonl")
+        if row["version"] == "faulty_wrong_later"
+    ]
+    assert told == [(1, "incorrect")]
+    assert "[6/6]" in result.stderr  # what is not taken any more counts as done
 
 
 def test_two_runs_into_one_directory_are_refused(spec, tmp_path):
@@ -381,6 +504,28 @@ def test_resume_refuses_other_data_and_another_binary(tmp_path):
     assert "the data differ (points.csv" in changed.stderr
 
 
+def test_rows_and_summary_say_what_part_of_a_file_is_used(tmp_path):
+    (tmp_path / "points.csv").write_text("".join(f"{i},{i * i % 7},9\n" for i in range(50)))
+    path = tmp_path / "file.yaml"
+    path.write_text(
+        "name: file\nversions: [cpu_sequential]\naxes: {n: [20, 50], k: [3], dim: [2, 3]}\n"
+        "data: {file: points.csv}\nmeasure: {repetitions: 3, max_seconds: 0.1}\n"
+    )
+    out = tmp_path / "out"
+    result = run(path, "--out", out)
+    assert result.returncode == 0, result.stderr
+    told = {(row["n"], row["dim"]): row["data_part"] for row in rows(out)}
+    assert told == {
+        (20, 2): "first 20 of 50 rows, first 2 of 3 columns",
+        (20, 3): "first 20 of 50 rows",
+        (50, 2): "first 2 of 3 columns",
+        (50, 3): None,
+    }
+    for text in (result.stdout, (out / "summary.md").read_text()):
+        assert text.count("(first 20 of 50 rows, first 2 of 3 columns)") == 1
+        assert text.count("first 2 of 3 columns") == 2
+
+
 def test_resume_of_something_else_is_refused(tmp_path):
     result = run("--resume", tmp_path)
     assert result.returncode == 2
@@ -422,11 +567,13 @@ def test_a_full_disk_ends_the_run_with_its_rows_whole(spec, tmp_path):
     result = run(spec(n="100, 200, 300, 400, 500"), "--out", out, preexec_fn=limit)
     assert result.returncode == 1
     assert re.search("cannot write .*measurements.jsonl", result.stderr)
-    for group in by_point(out).values():
-        assert len(group) == group[0]["repetitions"]
+    before = rows(out)
+    assert before
     resumed = run("--resume", out)
     assert resumed.returncode == 0, resumed.stderr
+    assert rows(out)[: len(before)] == before
     assert len(by_point(out)) == 5
+    every_sample_once(out, points=5, launches=1, at_least=6)
 
 
 def test_a_directory_that_cannot_be_made_is_said_at_once(spec, tmp_path):
@@ -492,6 +639,10 @@ def test_unverified_runs_say_so(spec, tmp_path):
     assert row["null_reasons"]["inertia"] == "verify: false"
 
 
+def profiling_passes(directory):
+    return [row for row in rows(directory, "passes.jsonl") if row["pass"] != "timing"]
+
+
 def profiled_spec(spec, versions, timeout=60):
     path = spec(versions=versions, n="100", timeout=timeout)
     path.write_text(path.read_text() + "profile: {cpu: [cycles, instructions]}\n")
@@ -515,7 +666,7 @@ def test_a_profiling_pass_that_misbehaves_costs_no_timing(spec, tmp_path, versio
     status, reason = LATER[version]
     counted = rows(out, "counters.jsonl")
     assert [row["metric"] for row in counted] == ["cycles", "instructions"]
-    for row in (*counted, *rows(out, "passes.jsonl")):
+    for row in (*counted, *profiling_passes(out)):
         assert (row["status"], row["pass"], row["version"]) == (status, "cpu", version)
         assert reason in row["reason"]
     assert all(row["value"] is None for row in counted)
@@ -529,7 +680,7 @@ def test_a_profiling_pass_that_misbehaves_costs_no_timing(spec, tmp_path, versio
     again = run("--resume", out, "--retry-failed", program=FAULTY, env=environment)
     assert again.returncode == 0, again.stderr
     assert (out / "measurements.jsonl").read_bytes() == before["measurements.jsonl"]
-    assert len(rows(out, "passes.jsonl")) == 1
+    assert len(profiling_passes(out)) == 1
     assert status not in {row["status"] for row in rows(out, "counters.jsonl")}
 
 
@@ -539,14 +690,15 @@ def test_resume_profiles_what_was_only_timed(spec, tmp_path):
     assert run(path, "--out", out).returncode == 0
     counted, timed = rows(out, "counters.jsonl"), rows(out)
     # As if the run had been killed between the rows of the pass and the note that it is complete.
-    (out / "passes.jsonl").unlink()
+    kept = [row for row in rows(out, "passes.jsonl") if row["pass"] == "timing"]
+    (out / "passes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
     result = run("--resume", out)
     assert result.returncode == 0, result.stderr
     assert rows(out) == timed
     assert [row["metric"] for row in rows(out, "counters.jsonl")] == [
         row["metric"] for row in counted
     ]
-    assert len(rows(out, "passes.jsonl")) == 1
+    assert len(profiling_passes(out)) == 1
 
 
 def test_what_is_not_ok_is_not_profiled(spec, tmp_path):
@@ -570,3 +722,108 @@ def test_every_shipped_spec_is_sound(path):
         pytest.skip(f"{wanted[1]} is not here (it is not shipped); its absence is told")
     assert result.returncode == 0, result.stderr
     assert " points, " in result.stdout
+
+
+def test_samples_say_what_disturbed_them(spec, tmp_path):
+    out = tmp_path / "out"
+    result = run(spec(n="100"), "--out", out)
+    assert result.returncode == 0, result.stderr
+    assert "small: load before the run: others use " in result.stderr
+    load = json.loads((out / "environment.json").read_text())["load_before"]
+    assert load["cores"] == len(os.sched_getaffinity(0))
+    assert load["other_cpu"] >= 0
+    for row in rows(out):
+        noise = row["noise"]
+        numbers = {"involuntary_switches", "page_faults", "migrations", "other_cpu", "other_gpu"}
+        assert set(noise) == numbers | {"reasons"}
+        assert noise["involuntary_switches"] >= 0
+        assert row["noisy"] == bool(noise["reasons"])
+        for name in numbers:
+            if noise[name] is None:
+                assert row["null_reasons"][f"noise.{name}"]
+
+
+BUSY = "import sys\nprint(flush=True)\nwhile True: pass"
+
+
+def test_a_busy_machine_is_named(spec, tmp_path):
+    cores = len(os.sched_getaffinity(0))
+    busy = [
+        subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE)
+        for _ in range(2 * cores)
+    ]
+    try:
+        for process in busy:
+            process.stdout.readline()
+        out = tmp_path / "out"
+        result = run(spec(versions="faulty_slow", n="100"), "--out", out, program=FAULTY)
+    finally:
+        for process in busy:
+            process.kill()
+            process.communicate()
+    assert result.returncode == 0, result.stderr
+    noisy = [row for row in rows(out) if row["noisy"]]
+    reasons = [reason for row in noisy for reason in row["noise"]["reasons"]]
+    assert any(
+        re.fullmatch(rf"other processes used [\d.]+ of {cores} cores?", r) for r in reasons
+    ), [row["noise"] for row in rows(out)]
+    line = re.compile(r"noisy: \d+ of \d+ samples \(")
+    assert line.search(result.stderr)
+    assert line.search(result.stdout)
+    assert line.search((out / "summary.md").read_text())
+
+
+def test_energy_is_null_with_a_reason_or_that_of_a_solve(spec, tmp_path):
+    path = spec(n="100", timeout=60)
+    powercap = tmp_path / "powercap"
+    zone = powercap / "intel-rapl:0"
+    zone.mkdir(parents=True)
+    (zone / "max_energy_range_uj").write_text("262143328850\n")
+    (zone / "energy_uj").write_text("1000000\n")
+    environment = {**os.environ, "LLOYDBENCH_POWERCAP": str(powercap)}
+
+    out = tmp_path / "short"
+    assert run(path, "--out", out, env=environment).returncode == 0
+    for row in rows(out):
+        assert row["energy_j"] is None
+        assert "measure.max_seconds is below 20" in row["null_reasons"]["energy_j"]
+
+    path.write_text(path.read_text().replace("max_seconds: 0.1", "max_seconds: 20"))
+    out = tmp_path / "still"
+    assert run(path, "--out", out, env=environment).returncode == 0
+    assert {row["null_reasons"]["energy_j"] for row in rows(out)} == {"the counter did not move"}
+
+    out = tmp_path / "counted"
+    process = subprocess.Popen(
+        [PROGRAM, path, "--out", out, "--quiet"], env=environment, stdout=subprocess.DEVNULL
+    )
+    used = 1_000_000
+    while process.poll() is None:
+        used += 5000
+        (zone / "energy_uj.new").write_text(f"{used}\n")
+        (zone / "energy_uj.new").rename(zone / "energy_uj")
+        time.sleep(0.01)
+    assert process.returncode == 0
+    measured = rows(out)
+    assert len({row["energy_j"] for row in measured}) == 1
+    assert 0 < measured[0]["energy_j"] < used / 1e6
+    assert all("energy_j" not in row["null_reasons"] for row in measured)
+    (told,) = profiling_passes(out)
+    assert (told["pass"], told["status"], told["energy_j"]) == (
+        "energy",
+        "ok",
+        measured[0]["energy_j"],
+    )
+    before = {file.name: file.read_bytes() for file in out.glob("*.jsonl")}
+    assert run("--resume", out, env=environment).returncode == 0
+    assert {file.name: file.read_bytes() for file in out.glob("*.jsonl")} == before
+
+
+def test_clocks_that_cannot_be_locked_end_the_run_before_it_begins(spec, tmp_path):
+    out = tmp_path / "out"
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    result = run(spec(), "--lock-clocks", "--out", out, env=environment)
+    assert result.returncode == 2
+    (message,) = result.stderr.splitlines()
+    assert message.startswith("run_experiment: --lock-clocks: there is no GPU to lock (")
+    assert not out.exists()

@@ -35,22 +35,60 @@ class WorkerTest : public testing::Test {
     job_.points.push_back(point);
   }
 
+  /// Every reply to a request; how it ended in `outcome`.
+  static std::vector<Reply> ask(WorkerProcess& worker, const Request& request,
+                                WorkerProcess::Outcome& outcome) {
+    std::vector<Reply> replies;
+    outcome = worker
+                  .ask(to_json(request).dump(), 60,
+                       [&](const std::string& line) {
+                         replies.push_back(reply_from_json(nlohmann::ordered_json::parse(line)));
+                         return !replies.back().last;
+                       })
+                  .outcome;
+    return replies;
+  }
+
   int log_ = open("/dev/null", O_WRONLY | O_CLOEXEC);
   Job job_;
 };
 
-TEST_F(WorkerTest, AnswersWithRowsAndTheReferenceRun) {
+TEST_F(WorkerTest, SendsEachSampleAsItIsTakenAndTheReferenceRunBefore) {
   add_point("cpu_sequential");
   WorkerProcess worker({LLOYD_PROGRAM, "--worker"}, log_, to_json(job_).dump());
-  for (int round = 0; round < 2; ++round) {
-    const auto answer = worker.ask(to_json(Request{0, std::nullopt}).dump(), 60);
-    ASSERT_EQ(answer.outcome, WorkerProcess::Outcome::replied) << answer.text;
-    const Reply reply = reply_from_json(nlohmann::ordered_json::parse(answer.text));
-    EXPECT_EQ(reply.measurements.size(), 6u);
-    EXPECT_EQ(reply.measurements.at(0).at("status"), "ok");
-    ASSERT_TRUE(reply.expected);
-    EXPECT_EQ(reply.expected->iterations, 3);
-    EXPECT_LT(reply.expected->inertia, reply.expected->initial_inertia);
+  for (int launch = 0; launch < 2; ++launch) {
+    WorkerProcess::Outcome outcome;
+    const auto replies = ask(worker, {0, std::nullopt, launch, {}}, outcome);
+    ASSERT_EQ(outcome, WorkerProcess::Outcome::replied);
+    ASSERT_EQ(replies.size(), 8u);  // what comes before, six samples, the end
+    EXPECT_FALSE(replies[0].phases.empty());
+    ASSERT_TRUE(replies[0].expected);
+    EXPECT_EQ(replies[0].expected->iterations, 3);
+    EXPECT_LT(replies[0].expected->inertia, replies[0].expected->initial_inertia);
+    EXPECT_EQ(replies[0].expected->inertias.size(), 4u);
+    EXPECT_TRUE(replies[0].expected->direct);
+    for (int i = 0; i < 6; ++i) {
+      const auto& rows = replies.at(static_cast<std::size_t>(i) + 1).measurements;
+      ASSERT_EQ(rows.size(), 1u);
+      EXPECT_EQ(rows[0].at("status"), "ok");
+      EXPECT_EQ(rows[0].at("launch"), launch);
+      EXPECT_EQ(rows[0].at("repetition"), i);
+    }
+    EXPECT_EQ(replies.back().status, "ok");
+    EXPECT_TRUE(replies.back().measurements.empty());
+  }
+}
+
+TEST_F(WorkerTest, GoesOnWithALaunchThatHasSamples) {
+  add_point("cpu_sequential");
+  WorkerProcess worker({LLOYD_PROGRAM, "--worker"}, log_, to_json(job_).dump());
+  for (const std::size_t taken : {4u, 6u}) {
+    WorkerProcess::Outcome outcome;
+    const auto replies =
+        ask(worker, {0, std::nullopt, 0, std::vector<double>(taken, 1.0)}, outcome);
+    // One at least: what this process verified is what it times.
+    ASSERT_EQ(replies.size(), 2 + (taken == 4 ? 2u : 1u));
+    EXPECT_EQ(replies[1].measurements.at(0).at("repetition"), taken);
   }
 }
 
@@ -61,9 +99,11 @@ TEST_F(WorkerTest, SaysWhenTheDeviceCannotBeHad) {
   job_.device.emplace();
   job_.device->index = 99;
   WorkerProcess worker({LLOYD_PROGRAM, "--worker"}, log_, to_json(job_).dump());
-  const auto answer = worker.ask(to_json(Request{0, std::nullopt}).dump(), 60);
-  ASSERT_EQ(answer.outcome, WorkerProcess::Outcome::replied) << answer.text;
-  const Reply reply = reply_from_json(nlohmann::ordered_json::parse(answer.text));
+  WorkerProcess::Outcome outcome;
+  const auto replies = ask(worker, {0, std::nullopt, 0, {}}, outcome);
+  ASSERT_EQ(outcome, WorkerProcess::Outcome::replied);
+  ASSERT_EQ(replies.size(), 1u);
+  const Reply& reply = replies[0];
   ASSERT_EQ(reply.measurements.size(), 1u);
   EXPECT_EQ(reply.measurements[0].at("status"), "failed");
   EXPECT_EQ(reply.measurements[0].at("reason").get<std::string>().rfind(
@@ -76,7 +116,7 @@ TEST_F(WorkerTest, SaysWhenTheDeviceCannotBeHad) {
 TEST(WorkerProcess, SaysThatAProgramIsMissing) {
   const int log = open("/dev/null", O_WRONLY | O_CLOEXEC);
   WorkerProcess worker({"/no/such/program"}, log, "{}");
-  const auto answer = worker.ask("{}", 60);
+  const auto answer = worker.ask("{}", 60, [](const std::string&) { return false; });
   close(log);
   EXPECT_EQ(answer.outcome, WorkerProcess::Outcome::died);
   EXPECT_EQ(answer.text, "the worker exited with status 127");
@@ -91,6 +131,7 @@ TEST(Job, SurvivesTheTrip) {
   job.init.seed = 18'446'744'073'709'551'615u;
   job.stop = {.iterations = 9, .tolerance = 1e-3, .min_changes = 4};
   job.measure.max_noise = 0.125;
+  job.measure.retry_throttled = true;
   job.profile.counters = {"l1"};
   job.profile.cpu = {"cycles"};
   job.pass = Pass::cpu;

@@ -1,0 +1,134 @@
+"""Options of run_experiment that are wrong, contradict each other or meet a hostile spec."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
+
+SPEC = """
+name: small
+versions: [cpu_sequential]
+axes: {k: [3]}
+data: {file: points.csv}
+measure: {repetitions: 6, max_seconds: 0.1}
+"""
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [BUILD / "run_experiment", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--ceilings", "--dry-run"], "--dry-run and --ceilings are two things to do"),
+        (["--doctor", "--list-versions"], "--list-versions and --doctor are two things to do"),
+        (["--list-metrics", "--doctor"], "--doctor and --list-metrics are two things to do"),
+        (["--doctor", "x.yaml"], "--doctor takes no spec, but 'x.yaml' is given"),
+        (["--ceilings", "x.yaml"], "--ceilings takes no spec, but 'x.yaml' is given"),
+        (["--list-versions", "--set", "n=1"], "--list-versions has no use for --set"),
+        (["--ceilings", "--resume", "x"], "--ceilings has no use for --resume"),
+        (["--reptitions", "5", "x.yaml"], "'--reptitions'; did you mean '--repetitions'?"),
+        (["x.yaml", "--resme=a"], "unknown option '--resme'; did you mean '--resume'?"),
+        (["x.yaml", "--dryrun"], "unknown option '--dryrun'; did you mean '--dry-run'?"),
+        (["x.yaml", "--qwertyuiop"], "unknown option '--qwertyuiop'; see run_experiment --help"),
+        (["x.yaml", "y.yaml"], "one spec at a time: what is 'y.yaml'?"),
+        (["--list-metrics", "--match", "a**"], "bad repetition operator, '**' at character 2"),
+    ],
+)
+def test_usage_errors_name_what_is_wrong(arguments, message):
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stdout == ""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    specs = tmp_path / "specs"
+    specs.mkdir()
+    (specs / "points.csv").write_text("".join(f"{i},{i * i % 7}\n" for i in range(50)))
+    (specs / "small.yaml").write_text(SPEC)
+    return tmp_path
+
+
+def test_resume_finds_the_data_when_the_spec_has_moved(folder):
+    out, specs = folder / "out", folder / "specs"
+    # Found beside the spec, and from the folder that the program is started in.
+    for name, place in (("out", specs / "small.yaml"), ("cwd", folder / "moved.yaml")):
+        if not place.exists():
+            shutil.copy(specs / "small.yaml", place)
+        assert run(place, "--out", folder / name, cwd=specs).returncode == 0
+    (folder / "copy").mkdir()
+    shutil.move(specs / "small.yaml", folder / "copy" / "small.yaml")
+    for arguments in (
+        ["--resume", out],
+        ["--resume", out, folder / "copy" / "small.yaml"],
+        ["--resume", folder / "cwd"],
+    ):
+        result = run(*arguments, "--quiet", cwd=folder / "copy")
+        assert result.returncode == 0, result.stderr
+
+
+def test_resume_keeps_the_options_that_the_run_was_started_with(folder):
+    out, spec = folder / "out", folder / "specs" / "small.yaml"
+    assert run(spec, "--out", out, "--repetitions", 7).returncode == 0
+    assert run("--resume", out, "--quiet").returncode == 0
+    assert run("--resume", out, spec, "--quiet").returncode == 0
+    assert run("--resume", out, spec, "--quiet", "--repetitions", 7).returncode == 0
+    for arguments in (["--repetitions", 8], [spec, "--repetitions", 8]):
+        result = run("--resume", out, *arguments)
+        assert result.returncode == 2
+        assert "the spec differs (measure/repetitions: was 7, is 8)" in result.stderr
+
+
+def test_resume_says_which_points_another_spec_has(folder):
+    out, spec = folder / "out", folder / "specs" / "small.yaml"
+    assert run(spec, "--out", out).returncode == 0
+    other = folder / "specs" / "other.yaml"
+    other.write_text(SPEC.replace("[3]", "[4, 5, 6, 7, 8]"))
+    result = run("--resume", out, other)
+    assert result.returncode == 2
+    assert "absent" not in result.stderr
+    point = "cpu_sequential/n:50/k:{}/dim:2/precision:fp32"
+    assert "points: 5 instead of 1" in result.stderr
+    assert f'gone: "{point.format(3)}"; new: 5 of them, as "{point.format(4)}"' in result.stderr
+
+
+def test_a_damaged_plan_is_named(folder):
+    out, spec = folder / "out", folder / "specs" / "small.yaml"
+    assert run(spec, "--out", out).returncode == 0
+    for name in ("plan.json", "spec.resolved.json"):
+        text = (out / name).read_text()
+        (out / name).write_text(text[: len(text) // 2])
+        result = run("--resume", out)
+        assert result.returncode == 2
+        assert f"{out / name}: is damaged" in result.stderr
+        (out / name).write_text(text)
+
+
+def test_a_spec_without_end_is_refused(tmp_path):
+    result = run("/dev/zero", cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.startswith("/dev/zero: is longer than 1,000,000 bytes")
+
+
+def test_a_dry_run_lists_the_same_points_either_way(folder):
+    spec = folder / "specs" / "small.yaml"
+    listed = json.loads(run(spec, "--dry-run", "--json", "--set", "k=1,2,3").stdout)
+    shown = run(spec, "--dry-run", "--set", "k=1,2,3").stdout.splitlines()
+    assert [point["point"] for point in listed] == [line.split()[0] for line in shown[1:4]]
