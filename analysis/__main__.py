@@ -6,11 +6,14 @@ import argparse
 import difflib
 import os
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 
 from analysis import choices, claims, compare, counted, published, readme, regimes, tables, tune
 from analysis.derive import all_points, gather, machine_labels
 from analysis.draw import FIGURES, draw, write
+from analysis.escape import image
+from analysis.files import printable
 from analysis.load import Run, RunError, find_runs, load_run
 from analysis.measures import Rows
 from analysis.profiler import profiler_markdown, profiler_table, read_events
@@ -29,7 +32,7 @@ directories.
   python -m analysis readme README.md data/recorded --check
 
 Exit status: 0 done; 1 --check found a file out of date, or compare a slower or lost point; 2
-something given cannot be used, or compared at all (one line says what). """
+something given cannot be used (one line says what), or compare cannot say. """
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,13 +41,22 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     options.unread = []
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # a path need not be UTF-8, and a terminal need not know every letter
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = options.command(options)
         return 2 if options.unread else status
     except RunError as error:
-        print(error, file=sys.stderr)
+        for line in str(error).splitlines():
+            _say(line)
+    except BrokenPipeError:
+        # whoever read our output has enough of it (`| head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
-        print(f"{error.filename or 'file'}: {error.strerror}", file=sys.stderr)
+        _say(f"{error.filename or 'file'}: {error.strerror}")
     return 2
 
 
@@ -90,10 +102,12 @@ def _parser() -> argparse.ArgumentParser:
     versus = commands.add_parser(
         "compare",
         help="is NEW slower than OLD? For CI",
-        description="Tests every point that both runs have (Mann-Whitney, Holm's correction over "
-        "the points) and prints the ratio NEW / OLD of the medians with its 95% interval. A point "
-        "is slower or faster when the test says so and the whole interval is beyond the threshold. "
-        "Exit status: 0 none slower or lost, 1 some, 2 nothing could be judged.",
+        description="Tests every point that both runs have and prints the ratio NEW / OLD of the "
+        "medians with its 95% interval. A point is slower or faster when a permutation test of the "
+        "launches says so (four or more on each side: measure: {launches: 5}) and the whole "
+        "interval is beyond the threshold. With fewer launches, or noise, it is perhaps slower or "
+        "faster. Exit status: 0 none slower or lost, 1 some, 2 some perhaps slower, or nothing "
+        "could be judged.",
     )
     versus.add_argument("old", metavar="OLD", type=Path)
     versus.add_argument("new", metavar="NEW", type=Path)
@@ -209,13 +223,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def _load(options: argparse.Namespace) -> list[Run]:
     """The runs below DIR…; of several those that can be read, the others are told and remembered
-    in options.unread."""
+    in options.unread. What holds no run at all is left out when others do: a glob finds it."""
     runs = []
-    for path in find_runs(options.dirs):
+    skipped: list[str] = []
+    for path in find_runs(options.dirs, skipped):
         try:
             runs.append(load_run(path))
         except RunError as error:
             options.unread.append(str(error))
+        except OSError as error:
+            options.unread.append(f"{error.filename or path}: {error.strerror}")
+    for reason in skipped:
+        _say(f"left out: {reason}")
     if options.unread and not runs:
         raise RunError("\n".join(options.unread))
     for reason in options.unread:
@@ -227,7 +246,7 @@ def _load(options: argparse.Namespace) -> list[Run]:
 
 
 def _say(message: str) -> None:
-    print(message, file=sys.stderr)
+    print(printable(message), file=sys.stderr)
 
 
 def _wanted_figures(only: str | None, runs: list[Run]) -> list[str]:
@@ -271,7 +290,10 @@ def _figures(options: argparse.Namespace) -> int:
 
 def _profiler(options: argparse.Namespace) -> int:
     for run in options.dirs:
-        print(profiler_markdown(profiler_table(read_events(run))), end="")
+        warnings: list[str] = []
+        print(profiler_markdown(profiler_table(read_events(run, warnings))), end="")
+        for warning in warnings:
+            _say(f"warning: {warning}")
     return 0
 
 
@@ -366,7 +388,7 @@ def _image(run: Run, figure: str, options: argparse.Namespace) -> str:
             raise RunError(f"{options.file}: {figure} of {run.path}: {drawing.message}")
         write(drawing, folder)
     link = os.path.relpath(folder / f"{figure}.png", options.file.parent)
-    return f"![{figure}: {run.title}]({Path(link).as_posix()})"
+    return image(f"{figure}: {run.title}", Path(link).as_posix())
 
 
 TABLES = {

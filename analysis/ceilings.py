@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
+
+from analysis.files import RunError, is_there, read_json
 
 LEVELS = {"l1": "L1", "l2": "L2", "dram": "DRAM"}
 """Levels of memory, nearest first, and their names for a reader."""
@@ -22,6 +23,8 @@ RATES = {
     "bf16 tensor": ("bf16_tensor",),
     "fp16 tensor": ("fp16_tensor",),
 }
+_CEILING = {"name": str, "unit": str, "value": float, "datasheet": float}
+_SHAPE = {"ceilings": [_CEILING], "gpu": {"name": str}}
 _SCALES = {"GB/s": 1e9, "TFLOP/s": 1e12}
 
 
@@ -47,10 +50,10 @@ def nearest_file(run: Path, name: str) -> Path | None:
     """`name` in the run directory or in one of the three folders above it: what a folder of
     recorded runs has in common stands once."""
     run = run.resolve()
-    for folder in (run, *run.parents[:3]):
-        if (folder / name).is_file():
-            return folder / name
-    return None
+    if is_there(run / name):
+        return run / name
+    # the folders above are the user's own: links in them are meant
+    return next((f.resolve() for p in run.parents[:3] if (f := p / name).is_file()), None)
 
 
 def load_ceilings(run: Path, environment: dict, gpu: str, warnings: list[str]) -> Ceilings | None:
@@ -59,18 +62,23 @@ def load_ceilings(run: Path, environment: dict, gpu: str, warnings: list[str]) -
     file = nearest_file(run, "ceilings.json")
     named = environment.get("ceilings")
     for value in (named, *(named.values() if isinstance(named, dict) else ())):
-        if file is None and isinstance(value, dict) and Path(str(value.get("file"))).is_file():
-            file = Path(value["file"])
+        if file is None and isinstance(value, dict) and isinstance(value.get("file"), str):
+            file = Path(value["file"]) if Path(value["file"]).is_file() else None
     if file is None:
         return None
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        listed = {c["name"]: c for c in data["ceilings"] if c.get("value") is not None}
+        data = read_json(file, _SHAPE)
+        listed = {
+            c["name"]: c for c in data.get("ceilings") or [] if c.get("value") and c["value"] > 0
+        }
         name = str((data.get("gpu") or {}).get("name") or "")
         bandwidths = {k: _pick(listed, names) for k, names in BANDWIDTHS.items()}
         rates = {k: _pick(listed, names) for k, names in RATES.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        warnings.append(f"{file}: not a file of ceilings ({error!r}); it is not used")
+    except RunError as error:
+        warnings.append(f"{error}; it is not used")
+        return None
+    except KeyError as error:
+        warnings.append(f"{file}: not a file of ceilings (lacks {error}); it is not used")
         return None
     if not name or (gpu and name != gpu):
         warnings.append(f"{file}: ceilings of {name or 'no GPU'}, the run is of {gpu}; not used")
@@ -89,4 +97,5 @@ def _pick(listed: dict, names: tuple[str, ...]) -> Ceiling | None:
     best = max(known, key=lambda c: float(c["value"]))
     scale = _SCALES[best["unit"]]
     sheet = best.get("datasheet")
-    return Ceiling(float(best["value"]) * scale, float(sheet) * scale if sheet else None)
+    printed = float(sheet) * scale if sheet is not None and sheet > 0 else None
+    return Ceiling(float(best["value"]) * scale, printed)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.derive import all_points, fastest
+from analysis.derive import all_points, fastest, noise_note, noisy_mark
+from analysis.escape import text
 from analysis.load import Run, RunError
 from analysis.regimes import CHOOSER, OURS
 from analysis.stats import ratio_interval
@@ -39,7 +40,7 @@ def _table(run: Run, losses_only: bool) -> str:
         if auto.empty or others.empty:
             continue
         mine, fast = auto.iloc[0], others.loc[others["iteration_ms"].idxmin()]
-        name = str(chosen[mine["point"]])
+        name = str(chosen.get(mine["point"], "–"))
         alone = others.loc[others["version"].eq(name.split("/")[0]), "iteration_ms"].min()
         ratio = ratio_interval(mine["times_ms"], fast["times_ms"])
         losses.append((ratio, problem, name, mine, alone, fast))
@@ -62,8 +63,12 @@ def _table(run: Run, losses_only: bool) -> str:
     rows = [
         [
             *(str(value) for value in problem),
-            *(name, f"{mine['iteration_ms']:.3g}", f"{alone:.3g}" if np.isfinite(alone) else "–"),
-            *(fast["version"], f"{fast['iteration_ms']:.3g}"),
+            *(
+                name,
+                f"{mine['iteration_ms']:.3g}{noisy_mark(mine)}",
+                f"{alone:.3g}" if np.isfinite(alone) else "–",
+            ),
+            *(fast["version"], f"{fast['iteration_ms']:.3g}{noisy_mark(fast)}"),
             interval_text(*ratio, unit="×"),
         ]
         for ratio, problem, name, mine, alone, fast in shown
@@ -75,9 +80,11 @@ def _table(run: Run, losses_only: bool) -> str:
         + (f", whose own row takes up to {max(by_choice):.2f}× that time" if by_choice else "")
         + "; elsewhere the two rows are one version's, and differ as two processes do."
     )
+    if noise := noise_note(best):
+        said += f" {text(noise)}"
     header = [
         *("precision", "n", "k", "dim", "chosen", "ms", "its own", "fastest", "ms"),
         "ratio [95%]",
     ]
     table = markdown(header, rows, {"n", "k", "dim", "ms", "its own"}) if rows else ""
-    return f"{run.title}: {run.environment_line()}. {said}\n\n{table}"
+    return f"{text(run.title)}: {text(run.environment_line())}. {said}\n\n{table}"

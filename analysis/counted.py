@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from analysis.escape import text
 from analysis.load import Run, RunError
 from analysis.style import count_text, number_text
 from analysis.tables import markdown
@@ -24,10 +25,10 @@ def phases(run: Run) -> str:
     that the run counted (the mean over the times that the phase was entered). Raises RunError for a
     run without any."""
     rows = run.counters
-    rows = rows[rows["kernel"].isna() & rows["value"].notna()]
+    points = run.measurements.drop_duplicates("point").set_index("point")
+    rows = rows[rows["kernel"].isna() & rows["value"].notna() & rows["point"].isin(points.index)]
     if rows.empty:
         raise RunError(f"{run.path}: no counters of phases (profile: {{counters: …}})")
-    points = run.measurements.drop_duplicates("point").set_index("point")
     metrics = list(dict.fromkeys(rows["metric"]))
     units = {m: str(rows.loc[rows["metric"].eq(m), "unit"].iloc[0]) for m in metrics}
     header = ["version", "precision", "N", "K", "dim", "phase"]
@@ -38,7 +39,7 @@ def phases(run: Run) -> str:
         values = of.drop_duplicates("metric").set_index("metric")["value"]
         line = [p["version"], p["precision"], count_text(p["n"]), count_text(p["k"]), str(p["dim"])]
         lines.append([*line, phase, *(_value(values.get(m), units[m]) for m in metrics)])
-    head = f"{run.environment_line()}; CUPTI's counters, mean of a phase's calls.\n\n"
+    head = f"{text(run.environment_line())}; CUPTI's counters, mean of a phase's calls.\n\n"
     return head + markdown(header, lines, {*header} - {"version", "precision", "phase"})
 
 

@@ -8,12 +8,15 @@ import numpy as np
 import pandas as pd
 
 from analysis.ceilings import Ceilings
+from analysis.files import printable
 from analysis.load import AXES, PROBLEM, Run, RunError
-from analysis.stats import median_interval, ratio_interval
+from analysis.stats import Samples, median_interval, ratio_interval
 
 NOT_RUN = "not run"
 NO_BASELINE = "no baseline"
 UNTHROTTLED = {"", "none"}
+NOISY_SHARE = 0.25
+"""Of a point's samples, from which on the point itself is noisy: fewer hardly move its median."""
 
 POINT_COLUMNS = [
     *("machine", "point", "version", "family", "backend", *PROBLEM, *AXES, "status", "reason"),
@@ -25,6 +28,36 @@ POINT_COLUMNS = [
     *("iterations", "floor_ms", "gpu", "host"),
 ]
 """What a figure's CSV holds of each point; times in ms, speedups without unit, intervals at 95%."""
+
+NEWER_COLUMNS = [
+    *("launches", "noisy", "noisy_samples", "noise", "inertia_excess", "max_mean_error"),
+    *("energy_j", "waited_ms", "data_part"),
+]
+"""The same, of schema 2; runs of schema 1 have nothing for them. `noisy` is the point's: at least
+NOISY_SHARE of its samples are; `noise` says what disturbed them."""
+
+
+NOISY = "†"
+"""Behind the time of a noisy point, in tables and where a figure has no mark to ring."""
+
+
+def noisy_mark(point: pd.Series) -> str:
+    """NOISY for a noisy point, else nothing."""
+    return NOISY if point["noisy"] is True else ""
+
+
+def noise_note(points: pd.DataFrame, most: int = 3) -> str:
+    """What NOISY means for these points, and what disturbed them; empty when none is noisy."""
+    noisy = points[points["noisy"].eq(True)]
+    if noisy.empty:
+        return ""
+    reasons = list(dict.fromkeys("; ".join(noisy["noise"].dropna()).split("; ")))
+    said = "; ".join(reasons[:most]) + (f"; and {len(reasons) - most} more" * bool(reasons[most:]))
+    count = f"{len(noisy):,} point{'' if len(noisy) == 1 else 's'}"
+    return (
+        f"{NOISY} noisy: {count}, of which a quarter of the samples or more were disturbed: "
+        f"{said or 'no reason was recorded'}."
+    )
 
 
 @dataclass(frozen=True)
@@ -85,7 +118,7 @@ def machine_labels(runs: list[Run]) -> list[str]:
         if labels[j] == label and measured[i] & measured[j]
     }
     return [
-        f"{label}, {run.path.resolve().name}" if label in clashing else label
+        f"{label}, {printable(run.path.resolve().name)}" if label in clashing else label
         for run, label in zip(runs, labels, strict=True)
     ]
 
@@ -103,8 +136,8 @@ def common_baseline(runs: list[Run]) -> str:
 
 
 def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
-    """Every point that was planned or measured, with POINT_COLUMNS and `times_ms` (sorted samples,
-    1-D arrays, ms).
+    """Every point that was planned or measured, with POINT_COLUMNS, NEWER_COLUMNS and `times_ms`
+    (Samples in ms).
 
     Points without a result have NaN times, their status (one more than the contract's: `not run`)
     and the reason. Speedups are over the median of `baseline` for the same problem on the same
@@ -137,18 +170,16 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     points = rows.drop_duplicates("point").copy()
     bad = rows[rows["status"] != "ok"].drop_duplicates("point").set_index("point")
     wrong = set(rows.loc[(rows["status"] == "ok") & rows["verified"].eq(False), "point"])
-    usable = rows[np.isfinite(rows["iteration_ms"]) & (rows["iteration_ms"] > 0)]
-    times = {
-        point: np.sort(samples.to_numpy())
-        for point, samples in usable.groupby("point", sort=False)["iteration_ms"]
-    }
+    usable = rows.loc[rows["iteration_ms"] > 0, ["point", "launch", "iteration_ms"]]
+    times = _samples(usable)
     throttled = rows["throttle"].notna() & ~rows["throttle"].astype(str).str.lower().isin(
         UNTHROTTLED
     )
     throttled_count = throttled.groupby(rows["point"]).sum()
+    newer = _newer(rows)
 
     status, reason, samples = [], [], []
-    for point, first_reason in zip(points["point"], points["null_reasons"], strict=True):
+    for point, first_reason in zip(points["point"], points["why_no_time"], strict=True):
         got = times.get(point)
         if point in bad.index:
             status.append(bad.at[point, "status"])
@@ -157,15 +188,17 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
             status.append("incorrect")
             reason.append("its result was not verified as right")
         elif got is None:
-            why = first_reason if isinstance(first_reason, dict) else {}
             status.append("failed")
-            reason.append(why.get("iteration_ms") or "no time was recorded")
+            reason.append(first_reason or "no time was recorded")
         else:
             status.append("ok")
             reason.append(None)
         samples.append(got if status[-1] == "ok" else None)
     points["status"], points["reason"], points["times_ms"] = status, reason, samples
     points["throttled_samples"] = points["point"].map(throttled_count).astype("Int64")
+    for column in newer:
+        points[column] = newer[column].reindex(points["point"]).to_numpy()
+    points["launches"] = [len(t.launches) if t else None for t in points["times_ms"]]
 
     planned = run.plan[~run.plan["point"].isin(points["point"])].copy()
     refused = planned["available"].eq(False)
@@ -181,19 +214,54 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     place = points["point"].map(order).fillna(len(order))
     points = points.iloc[np.argsort(place.to_numpy(), kind="stable")]
 
-    points = points.reindex(columns=[*POINT_COLUMNS, "times_ms"]).reset_index(drop=True)
+    points = points.reindex(columns=[*POINT_COLUMNS, *NEWER_COLUMNS, "times_ms"])
+    points = points.reset_index(drop=True)
     points["machine"] = _machine_of(run, machine, points)
     intervals = [
-        median_interval(t) if isinstance(t, np.ndarray) else (np.nan,) * 3
-        for t in points["times_ms"]
+        median_interval(t) if isinstance(t, Samples) else (np.nan,) * 3 for t in points["times_ms"]
     ]
     names = ["iteration_ms", "iteration_ms_low", "iteration_ms_high"]
     points[names] = np.array(intervals, dtype=float).reshape(-1, 3)
-    points["samples"] = [len(t) if isinstance(t, np.ndarray) else 0 for t in points["times_ms"]]
+    points["samples"] = [len(t) if isinstance(t, Samples) else 0 for t in points["times_ms"]]
     points["floor_ms"] = points["floor_ms"].astype(float)
-    for column in ("n", "k", "dim", *AXES, "throttled_samples", "iterations"):
+    for column in ("n", "k", "dim", *AXES, "throttled_samples", "iterations", *_NEWER_COUNTS):
         points[column] = points[column].astype("Int64")
     return points
+
+
+_NEWER_COUNTS = ("launches", "noisy_samples")
+
+
+def _samples(usable: pd.DataFrame) -> dict[str, Samples]:
+    """Each point's samples, launch by launch."""
+    apart: dict[str, list[tuple[int, np.ndarray]]] = {}
+    groups = usable.groupby(["point", "launch"], sort=False)["iteration_ms"]
+    for (point, launch), samples in groups:
+        apart.setdefault(point, []).append((int(launch), np.sort(samples.to_numpy())))
+    return {
+        point: Samples(tuple(times for _, times in of), tuple(number for number, _ in of))
+        for point, of in apart.items()
+    }
+
+
+def _newer(rows: pd.DataFrame) -> pd.DataFrame:
+    """NEWER_COLUMNS of each point but the number of its launches."""
+    points = rows.groupby("point", sort=False)
+    table = points[["inertia_excess", "energy_j", "data_part"]].first()
+    table["max_mean_error"] = points["max_mean_error"].max()
+    table["waited_ms"] = points["waited_ms"].median()
+    known = rows.loc[rows["noisy"].notna(), ["point", "noisy", "noise"]]
+    noisy = known[known["noisy"].eq(True)]
+    count = known["noisy"].eq(True).groupby(known["point"]).sum().reindex(table.index)
+    table["noisy_samples"] = count.astype("Int64")
+    table["noisy"] = (count >= NOISY_SHARE * points.size()).astype(object).where(count.notna())
+    # the same disturbance is told once
+    table["noise"] = (
+        noisy.groupby("point", sort=False)["noise"]
+        .agg(lambda texts: "; ".join(dict.fromkeys(texts.dropna())))
+        .reindex(table.index)
+    )
+    return table
 
 
 def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:

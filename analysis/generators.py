@@ -40,8 +40,7 @@ def generate(name: str, n: int, dim: int, seed: int, **options: object) -> np.nd
     rows = np.arange(n, dtype=np.uint64)[:, None]
     blocks = np.arange((dim + 3) // 4, dtype=np.uint64)
     words = philox(rows, blocks, POINTS, seed).reshape(n, -1)[:, :dim]
-    low, high = options.get("range") or ((-10, 10) if name == "blobs" else (0, 1))
-    low, high = float(low), float(high)
+    low, high = map(float, options.get("range") or ((-10, 10) if name == "blobs" else (0, 1)))
     if name == "uva_int":
         return (np.int64(-100) + _below(words, 201).astype(np.int64)).astype(np.float32)
     if name == "normal":
@@ -55,6 +54,8 @@ def generate(name: str, n: int, dim: int, seed: int, **options: object) -> np.nd
             greatest = np.nextafter(greatest, np.float32(-np.inf))
         return np.clip(values, least, greatest)
     centers = int(options.get("centers") or 16)
+    if centers < 1:
+        raise ValueError(f"{centers} centers")
     given = options.get("sigma")
     sigma = 1.0 if given is None else float(given)
     if name == "stamp_gauss":

@@ -2,64 +2,111 @@
 
 from __future__ import annotations
 
-import gc
-import json
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import pandas as pd
 
 from analysis.ceilings import Ceilings, load_ceilings, nearest_file
+from analysis.files import RunError, check_shape, is_there, printable, read_json
+from analysis.rows import STATUSES, flag, frame, name, number, read_rows, time, whole
 
-SCHEMA = 1
+__all__ = ["AXES", "PROBLEM", "Run", "RunError", "find_runs", "load_run"]
 
 AXES = ["threads_per_block", "samples_per_thread", "threads", "processes", "gpus"]
 """The axes that tune a version; null where the version does not use one."""
 
 PROBLEM = ["n", "k", "dim", "precision", "data"]
 
-MEASUREMENT_COLUMNS = [
-    *("schema", "point", "version", "family", "backend", "reproducible"),
-    *("n", "k", "dim", *AXES, "precision", "oversubscribed"),
-    *("data", "seed", "repetition", "repetitions", "status", "reason", "solve_ms", "iteration_ms"),
-    *("setup_ms", "transfer_ms", "end_to_end_ms", "iterations", "inertia", "verified"),
-    *("label_mismatches", "max_regret", "regret_bound", "timing_basis", "floor_ms", "chosen"),
-    *("gpu", "gpu_uuid", "sm_mhz", "mem_mhz"),
-    *("temp_c", "power_w", "throttle", "host", "t_utc", "null_reasons"),
+
+def _why_no_time(row: dict) -> str | None:
+    """The reason that a row gives for having no time."""
+    reasons = row.get("null_reasons")
+    if reasons is None:
+        return None
+    if not isinstance(reasons, dict):
+        raise ValueError("null_reasons is not an object")
+    why = reasons.get("iteration_ms")
+    if not isinstance(why, str | None):
+        raise ValueError("null_reasons has something else than text for iteration_ms")
+    return why
+
+
+def _noise(row: dict) -> str | None:
+    """What disturbed a sample, in words."""
+    noise = row.get("noise")
+    if noise is None:
+        return None
+    reasons = noise.get("reasons", []) if isinstance(noise, dict) else None
+    if not isinstance(reasons, list) or not all(isinstance(text, str) for text in reasons):
+        raise ValueError("noise is not an object with a list of texts `reasons`")
+    return "; ".join(reasons) or None
+
+
+_SIZES = [whole(size, needed=True, low=1) for size in ("n", "k", "dim")]
+_TUNABLES = [whole(axis, low=1) for axis in AXES]
+MEASUREMENTS = [
+    *(name("point", needed=True), name("version", needed=True)),
+    *(name("family"), name("backend"), *_SIZES, *_TUNABLES, name("precision", needed=True)),
+    *(flag("oversubscribed"), name("data", needed=True), name("data_part")),
+    *(whole("launch"), whole("repetition"), whole("repetitions")),
+    *(name("status", needed=True, names=STATUSES), name("reason")),
+    *(time("solve_ms"), time("iteration_ms"), time("end_to_end_ms"), time("waited_ms")),
+    *(whole("iterations"), number("inertia", high=1e100), flag("verified")),
+    *(whole("label_mismatches"), number("max_regret", high=1e100)),
+    number("regret_bound", high=1e100),
+    *(number("inertia_excess", low=-1e100, high=1e100), number("max_mean_error", high=1e100)),
+    *(name("timing_basis"), time("floor_ms"), name("chosen"), name("gpu")),
+    *(number("sm_mhz"), number("mem_mhz"), number("temp_c", low=-300), number("power_w")),
+    *(number("energy_j"), name("throttle"), flag("noisy"), name("noise", get=_noise), name("host")),
+    name("why_no_time", get=_why_no_time),
 ]
-PLAN_COLUMNS = [
-    *("point", "version", "n", "k", "dim", *AXES, "precision", "available", "reason"),
+"""What the analysis reads of a row; measurements.jsonl has more."""
+PLAN = [
+    *(name("point", needed=True), name("version", needed=True), *_SIZES, *_TUNABLES),
+    *(name("precision", needed=True), flag("available"), name("reason")),
 ]
-PHASE_COLUMNS = ["point", "version", "part", "phase", "calls", "device_ms", "host_ms"]
-COUNTER_COLUMNS = [
-    *("point", "version", "phase", "kernel", "metric", "preset", "value", "unit", "passes"),
-    *("replay", "status", "reason", "calls"),
+PHASES = [
+    *(name("point", needed=True), name("version", needed=True), name("part"), name("phase")),
+    *(whole("calls"), time("device_ms"), time("host_ms")),
+]
+COUNTERS = [
+    *(name("point", needed=True), name("version", needed=True), name("phase"), name("kernel")),
+    *(name("metric", needed=True), number("value", low=-1e100, high=1e100), name("unit")),
+    whole("calls", low=1),
 ]
 
-_INTEGERS = ["n", "k", "dim", *AXES, "repetition", "repetitions", "iterations", "calls"]
-_FLOATS = ["value", "inertia", "max_regret", "regret_bound"]
-_FLOATS += ["sm_mhz", "mem_mhz", "temp_c", "power_w"]
-PART_BYTES = 32_000_000
-"""Read at a time."""
+_SPEC = {
+    **{"name": str, "title": str, "baseline": str, "figures": [str]},
+    "data": {"generator": str, "seed": int, "range": [float], "centers": int, "sigma": float},
+    "solve": {"init": str, "seed": int},
+    "measure": {"max_noise": float},
+}
+_ENVIRONMENT = {
+    "host": str,
+    "cpu": {"model": str},
+    "gpus": [{"name": str, "driver": str}],
+    "build": {"commit": str, "compiler": str},
+}
+_OVERRIDES = {"set": [str], "only": [str], "filter": str}
+_PLAN = {"points": [{}], "parents": {"*": str}, "overrides": _OVERRIDES}
+
 _DIGITS = re.compile(r"(\d+)")
 _MARKS = ("measurements.jsonl", "plan.json", "spec.resolved.json")
-
-
-class RunError(Exception):
-    """A run directory that cannot be used. The message is one line: what, where and the remedy."""
 
 
 @dataclass(frozen=True)
 class Run:
     """One run directory.
 
-    `measurements` has one row per point × repetition (times in ms), `phases` one row per point ×
-    phase, `counters` one row per point × phase × kernel × metric, `plan` one row per point; every
-    column that the format knows is there, null where the file has none. Of a point that was
-    measured again by a resumed run, only the last measurement is kept. `parents` maps a version to
-    the one that it is derived from. `warnings` says in plain words what was found amiss."""
+    `measurements` has one row per sample: point × launch × repetition (times in ms). `phases` has
+    one per point × phase, `counters` one per point × phase × kernel × metric, `plan` one per point.
+    Every column of MEASUREMENTS and the other lists is there, null where the file has none. Of a
+    point that was measured again by a resumed run, only the last measurement is kept.
+    `parents` maps a version to the one that it is derived from. `warnings` says in plain words what
+    was found amiss."""
 
     path: Path
     spec: dict
@@ -76,7 +123,7 @@ class Run:
     @property
     def name(self) -> str:
         """The spec's name; the folder's where the spec is gone."""
-        return str(self.spec.get("name") or self.path.resolve().name)
+        return str(self.spec.get("name") or printable(self.path.resolve().name))
 
     @property
     def title(self) -> str:
@@ -131,28 +178,36 @@ class Run:
         return " · ".join(part for part in parts if part) or "environment not recorded"
 
 
-def find_runs(paths: list[Path]) -> list[Path]:
+def find_runs(paths: list[Path], skipped: list[str] | None = None) -> list[Path]:
     """The run directories that `paths` name: each path itself, or else every run directory below
-    it, sorted.
+    it, sorted. Links below it are not followed.
 
-    Raises RunError for a path that is no folder or holds no run directory.
-    """
+    Raises RunError when one of them does not exist, or holds no run directory; with `skipped`, when
+    all of them do: why the others are left out is added to it."""
     found: list[Path] = []
+    useless: list[str] = []
     for path in paths:
-        if not path.is_dir():
-            what = "is a file, not a run directory" if path.exists() else "no such directory"
-            raise RunError(f"{path}: {what}")
-        if any((path / mark).exists() for mark in _MARKS):
-            inside = [path]
-        else:
-            below = {file.parent for mark in _MARKS for file in path.rglob(mark)}
-            inside = sorted(below, key=_natural)
+        if not path.exists():
+            raise RunError(f"{printable(str(path))}: no such directory")
+        inside = _runs_below(path) if path.is_dir() else []
         if not inside:
-            raise RunError(
-                f"{path}: no run directory here or below it (looked for {', '.join(_MARKS)})"
-            )
+            looked = f"no run directory here or below it (looked for {', '.join(_MARKS)})"
+            what = looked if path.is_dir() else "is a file, not a run directory"
+            useless.append(f"{printable(str(path))}: {what}")
         found += [run for run in inside if run not in found]
+    if useless and (skipped is None or not found):
+        raise RunError(useless[0])
+    if skipped is not None:
+        skipped += useless
     return found
+
+
+def _runs_below(path: Path) -> list[Path]:
+    if any(is_there(path / mark) for mark in _MARKS):
+        return [path]
+    # rglob would follow links before Python 3.13
+    found = [Path(folder) for folder, _, files in os.walk(path) if {*files} & {*_MARKS}]
+    return sorted(found, key=_natural)
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
@@ -163,16 +218,15 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 def load_run(path: Path) -> Run:
     """Reads one run directory; optional files may be missing.
 
-    Raises RunError for a schema that this version does not know and for an optional file that is
-    there but broken. A line that is cut off (the run was killed while writing it) is dropped, with
-    a warning that names it."""
+    Raises RunError for a schema that this version does not know, for a value that cannot be (with
+    its file, line and name) and for an optional file that is there but broken. A line that is cut
+    off (the run was killed while writing it) is dropped, with a warning that names it."""
     warnings: list[str] = []
-    rows = _read_table(path / "measurements.jsonl", MEASUREMENT_COLUMNS, warnings, schema=True)
-    plan = _read_json(path / "plan.json")
-    points = plan.get("points", []) if isinstance(plan, dict) else plan
-    measurements = _last_measurement(rows)
+    rows = read_rows(path / "measurements.jsonl", MEASUREMENTS, warnings, schema=True)
+    plan = _read_plan(path / "plan.json")
+    measurements = _counting(rows)
     _check_repetitions(path, measurements, warnings)
-    environment = _read_json(path / "environment.json")
+    environment = read_json(path / "environment.json", _ENVIRONMENT)
     if measurements["gpu"].nunique() > 1:
         several = ", ".join(measurements["gpu"].dropna().unique())
         warnings.append(f"{path}: rows of several GPUs ({several}); they are never compared")
@@ -181,126 +235,61 @@ def load_run(path: Path) -> Run:
     gpu = str(measured.iloc[0] if len(measured) else gpus[0].get("name") or "")
     return Run(
         path=path,
-        spec=_read_json(path / "spec.resolved.json"),
+        spec=read_json(path / "spec.resolved.json", _SPEC),
         environment=environment,
-        overrides=(plan.get("overrides") or {}) if isinstance(plan, dict) else {},
-        plan=_frame(points, PLAN_COLUMNS),
+        overrides=plan.get("overrides") or {},
+        plan=_planned(path / "plan.json", plan.get("points") or []),
         measurements=measurements,
-        phases=_read_table(path / "phases.jsonl", PHASE_COLUMNS, warnings),
-        counters=_read_table(path / "counters.jsonl", COUNTER_COLUMNS, warnings),
+        phases=read_rows(path / "phases.jsonl", PHASES, warnings),
+        counters=read_rows(path / "counters.jsonl", COUNTERS, warnings),
         ceilings=load_ceilings(path, environment, gpu, warnings),
         parents=_parents(path, plan),
         warnings=warnings,
     )
 
 
-def _parents(path: Path, plan: dict | list) -> dict[str, str]:
+def _read_plan(path: Path) -> dict:
+    """The plan; an early one is the list of its points alone."""
+    plan = read_json(path, object)
+    if isinstance(plan, list):
+        plan = {"points": plan}
+    check_shape(plan, _PLAN, str(path))
+    return plan
+
+
+def _planned(path: Path, points: list[dict]) -> pd.DataFrame:
+    return frame(points, PLAN, f"{path}: points").drop_duplicates("point", ignore_index=True)
+
+
+def _parents(path: Path, plan: dict) -> dict[str, str]:
     """Which version each one is derived from: the plan says so, else the nearest parents.json."""
-    if isinstance(plan, dict) and plan.get("parents"):
+    if plan.get("parents"):
         return plan["parents"]
     file = nearest_file(path, "parents.json")
-    return _read_json(file) if file else {}
+    return read_json(file, {"*": str}) if file else {}
 
 
-def _read_json(path: Path) -> dict:
-    if not path.exists():
-        return {}
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RunError(f"{path}: not valid JSON ({error}); restore or delete the file") from None
-
-
-def _read_table(
-    path: Path, columns: list[str], warnings: list[str], *, schema: bool = False
-) -> pd.DataFrame:
-    """A JSON-lines file as a frame with at least `columns`; empty when there is no file.
-
-    A million rows are a gigabyte of text, and several as dictionaries: a part at a time becomes a
-    frame. Dictionaries of plain values make no cycles, and looking for them takes a third of the
-    time."""
-    if not path.exists():
-        return _frame([], columns)
-    parts, number = [], 1
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        with path.open("rb") as file:
-            while lines := file.readlines(PART_BYTES):
-                parts.append(_frame(_rows(path, lines, number, file, warnings, schema), columns))
-                number += len(lines)
-    finally:
-        if collecting:
-            gc.enable()
-    parts = [part for part in parts if len(part)] or parts[:1] or [_frame([], columns)]
-    # a column without a value in one part would decide the type of all
-    empty = [[c for c in part.columns if part[c].isna().all()] for part in parts]
-    if len(parts) == 1:
-        return parts[0]
-    whole = pd.concat(
-        [part.drop(columns=names) for part, names in zip(parts, empty, strict=True)],
-        ignore_index=True,
-    )
-    return whole.reindex(columns=parts[0].columns.union(whole.columns, sort=False))
-
-
-def _rows(
-    path: Path, lines: list[bytes], number: int, file: BinaryIO, warnings: list[str], schema: bool
-) -> list[dict]:
-    """The objects on `lines`, the first of which is line `number` of the file."""
-    try:
-        # one call for all lines: half the time of one for each
-        rows = json.loads(b"[" + b",".join(line for line in lines if line.strip()) + b"]")
-        if all(isinstance(r, dict) and (not schema or r.get("schema") == SCHEMA) for r in rows):
-            return rows
-    except ValueError:
-        pass
-    rows = []
-    for place, line in enumerate(lines):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        where = f"{path}:{number + place}"
-        if not isinstance(row, dict):
-            last = not any(rest.strip() for rest in lines[place + 1 :]) and not file.peek(1)
-            what = "the last line is cut off" if last else "this line is not a row"
-            warnings.append(f"{where}: {what}; it is left out")
-            continue
-        if schema and row.get("schema") != SCHEMA:
-            raise RunError(
-                f"{where}: schema {row.get('schema')!r}; this version reads schema "
-                f"{SCHEMA}. Use the analysis that came with the program that wrote it"
-            )
-        rows.append(row)
-    return rows
-
-
-def _frame(rows: list[dict], columns: list[str]) -> pd.DataFrame:
-    frame = pd.DataFrame.from_records(rows)
-    frame = frame.reindex(columns=[*columns, *(c for c in frame.columns if c not in columns)])
-    for column in frame.columns:
-        if column in _INTEGERS:
-            frame[column] = pd.to_numeric(frame[column]).astype("Int64")
-        elif column in _FLOATS or column.endswith("_ms"):
-            frame[column] = pd.to_numeric(frame[column]).astype("float64")
-    return frame
-
-
-def _last_measurement(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each point only the rows since its last repetition 0: a resumed run measures a failed
-    point again.
-    """
+def _counting(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows that count. Of a point that a resumed run measured again only those since its last
+    repetition 0 of launch 0, and of a repetition that is there twice the last one."""
+    rows["launch"] = rows["launch"].fillna(0)
+    rows["repetition"] = rows["repetition"].fillna(0)
     if rows.empty:
         return rows
-    attempt = (rows["repetition"].fillna(0) == 0).groupby(rows["point"]).cumsum()
-    return rows[attempt == attempt.groupby(rows["point"]).transform("max")].reset_index(drop=True)
+    begins = rows["repetition"].eq(0) & rows["launch"].eq(0)
+    point = pd.Series(pd.factorize(rows["point"])[0], index=rows.index)
+    attempt = begins.astype("int64").groupby(point).cumsum()
+    last = attempt == attempt.groupby(point).transform("max")
+    key = pd.DataFrame({"point": point, "launch": rows["launch"], "repetition": rows["repetition"]})
+    kept = last & ~key[last].duplicated(keep="last").reindex(rows.index, fill_value=True)
+    # a copy of a million rows is hundreds of megabytes
+    return rows if kept.all() else rows[kept].reset_index(drop=True)
 
 
 def _check_repetitions(path: Path, rows: pd.DataFrame, warnings: list[str]) -> None:
-    ok = rows[rows["status"] == "ok"].groupby("point", sort=False)["repetitions"]
+    """Rows of schema 1 say how many repetitions their point has."""
+    ok = rows.loc[rows["status"] == "ok", ["point", "repetitions"]]
+    ok = ok.groupby("point", sort=False)["repetitions"]
     short = pd.DataFrame({"have": ok.size(), "said": ok.max()})
     short = short[(short["have"] < short["said"]).fillna(False)]
     for point, row in short.iterrows():

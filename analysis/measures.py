@@ -16,7 +16,7 @@ import pandas as pd
 from analysis.derive import all_points
 from analysis.kernels import DURATION, OPERATIONS, by_kernel, calls, seconds
 from analysis.load import AXES, Run
-from analysis.stats import CONFIDENCE, median_ranks, resampled_medians
+from analysis.stats import CONFIDENCE, Samples, draws
 from analysis.style import count_text
 
 ASKED = (
@@ -159,16 +159,18 @@ class Rows:
     def median(self, point: pd.Series, column: str) -> Quantity:
         """The median of a point's samples of `column` (a time of measurements.jsonl, in ms)."""
         rows = self.by_point[point["point"]]
-        samples = np.sort(rows[column].dropna().to_numpy(float))
+        rows = rows[rows[column].notna()]
         name = point["point"]
-        if not len(samples) or samples[0] <= 0:
+        if rows.empty or not rows[column].gt(0).all():
             raise MissingError(f"{name}: no {column}")
+        launches = rows.groupby("launch", sort=False)[column]
+        samples = Samples(tuple(np.sort(of.to_numpy(float)) for _, of in launches))
         bases = frozenset([str(point["timing_basis"])])
-        if median_ranks(len(samples)) is None:
+        if not samples.has_interval:
             why = f"{point['version']} has {len(samples)} samples, an interval needs {FEWEST}"
-            return Quantity(float(np.median(samples)), None, why, bases=bases)
+            return Quantity(samples.median, None, why, bases=bases)
         stream = zlib.crc32(f"{name} {column}".encode())
-        return Quantity(float(np.median(samples)), resampled_medians(samples, stream), bases=bases)
+        return Quantity(samples.median, draws(samples, stream), bases=bases)
 
     def baseline_of(self, point: pd.Series, place: Place) -> pd.Series:
         """The baseline's point for the problem of `point`, in its precision, else in fp32."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pandas as pd
 
-from analysis.load import RunError
+from analysis.escape import code, text
+from analysis.files import RunError, is_there
+from analysis.rows import name, number, read_rows
 from analysis.style import number_text
 from analysis.tables import markdown
 
@@ -15,16 +16,20 @@ GROUPS = {"GPU activities": ("kernel", "copy", "memset"), "API calls": ("api",)}
 COLUMNS = ["point", "group", "name", "share", "total_us", "calls", "average_us", "min_us", "max_us"]
 
 
-def read_events(run: Path) -> pd.DataFrame:
-    """The rows of timeline.jsonl. Raises RunError where there are none."""
+EVENTS = [
+    *(name("point", needed=True), name("kind", needed=True), name("name", needed=True)),
+    number("duration_us", needed=True),
+]
+"""What is read of a row of timeline.jsonl."""
+
+
+def read_events(run: Path, warnings: list[str]) -> pd.DataFrame:
+    """The rows of timeline.jsonl. Raises RunError where there are none; adds to `warnings` what is
+    amiss."""
     file = run / "timeline.jsonl"
-    if not file.is_file():
+    if not is_there(file):
         raise RunError(f"{run}: has no timeline.jsonl; run its spec with --profile timeline")
-    lines = file.read_text(encoding="utf-8").splitlines()
-    try:
-        return pd.DataFrame([json.loads(line) for line in lines])
-    except ValueError as error:
-        raise RunError(f"{file}: not JSON lines ({error}); take the timeline again") from None
+    return read_rows(file, EVENTS, warnings)
 
 
 def profiler_table(events: pd.DataFrame) -> pd.DataFrame:
@@ -48,12 +53,12 @@ def profiler_markdown(table: pd.DataFrame) -> str:
     """A heading and two tables a point."""
     parts = []
     for point, mine in table.groupby("point", sort=False):
-        parts.append(f"## {point}\n")
+        parts.append(f"## {text(point)}\n")
         for group, rows in mine.groupby("group", sort=False):
             header = [group, "share", "total ms", "calls", "average µs", "min µs", "max µs"]
             cells = [
                 [
-                    f"`{row.name_}`",
+                    code(row.name_),
                     f"{row.share:.1%}",
                     number_text(row.total_us / 1e3),
                     str(row.calls),

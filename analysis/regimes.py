@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.derive import all_points, fastest
+from analysis.derive import all_points, fastest, noise_note
+from analysis.escape import Markdown, code, text
 from analysis.load import Run, RunError
 from analysis.stats import ratio_interval
 from analysis.style import count_text, number_text
-from analysis.tables import interval_text, markdown
+from analysis.tables import interval_text, markdown, time_text
 
 OURS, PEER = "fast", "peer"
 """Families."""
@@ -93,14 +94,16 @@ def every_version(run: Run) -> str:
         best, peer = fastest(points), _least(points, PEER)
         lost = points[~points["version"].isin(best["version"]) & _said(points)]
         for _, p in best.sort_values("iteration_ms", kind="stable").iterrows():
-            rows.append([regime.name, _name(p), p["precision"], _time(p), _times_floor(p)])
+            rows.append([regime.name, _name(p), p["precision"], time_text(p), _times_floor(p)])
             rows[-1] += [_ratio(peer, p), *_labels(p)]
         for _, p in lost.drop_duplicates("version").iterrows():
             why = f"{p['status']}: {p['reason']}"
             rows.append([regime.name, p["version"], p["precision"], why, "", "", *_labels(p)])
     said = "Median of an iteration [95% interval]; regret relative to the scale of the distance."
+    if noise := noise_note(_points(run)):
+        said += f" {text(noise)}"
     table = markdown(header, rows, {*header} - {"regime", "version", "precision"})
-    return f"{run.title}: {run.environment_line()}. {said}\n\n{table}"
+    return f"{text(run.title)}: {text(run.environment_line())}. {said}\n\n{table}"
 
 
 def _said(points: pd.DataFrame) -> pd.Series:
@@ -122,11 +125,13 @@ def summary(run: Run) -> str:
         rows[-1] += [number_text(floor) if np.isfinite(floor) else "–", _who(peer), _who(ours)]
         rows[-1] += [_ratio(peer, ours), _aim(regime, points), _share(peer), _share(ours)]
     said = [
-        run.environment_line(),
+        text(run.environment_line()),
         "median of an iteration [95% interval], on data that is on the GPU",
         "regret: how much farther a label's centroid is than the nearest, at most, as a share of "
         "what the precision's rounding allows (0: every label is float64's)",
     ]
+    if noise := noise_note(_points(run)):
+        said.append(text(noise.rstrip(".")))
     numeric = {"N", "K", "dim", "floor, ms", "faster by"}
     return "; ".join(said) + ".\n\n" + markdown(header, rows, numeric)
 
@@ -143,12 +148,10 @@ def _name(p: pd.Series) -> str:
     return p["version"] + (f" ({p['chosen']})" if isinstance(p["chosen"], str) else "")
 
 
-def _time(p: pd.Series) -> str:
-    return interval_text(p["iteration_ms"], p["iteration_ms_low"], p["iteration_ms_high"])
-
-
 def _who(p: pd.Series | None) -> str:
-    return "–" if p is None else f"`{p['version']}` {p['precision']}: {_time(p)}"
+    if p is None:
+        return "–"
+    return Markdown(f"{code(p['version'])} {text(p['precision'])}: {time_text(p)}")
 
 
 def _times_floor(p: pd.Series) -> str:
@@ -176,5 +179,6 @@ def _share(p: pd.Series | None) -> str:
     """A run from before rows had regret has none to show."""
     if p is None or pd.isna(p["max_regret"]) or pd.isna(p["regret_bound"]):
         return "–"
-    share = p["max_regret"] / p["regret_bound"]
-    return "0" if share == 0 else f"{100 * share:.2g}%"
+    if p["max_regret"] == 0:
+        return "0"
+    return f"{100 * p['max_regret'] / p['regret_bound']:.2g}%" if p["regret_bound"] else "–"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import shlex
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -14,8 +15,9 @@ from pathlib import Path
 
 from analysis import claims, published, tables
 from analysis.claims import Judgment
-from analysis.derive import common_baseline, gather
+from analysis.derive import common_baseline, gather, noise_note
 from analysis.draw import FIGURES, Subject, draw, write
+from analysis.files import folder_for, printable, replacing
 from analysis.load import Run, load_run
 from analysis.measures import Rows
 from analysis.published import Number
@@ -46,6 +48,8 @@ class Section:
     ok: int
     baseline: str
     medians: tuple[list[str], list[list[str]]]
+    noise: str
+    noisy: list[list[str]]
     missing: list[list[str]]
 
 
@@ -90,7 +94,7 @@ def write_report(runs: list[Run], out: Path, unread: list[str] | None = None) ->
     by as many processes as there are cores."""
     from analysis import html, markdown  # they read what this module defines
 
-    out.mkdir(parents=True, exist_ok=True)
+    folder_for(out)
     folders = _folders(runs)
     jobs = min(len(os.sched_getaffinity(0)), len(runs))
     # fork, where it is not the default any more, would not import NumPy and Matplotlib anew
@@ -101,9 +105,8 @@ def write_report(runs: list[Run], out: Path, unread: list[str] | None = None) ->
         drawn = {i: pool.submit(_section, runs[i].path, folders[i], out) for i in order}
         studies = _studies([Rows(run) for run in runs])
         sections = [drawn[i].result() for i in range(len(runs))]
-    command = shlex.join(
-        ["python", "-m", "analysis", "report", *(str(run.path) for run in runs), "-o", str(out)]
-    )
+    words = ["python", "-m", "analysis", "report", *(str(run.path) for run in runs)]
+    command = printable(shlex.join([*words, "-o", str(out)]))
     report = Report(command, sections, studies, unread or [])
     paths = [
         out / f"{figure.stem}{ending}"
@@ -116,8 +119,7 @@ def write_report(runs: list[Run], out: Path, unread: list[str] | None = None) ->
         (out / "report.html", html.render(report, out)),
         (out / "report.md", markdown.render(report)),
     ):
-        path.write_text(text, encoding="utf-8")
-        paths.append(path)
+        paths.append(replacing(path, lambda file, text=text: file.write_text(text, "utf-8")))
     return paths
 
 
@@ -158,6 +160,11 @@ def _section(path: Path, folder: str, out: Path) -> Section:
         int(ok.sum()),
         run.baseline,
         tables.every_point_cells(points),
+        noise_note(points),
+        [
+            [p["point"], f"{p['noisy_samples']} of {p['samples']}", p["noise"] or ""]
+            for _, p in points[points["noisy"].eq(True)].iterrows()
+        ],
         [[p["point"], p["status"], p["reason"] or ""] for _, p in missing.iterrows()],
     )
 
@@ -175,10 +182,13 @@ def rerun_command(run: Run) -> str:
     for name in ("repetitions", "warmup", "timeout", "seed", "profile"):
         if asked.get(name) is not None:
             value = asked[name]
-            words += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]
+            words += [
+                f"--{name}",
+                ",".join(map(str, value)) if isinstance(value, list) else str(value),
+            ]
     if asked.get("shuffle") is not None:
         words.append("--shuffle" if asked["shuffle"] else "--no-shuffle")
-    return shlex.join(words)
+    return printable(shlex.join(words))
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:
@@ -189,7 +199,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
     measure, solve = spec.get("measure") or {}, spec.get("solve") or {}
     rows = run.measurements
     clocks = rows[["sm_mhz", "mem_mhz", "temp_c", "power_w"]].astype(float)
-    facts = [("run directory", str(run.path)), ("started", e.get("t_utc"))]
+    facts = [("run directory", printable(str(run.path))), ("started", e.get("t_utc"))]
     facts += [("host", e.get("host")), ("system", _joined(e, "os", "kernel"))]
     facts += [("CPU", _joined(cpu, "model")), ("cores", cpu.get("cores"))]
     facts += [("memory", e.get("memory"))]
@@ -232,6 +242,8 @@ def _folders(runs: list[Run]) -> list[str]:
     if max(Counter(names).values()) > 1:
         paths = [run.path.resolve() for run in runs]
         names = [f"{path.parent.name}-{path.name}" for path in paths]
+    # a name is anything: it may not lead out of the report's folder, nor end an attribute
+    names = [re.sub(r"[^A-Za-z0-9._-]", "_", name)[:80].lstrip(".") or "run" for name in names]
     seen: Counter[str] = Counter()
     unique = []
     for name in names:

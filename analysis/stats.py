@@ -1,16 +1,57 @@
-"""Medians and their intervals, without any assumption about how times are distributed."""
+"""Medians, their intervals, and tests.
+
+The samples of one process launch are alike in ways that those of another are not: addresses, cores,
+clocks. Where a point has several launches, the launch is therefore the unit: its median is one
+observation, and the scatter of these medians says how sure the point's value is. Of a single launch
+there is only the scatter within it."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import binom
+from scipy.stats import t as student
 
 CONFIDENCE = 0.95
 RESAMPLES = 5000
 SEED = 20150615
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """A point's samples, positive and in one unit: a sorted 1-D array for each launch, and which
+    launches of the run these are."""
+
+    launches: tuple[np.ndarray, ...]
+    numbers: tuple[int, ...] = (0,)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.launches))
+
+    @property
+    def pooled(self) -> np.ndarray:
+        """All samples, sorted."""
+        return self.launches[0] if len(self.launches) == 1 else np.sort(np.hstack(self.launches))
+
+    @property
+    def medians(self) -> np.ndarray:
+        """Each launch's median."""
+        return np.array([np.median(launch) for launch in self.launches])
+
+    @property
+    def median(self) -> float:
+        """The median of the launches' medians."""
+        return float(np.median(self.medians))
+
+    @property
+    def has_interval(self) -> bool:
+        """Two launches suffice; a single one needs 6 samples."""
+        return len(self.launches) > 1 or median_ranks(len(self)) is not None
 
 
 class Interval(NamedTuple):
@@ -36,35 +77,78 @@ def median_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[int, int] 
     return (below - 1, count - below) if below > 0 else None
 
 
-def median_interval(samples: np.ndarray, confidence: float = CONFIDENCE) -> Interval:
-    """The median of `samples` (1-D, any unit) with its exact order-statistic interval.
+def median_interval(samples: Samples | np.ndarray, confidence: float = CONFIDENCE) -> Interval:
+    """The median of `samples` (an array is one launch) with its interval.
 
-    The ends are NaN with fewer than 6 samples. Raises ValueError for no samples or a NaN among
-    them."""
-    ordered = _sorted(samples)
-    ranks = median_ranks(len(ordered), confidence)
-    low, high = (ordered[list(ranks)]) if ranks else (np.nan, np.nan)
-    return Interval(float(np.median(ordered)), float(low), float(high))
+    Of one launch: the exact interval of order statistics; the ends are NaN with fewer than 6
+    samples. Of several launches: Student's interval of the logarithms of the launches' medians,
+    stretched to hold the value. It takes the scatter of launches for symmetric on the logarithmic
+    scale, and it is wide for few launches, as it has to be. Raises ValueError for no samples or a
+    NaN among them."""
+    samples = _checked(samples)
+    if len(samples.launches) == 1:
+        ordered = samples.launches[0]
+        ranks = median_ranks(len(ordered), confidence)
+        low, high = (ordered[list(ranks)]) if ranks else (np.nan, np.nan)
+        return Interval(float(np.median(ordered)), float(low), float(high))
+    centre, error = _log_mean(samples)
+    reach = student.ppf((1 + confidence) / 2, len(samples.launches) - 1) * error
+    return _stretched(samples.median, *_exp([centre - reach, centre + reach]))
 
 
 def ratio_interval(
-    numerator: np.ndarray, denominator: np.ndarray, confidence: float = CONFIDENCE
+    numerator: Samples | np.ndarray,
+    denominator: Samples | np.ndarray,
+    confidence: float = CONFIDENCE,
 ) -> Interval:
-    """median(numerator) / median(denominator) with its percentile bootstrap interval.
+    """The ratio of the two medians with its interval, both sides drawn independently (see draws):
+    of single launches this is the percentile bootstrap (Efron & Tibshirani 1993, chapter 13).
 
-    Both are 1-D samples in the same unit, resampled independently (Efron & Tibshirani 1993, chapter
-    13). The seed is fixed: the same samples give the same interval. The ends are NaN when either
-    side has fewer than 6 samples. Raises ValueError for no samples or a NaN among them."""
-    above, below = _sorted(numerator), _sorted(denominator)
-    ratio = float(np.median(above) / np.median(below))
+    The seed is fixed: the same samples give the same interval. The ends are NaN when either side
+    is a single launch with fewer than 6 samples. Raises ValueError for no samples or a NaN among
+    them."""
+    above, below = _checked(numerator), _checked(denominator)
+    ratio = above.median / below.median
     # where the median of one side has no interval, neither has the ratio: a bootstrap of 3 samples
     # is make-believe
-    if not (median_ranks(len(above), confidence) and median_ranks(len(below), confidence)):
+    if not (above.has_interval and below.has_interval):
         return Interval(ratio, np.nan, np.nan)
-    ratios = resampled_medians(above, 0) / resampled_medians(below, 1)
     tail = (1 - confidence) / 2
-    low, high = np.quantile(ratios, [tail, 1 - tail])
-    return Interval(ratio, float(low), float(high))
+    low, high = np.quantile(draws(above, 0) / draws(below, 1), [tail, 1 - tail])
+    if len(above.launches) == len(below.launches) == 1:
+        return Interval(ratio, float(low), float(high))
+    return _stretched(ratio, low, high)
+
+
+def draws(samples: Samples, stream: int) -> np.ndarray:
+    """RESAMPLES values that the median may have; streams are independent.
+
+    Of one launch: medians of bootstrap resamples. Of several: Student's distribution about the mean
+    logarithm of the launches' medians."""
+    if len(samples.launches) == 1:
+        return resampled_medians(samples.launches[0], stream)
+    centre, error = _log_mean(samples)
+    return _exp(centre + error * _student_draws(len(samples.launches) - 1, stream))
+
+
+def _log_mean(samples: Samples) -> tuple[float, float]:
+    """Mean and standard error of the logarithms of the launches' medians."""
+    logs = np.log(samples.medians)
+    return float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(len(logs))
+
+
+def _exp(values: np.ndarray | list[float]) -> np.ndarray:
+    # two launches that differ much say next to nothing: keep the ends numbers
+    return np.exp(np.clip(values, -230, 230))
+
+
+def _stretched(value: float, low: float, high: float) -> Interval:
+    return Interval(value, float(min(low, value)), float(max(high, value)))
+
+
+@lru_cache(maxsize=256)
+def _student_draws(freedom: int, stream: int) -> np.ndarray:
+    return np.random.default_rng([SEED, freedom, stream]).standard_t(freedom, RESAMPLES)
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -77,11 +161,89 @@ def holm(p: np.ndarray) -> np.ndarray:
     return corrected
 
 
-def _sorted(samples: np.ndarray) -> np.ndarray:
-    ordered = np.sort(np.asarray(samples, dtype=float))
-    if len(ordered) == 0 or not np.isfinite(ordered).all():
+PERMUTATIONS = 10_000
+"""At most; of 8 launches on each side there are 12,870."""
+
+
+def relabellings(old: int, new: int) -> int:
+    """In how many ways `old` + `new` launches can be told apart into two sides of these sizes; both
+    sides' places taken for the same where they have the same size."""
+    ways = math.comb(old + new, old)
+    return ways // 2 if old == new else ways
+
+
+def permutation_test(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """For each point the p-value, corrected for all points, of no difference between the launches
+    of `old` and `new` (launches × points: logarithms of medians, NaN where a launch has none).
+
+    If both are the same program, it is chance which launches are called old. So the labels are
+    exchanged in all ways (of many, PERMUTATIONS of them; the seed is fixed), for all points at
+    once, and each point's Welch t is compared with the largest that the exchanged labels give among
+    it and the points with a smaller t (step-down maxT: Westfall & Young 1993, algorithm 4.1). The
+    chance of any false alarm is at most the level, whatever the distribution of the launches, also
+    when the points of one launch are slow together. With all labels exchanged nothing is assumed
+    about the tails. NaN for points with fewer than two launches on a side."""
+    launches = np.vstack([old, new])
+    counts = [np.isfinite(side).sum(axis=0) for side in (old, new)]
+    usable = (counts[0] > 1) & (counts[1] > 1)
+    p = np.full(launches.shape[1], np.nan)
+    if not usable.any():
+        return p
+    data = launches[:, usable]
+    data = data - np.nanmean(data, axis=0)
+    present = np.isfinite(data)
+    data = np.where(present, data, 0.0)
+    labels = _labels(len(old), len(new))
+    observed = _welch(labels[:1], data, present)[0]
+    order = np.argsort(-observed, kind="stable")
+    exceeding = np.zeros(len(order))
+    for part in np.array_split(labels, max(1, labels.shape[0] * data.shape[1] // 2_000_000)):
+        found = _welch(part, data, present)[:, order]
+        # the largest among a point and all that have a smaller t than it
+        largest = np.maximum.accumulate(found[:, ::-1], axis=1)[:, ::-1]
+        exceeding += (largest >= observed[order] * (1 - 1e-9)).sum(axis=0)
+    corrected = np.empty(len(order))
+    corrected[order] = np.maximum.accumulate(exceeding / len(labels))
+    p[usable] = corrected
+    return p
+
+
+def _labels(old: int, new: int) -> np.ndarray:
+    """Ways to call `old` of the launches old, one a row (1: new); what was measured comes first."""
+    measured = np.r_[np.zeros(old), np.ones(new)]
+    if math.comb(old + new, old) <= PERMUTATIONS:
+        rows = np.ones((math.comb(old + new, old), old + new))
+        for row, chosen in zip(rows, combinations(range(old + new), old), strict=True):
+            row[list(chosen)] = 0
+        return rows
+    random = np.random.default_rng(SEED)
+    return np.vstack([measured, random.permuted([measured] * (PERMUTATIONS - 1), axis=1)])
+
+
+def _welch(labels: np.ndarray, data: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """|t| of each labelling (rows) and point (columns); infinite where a side has fewer than two
+    launches, which can only make a p-value larger."""
+    sides = []
+    for of in (1 - labels, labels):
+        count = of @ present
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = of @ data / count
+            variance = (of @ data**2 - count * mean**2) / (count - 1)
+        sides.append((count, mean, np.maximum(variance, 0)))
+    (n, a, v), (m, b, w) = sides
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # clocks tick: medians may be equal to the last digit
+        error = np.sqrt(v / n + w / m) + 1e-9
+        t = np.abs(b - a) / error
+    return np.where((n > 1) & (m > 1), t, np.inf)
+
+
+def _checked(samples: Samples | np.ndarray) -> Samples:
+    if not isinstance(samples, Samples):
+        samples = Samples((np.sort(np.asarray(samples, dtype=float)),))
+    if not samples.launches or not all(len(s) and np.isfinite(s).all() for s in samples.launches):
         raise ValueError("samples must be finite numbers, at least one")
-    return ordered
+    return samples
 
 
 def resampled_medians(ordered: np.ndarray, stream: int) -> np.ndarray:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +20,8 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from analysis.files import replacing
 
 WIDTH = 7.0
 """Inches: the text width of a two-column page."""
@@ -62,8 +67,18 @@ RC = {
     "lines.markersize": 3.6,
     "svg.fonttype": "path",  # looks the same where the font is missing
     "svg.hashsalt": "lloydbench",
+    "text.parse_math": False,  # a $ in a name is a $
     "savefig.dpi": 220,
 }
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """What is drawn and saved within looks like all figures; a letter that the font lacks is a box,
+    and no warning."""
+    with mpl.rc_context(RC), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+")
+        yield
 
 
 def version_styles(versions: list[str], variants: int = 1) -> list[list[dict]]:
@@ -90,9 +105,10 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     bytes.
     """
     paths = [stem.with_name(stem.name + ending) for ending in (".svg", ".png")]
-    with mpl.rc_context(RC):
-        figure.savefig(paths[0], metadata={"Date": None, "Creator": None})
-        figure.savefig(paths[1], metadata={"Software": None})
+    with look():
+        vector = {"Date": None, "Creator": None}
+        replacing(paths[0], lambda file: figure.savefig(file, metadata=vector))
+        replacing(paths[1], lambda file: figure.savefig(file, metadata={"Software": None}))
     return paths
 
 
@@ -116,6 +132,8 @@ def number_text(value: float) -> str:
     """Three significant digits, thousands grouped: 0.0123, 1.23, 12.3, 1,230 is 1,230."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
+    if not 1e-9 <= abs(value) < 1e15:
+        return f"{value:.3g}"
     digits = 2 - math.floor(math.log10(abs(value)))
     rounded = round(value, digits)
     # rounding may have carried into a further digit: 9.996 is 10.0, not 10.00
@@ -174,7 +192,7 @@ def wrap(text: str, width: float, size: float = SMALL, indent: str = "") -> list
 
 def break_label(label: str, width: float) -> str:
     """`label` in lines of at most `width` inches where that can be: broken after its first word
-    (a version's name), then after underscores and spaces."""
+    (a version's name), then after underscores and spaces, then anywhere."""
     if text_width(label) <= width:
         return label
     lines = []
@@ -185,6 +203,11 @@ def break_label(label: str, width: float) -> str:
                 lines.append(line.rstrip())
                 line = ""
             line += piece
+            while text_width(line.rstrip()) > width and len(line) > 1:
+                fit = [i for i in range(1, len(line)) if text_width(line[:i]) <= width]
+                cut = fit[-1] if fit else 1
+                lines.append(line[:cut])
+                line = line[cut:]
         lines.append(line.rstrip())
     return "\n".join(lines)
 

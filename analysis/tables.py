@@ -7,16 +7,19 @@ import pandas as pd
 
 from analysis import claims
 from analysis.claims import Judgment
-from analysis.derive import fastest
+from analysis.derive import fastest, noise_note, noisy_mark
+from analysis.escape import cell, code, text
 from analysis.load import AXES, Run
 from analysis.published import Number
 from analysis.style import count_text, number_text
 
 
 def markdown(header: list[str], rows: list[list[str]], numeric: set[str]) -> str:
-    """A table with the columns in `numeric` flush right; cells are escaped."""
+    """A table with the columns in `numeric` flush right. Cells are escaped, Markdown ones as far as
+    a table asks for it."""
     rule = ["---:" if name in numeric else "---" for name in header]
-    cells = [header, rule, *([_escape(cell) for cell in row] for row in rows)]
+    heads = [cell(name) for name in header]
+    cells = [heads, rule, *([cell(each) for each in row] for row in rows)]
     return "\n".join(f"| {' | '.join(row)} |" for row in cells) + "\n"
 
 
@@ -26,10 +29,10 @@ def interval_text(value: float, low: float, high: float, unit: str = "") -> str:
     """
     if not np.isfinite(value):
         return "–"
-    text = number_text(value) + unit
+    words = number_text(value) + unit
     if np.isfinite(low) and np.isfinite(high) and low != high:
-        text += f" [{number_text(low)}, {number_text(high)}]"
-    return text
+        words += f" [{number_text(low)}, {number_text(high)}]"
+    return words
 
 
 def every_point_cells(points: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
@@ -40,7 +43,8 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], list[list[str]]]
     axes = [axis for axis in AXES if ok[axis].notna().any()]
     several = ["precision"] if ok["precision"].nunique() > 1 else []
     header = ["N", "K", "dim", "version", *(_words(a) for a in axes), *several]
-    header += ["samples", "ms per iteration", "speedup"]
+    newer = [(c, words) for c, words in _NEWER.items() if ok[c].notna().any()]
+    header += ["samples", *(words for _, words in newer), "ms per iteration", "speedup"]
     rows = []
     for _, p in ok.iterrows():
         rows.append(
@@ -48,10 +52,28 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], list[list[str]]]
                 *(count_text(p["n"]), count_text(p["k"]), str(p["dim"]), p["version"]),
                 *(_count(p[a]) for a in axes),
                 *(str(p[c]) for c in several),
-                *(str(p["samples"]), _time(p), _speedup(p)),
+                str(p["samples"]),
+                *(_newer(p[c]) for c, _ in newer),
+                *(time_text(p), _speedup(p)),
             ]
         )
     return header, rows
+
+
+_NEWER = {
+    "waited_ms": "ms waited a solve",
+    "energy_j": "J a solve",
+    "inertia_excess": "inertia excess",
+    "max_mean_error": "mean error",
+    "data_part": "data",
+}
+"""Columns of newer runs that stand in the table of all points, and their headings."""
+
+
+def _newer(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if pd.isna(value) else f"{value:.3g}"
 
 
 def headline(run: Run, points: pd.DataFrame) -> str:
@@ -86,10 +108,10 @@ def headline(run: Run, points: pd.DataFrame) -> str:
     rows = [
         [
             *(count_text(p[c]) for c in varying),
-            f"`{p['version']}`",
+            code(p["version"]),
             *(str(p[c]) for c in several),
             *(_count(p[a]) if p["status"] == "ok" else "" for a in axes),
-            *([_time(p), _speedup(p)] if p["status"] == "ok" else [_why_not(p), ""]),
+            *([time_text(p), _speedup(p)] if p["status"] == "ok" else [_why_not(p), ""]),
         ]
         for p in chosen
     ]
@@ -99,17 +121,15 @@ def headline(run: Run, points: pd.DataFrame) -> str:
         if chosen and c not in varying
     ]
     samples = [p["samples"] for p in chosen if p["status"] == "ok"]
-    said = [*fixed, run.environment_line()]
+    said = [*fixed, text(run.environment_line())]
     if samples:
         least = "" if min(samples) == max(samples) else "at least "
         said.append(f"median of {least}{min(samples)} samples [95% interval]")
     if run.baseline:
-        said.append(f"speedup over `{run.baseline}`")
+        said.append(f"speedup over {code(run.baseline)}")
+    if noise := noise_note(pd.DataFrame(chosen)) if chosen else "":
+        said.append(text(noise.rstrip(".")))
     return "; ".join(said) + ".\n\n" + markdown(header, rows, {*header} - {"version", "precision"})
-
-
-def _escape(cell: str) -> str:
-    return " ".join(str(cell).replace("|", "\\|").split())
 
 
 def _words(axis: str) -> str:
@@ -120,8 +140,10 @@ def _count(value: object) -> str:
     return "" if pd.isna(value) else count_text(value)
 
 
-def _time(p: pd.Series) -> str:
-    return interval_text(p["iteration_ms"], p["iteration_ms_low"], p["iteration_ms_high"])
+def time_text(p: pd.Series) -> str:
+    """The median of a point with its interval, marked when the point is noisy."""
+    median = interval_text(p["iteration_ms"], p["iteration_ms_low"], p["iteration_ms_high"])
+    return median + noisy_mark(p)
 
 
 def _speedup(p: pd.Series) -> str:
@@ -156,13 +178,13 @@ _PUBLISHED_AXES = {
 
 def published(study: str, numbers: list[Number], judged: list[Judgment]) -> str:
     """A study's tables beside a run's values, its other numbers, and its claims with verdicts."""
-    text = [f"# {study}: published and here\n"]
+    parts = [f"# {study}: published and here\n"]
     for name, header, rows in published_tables(numbers):
-        text.append(f"## {name}\n")
-        text.append(markdown(header, rows, {*header} & {"published", "here"}))
-    text.append("## Claims\n")
-    text.append(claims_table(judged))
-    return "\n".join(text)
+        parts.append(f"## {name}\n")
+        parts.append(markdown(header, rows, {*header} & {"published", "here"}))
+    parts.append("## Claims\n")
+    parts.append(claims_table(judged))
+    return "\n".join(parts)
 
 
 def published_tables(numbers: list[Number]) -> list[tuple[str, list[str], list[list[str]]]]:

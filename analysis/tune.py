@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.derive import all_points, fastest
-from analysis.load import Run, RunError
+from analysis.files import RunError, shown
+from analysis.load import Run
 from analysis.regimes import CHOOSER, OURS
 
 FILE = Path(__file__).resolve().parents[1] / "kernels" / "fast" / "auto_table.inc"
@@ -35,6 +36,10 @@ def table(runs: list[Run]) -> str:
     if best.empty:
         raise RunError(f"no verified result of a {OURS}_ version")
     problem = ["precision", "n", "k", "dim"]
+    for column, known in (("version", r"[a-z0-9_]+"), ("precision", r"[a-z]+\d+")):
+        # the table is C++
+        for text in best.loc[~best[column].str.fullmatch(known), column]:
+            raise RunError(f"{shown(text)} is not the name of a {column}; not written into a table")
     best = best.drop_duplicates([*problem, "version"], keep="last")
     best = best.sort_values([*problem, "iteration_ms"], kind="stable")
     used = [run.name for run, part in zip(runs, parts, strict=True) if len(part)]

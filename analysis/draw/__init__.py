@@ -7,11 +7,11 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-import matplotlib as mpl
-
 from analysis.derive import Data
 from analysis.draw.common import Drawing, Subject
-from analysis.style import RC, save
+from analysis.draw.names import Names
+from analysis.files import folder_for, replacing
+from analysis.style import look, save
 
 _NAMES = Path(__file__).resolve().parents[1] / "figures.inc"
 FIGURES: dict[str, Callable[[Data, Subject], Drawing]] = {
@@ -23,16 +23,25 @@ FIGURES: dict[str, Callable[[Data, Subject], Drawing]] = {
 
 def draw(name: str, data: Data, subject: Subject) -> Drawing:
     """Draws figure `name` (a key of FIGURES)."""
-    with mpl.rc_context(RC):
-        return FIGURES[name](data, subject)
+    names = Names(data, subject)
+    with look():
+        return names.whole(FIGURES[name](*names.given()))
 
 
 def write(drawing: Drawing, folder: Path) -> list[Path]:
     """Writes NAME.svg, NAME.png and NAME.csv into `folder` (made with its parents); returns their
     paths.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder_for(folder)
     paths = save(drawing.figure, folder / drawing.name)
     table = folder / f"{drawing.name}.csv"
-    drawing.rows.to_csv(table, index=False, lineterminator="\n")
+    rows = drawing.rows.copy()
+    for column in rows.columns[rows.dtypes.eq(object)]:
+        rows[column] = rows[column].map(_inert)
+    replacing(table, lambda file: rows.to_csv(file, index=False, lineterminator="\n"))
     return [*paths, table]
+
+
+def _inert(cell: object) -> object:
+    """A text that a spreadsheet would take for a formula, behind an apostrophe."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@")) else cell

@@ -41,7 +41,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
     rows = run.measurements
     ok = rows[rows["status"].eq("ok") & rows["dim"].eq(2) & rows["inertia"].notna()]
     work = ok["n"].astype(float) * ok["k"].astype(float) * ok["iterations"].astype(float)
-    ok = ok[(work <= MOST_WORK) & (ok["k"] <= MOST_CLUSTERS)]
+    ok = ok[(work <= MOST_WORK) & (ok["k"] <= MOST_CLUSTERS) & (ok["k"] <= ok["n"])]
+    ok = ok[ok["inertia"] > 0]
     if ok.empty:
         why = f"no problem here has two dimensions, at most {MOST_CLUSTERS} clusters and few points"
         return Drawing(NAME, None, empty, why)

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.derive import POINT_COLUMNS
+from analysis.derive import NEWER_COLUMNS, NOISY, POINT_COLUMNS, noise_note
 from analysis.load import AXES
 from analysis.style import (
     GREY,
@@ -69,10 +69,19 @@ class Drawing:
 
 
 def csv_rows(points: pd.DataFrame, drawn: pd.Index) -> pd.DataFrame:
-    """The rows of a figure's CSV: POINT_COLUMNS and whether the point is in the picture."""
-    rows = points[POINT_COLUMNS].copy()
+    """The rows of a figure's CSV: POINT_COLUMNS, those of NEWER_COLUMNS that have a value, and
+    whether the point is in the picture."""
+    rows = points[[*POINT_COLUMNS, *newer_columns(points)]].copy()
     rows.insert(0, "drawn", points.index.isin(drawn))
     return rows
+
+
+def newer_columns(points: pd.DataFrame) -> list[str]:
+    """Of NEWER_COLUMNS those that say something here: one launch and no noise are not worth a
+    column."""
+    told = [column for column in NEWER_COLUMNS if points[column].notna().any()]
+    plain = {"launches": not points["launches"].gt(1).any()}
+    return [column for column in told if not plain.get(column, False)]
 
 
 def series_names(points: pd.DataFrame) -> pd.Series:
@@ -118,7 +127,16 @@ def draw_line(axes: Axes, line: pd.DataFrame, x: str, y: str, look: dict) -> tup
     at, values = line[x].astype(float).tolist(), line[y].tolist()
     look = look if len(at) > 1 else {**look, "linestyle": "none"}
     axes.errorbar(at, values, yerr=bars(line, y), elinewidth=0.8, capsize=1.8, **look)
+    noisy = line[line["noisy"].eq(True)]
+    ring(axes, noisy[x].astype(float).tolist(), noisy[y].tolist())
     return at[-1], values[-1]
+
+
+def ring(axes: Axes, x: list[float], y: list[float]) -> None:
+    """Rings round the marks of noisy points."""
+    if x:
+        look = {"marker": "o", "markersize": 7.5, "fillstyle": "none", "linestyle": "none"}
+        axes.plot(x, y, color=INK, markeredgewidth=0.8, zorder=3.5, clip_on=False, **look)
 
 
 def bars(of: pd.DataFrame, column: str) -> list[list[float]]:
@@ -165,7 +183,14 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
     """
     fewest, most = measured["samples"].min(), measured["samples"].max()
     count = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-    notes = [f"{quantity}, median of {count} samples a point. Bars: {bars}."]
+    launches = sorted({int(n) for n in measured["launches"].dropna()} - {1})
+    if launches:
+        several = f"{launches[0]}" if len(launches) == 1 else f"{launches[0]} to {launches[-1]}"
+        count += f" samples in {several} launches"
+        bars += " from the medians of the launches"
+    else:
+        count += " samples"
+    notes = [f"{quantity}, median of {count} a point. Bars: {bars}."]
     if bare:
         notes[0] += f" {_points(bare)} without a bar: an interval needs 6 samples."
     notes += _basis_notes(measured)
@@ -176,6 +201,8 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
             f"Throttled: {throttled:,} of {samples:,} samples were taken while the GPU held its "
             "clocks back; they are kept (throttled_samples in the CSV)."
         )
+    if noise := noisy_note(measured):
+        notes.append(noise)
     over = int(measured["oversubscribed"].eq(True).sum())
     if over:
         notes.append(f"Oversubscribed: {_points(over)} ran more threads than there are cores.")
@@ -183,6 +210,11 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
     if unverified:
         notes.append(f"Not verified: {_points(unverified)}.")
     return notes
+
+
+def noisy_note(points: pd.DataFrame) -> str:
+    """How the noisy points of a figure are marked and what disturbed them; empty without any."""
+    return noise_note(points).replace(NOISY, f"Ringed, or with {NOISY}:", 1)
 
 
 def _basis_notes(measured: pd.DataFrame) -> list[str]:

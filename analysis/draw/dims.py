@@ -12,7 +12,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 
 from analysis import style
-from analysis.derive import Data, fastest
+from analysis.derive import Data, fastest, noisy_mark
 from analysis.draw import common
 from analysis.draw.common import Drawing, Subject
 
@@ -52,7 +52,10 @@ def draw(data: Data, subject: Subject) -> Drawing:
     lost = ~unfit & cells["status"].ne("ok")
     left, right, below = 0.52, 0.12, 0.42
     width = (style.WIDTH / across - left - right) / len(dims)
-    widest = max(style.text_width(style.number_text(ps)) for ps in ok["ps_per_term"])
+    widest = max(
+        style.text_width(style.number_text(cell["ps_per_term"]) + noisy_mark(cell))
+        for _, cell in ok.iterrows()
+    )
     numbered = widest < width - 0.04
     notes = [
         ("Numbers: p" if numbered else "Colours: p")
@@ -62,6 +65,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         + (" Crossed: no result for another reason." if lost.any() else "")
         + " Line: K = 4096 / (1 + 2 dim), luigi's limit as printed; 48 KB hold three times that.",
     ]
+    notes += [note for note in [common.noisy_note(ok)] if note]
     page = style.Page(
         f"{subject.title}: dimension against K",
         [*common.subtitle(points, subject), f"N = {style.count_text(points['n'].max())}"],
@@ -92,7 +96,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
             axes.add_patch(Rectangle(**box, facecolor=colours(shade)))
             if numbered:
                 ink = "white" if shade > 0.5 else style.INK
-                text = style.number_text(cell["ps_per_term"])
+                text = style.number_text(cell["ps_per_term"]) + noisy_mark(cell)
                 axes.text(x, y, text, ha="center", va="center", color=ink)
         _limit(axes, ks, dims)
         axes.set_xlim(-0.5, len(dims) - 0.5)

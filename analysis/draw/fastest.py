@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.patches import Rectangle
 
 from analysis import style
-from analysis.derive import Data, fastest
+from analysis.derive import Data, fastest, noisy_mark
 from analysis.draw import common
 from analysis.draw.common import Drawing, Subject
 from analysis.regimes import CHOOSER, PEER
@@ -114,7 +114,7 @@ def _least(points: pd.DataFrame, cell: list[str]) -> pd.DataFrame:
 
 
 def _numbers(row: pd.Series) -> list[str]:
-    words = [f"{style.number_text(row['iteration_ms'])} ms"]
+    words = [f"{style.number_text(row['iteration_ms'])} ms{noisy_mark(row)}"]
     if np.isfinite(row["peer_over_it"]):
         words.append(f"peer {style.number_text(row['peer_over_it'])}×")
     if np.isfinite(row["times_the_floor"]):
@@ -135,6 +135,8 @@ def _notes(best: pd.DataFrame, ok: pd.DataFrame, written: bool) -> list[str]:
             " In a cell: that version, its time, the best peer's time as a multiple of it and the "
             "floor as a part of it."
         )
+    if noise := common.noisy_note(best):
+        notes.append(noise)
     unverified = int((~best["verified"].eq(True)).sum())
     if unverified:
         notes.append(f"Not verified: {unverified} of {len(best)} cells.")

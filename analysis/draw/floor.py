@@ -71,6 +71,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
             axes.errorbar(
                 [point["times"]], [height], xerr=bars, elinewidth=0.8, capsize=1.8, **look
             )
+            if point["noisy"] is True:
+                common.ring(axes, [point["times"]], [height])
             common.at_right(axes, height, _times(point["times"]))
         common.rows_axis(axes, [labels[s] for s in ranked["series"]], most)
         if place + across >= len(panels):

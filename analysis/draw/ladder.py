@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import style
-from analysis.derive import Data, fastest
+from analysis.derive import Data, fastest, noisy_mark
 from analysis.draw import common
 from analysis.draw.common import Drawing, Subject
 from analysis.kernels import by_kernel
@@ -26,11 +26,16 @@ def draw(data: Data, subject: Subject) -> Drawing:
         rows = common.csv_rows(points, best.index)
         return Drawing(NAME, None, rows, common.nothing_to_draw(points, f"{NAME}.csv"))
     steps = _steps(best, data.parents)
+    if steps.empty:
+        rows = common.csv_rows(points, best.index[:0])
+        return Drawing(NAME, None, rows, "each version here is derived from another, in a circle")
     if steps["parent_point"].isna().all():
         rows = steps.drop(columns="depth").assign(drawn=False)
         return Drawing(NAME, None, rows, "no version here was measured beside its parent")
     steps = _with_counters(steps, data.counters)
     rows = steps.drop(columns="depth").assign(drawn=True)
+    if rows["noisy"].isna().all():
+        rows = rows.drop(columns="noisy")
     steps["series"] = steps["version"]
     if best["machine"].nunique() > 1 or best["precision"].nunique() > 1:
         steps["series"] = common.series_names(steps)
@@ -127,7 +132,7 @@ def _steps(best: pd.DataFrame, parents: dict[str, str]) -> pd.DataFrame:
 
 def _step(point: pd.Series, before: pd.Series | None) -> dict:
     keep = ["machine", "point", "version", "n", "k", "dim", "precision", "data"]
-    keep += ["iteration_ms", "iteration_ms_low", "iteration_ms_high", "samples"]
+    keep += ["iteration_ms", "iteration_ms_low", "iteration_ms_high", "samples", "noisy"]
     step = {name: point[name] for name in keep}
     if before is None:
         nothing = dict.fromkeys(["parent_ms", "ratio", "ratio_low", "ratio_high"], np.nan)
@@ -167,7 +172,7 @@ def _colour(step: pd.Series) -> str:
 
 
 def _text(step: pd.Series) -> str:
-    text = f"{style.number_text(step['iteration_ms'])} ms"
+    text = f"{style.number_text(step['iteration_ms'])} ms{noisy_mark(step)}"
     if np.isfinite(step["ratio"]):
         text += f"  {style.number_text(step['ratio'])}×"
         if np.isfinite(step["ratio_low"]):

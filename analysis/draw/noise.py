@@ -25,21 +25,26 @@ def draw(data: Data, subject: Subject) -> Drawing:
     ok = ok.assign(
         series=common.series_names(ok),
         solve_ms=ok["iteration_ms"] * ok["iterations"].astype(float).fillna(1),
-        noise=100 * (ok["iteration_ms_high"] - ok["iteration_ms_low"]) / 2 / ok["iteration_ms"],
-        spread=[100 * (t[-1] - t[0]) / 2 / np.median(t) for t in ok["times_ms"]],
+        half_width=100
+        * (ok["iteration_ms_high"] - ok["iteration_ms_low"])
+        / 2
+        / ok["iteration_ms"],
+        spread=[100 * (t.pooled[-1] - t.pooled[0]) / 2 / t.median for t in ok["times_ms"]],
     )
-    for name in ("noise", "spread"):
-        rows[f"{name}_percent"] = ok[name].reindex(rows.index)
+    for name, column in (("noise", "half_width"), ("spread", "spread")):
+        rows[f"{name}_percent"] = ok[column].reindex(rows.index)
     styles = common.series_styles(ok, points, subject.baseline)
     # a perfectly quiet point has no place on a logarithmic axis
-    least = max(ok.loc[ok["noise"] > 0, "noise"].min(), 1e-3) if (ok["noise"] > 0).any() else 1e-3
-    limits = [run.spec.get("measure", {}).get("max_noise") for run in data.runs]
-    wanted = [100 * float(limit) for limit in limits if limit]
-    above = ok["noise"] > (max(wanted) if wanted else np.inf)
+    above = ok.loc[ok["half_width"] > 0, "half_width"]
+    least = max(above.min(), 1e-3) if len(above) else 1e-3
+    limits = [(run.spec.get("measure") or {}).get("max_noise") for run in data.runs]
+    wanted = [100 * float(limit) for limit in limits if limit and limit > 0]
+    above = ok["half_width"] > (max(wanted) if wanted else np.inf)
     notes = [
         "Marks: half of the 95% interval of the median (order statistics), relative to it. Stems: "
         "up to half of the range of all samples. Every sample counts; none was taken out.",
         _noisy(int(above.sum()), len(ok)) if wanted else "",
+        common.noisy_note(ok),
     ]
     labels = {s: style.break_label(s, 1.7) for s in styles}
     page = style.Page(
@@ -62,7 +67,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     style.log_axis(axes, "y", least, max(ok["spread"].max(), *wanted, least * 10))
     for name, look in styles.items():
         of = ok[ok["series"] == name]
-        at = of["noise"].clip(lower=least)
+        at = of["half_width"].clip(lower=least)
         axes.vlines(
             of["solve_ms"],
             at,
@@ -72,6 +77,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
             alpha=0.45,
         )
         axes.plot(of["solve_ms"], at, **{**look, "linestyle": "none"})
+        noisy = of["noisy"].eq(True)
+        common.ring(axes, of.loc[noisy, "solve_ms"].tolist(), at[noisy].tolist())
     for limit in sorted(set(wanted)):
         axes.axhline(limit, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
         axes.annotate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import style
-from analysis.derive import Data, fastest
+from analysis.derive import NOISY, Data, fastest, noisy_mark
 from analysis.draw import common
 from analysis.draw.common import Drawing, Subject
 
@@ -51,6 +51,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         "phase, on a CPU the host's clock. Outside: what the median takes beyond their sum "
         "(launches, waiting).",
         left_out,
+        common.noisy_note(shown),
         f"Without phases: {', '.join(silent)}." if silent else "",
     ]
     page = style.Page(
@@ -61,7 +62,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
         across,
         (0.075 + 0.12 * tall) * most + 0.05,
         left=widest + 0.2,
-        right=0.14 + max(style.text_width(_time(ms)) for ms in shown["iteration_ms"]),
+        right=0.14
+        + max(style.text_width(_time(ms)) for ms in shown["iteration_ms"])
+        + (style.text_width(NOISY) if shown["noisy"].eq(True).any() else 0),
         below=0.42,
         legend=[(p, {"color": colours[p], "marker": "s", "linestyle": "none"}) for p in known],
     )
@@ -76,7 +79,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
                 axes.barh(height, share, left=start, color=colours[phase], height=0.72)
                 _inside(axes, page.axes_width, height, start, share, phase, colours[phase])
                 start += share
-            common.at_right(axes, height, _time(point["iteration_ms"]))
+            time = _time(point["iteration_ms"]) + noisy_mark(point)
+            common.at_right(axes, height, time)
         common.rows_axis(axes, [labels[s] for s in of["series"]], most)
         axes.set_xlim(0, 100)
         if place + across >= len(panels):

@@ -58,6 +58,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
     )
     if len(weak):
         notes.append(f"Weak: N grows with the workers; efficiency is T({fewest}) / T(workers).")
+    if not rows["noisy"].notna().any():
+        rows = rows.drop(columns="noisy")
     page = style.Page(
         f"{subject.title}: scaling",
         common.subtitle(shown, subject),
@@ -111,7 +113,7 @@ def _split_processes(ok: pd.DataFrame) -> pd.DataFrame:
 def _rows(of: pd.DataFrame, problem: str, kind: str, base, over: str, at: float) -> pd.DataFrame:
     """Rows of a line: speedup of each point over `base` samples and its efficiency."""
     rows = of[["machine", "point", "version", "series", "n", "k", "dim", "precision", "data"]]
-    rows = rows.assign(workers=of["workers"], iteration_ms=of["iteration_ms"])
+    rows = rows.assign(workers=of["workers"], iteration_ms=of["iteration_ms"], noisy=of["noisy"])
     ratios = np.array([ratio_interval(base, times) for times in of["times_ms"]])
     divide = of["workers"].to_numpy()[:, None] / at if kind == "strong" else 1.0
     names = ["speedup", "speedup_low", "speedup_high"]

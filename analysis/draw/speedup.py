@@ -198,6 +198,8 @@ def _dots(panels, keys, header, styles, subject) -> Figure:
                 capsize=1.8,
                 **look,
             )
+            if point["noisy"] is True:
+                common.ring(axes, [point["speedup"]], [height])
             common.at_right(axes, height, f"{style.number_text(point['speedup'])}×")
         axes.set_ylim(-0.6, max(most, 2) - 0.4)
         axes.set_yticks(range(len(ranked)), [labels[s] for s in ranked["series"]])

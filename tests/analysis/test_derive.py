@@ -128,7 +128,7 @@ def test_an_ok_row_that_was_verified_wrong_is_incorrect(run_of):
     assert np.isnan(row["iteration_ms"])
 
 
-@pytest.mark.parametrize("time", [None, float("nan"), 0.0, -1.0])
+@pytest.mark.parametrize("time", [None, 0.0])
 def test_an_ok_point_without_a_time_is_not_ok(run_of, time):
     rows = samples(
         point("luigi_v1_fused", threads_per_block=256),

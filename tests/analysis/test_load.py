@@ -3,8 +3,8 @@ import json
 import pytest
 from made_runs import Sweep, measurement, point_rows
 
-from analysis import load
-from analysis.load import MEASUREMENT_COLUMNS, RunError, find_runs, load_run
+from analysis import rows
+from analysis.load import MEASUREMENTS, RunError, find_runs, load_run
 
 
 def test_a_whole_run_is_read(make_run):
@@ -19,7 +19,7 @@ def test_a_whole_run_is_read(make_run):
     # 1 + 3 CPU points and 4 × 4 GPU points of 9 samples
     assert len(run.plan) == 20
     assert len(run.measurements) == 180
-    assert set(MEASUREMENT_COLUMNS) <= set(run.measurements)
+    assert [c.name for c in MEASUREMENTS] == list(run.measurements)
     assert set(run.phases["phase"]) == {"assign", "update"}
     assert run.measurements["n"].dtype == "Int64"
     assert run.warnings == []
@@ -77,7 +77,9 @@ def test_a_run_that_ended_before_its_first_row_is_read(make_run):
     assert len(run.plan) == 20
 
 
-@pytest.mark.parametrize(("schema", "shown"), [(2, "2"), ("1", "'1'"), (None, "None")])
+@pytest.mark.parametrize(
+    ("schema", "shown"), [(3, "3"), ("1", '"1"'), (None, "null"), (True, "true")]
+)
 def test_an_unknown_schema_is_refused_with_its_line(make_run, schema, shown):
     path = make_run(n=(10_000,), k=(5,))
     file = path / "measurements.jsonl"
@@ -86,7 +88,9 @@ def test_an_unknown_schema_is_refused_with_its_line(make_run, schema, shown):
     file.write_text("\n".join(lines))
     with pytest.raises(RunError) as error:
         load_run(path)
-    assert str(error.value).startswith(f"{file}:4: schema {shown}; this version reads schema 1.")
+    assert str(error.value).startswith(
+        f"{file}:4: schema {shown}; this version reads schemas 1 and 2."
+    )
 
 
 def test_broken_json_beside_the_rows_is_refused_by_name(make_run):
@@ -138,7 +142,7 @@ def test_a_file_that_is_read_in_parts_is_the_same(make_run, monkeypatch):
     # the CPU's rows come first and have no GPU: the first parts know nothing of those columns
     file.write_bytes(b"".join([*lines[:50], b"17\n", *lines[50:], lines[-1][:30]]))
     whole = load_run(path)
-    monkeypatch.setattr(load, "PART_BYTES", 20_000)
+    monkeypatch.setattr(rows, "PART_BYTES", 20_000)
     parts = load_run(path)
     assert whole.warnings == parts.warnings
     assert f"{file}:51: this line is not a row; it is left out" in parts.warnings

@@ -29,7 +29,7 @@ def run(tmp_path):
 
 
 def test_time_is_shared_out_in_each_group(run):
-    table = profiler_table(read_events(run)).set_index("name")
+    table = profiler_table(read_events(run, [])).set_index("name")
     assert list(table.index) == ["copy HtoD", "assign<int|long>", "memset", "cudaMalloc"]
     kernel = table.loc["assign<int|long>"]
     assert kernel["share"] == pytest.approx(0.35)

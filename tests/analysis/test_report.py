@@ -93,7 +93,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_reported(make_run, tmp_path
     assert main(["report", str(tmp_path / "runs"), "-o", str(out)]) == 2
     assert "not read: " in capsys.readouterr().err
     words = " ".join(Page((out / "report.html").read_text()).words)
-    assert "schema 0; this version reads schema 1" in words
+    assert "schema 0; this version reads schemas 1 and 2" in words
     assert "Not read: " in (out / "report.md").read_text()
     assert (out / "sweep" / "noise.svg").is_file()
 
