@@ -8,6 +8,10 @@ PREFIX ?= /usr/local
 MATH_LIBS ?= 1
 BUNDLE_TESTS ?= 0
 
+# To the shell as they were typed, whatever is in a file's name: not as part of a recipe's text, and a $ is no variable of make's.
+override SPEC := $(value SPEC)
+export SPEC
+
 comma := ,
 options := -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) "-DLLOYD_CUDA_ARCHITECTURES=$(ARCHS)"
 
@@ -23,7 +27,7 @@ all: setup ## set up what is missing, build build/run_experiment
 	@tools/build.sh build run_experiment $(options)
 
 run: all ## run SPEC and draw its figures
-	@tools/run.sh $(SPEC) $(ARGS)
+	@tools/run.sh "$$SPEC" $(ARGS)
 
 test: setup ## every test that this machine can run
 	@tools/test.sh $(options)

@@ -44,7 +44,7 @@ def test_the_example_of_a_version_works(tmp_path):
     )
     link += re.findall(r"=> (\S*(?:yaml-cpp|benchmark|fmt)\S*)", libraries.stdout)
     link += cuda_libraries()
-    subprocess.run([*link, "-ldl", "-lpthread", "-lrt"], check=True)
+    subprocess.run([*link, "-lre2", "-ldl", "-lpthread", "-lrt"], check=True)
     result = subprocess.run(
         [program, spec, "--out", tmp_path / "out"], capture_output=True, text=True, check=False
     )

@@ -1,0 +1,75 @@
+"""The Makefile and tools/run.sh, with stubs in place of what takes minutes."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+NAMES = ["a b.yaml", "it's.yaml", 'say "hi".yaml', "cost$HOME$$.yaml", "a;touch made;.yaml", "`id`"]
+
+STUB = """#!/usr/bin/env python3
+import json, pathlib, sys
+with pathlib.Path("called").open("a") as log:
+    print(json.dumps(sys.argv), file=log)
+"""
+
+
+def stub(path, text=STUB):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def calls(folder, program):
+    lines = (folder / "called").read_text().splitlines()
+    return [json.loads(line)[1:] for line in lines if json.loads(line)[0].endswith(program)]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / "requirements.txt").touch()
+    for tool in ("build", "setup-system", "setup-python", "setup-cuda", "run"):
+        stub(tmp_path / "tools" / f"{tool}.sh")
+    return tmp_path
+
+
+def make(tree, *arguments, **variables):
+    result = subprocess.run(
+        ["make", *arguments],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere", **variables},
+    )
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_make_run_hands_on_the_name_of_a_spec_as_it_is(tree, name):
+    make(tree, "run", f"SPEC={name}", "ARGS=--only 'cpu_*' --quiet")
+    make(tree, "run", SPEC=name)
+    assert calls(tree, "run.sh") == [[name, "--only", "cpu_*", "--quiet"], [name]]
+    assert not (tree / "made").exists()
+
+
+def test_make_run_has_a_spec_of_its_own(tree):
+    make(tree, "run")
+    assert calls(tree, "run.sh") == [["sweeps/quickstart.yaml"]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_run_sh_hands_on_names_as_they_are(tree, name):
+    shutil.copy(ROOT / "tools" / "run.sh", tree / "tools")
+    stub(tree / "build" / "run_experiment", STUB + "print('results: out/' + sys.argv[1])\n")
+    stub(tree / ".venv" / "bin" / "python")
+    subprocess.run([tree / "tools" / "run.sh", name, "--quiet"], check=True, stdout=subprocess.PIPE)
+    assert calls(tree, "run_experiment") == [[name, "--quiet"]]
+    assert calls(tree, "python") == [["-m", "analysis", "figures", f"out/{name}"]]
+    assert not (tree / "made").exists()
