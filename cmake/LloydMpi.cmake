@@ -8,7 +8,7 @@ find_package(MPI COMPONENTS CXX)
 if(MPI_CXX_FOUND)
   include(CheckCXXSourceCompiles)
   set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
-  # The launcher's options and the type of a communicator (kernels/version.h) are Open MPI's.
+  # The launcher's options and the type of a communicator (kernels/core/version.h) are Open MPI's.
   check_cxx_source_compiles("#include <mpi.h>\nompi_communicator_t* world = MPI_COMM_WORLD;\nint main() {}" LLOYD_OPEN_MPI)
   unset(CMAKE_REQUIRED_LIBRARIES)
 endif()

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 #include "profiling/nvml.h"
 
 namespace lloyd::profiling {

@@ -11,8 +11,8 @@
 #include <sstream>
 #include <thread>
 
-#include "kernels/cublas.h"
-#include "kernels/cuda.h"
+#include "kernels/core/cublas.h"
+#include "kernels/core/cuda.h"
 #include "profiling/ceilings.h"
 
 // <mma.h> declares this tag from compute capability 8.0 on only; it is named, and not used, below that.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 #include "profiling/cupti.h"
 #include "profiling/subject.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 
 namespace lloyd::profiling {
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 
 namespace lloyd::profiling {
 

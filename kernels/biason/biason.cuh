@@ -8,8 +8,8 @@
 #pragma once
 
 #include "kernels/biason/limits.h"
-#include "kernels/cuda.h"
-#include "kernels/version.h"
+#include "kernels/core/cuda.h"
+#include "kernels/core/version.h"
 
 namespace lloyd::biason {
 

@@ -16,7 +16,7 @@
 
 #if LLOYD_CUDA
 #include "kernels/biason/biason.cuh"
-#include "kernels/transpose.h"
+#include "kernels/core/transpose.h"
 #endif
 
 namespace lloyd::biason {

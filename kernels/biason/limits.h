@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 namespace lloyd::biason {
 

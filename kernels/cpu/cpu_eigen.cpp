@@ -16,9 +16,9 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/core/either_precision.h"
+#include "kernels/core/limits.h"
 #include "kernels/cpu/lloyd_steps.h"
-#include "kernels/either_precision.h"
-#include "kernels/limits.h"
 
 namespace lloyd::cpu {
 namespace {

@@ -10,9 +10,9 @@
 #include <limits>
 #include <memory>
 
+#include "kernels/core/either_precision.h"
+#include "kernels/core/with_dim.h"
 #include "kernels/cpu/lloyd_steps.h"
-#include "kernels/either_precision.h"
-#include "kernels/with_dim.h"
 
 namespace lloyd::cpu {
 namespace {

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 
 namespace lloyd::cpu {
 

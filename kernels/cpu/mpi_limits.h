@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 namespace lloyd::cpu {
 

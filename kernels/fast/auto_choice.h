@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 
 namespace lloyd::fast {
 

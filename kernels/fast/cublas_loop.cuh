@@ -6,8 +6,8 @@
 #include <cstring>
 #include <memory>
 
-#include "kernels/cublas.h"
-#include "kernels/cuda.h"
+#include "kernels/core/cublas.h"
+#include "kernels/core/cuda.h"
 #include "kernels/fast/placement.cuh"
 
 namespace lloyd::fast {

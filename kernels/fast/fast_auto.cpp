@@ -28,12 +28,12 @@
 #include <map>
 #include <string_view>
 
-#include "kernels/chooser.h"
+#include "kernels/core/chooser.h"
+#include "kernels/core/limits.h"
 #include "kernels/fast/auto_choice.h"
-#include "kernels/limits.h"
 
 #if LLOYD_CUDA
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
 #endif
 
 namespace lloyd::fast {

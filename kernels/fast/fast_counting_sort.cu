@@ -8,7 +8,7 @@
 // Limits   fast_cublas's.
 // Measured H200, 1M × 128, k = 1000, normal data, 2026-11-21: update 0.174 ms where fast_cublas takes 0.402; 8.95 ms an iteration
 //          instead of 9.19, for the rest is the assignment, which is not this version's idea.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include "kernels/fast/cublas_loop.cuh"

@@ -11,7 +11,7 @@
 //          (‖x‖ + ‖c‖)² · 2^-24 · dim, not that of the distance itself. Dimensions far from the
 //          origin are therefore centred, exactly; points that need it and cannot be centred are
 //          refused (placement.cuh).
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include <cub/device/device_radix_sort.cuh>

@@ -37,7 +37,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include <cuda_bf16.h>
@@ -49,7 +49,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
 #include "kernels/fast/overlap.cuh"
 #include "kernels/fast/placement.cuh"
 #endif

@@ -36,7 +36,7 @@
 //          at a time and not 32 costs 2% at k = 1000, rounding in fp64 as much again.
 //          Tried: a full kd-tree gives 0.0308, 0.0255 and 0.0335 at k = 1000, and 30 ms of prepare(); sorting again only the
 //          blocks with large boxes gains nothing at k = 1000.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include <algorithm>
@@ -47,7 +47,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
 #include "kernels/fast/overlap.cuh"
 #include "kernels/fast/placement.cuh"
 #endif

@@ -7,7 +7,7 @@
 // Limits   4·k·(2·dim + 1) B of shared memory per block, up to the device's opt-in maximum: 232,448 B on an H200, where
 //          k ≤ 11,622 at dim 2 and 113 at dim 256. A block beyond half of an SM's memory has the SM alone: with few threads in
 //          it nothing hides the latencies, so larger blocks should be tried.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 #include "kernels/luigi/v4_limits.h"
 
 #if LLOYD_CUDA

@@ -26,7 +26,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include <cmath>
@@ -34,7 +34,7 @@
 #include <cuda/atomic>
 #include <vector>
 
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
 #include "kernels/fast/placement.cuh"
 #endif
 

@@ -70,7 +70,7 @@
 // Above dim 128 there is time for the two best of all scores, and they are kept.
 // Where two columns are as good as each other, group and class may not belong together: such a point is ambiguous, and its
 // upper bound takes the worst r·N + A·b of the group.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include <cuda_fp16.h>
@@ -81,7 +81,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
 #include "kernels/fast/hopper.cuh"
 #include "kernels/fast/overlap.cuh"
 #include "kernels/fast/streamed.cuh"
@@ -1133,7 +1133,7 @@ __global__ void __launch_bounds__(streamed::kThreads, 1)
 
 // ---- the ambiguous points, in the oracle's own arithmetic ----
 
-// One rounding per operation, dimensions in order: the bits of kernels/reference.cpp.
+// One rounding per operation, dimensions in order: the bits of kernels/core/reference.cpp.
 __device__ __noinline__ double exact_distance(const float* x, const float* c, int dim) {
   double sum = 0;
   const auto add = [&sum](float x_t, float c_t) {

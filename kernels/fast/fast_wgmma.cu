@@ -40,8 +40,8 @@
 //          copies of centroids (cluster of two, multicast: within 1%); points added from shared memory, or by the copy engine
 //          (cp.reduce.async.bulk); up to dim 128, fragments straight from the L2 cache instead of through shared memory
 //          (0.434). What did: no product idle between tiles of points, 0.389 to 0.371 without sums.
+#include "kernels/core/limits.h"
 #include "kernels/fast/fast_wgmma.h"
-#include "kernels/limits.h"
 
 #if LLOYD_CUDA
 #include <cuda.h>  // CUtensorMap
@@ -52,7 +52,7 @@
 #include <cstring>
 #include <memory>
 
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
 #include "kernels/fast/hopper.cuh"
 #include "kernels/fast/placement.cuh"
 #include "kernels/fast/streamed.cuh"

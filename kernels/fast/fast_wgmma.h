@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 
 namespace lloyd::fast {
 

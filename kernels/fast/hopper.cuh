@@ -12,7 +12,7 @@
 #include <string>
 #include <type_traits>
 
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
 
 // Set where the instructions of this file may be used: device code compiled for sm_90a. (The host pass sees no bodies.)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -2,7 +2,7 @@
 // sm_90 on): 1 to 2 µs less for each, which is what an iteration over few points consists of.
 #pragma once
 
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
 
 namespace lloyd::fast {
 namespace {

@@ -35,9 +35,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda.h"
-#include "kernels/limits.h"
-#include "kernels/version.h"
+#include "kernels/core/cuda.h"
+#include "kernels/core/limits.h"
+#include "kernels/core/version.h"
 
 // In an unnamed namespace: each version has its own copies of the kernels.
 namespace lloyd::fast {

@@ -7,10 +7,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
+#include "kernels/core/version.h"
 #include "kernels/fast/placement.cuh"
 #include "kernels/fast/small_limits.h"
-#include "kernels/version.h"
 
 namespace lloyd::fast {
 

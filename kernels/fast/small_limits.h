@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 namespace lloyd::fast {
 

@@ -25,10 +25,10 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
+#include "kernels/core/limits.h"
+#include "kernels/core/version.h"
 #include "kernels/fast/hopper.cuh"
-#include "kernels/limits.h"
-#include "kernels/version.h"
 
 namespace lloyd::fast::streamed {
 

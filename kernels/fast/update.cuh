@@ -29,7 +29,7 @@
 #include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
 
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
 #include "kernels/fast/overlap.cuh"
 
 // In an unnamed namespace: each version has its own copies of the kernels, and sets the attributes of those.

@@ -1,4 +1,4 @@
-#include "data/generators.h"
+#include "data/sources/generators.h"
 #include "kernels/cpu/lloyd_steps.h"
 #include "kernels/flores/flores.h"
 

@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/cuda.h"
-#include "kernels/version.h"
-#include "kernels/with_dim.h"
+#include "kernels/core/cuda.h"
+#include "kernels/core/version.h"
+#include "kernels/core/with_dim.h"
 
 namespace lloyd::flores {
 

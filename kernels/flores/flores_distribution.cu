@@ -10,7 +10,7 @@
 //          lie on the threads' stacks, here each thread has its own on the heap.
 // Study    RTX 3070, Ryzen 5 2600, 20 iterations, all in all: n = 1e8, k = 64 in 7.44 s, against 24.27 s with OpenMP
 //          alone; no change with other numbers of threads per block or samples per thread.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include <optional>

@@ -13,7 +13,7 @@
 #if LLOYD_CUDA
 #include <variant>
 
-#include "data/random_values.h"
+#include "data/sources/random_values.h"
 #include "kernels/flores/sums.cuh"
 #endif
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/core/with_dim.h"
 #include "kernels/cpu/lloyd_steps.h"
-#include "kernels/with_dim.h"
 
 namespace lloyd::flores {
 

@@ -13,10 +13,10 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/cuda.h"
-#include "kernels/transpose.h"
-#include "kernels/version.h"
-#include "kernels/with_dim.h"
+#include "kernels/core/cuda.h"
+#include "kernels/core/transpose.h"
+#include "kernels/core/version.h"
+#include "kernels/core/with_dim.h"
 
 namespace lloyd::goldsborough {
 

@@ -7,7 +7,7 @@
 // Limits   none but the device's memory.
 // Study    Titan X (Pascal), n = 1e5, k = 5, 2-D, 300 iterations: 0.0752 s against 0.268 s for its C++ in fp64; n = 100:
 //          0.00956 s against 0.00054 s. Blocks of 1,024 threads.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include "kernels/goldsborough/atomic_kernels.cuh"

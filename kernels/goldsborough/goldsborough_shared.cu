@@ -8,7 +8,7 @@
 // Limits   4·k·dim B of shared memory per block. Corrected: the original's first k threads copy the means, so that for k
 //          above the block's size some are never written; and its threads past the last point return before the barrier.
 // Study    Titan X (Pascal), n = 1e5, k = 5, 2-D, 300 iterations: 0.0611 s against atomic's 0.0752 s.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include "kernels/goldsborough/atomic_kernels.cuh"

@@ -8,7 +8,7 @@
 //          small or taken is told apart as everywhere else; nothing is allocated in the loop. The fills are queued on the
 //          version's stream without waiting (par_nosync): the study's wait for each.
 // Study    "slightly lower" than atomic at n = 100 and equal at n = 1e5 (no numbers).
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include <thrust/device_malloc_allocator.h>

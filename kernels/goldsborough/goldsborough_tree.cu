@@ -24,7 +24,7 @@
 //  - it halves blockDim.x, which loses values unless that is a power of two. Here a middle value waits for the next step.
 #include <algorithm>
 
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include "kernels/goldsborough/goldsborough.cuh"

@@ -7,7 +7,7 @@
 // Limits   4·k·(dim + 1) B of shared memory per block.
 // Study    GeForce 920M: about 4× over one core at k = 5, 35× at k = 100 and 1000 (n = 1e7).
 // Here     H200, n = 1e7, k = 1000, dim 2, 2026-11-21: 3.78 ms per iteration (1024 threads per block), 3,440× over one core.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include "kernels/luigi/luigi.h"

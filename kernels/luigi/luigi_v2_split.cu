@@ -7,7 +7,7 @@
 // Limits   as v1, and 4·k·(dim + 1) B of global memory for each block.
 // Study    GeForce 920M, n = 1e6, k = 100: 9.99 ms + 0.33 ms per iteration, against v1's 9.76 ms.
 // Here     H200, n = 1e7, k = 1000, dim 2, 2026-11-21: 3.94 ms (1024 threads per block), 4% slower than v1, as it should be.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include "kernels/luigi/luigi.h"

@@ -8,7 +8,7 @@
 // Study    GeForce 920M: from 35× to over 100× at k = 100 and 1000.
 // Here     H200, n = 1e7, k = 1000, dim 2, 2026-11-21: 3.11 ms against v1's 3.78: 1.2×, not 3×. Presumably the L1 holds the
 //          8 KB of centroids here without being told; not yet checked with counters.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include "kernels/luigi/v3_kernel.cuh"

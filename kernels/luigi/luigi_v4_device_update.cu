@@ -8,7 +8,7 @@
 // Study    about v3's speed: its device was busy with the assignment either way.
 // Here     H200, n = 1e7, k = 1000, dim 2, 2026-11-21: 3.08 ms, as v3; but at n = 1e4, k = 100 9.5 µs against 32.5 µs: there the copies
 //          and the host were the time.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 #include "kernels/luigi/v4_limits.h"
 
 #if LLOYD_CUDA

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 
 namespace lloyd::luigi {
 

@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cuda.h"
-#include "kernels/version.h"
+#include "kernels/core/cuda.h"
+#include "kernels/core/version.h"
 
 namespace lloyd::wang {
 

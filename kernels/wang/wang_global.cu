@@ -8,10 +8,10 @@
 //          has lost its place. Here the sums stand apart.
 // Study    GTX 1080 Ti, n = 65,536, dim = 32, k = 16 in double: slower than wang_shared, faster than wang_thrust, which
 //          nearly reaches it. (The speedups themselves stand in a figure only.)
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
-#include "kernels/either_precision.h"
+#include "kernels/core/either_precision.h"
 #include "kernels/wang/wang.cuh"
 #endif
 

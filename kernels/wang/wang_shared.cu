@@ -9,10 +9,10 @@
 //          is undefined in a block that is not full, and leaves them out of the copy; here they stay and copy.
 // Study    GTX 1080 Ti, n = 65,536, dim = 32, k = 16 in double: about 5500 times the study's serial program; the fastest
 //          of its versions on each input.
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
-#include "kernels/either_precision.h"
+#include "kernels/core/either_precision.h"
 #include "kernels/wang/wang.cuh"
 #endif
 

@@ -16,7 +16,7 @@
 //          dim = 32, k = 16.
 #include <limits>
 
-#include "kernels/limits.h"
+#include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include <thrust/execution_policy.h>
@@ -32,7 +32,7 @@
 
 #include <map>
 
-#include "kernels/either_precision.h"
+#include "kernels/core/either_precision.h"
 #include "kernels/wang/wang.cuh"
 #endif
 

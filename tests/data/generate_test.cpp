@@ -5,8 +5,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "data/generators.h"
-#include "data/random_values.h"
+#include "data/sources/generators.h"
+#include "data/sources/random_values.h"
 #include "testing.h"
 
 namespace lloyd::data {

@@ -1,5 +1,5 @@
 // A file that another program changes while it is read.
-#include "data/mapped_file.h"
+#include "data/sources/mapped_file.h"
 
 #include <chrono>
 #include <csignal>

@@ -1,6 +1,6 @@
-#include "data/memory.h"
+#include "data/sources/memory.h"
 
-#include "data/text.h"
+#include "data/sources/text.h"
 #include "testing.h"
 
 namespace lloyd::data {

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "data/dataset.h"
+#include "data/sources/dataset.h"
 
 namespace lloyd::data {
 

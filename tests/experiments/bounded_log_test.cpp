@@ -1,4 +1,4 @@
-#include "experiments/bounded_log.h"
+#include "experiments/run/bounded_log.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

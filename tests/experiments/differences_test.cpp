@@ -1,4 +1,4 @@
-#include "experiments/differences.h"
+#include "experiments/text/differences.h"
 
 #include <gtest/gtest.h>
 

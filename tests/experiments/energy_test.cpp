@@ -1,4 +1,4 @@
-#include "experiments/energy.h"
+#include "experiments/measure/energy.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // What is accepted of a version's own report of a run.
-#include "experiments/external_protocol.h"
+#include "experiments/measure/external_protocol.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Versions of several ranks of which one misbehaves. Compiled twice, as every MPI version is.
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 
 #if LLOYD_MPI
 #include <mpi.h>

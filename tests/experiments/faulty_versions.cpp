@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "kernels/chooser.h"
-#include "kernels/version.h"
+#include "kernels/core/chooser.h"
+#include "kernels/core/version.h"
 
 namespace lloyd {
 namespace {

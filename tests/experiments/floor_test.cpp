@@ -1,4 +1,4 @@
-#include "experiments/floor.h"
+#include "experiments/measure/floor.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "experiments/ceilings.h"
-#include "experiments/environment.h"
-#include "experiments/rows.h"
+#include "experiments/measure/ceilings.h"
+#include "experiments/record/environment.h"
+#include "experiments/record/rows.h"
 
 namespace lloyd {
 namespace {

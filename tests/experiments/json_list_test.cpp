@@ -1,4 +1,4 @@
-#include "experiments/json_list.h"
+#include "experiments/text/json_list.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/noise.h"
+#include "experiments/measure/noise.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

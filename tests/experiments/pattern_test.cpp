@@ -1,4 +1,4 @@
-#include "experiments/pattern.h"
+#include "experiments/text/pattern.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The plan: which points a spec stands for, in which order, and which of them can run.
 #include <gtest/gtest.h>
 
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 #include "tests/experiments/spec_text.h"
 
 namespace lloyd::testing {

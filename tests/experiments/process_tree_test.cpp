@@ -1,4 +1,4 @@
-#include "experiments/process_tree.h"
+#include "experiments/process/process_tree.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

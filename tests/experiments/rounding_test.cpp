@@ -1,5 +1,5 @@
 // Half precision on the host is arithmetic on bits: every value and every midpoint is tried.
-#include "experiments/rounding.h"
+#include "experiments/measure/rounding.h"
 
 #include <gtest/gtest.h>
 

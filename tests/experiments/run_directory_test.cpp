@@ -1,4 +1,4 @@
-#include "experiments/run_directory.h"
+#include "experiments/record/run_directory.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

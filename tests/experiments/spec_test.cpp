@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "experiments/external.h"
-#include "experiments/text.h"
-#include "kernels/version.h"
+#include "experiments/measure/external.h"
+#include "experiments/text/text.h"
+#include "kernels/core/version.h"
 #include "tests/experiments/spec_text.h"
 
 namespace lloyd::testing {

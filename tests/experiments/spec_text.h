@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/spec.h"
+#include "experiments/spec/spec.h"
 
 namespace lloyd::testing {
 

@@ -1,4 +1,4 @@
-#include "experiments/summary.h"
+#include "experiments/record/summary.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/text.h"
+#include "experiments/text/text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/timing.h"
+#include "experiments/measure/timing.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

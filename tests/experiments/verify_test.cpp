@@ -1,5 +1,5 @@
 // A verification is worth what it catches: versions that are wrong in one way each.
-#include "experiments/verify.h"
+#include "experiments/measure/verify.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
-#include "data/dataset.h"
-#include "experiments/means.h"
+#include "data/sources/dataset.h"
+#include "experiments/measure/means.h"
 
 namespace lloyd {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "experiments/job.h"
-#include "experiments/worker_process.h"
-#include "kernels/version.h"
+#include "experiments/run/job.h"
+#include "experiments/run/worker_process.h"
+#include "kernels/core/version.h"
 
 namespace lloyd {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 #include "tests/kernels/tested_versions.h"
 
 namespace lloyd {

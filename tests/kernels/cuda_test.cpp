@@ -3,10 +3,10 @@
 
 #include <regex>
 
-#include "kernels/device.h"
+#include "kernels/core/device.h"
 
 #if LLOYD_CUDA
-#include "kernels/cuda.h"
+#include "kernels/core/cuda.h"
 #endif
 
 namespace lloyd {

@@ -1,5 +1,5 @@
-#include "experiments/external.h"
-#include "kernels/version.h"
+#include "experiments/measure/external.h"
+#include "kernels/core/version.h"
 #include "tests/kernels/tested_versions.h"
 
 namespace lloyd {

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/core/limits.h"
 #include "kernels/fast/auto_choice.h"
-#include "kernels/limits.h"
 
 namespace lloyd::fast {
 namespace {

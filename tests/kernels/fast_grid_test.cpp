@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "experiments/session.h"
-#include "experiments/verify.h"
-#include "kernels/device.h"
+#include "experiments/measure/session.h"
+#include "experiments/measure/verify.h"
+#include "kernels/core/device.h"
 
 namespace lloyd {
 namespace {

@@ -6,11 +6,11 @@
 #include <functional>
 #include <tuple>
 
-#include "data/dataset.h"
-#include "data/generators.h"
-#include "experiments/session.h"
-#include "experiments/verify.h"
-#include "kernels/device.h"
+#include "data/sources/dataset.h"
+#include "data/sources/generators.h"
+#include "experiments/measure/session.h"
+#include "experiments/measure/verify.h"
+#include "kernels/core/device.h"
 
 namespace lloyd {
 namespace {

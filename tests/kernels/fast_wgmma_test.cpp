@@ -6,13 +6,13 @@
 #include <cmath>
 #include <functional>
 
-#include "data/dataset.h"
-#include "data/generators.h"
-#include "experiments/session.h"
-#include "experiments/verify.h"
-#include "kernels/device.h"
-#include "kernels/limits.h"
-#include "kernels/reference.h"
+#include "data/sources/dataset.h"
+#include "data/sources/generators.h"
+#include "experiments/measure/session.h"
+#include "experiments/measure/verify.h"
+#include "kernels/core/device.h"
+#include "kernels/core/limits.h"
+#include "kernels/core/reference.h"
 
 namespace lloyd {
 namespace {

@@ -1,11 +1,11 @@
 // flores_generation's points: drawn on the device, and the same bits as everybody's.
 #include <gtest/gtest.h>
 
-#include "data/dataset.h"
-#include "data/generators.h"
-#include "experiments/session.h"
-#include "experiments/verify.h"
-#include "kernels/device.h"
+#include "data/sources/dataset.h"
+#include "data/sources/generators.h"
+#include "experiments/measure/session.h"
+#include "experiments/measure/verify.h"
+#include "kernels/core/device.h"
 
 namespace lloyd {
 namespace {

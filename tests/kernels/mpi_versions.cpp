@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "experiments/ranks.h"
-#include "kernels/version.h"
+#include "experiments/measure/ranks.h"
+#include "kernels/core/version.h"
 #include "tests/kernels/tested_versions.h"
 
 namespace lloyd {

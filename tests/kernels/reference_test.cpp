@@ -1,12 +1,12 @@
-#include "kernels/reference.h"
+#include "kernels/core/reference.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
-#include "data/dataset.h"
-#include "kernels/device.h"
+#include "data/sources/dataset.h"
+#include "kernels/core/device.h"
 
 namespace lloyd {
 namespace {

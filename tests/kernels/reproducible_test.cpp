@@ -7,11 +7,11 @@
 #include <functional>
 #include <random>
 
-#include "experiments/rounding.h"
-#include "experiments/session.h"
-#include "experiments/verify.h"
-#include "kernels/device.h"
-#include "kernels/limits.h"
+#include "experiments/measure/rounding.h"
+#include "experiments/measure/session.h"
+#include "experiments/measure/verify.h"
+#include "kernels/core/device.h"
+#include "kernels/core/limits.h"
 
 namespace lloyd {
 namespace {

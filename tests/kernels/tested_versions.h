@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/session.h"
+#include "experiments/measure/session.h"
 
 namespace lloyd {
 

@@ -1,5 +1,5 @@
 // One suite over every registered version: a new version is tested by being registered.
-#include "kernels/version.h"
+#include "kernels/core/version.h"
 
 #include <gtest/gtest.h>
 
@@ -9,13 +9,13 @@
 #include <functional>
 #include <set>
 
-#include "data/dataset.h"
-#include "data/generators.h"
-#include "experiments/rounding.h"
-#include "experiments/session.h"
-#include "experiments/verify.h"
-#include "kernels/device.h"
-#include "kernels/limits.h"
+#include "data/sources/dataset.h"
+#include "data/sources/generators.h"
+#include "experiments/measure/rounding.h"
+#include "experiments/measure/session.h"
+#include "experiments/measure/verify.h"
+#include "kernels/core/device.h"
+#include "kernels/core/limits.h"
 #include "tests/kernels/tested_versions.h"
 
 namespace lloyd {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda.h"
-#include "kernels/device.h"
+#include "kernels/core/cuda.h"
+#include "kernels/core/device.h"
 #include "profiling/counters.h"
 
 namespace lloyd::profiling {

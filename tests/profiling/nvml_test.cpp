@@ -14,7 +14,7 @@
 #include <sstream>
 #include <thread>
 
-#include "experiments/clock_lock.h"
+#include "experiments/run/clock_lock.h"
 
 namespace lloyd::profiling {
 namespace {

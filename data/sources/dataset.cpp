@@ -1,0 +1,58 @@
+#include "data/sources/dataset.h"
+
+#include <fmt/format.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <memory>
+#include <new>
+
+#include "data/sources/generators.h"
+#include "data/sources/mapped_file.h"
+#include "data/sources/readers.h"
+#include "data/sources/text.h"
+
+namespace lloyd::data {
+
+std::string Source::describe() const {
+  return file.empty() ? generator_text(*this) : file.filename().string();
+}
+
+Dataset::Dataset(std::int64_t n, int dim) : n_(n), dim_(dim) {
+  check_fits_memory(n, dim);
+  try {
+    values_.reset(new float[static_cast<std::size_t>(n) * static_cast<std::size_t>(dim)]);
+  } catch (const std::bad_alloc&) {
+    throw DataError(fmt::format("{} × {} floats need {}, which the system refused to give",
+                                grouped(n), grouped(dim),
+                                bytes_text(static_cast<double>(n) * dim * 4)));
+  }
+}
+
+std::string fingerprint(const Source& source) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       &XXH3_freeState);
+  if (!state) throw std::bad_alloc();
+  XXH3_128bits_reset(state.get());
+  const auto add = [&](std::string_view text) {
+    XXH3_128bits_update(state.get(), text.data(), text.size());
+  };
+  if (source.file.empty()) {
+    add(generator_text(source));
+  } else {
+    const auto option = [](const auto& value) { return value ? std::to_string(*value) : "-"; };
+    read_mapped(source.file, [&](std::string_view bytes) {
+      // The format that is used, not the key: a file that is renamed from .csv to .txt holds the
+      // same points.
+      add(fmt::format("{} {} {} {}\n", file_format(source, bytes), option(source.header),
+                      option(source.index_column), option(source.label_column)));
+      add(bytes);
+      return true;
+    });
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+}  // namespace lloyd::data

@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "data/sources/dataset.h"
+#include "data/sources/mapped_file.h"
+#include "data/sources/readers.h"
+#include "data/sources/text.h"
+
+namespace lloyd::data {
+namespace {
+
+Dataset read_bytes(const Source& source, std::string_view bytes, Limits limits, int threads) {
+  const std::string name = source.file.string();
+  const std::string format = file_format(source, bytes);
+  if (format != "npy" && format != "fvecs")
+    return read_text(source, format, bytes, limits, threads);
+  const char* key = source.header         ? "header"
+                    : source.index_column ? "index_column"
+                    : source.label_column ? "label_column"
+                                          : nullptr;
+  if (key)
+    throw DataError(fmt::format("{}: {} is for text files, and this is {}", name, key, format));
+  return format == "npy" ? read_npy(name, bytes, limits, threads)
+                         : read_fvecs(name, bytes, limits, threads);
+}
+
+Dataset read(const Source& source, Limits limits, int threads) {
+  return read_mapped(source.file, [&](std::string_view bytes) {
+    return read_bytes(source, bytes, limits, threads);
+  });
+}
+
+}  // namespace
+
+const std::vector<std::string>& formats() {
+  static const std::vector<std::string> all = {"csv", "tsv", "space", "npy", "fvecs"};
+  return all;
+}
+
+Limits within(const std::string& name, Limits limits, std::int64_t n, std::int64_t dim) {
+  if (limits.n > n) {
+    throw DataError(fmt::format("{}: has {} rows, and n = {} were asked for", name, grouped(n),
+                                grouped(limits.n)));
+  }
+  if (limits.dim > dim) {
+    throw DataError(fmt::format("{}: has {} columns of numbers, and dim = {} were asked for", name,
+                                grouped(dim), grouped(limits.dim)));
+  }
+  if (limits.dim == 0 && dim > std::numeric_limits<int>::max()) {
+    throw DataError(fmt::format("{}: has {} columns; at most {} can be used", name, grouped(dim),
+                                grouped(std::numeric_limits<int>::max())));
+  }
+  return {limits.n > 0 ? limits.n : n, limits.dim > 0 ? limits.dim : static_cast<int>(dim)};
+}
+
+Dataset read_file(const Source& source, int threads) { return read(source, {}, threads); }
+
+Dataset load(const Source& source, std::int64_t n, int dim, int threads) {
+  if (source.file.empty() == source.generator.empty()) {
+    throw DataError("data needs either a generator or a file");
+  }
+  return source.file.empty() ? generate(source, n, dim, threads) : read(source, {n, dim}, threads);
+}
+
+}  // namespace lloyd::data

@@ -1,0 +1,228 @@
+// csv, tsv and blank-separated text.
+//
+// Three passes: the first row tells the shape; the lines are counted in chunks, so that every chunk
+// knows its first row and line number; the chunks are parsed, each straight to its place.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "data/sources/parallel.h"
+#include "data/sources/readers.h"
+#include "data/sources/text.h"
+#include "data/sources/text_row.h"
+
+namespace lloyd::data {
+namespace {
+
+/// Big enough to make the cost of a chunk vanish, small enough for many chunks per thread.
+constexpr std::size_t kChunkBytes = 1 << 20;
+
+/// A run of whole lines.
+struct Chunk {
+  std::string_view text;
+  std::int64_t lines = 0;
+  std::int64_t rows = 0;
+  std::int64_t first_line = 0;
+  std::int64_t first_row = 0;
+};
+
+std::vector<Chunk> cut(std::string_view text) {
+  std::vector<Chunk> chunks;
+  while (!text.empty()) {
+    const std::size_t newline =
+        text.size() > kChunkBytes ? text.find('\n', kChunkBytes - 1) : std::string_view::npos;
+    const std::size_t size = newline == std::string_view::npos ? text.size() : newline + 1;
+    chunks.push_back({text.substr(0, size)});
+    text.remove_prefix(size);
+  }
+  return chunks;
+}
+
+void count(const Grammar& grammar, Chunk& chunk) {
+  for (std::string_view rest = chunk.text; !rest.empty(); ++chunk.lines)
+    if (grammar.carries_row(take_line(rest))) ++chunk.rows;
+}
+
+/// The first `rows` rows of the chunk into `out`.
+void parse(const Grammar& grammar, const Shape& shape, const Chunk& chunk, std::int64_t rows,
+           float* out) {
+  std::vector<std::string_view> fields;
+  const char* at = chunk.text.data();
+  const char* const end = at + chunk.text.size();
+  std::int64_t number = chunk.first_line;
+  // parse_plain_row() and Lines must agree on what is a row, or a row would be lost or made up.
+  const auto disagree = [&] {
+    throw DataError(fmt::format(
+        "{}:{}: another number of rows than when they were counted; was the file changed?",
+        grammar.file, number));
+  };
+  const auto rest = [&] {
+    return Lines(grammar, {at, static_cast<std::size_t>(end - at)}, number);
+  };
+  for (std::int64_t row = 0; row < rows; ++row, out += shape.dim) {
+    if (const char* next = parse_plain_row(grammar, shape, at, end, out)) {
+      ++number;
+      at = next;
+      continue;
+    }
+    Lines lines = rest();
+    Line line;
+    if (!lines.next(line)) disagree();
+    parse_row(grammar, shape, line, fields, out);
+    at = end - lines.rest().size();
+    number = lines.next_number();
+  }
+  Line line;
+  if (rows == chunk.rows && rest().next(line)) disagree();
+}
+
+/// The column that a spec's index_column or label_column means; nullopt when it is not set.
+std::optional<std::size_t> left_out(const std::string& name, const char* key,
+                                    std::optional<int> column, bool from_end, std::size_t columns) {
+  if (!column) return std::nullopt;
+  const auto count = static_cast<std::int64_t>(columns);
+  const std::int64_t index = *column < 0 && from_end ? count + *column : *column;
+  if (index < 0 || index >= count) {
+    throw DataError(fmt::format("{}: {} {} does not exist; the rows have {} {} ({} to {})", name,
+                                key, *column, columns, columns == 1 ? "column" : "columns",
+                                from_end ? -count : 0, count - 1));
+  }
+  return static_cast<std::size_t>(index);
+}
+
+std::vector<bool> kept_columns(const std::string& name, const Source& source, std::size_t columns) {
+  std::vector<bool> kept(columns, true);
+  if (const auto i = left_out(name, "index_column", source.index_column, false, columns))
+    kept[*i] = false;
+  if (const auto i = left_out(name, "label_column", source.label_column, true, columns))
+    kept[*i] = false;
+  if (std::find(kept.begin(), kept.end(), true) == kept.end()) {
+    throw DataError(fmt::format("{}: no column is left to read", name));
+  }
+  return kept;
+}
+
+std::string_view without_bom(std::string_view bytes) {
+  return bytes.substr(0, 3) == "\xEF\xBB\xBF" ? bytes.substr(3) : bytes;
+}
+
+enum class FirstLine { numbers, names, unclear };
+
+/// What the fields of a first line are that are to be read. A line that is neither must not be dropped as a header: it may
+/// be a row whose numbers are written in a way that is not read.
+FirstLine kind_of(const std::vector<std::string_view>& fields, const std::vector<bool>& kept) {
+  bool numbers = true, names = false, unclear = false;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (!kept[i]) continue;
+    float value;
+    numbers = numbers && parse_number(fields[i], value) == Parsed::number;
+    names = names || is_name(fields[i]);
+    unclear = unclear || !(fields[i].empty() || is_name(fields[i]));
+  }
+  return numbers ? FirstLine::numbers : names && !unclear ? FirstLine::names : FirstLine::unclear;
+}
+
+}  // namespace
+
+std::string file_format(const Source& source, std::string_view bytes) {
+  const std::string name = source.file.string();
+  const auto known = [](const std::string& format) {
+    return std::find(formats().begin(), formats().end(), format) != formats().end();
+  };
+  if (!source.format.empty()) {
+    if (known(source.format)) return source.format;
+    throw DataError(fmt::format("{}: unknown format '{}'; the formats are {}", name, source.format,
+                                fmt::join(formats(), ", ")));
+  }
+  std::string extension = source.file.extension().string();
+  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (!extension.empty() && known(extension.substr(1))) return extension.substr(1);
+
+  const Grammar blanks(name, "space");
+  Lines lines(blanks, without_bom(bytes), 1);
+  Line line;
+  lines.next(line);
+  if (line.text.find('\t') != std::string_view::npos) return "tsv";
+  return line.text.find(',') != std::string_view::npos ? "csv" : "space";
+}
+
+Dataset read_text(const Source& source, const std::string& format, std::string_view bytes,
+                  Limits limits, int threads) {
+  const std::string name = source.file.string();
+  const Grammar grammar(name, format);
+  Shape shape;
+  // No number has a NUL; binary files and UTF-16 have one early.
+  static constexpr std::size_t kSample = 4096;
+  if (bytes.substr(0, kSample).find('\0') != std::string_view::npos) {
+    throw DataError(fmt::format(
+        "{}: is not UTF-8 text; if it is npy or fvecs, say so with the key format", name));
+  }
+
+  Lines lines(grammar, without_bom(bytes), 1);
+  Line line;
+  if (!lines.next(line)) {
+    throw DataError(fmt::format("{}: holds no rows, only blank lines and comments", name));
+  }
+  std::vector<std::string_view> fields;
+  split(grammar, line, fields);
+  shape.kept = kept_columns(name, source, fields.size());
+  const FirstLine kind = kind_of(fields, shape.kept);
+  const bool header = source.header.value_or(kind == FirstLine::names);
+  shape.header_may_be_set = !source.header && !header;
+  if (header) {
+    if (kind != FirstLine::names && line.number > 1) {
+      grammar.fail(
+          line, line.text.data(),
+          "this line would be left out as the header, but it does not look like one and is "
+          "not the file's first; if it is a row, set header: false, else remove what is "
+          "before it");
+    }
+    const Line header_line = line;
+    const std::size_t names = fields.size();
+    if (!lines.next(line))
+      throw DataError(
+          fmt::format("{}:{}: a header, but no rows after it", name, header_line.number));
+    split(grammar, line, fields);
+    shape.kept = kept_columns(name, source, fields.size());
+    // R leaves the column of row names without a name.
+    const bool unnamed_index = source.index_column && names + 1 == fields.size();
+    if (grammar.separator != '\0' && names != fields.size() && !unnamed_index) {
+      grammar.fail(line, line.text.data(),
+                   fmt::format("the header (line {}) has {} columns, and this row has {}",
+                               header_line.number, names, fields.size()));
+    }
+  }
+  shape.first_line = line.number;
+
+  // Rows begin where the first one does: the lines before it are dealt with.
+  const char* const begin = line.text.data();
+  std::vector<Chunk> chunks =
+      cut({begin, static_cast<std::size_t>(bytes.data() + bytes.size() - begin)});
+  parallel_chunks(static_cast<std::int64_t>(chunks.size()), threads,
+                  [&](std::int64_t i) { count(grammar, chunks[static_cast<std::size_t>(i)]); });
+  std::int64_t rows = 0;
+  std::int64_t number = shape.first_line;
+  for (Chunk& chunk : chunks) {
+    chunk.first_row = rows;
+    chunk.first_line = number;
+    rows += chunk.rows;
+    number += chunk.lines;
+  }
+
+  const Limits wanted =
+      within(name, limits, rows, std::count(shape.kept.begin(), shape.kept.end(), true));
+  shape.dim = wanted.dim;
+  Dataset data(wanted.n, wanted.dim);
+  float* const out = data.values().data();
+  parallel_chunks(static_cast<std::int64_t>(chunks.size()), threads, [&](std::int64_t i) {
+    const Chunk& chunk = chunks[static_cast<std::size_t>(i)];
+    if (chunk.first_row >= wanted.n) return;
+    parse(grammar, shape, chunk, std::min(chunk.rows, wanted.n - chunk.first_row),
+          out + chunk.first_row * wanted.dim);
+  });
+  return data;
+}
+
+}  // namespace lloyd::data

@@ -1,0 +1,243 @@
+#include "data/sources/text_row.h"
+
+#include <fast_float/fast_float.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "data/sources/dataset.h"
+#include "data/sources/text.h"
+
+namespace lloyd::data {
+namespace {
+
+const std::string kLoneReturn =
+    "a carriage return without a newline; lines must end with a newline";
+
+// Blanks to some programs, which would see more columns: U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029,
+// U+202F, U+205F, U+3000.
+constexpr std::array<std::string_view, 19> kOtherBlanks = {
+    "\xC2\x85",     "\xC2\xA0",     "\xE1\x9A\x80", "\xE2\x80\x80", "\xE2\x80\x81",
+    "\xE2\x80\x82", "\xE2\x80\x83", "\xE2\x80\x84", "\xE2\x80\x85", "\xE2\x80\x86",
+    "\xE2\x80\x87", "\xE2\x80\x88", "\xE2\x80\x89", "\xE2\x80\x8A", "\xE2\x80\xA8",
+    "\xE2\x80\xA9", "\xE2\x80\xAF", "\xE2\x81\x9F", "\xE3\x80\x80"};
+
+/// Tabs apart, none belongs into a line of text. A carriage return is one, too, where no newline follows.
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\t'; }
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/// The quoted field whose first quote is at `begin`; `at` is left behind its closing quote.
+std::string_view quoted_field(const Grammar& grammar, const Line& line, std::size_t begin,
+                              std::size_t& at) {
+  const std::string_view text = line.text;
+  for (at = begin + 1;; at += 2) {  // a doubled quote stands for one in the field
+    at = text.find('"', at);
+    if (at == std::string_view::npos)
+      grammar.fail(line, text.data() + begin,
+                   "this quote is not closed on its line; a field of several lines is not read");
+    if (at + 1 == text.size() || text[at + 1] != '"') break;
+  }
+  return text.substr(begin + 1, at++ - begin - 1);
+}
+
+void split_at_blanks(const Grammar& grammar, const Line& line,
+                     std::vector<std::string_view>& fields) {
+  const std::string_view text = line.text;
+  for (const std::string_view blank : kOtherBlanks)
+    if (const std::size_t at = text.find(blank); at != std::string_view::npos)
+      grammar.fail(line, text.data() + at,
+                   "a blank that is neither a space nor a tab; replace it by one of these");
+  for (std::size_t at = 0;;) {
+    while (at < text.size() && grammar.is_blank(text[at])) ++at;
+    if (at == text.size()) return;
+    if (text[at] == '"')
+      grammar.fail(line, text.data() + at,
+                   "quotes mean nothing where blanks separate; remove them, or write csv");
+    const std::size_t begin = at;
+    while (at < text.size() && !grammar.is_blank(text[at])) ++at;
+    fields.push_back(text.substr(begin, at - begin));
+  }
+}
+
+std::string reason(Parsed parsed, std::string_view field) {
+  switch (parsed) {
+    case Parsed::empty:
+      return "this field is empty; a number is needed";
+    case Parsed::not_finite:
+      return fmt::format("{} is not a finite number; remove the row or replace the value",
+                         in_quotes(field));
+    case Parsed::out_of_range:
+      return fmt::format("{} is beyond the largest float, {:.7g}", in_quotes(field),
+                         std::numeric_limits<float>::max());
+    default:
+      return fmt::format("{} is not a number", in_quotes(field));
+  }
+}
+
+}  // namespace
+
+Grammar::Grammar(std::string name, const std::string& format)
+    : file(std::move(name)),
+      separator(format == "csv"   ? ','
+                : format == "tsv" ? '\t'
+                                  : '\0') {}
+
+bool Grammar::carries_row(std::string_view line) const {
+  const auto first =
+      std::find_if_not(line.begin(), line.end(), [&](char c) { return is_blank(c); });
+  return first != line.end() && *first != '#';
+}
+
+void Grammar::fail(const Line& line, const char* at, const std::string& reason) const {
+  throw DataError(
+      fmt::format("{}:{}:{}: {}", file, line.number, at - line.text.data() + 1, reason));
+}
+
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  return line;
+}
+
+bool Lines::next(Line& line) {
+  while (!rest_.empty()) {
+    line.text = take_line(rest_);
+    line.number = number_++;
+    if (grammar_.carries_row(line.text)) return true;
+    // To others the comment ends there, and a row may follow.
+    if (const std::size_t at = line.text.find('\r'); at != std::string_view::npos)
+      grammar_.fail(line, line.text.data() + at, kLoneReturn);
+  }
+  return false;
+}
+
+void split(const Grammar& grammar, const Line& line, std::vector<std::string_view>& fields) {
+  fields.clear();
+  const std::string_view text = line.text;
+  if (const auto c = std::find_if(text.begin(), text.end(), is_control); c != text.end())
+    grammar.fail(line, &*c,
+                 *c == '\r' ? kLoneReturn
+                            : fmt::format("a byte {:#04x}, which no text has; is this a text file?",
+                                          static_cast<unsigned char>(*c)));
+  if (grammar.separator == '\0') return split_at_blanks(grammar, line, fields);
+  for (std::size_t at = 0;; ++at) {
+    while (at < text.size() && grammar.is_blank(text[at])) ++at;
+    if (at < text.size() && text[at] == '"') {
+      if (at > 0 && text[at - 1] == '\t' && grammar.separator != '\t')
+        grammar.fail(line, text.data() + at, "a quote after a tab; remove the tab");
+      fields.push_back(quoted_field(grammar, line, at, at));
+      while (at < text.size() && grammar.is_blank(text[at])) ++at;
+      if (at < text.size() && text[at] != grammar.separator)
+        grammar.fail(
+            line, text.data() + at,
+            fmt::format("{} follows a closing quote; quotes must enclose a whole field",
+                        in_quotes(text.substr(at, text.find(grammar.separator, at) - at))));
+    } else {
+      const std::size_t begin = at;
+      at = std::min(text.find(grammar.separator, at), text.size());
+      std::size_t end = at;
+      while (end > begin && grammar.is_blank(text[end - 1])) --end;
+      fields.push_back(text.substr(begin, end - begin));
+    }
+    if (at == text.size()) return;
+  }
+}
+
+Parsed parse_number(std::string_view field, float& value) {
+  if (field.empty()) return Parsed::empty;
+  const char* begin = field.data();
+  const char* const end = begin + field.size();
+  if (*begin == '+' && field.size() > 1 && field[1] != '-') ++begin;
+  const auto [stop, error] = fast_float::from_chars(begin, end, value);
+  // Some versions of the library report a number that rounds to zero as out of range; here it is
+  // zero.
+  const bool range = error == std::errc::result_out_of_range;
+  if ((error != std::errc() && !range) || stop != end) return Parsed::text;
+  if (std::isfinite(value)) return Parsed::number;
+  // "1e99" and "inf" both give infinity; only a number has a digit.
+  const bool digits = field.find_first_of("0123456789") != std::string_view::npos;
+  return !std::isnan(value) && digits ? Parsed::out_of_range : Parsed::not_finite;
+}
+
+bool is_name(std::string_view field) {
+  if (field.empty() || !(is_letter(field[0]) || field[0] == '_')) return false;
+  std::string lower(field);
+  for (char& c : lower) c = is_letter(c) ? static_cast<char>(c | 0x20) : c;
+  static constexpr std::array<std::string_view, 9> kMissing = {
+      "na", "n/a", "nan", "nil", "none", "null", "missing", "true", "false"};
+  return std::find(kMissing.begin(), kMissing.end(), lower) == kMissing.end();
+}
+
+void parse_row(const Grammar& grammar, const Shape& shape, const Line& line,
+               std::vector<std::string_view>& fields, float* out) {
+  split(grammar, line, fields);
+  const std::size_t columns = shape.kept.size();
+  if (fields.size() != columns) {
+    grammar.fail(
+        line,
+        fields.size() > columns ? fields[columns].data() : line.text.data() + line.text.size(),
+        fmt::format("this row has {} {}; the first row (line {}) has {}",
+                    grouped(static_cast<std::int64_t>(fields.size())),
+                    fields.size() == 1 ? "column" : "columns", shape.first_line,
+                    grouped(static_cast<std::int64_t>(columns))));
+  }
+  int stored = 0;
+  for (std::size_t i = 0; i < columns; ++i) {
+    if (!shape.kept[i]) continue;
+    float value;
+    const Parsed parsed = parse_number(fields[i], value);
+    if (parsed != Parsed::number) {
+      const bool may_be_header = shape.header_may_be_set && line.number == shape.first_line;
+      grammar.fail(line, fields[i].data(),
+                   reason(parsed, fields[i]) +
+                       (may_be_header ? " (if this line is a header, set header: true)" : ""));
+    }
+    if (stored < shape.dim) out[stored++] = value;
+  }
+}
+
+const char* parse_plain_row(const Grammar& grammar, const Shape& shape, const char* at,
+                            const char* end, float* out) {
+  const std::size_t columns = shape.kept.size();
+  const bool blanks = grammar.separator == '\0';
+  int stored = 0;
+  for (std::size_t i = 0; i < columns; ++i) {
+    if (!blanks && i > 0) {
+      if (at == end || *at != grammar.separator) return nullptr;
+      ++at;
+    }
+    const char* const before = at;
+    while (at < end && grammar.is_blank(*at)) ++at;
+    if (blanks && i > 0 && at == before) return nullptr;
+    if (shape.kept[i]) {
+      float value;
+      const auto [stop, error] = fast_float::from_chars(at, end, value);
+      if (error != std::errc() || !std::isfinite(value)) return nullptr;
+      at = stop;
+      if (stored < shape.dim) out[stored++] = value;
+      continue;
+    }
+    if (i == 0 && at < end && *at == '#') return nullptr;
+    const char* const field = at;
+    while (at < end && *at != '\n' &&
+           (blanks ? !grammar.is_blank(*at) : *at != grammar.separator)) {
+      if (*at == '\r') break;
+      if (is_control(*at) || *at == '"' || (blanks && static_cast<unsigned char>(*at) >= 0x80))
+        return nullptr;
+      ++at;
+    }
+    if (blanks && at == field) return nullptr;
+  }
+  while (blanks && at < end && grammar.is_blank(*at)) ++at;
+  if (at < end && *at == '\r') ++at;
+  if (at == end) return at;
+  return *at == '\n' ? at + 1 : nullptr;
+}
+
+}  // namespace lloyd::data

@@ -1,0 +1,171 @@
+#include "experiments/measure/external_protocol.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <stdexcept>
+
+#include "experiments/text/text.h"
+
+namespace lloyd {
+namespace {
+
+using Json = nlohmann::json;
+
+// Clocks of two processes, and a reading of each.
+constexpr double kClockSlackMs = 1;
+constexpr double kLeastIterationMs = 1e-6;
+
+constexpr std::size_t kLongestReason = 2000, kLongestLine = 300;
+
+/// What a user is shown of an answer that is none.
+std::string shown(const std::string& text) { return in_quotes(text.substr(0, text.find('\n'))); }
+
+template <typename Value>
+Value parse_word(const std::string& key, const std::string& word,
+                 const std::map<std::string, Value>& known) {
+  const auto at = known.find(word);
+  if (at != known.end()) return at->second;
+  std::string list;
+  for (const auto& [name, value] : known) list += (list.empty() ? "" : ", ") + name;
+  throw std::runtime_error(
+      fmt::format("describe: {} has {}; it may have {}", key, shown(word), list));
+}
+
+}  // namespace
+
+bool is_version_name(const std::string& name) {
+  constexpr const char* kFirst = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  return !name.empty() && name.size() <= kLongestVersionName && name.find_first_of(kFirst) == 0 &&
+         name.find_first_not_of(std::string(kFirst) + "_-") == std::string::npos;
+}
+
+VersionInfo parse_description(const std::string& name, const std::string& output,
+                              std::string& unavailable) {
+  const Json json = Json::parse(output, nullptr, false);
+  if (!json.is_object())
+    throw std::runtime_error(
+        fmt::format("describe: prints {}, not one JSON object", shown(output)));
+  const auto wrong = [](const char* key, const char* kind) {
+    return std::runtime_error(fmt::format("describe: {} must be {}", key, kind));
+  };
+  const auto text = [&](const char* key) -> std::string {
+    if (!json.contains(key) || json[key].is_null()) return "";
+    if (!json[key].is_string()) throw wrong(key, "a text");
+    return json[key].get<std::string>();
+  };
+  const auto words = [&](const char* key) {
+    std::vector<std::string> all;
+    if (!json.contains(key)) return all;
+    if (!json[key].is_array()) throw wrong(key, "a list of texts");
+    for (const Json& word : json[key]) {
+      if (!word.is_string()) throw wrong(key, "a list of texts");
+      all.push_back(word.get<std::string>());
+    }
+    return all;
+  };
+  VersionInfo info;
+  info.name = text("name");
+  if (info.name != name)
+    throw std::runtime_error(fmt::format("describe: name must be that of the file, '{}', not {}",
+                                         name, shown(info.name)));
+  info.family = text("family");
+  if (info.family.empty() || (info.name + "_").rfind(info.family + "_", 0) != 0)
+    throw std::runtime_error(fmt::format(
+        "describe: family must be '{}', what stands before an underscore in the name (all of it "
+        "where it has none), not {}",
+        name.substr(0, name.find('_')), shown(info.family)));
+  info.backend = parse_word<Backend>("backend", text("backend"),
+                                     {{"cpu", Backend::cpu}, {"cuda", Backend::cuda}});
+  info.parent = text("parent");
+  if (!info.parent.empty() && !is_version_name(info.parent))
+    throw wrong("parent", "a version's name or \"\"");
+  info.axes = words("axes");
+  for (const std::string& axis : info.axes)
+    parse_word<int>("axes", axis,
+                    {{"threads_per_block", 0},
+                     {"samples_per_thread", 0},
+                     {"threads", 0},
+                     {"processes", 0},
+                     {"gpus", 0}});
+  info.precisions.clear();
+  for (const std::string& word : words("precisions"))
+    info.precisions.push_back(parse_word<Precision>("precisions", word,
+                                                    {{"fp64", Precision::fp64},
+                                                     {"fp32", Precision::fp32},
+                                                     {"tf32", Precision::tf32},
+                                                     {"fp16", Precision::fp16},
+                                                     {"bf16", Precision::bf16}}));
+  if (info.precisions.empty()) throw wrong("precisions", "a list of at least one precision");
+  info.distance =
+      parse_word<Distance>("distance", text("distance"),
+                           {{"direct", Distance::direct}, {"expanded", Distance::expanded}});
+  info.study = text("study");
+  info.summary = text("summary");
+  const auto is_line = [](const std::string& words_of_it) {
+    return words_of_it.size() <= kLongestLine && for_terminal(words_of_it) == words_of_it;
+  };
+  if (info.summary.empty() || !is_line(info.summary))
+    throw wrong("summary", fmt::format("one line of text, of {} B at most", kLongestLine).c_str());
+  if (!is_line(info.study))
+    throw wrong("study", fmt::format("one line of text, of {} B at most", kLongestLine).c_str());
+  if (!json.contains("available") || !json["available"].is_boolean())
+    throw wrong("available", "true or false");
+  if (json["available"] == false) {
+    unavailable = shortened(text("reason"), kLongestReason);
+    if (unavailable.empty()) throw wrong("reason", "a text when available is false");
+  }
+  return info;
+}
+
+nlohmann::json parse_reply(const std::string& what, const std::string& name,
+                           const std::string& line) {
+  const auto fail = [&](const std::string& how) {
+    return std::runtime_error(fmt::format("{}: {}", what, how));
+  };
+  Json reply = Json::parse(line, nullptr, false);
+  if (!reply.is_object() || !reply.contains("ok") || !reply["ok"].is_boolean())
+    throw fail(fmt::format("{} answered {}, which is not the protocol's JSON", name, shown(line)));
+  if (reply["ok"] == true) return reply;
+  const auto text = [&](const char* key) {
+    return reply.contains(key) && reply[key].is_string() ? reply[key].get<std::string>() : "";
+  };
+  const std::string reason =
+      text("reason").empty() ? "gives no reason" : shortened(text("reason"), kLongestReason);
+  if (text("status") == "unsupported") throw Unsupported(reason);
+  throw fail(reason);
+}
+
+std::optional<double> milliseconds(const nlohmann::json& reply, const char* key) {
+  if (!reply.contains(key) || reply[key].is_null()) return std::nullopt;
+  if (!reply[key].is_number() || !(reply[key].get<double>() >= 0))
+    throw std::runtime_error(
+        fmt::format("reports {} = {}, which is no duration", key, json_text(reply[key])));
+  return reply[key].get<double>();
+}
+
+RunReply parse_run_reply(const nlohmann::json& reply, double waited_ms, int asked) {
+  const auto solve_ms = milliseconds(reply, "solve_ms");
+  if (!solve_ms || !reply.contains("iterations") || !reply["iterations"].is_number_integer())
+    throw std::runtime_error("run: reports no solve_ms and iterations");
+  const nlohmann::json& told = reply["iterations"];
+  // As the JSON has it: a cast first would make 20 of 2^32 + 20.
+  const bool possible = told.is_number_unsigned()
+                            ? told.get<std::uint64_t>() <= static_cast<std::uint64_t>(asked)
+                            : told.get<std::int64_t>() >= 1 && told.get<std::int64_t>() <= asked;
+  if (!possible || told.get<std::int64_t>() < 1)
+    throw std::runtime_error(fmt::format(
+        "run: reports {} iterations, of which from 1 to {} were asked for", told.dump(), asked));
+  const int iterations = told.get<int>();
+  if (*solve_ms > waited_ms + kClockSlackMs)
+    throw std::runtime_error(
+        fmt::format("run: reports {:.3f} ms, but answered after {:.3f} ms", *solve_ms, waited_ms));
+  if (*solve_ms < iterations * kLeastIterationMs)
+    throw std::runtime_error(fmt::format(
+        "run: reports {} ms for {} iterations, but was waited for {:.6g} ms: nothing makes an "
+        "iteration in less than a nanosecond",
+        *solve_ms, iterations, waited_ms));
+  return {*solve_ms, iterations};
+}
+
+}  // namespace lloyd

@@ -1,0 +1,55 @@
+#include "experiments/measure/floor.h"
+
+#include <algorithm>
+
+namespace lloyd {
+namespace {
+
+std::optional<double> rate_of(const FloorRates& rates, Precision precision) {
+  switch (precision) {
+    case Precision::fp64:
+      return rates.fp64;
+    case Precision::fp32:
+      return rates.fp32;
+    case Precision::tf32:
+      return rates.tf32;
+    case Precision::fp16:
+      return rates.fp16;
+    case Precision::bf16:
+      return rates.bf16;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+IterationWork iteration_work(const Problem& problem) {
+  const bool half = problem.precision == Precision::fp16 || problem.precision == Precision::bf16;
+  const double coordinate = half ? 2 : 4;
+  const auto n = static_cast<double>(problem.n), k = static_cast<double>(problem.k),
+             dim = static_cast<double>(problem.dim);
+  const double labels =
+      problem.stop.min_changes > 0 ? 2 * 4 * n : 4 * n / std::max(1, problem.stop.iterations);
+  IterationWork work;
+  work.resident_bytes = (n + k) * dim * coordinate;
+  work.bytes = work.resident_bytes + k * dim * coordinate + labels;
+  work.flops = 2 * n * k * dim;
+  return work;
+}
+
+std::optional<double> floor_ms(const Problem& problem, const FloorRates& rates, int devices,
+                               std::string& why_not) {
+  const IterationWork work = iteration_work(problem);
+  const bool in_cache = work.resident_bytes / devices <= static_cast<double>(rates.cache_bytes);
+  const std::optional<double> bandwidth = in_cache ? rates.cache : rates.dram;
+  const std::optional<double> rate = rate_of(rates, problem.precision);
+  if (!bandwidth || !rate) {
+    why_not = !rate ? "the ceilings have no rate of " + std::string(to_string(problem.precision))
+                    : std::string("the ceilings have no bandwidth of ") +
+                          (in_cache ? "the cache" : "memory");
+    return std::nullopt;
+  }
+  return std::max(work.bytes / *bandwidth, work.flops / *rate) / devices * 1e3;
+}
+
+}  // namespace lloyd

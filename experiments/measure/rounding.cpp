@@ -1,0 +1,58 @@
+#include "experiments/measure/rounding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "kernels/core/limits.h"
+
+namespace lloyd {
+namespace {
+
+// Drops the lowest `bits` bits of a float's significand, to nearest, ties to even. A carry moves on into the exponent,
+// as it should.
+float drop_bits(float x, int bits) {
+  const auto word = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t half = (1u << (bits - 1)) - 1, odd = (word >> bits) & 1;
+  return std::bit_cast<float>((word + half + odd) >> bits << bits);
+}
+
+float to_fp16(float x) {
+  if (std::abs(x) >= 0x1p-14f) return drop_bits(x, 13);
+  // Subnormal: a multiple of 2^-24, which is the last place of 0.5.
+  return std::copysign((std::abs(x) + 0.5f) - 0.5f, x);
+}
+
+float to_bf16(float x) { return drop_bits(x, 16); }
+
+}  // namespace
+
+Precision storage_precision(Precision precision) {
+  return precision == Precision::fp16 || precision == Precision::bf16 ? precision : Precision::fp32;
+}
+
+void round_to_storage(Precision precision, std::span<float> values, int dim, const char* what) {
+  if (storage_precision(precision) == Precision::fp32) return;
+  const bool fp16 = precision == Precision::fp16;
+  const float largest = fp16 ? 65504 : 0x1.FEp127f;
+  const auto size = static_cast<std::int64_t>(values.size());
+  std::int64_t beyond = size;
+#pragma omp parallel for schedule(static) reduction(min : beyond)
+  for (std::int64_t i = 0; i < size; ++i) {
+    float& x = values[static_cast<std::size_t>(i)];
+    const float rounded = fp16 ? to_fp16(x) : to_bf16(x);
+    // What is left as it was can be named below.
+    if (std::abs(rounded) <= largest)
+      x = rounded;
+    else
+      beyond = std::min(beyond, i);
+  }
+  if (beyond == size) return;
+  throw Unsupported(fmt::format("{} ends at {:.6g}: {} {} has coordinate {} = {}",
+                                to_string(precision), largest, what, with_commas(beyond / dim),
+                                beyond % dim, values[static_cast<std::size_t>(beyond)]));
+}
+
+}  // namespace lloyd

@@ -1,0 +1,64 @@
+#include "experiments/measure/session.h"
+#include "kernels/core/cuda.h"
+
+namespace lloyd {
+namespace {
+
+class CudaSession : public Session {
+ public:
+  explicit CudaSession(int device) {
+    LLOYD_CUDA_CHECK(cudaSetDevice(device));
+    LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
+  ~CudaSession() override { cudaStreamDestroy(stream_); }
+
+  CUstream_st* stream() const override { return stream_; }
+  std::string timing_basis() const override { return "cuda_events"; }
+  void start() override {
+    // An idle device: the first event must not wait for what came before.
+    synchronize();
+    start_.record(stream_);
+  }
+  double stop() override {
+    stop_.record(stream_);
+    synchronize();
+    return stop_.ms_since(start_);
+  }
+  void synchronize() override { LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream_)); }
+  void evict_caches() override {
+    if (sweep_.size() == 0) {
+      int device = 0, l2 = 0;
+      LLOYD_CUDA_CHECK(cudaGetDevice(&device));
+      LLOYD_CUDA_CHECK(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
+      sweep_ = cuda::Buffer<char>(static_cast<std::size_t>(l2) * 2);
+    }
+    sweep_.zero(stream_);
+    synchronize();
+  }
+  bool mark(std::size_t slot) override {
+    while (marks_.size() <= slot) marks_.emplace_back();
+    marks_[slot].record(stream_);
+    return true;
+  }
+  double between_marks(std::size_t first, std::size_t second) const override {
+    return marks_[second].ms_since(marks_[first]);
+  }
+  std::unique_ptr<Reference> reference(std::span<const float> points, std::int64_t n,
+                                       int dim) const override {
+    return make_cuda_reference(points, n, dim);
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cuda::Event start_, stop_;
+  std::vector<cuda::Event> marks_;
+  cuda::Buffer<char> sweep_;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> make_cuda_session(int device) {
+  return std::make_unique<CudaSession>(device);
+}
+
+}  // namespace lloyd

@@ -1,0 +1,158 @@
+#include "experiments/measure/timing.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "experiments/record/rows.h"
+#include "experiments/record/statistics.h"
+#include "kernels/core/chooser.h"
+#include "profiling/nvtx.h"
+
+namespace lloyd {
+namespace {
+
+using profiling::NvtxRange;
+
+// A warm cache is made by an untimed solve right before the timed one; what runs longer than this
+// keeps nothing in cache that it does not touch itself.
+constexpr double kWarmSolveMs = 100;
+// What is still noisy after this many samples stays so, and a recorded run stays small.
+constexpr int kMostRepetitions = 50;
+// What is still throttled after so many attempts is kept: a GPU at its power limit stays there.
+constexpr int kMostAttempts = 4;
+
+// Google Benchmark's results, instead of a table on standard output.
+class Collector : public benchmark::BenchmarkReporter {
+ public:
+  explicit Collector(std::vector<double> taken) : solve_ms(std::move(taken)) {}
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>& runs) override {
+    for (const Run& run : runs)
+      if (run.run_type == Run::RT_Iteration && !run.error_occurred)
+        solve_ms.push_back(run.real_accumulated_time / static_cast<double>(run.iterations) * 1e3);
+  }
+  std::vector<double> solve_ms;
+};
+
+}  // namespace
+
+// Google Benchmark repeats the solve and reports the times that the stopping rule works on. It cannot choose the order:
+//  - its random interleaving (1.7) shuffles the repetitions of all registered benchmarks with std::random_device, so no
+//    seed of the spec could give the same order again;
+//  - it fixes the number of repetitions at registration, while max_noise adds to them as the samples come in;
+//  - a point's timeout, the crash that costs only this point and the samples kept for --resume all need one point to be
+//    asked for at a time.
+// Points are therefore interleaved by launches (supervisor.cpp). It also reports repetitions in bulk, after the last
+// one, so each sample is handed on from within the loop.
+void Timer::run(const std::string& name, const Problem& problem, Context& context,
+                const std::vector<double>& taken, std::optional<double> needed_cores,
+                const Check& check, const std::function<void(const Sample&)>& keep) {
+  Collector collector(taken);
+  std::exception_ptr error;
+  const double started = now_ms();
+  next_repetition_ = static_cast<int>(taken.size());
+  needed_cores_ = needed_cores;
+  int batch = std::max(1, measure_.repetitions - next_repetition_);
+  while (true) {
+    benchmark::ClearRegisteredBenchmarks();
+    benchmark::RegisterBenchmark(name.c_str(),
+                                 [&](benchmark::State& state) {
+                                   if (error) state.SkipWithError("failed before");
+                                   for (auto _ : state) {
+                                     try {
+                                       const Sample sample =
+                                           take_unthrottled(problem, context, check);
+                                       keep(sample);
+                                       state.SetIterationTime(sample.solve_ms / 1e3);
+                                     } catch (...) {  // must not cross Google Benchmark's frames
+                                       error = std::current_exception();
+                                       state.SkipWithError("failed");
+                                       break;
+                                     }
+                                   }
+                                 })
+        ->UseManualTime()
+        ->Iterations(1)  // a sample each: more would be reported as their mean
+        ->Repetitions(batch)
+        ->Unit(benchmark::kMillisecond);
+    benchmark::RunSpecifiedBenchmarks(&collector);
+    if (error) std::rethrow_exception(error);
+    const std::optional<double> noise = median_interval(collector.solve_ms).noise();
+    const auto done = static_cast<int>(collector.solve_ms.size());
+    const double spent = now_ms() - started;
+    const double one = spent / static_cast<double>(done - static_cast<int>(taken.size()));
+    const double affordable = (measure_.max_seconds * 1e3 - spent) / one;
+    if ((noise && *noise <= measure_.max_noise) || affordable < 1 || done >= kMostRepetitions)
+      return;
+    batch = std::min({done, static_cast<int>(std::min(affordable, 1e6)), kMostRepetitions - done});
+  }
+}
+
+Sample Timer::take_unthrottled(const Problem& problem, Context& context, const Check& check) {
+  Sample sample = take(problem, context, check);
+  for (int attempt = 1; attempt < kMostAttempts && measure_.retry_throttled &&
+                        !sample.gpu.throttle.value_or("").empty();
+       ++attempt)
+    sample = take(problem, context, check);
+  ++next_repetition_;
+  return sample;
+}
+
+// Allocation, upload, solve and download anew: each repetition is a whole end-to-end execution.
+Sample Timer::take(const Problem& problem, Context& context, const Check& check) {
+  const NvtxRange range(NvtxRange::Level::repetition, "repetition", next_repetition_);
+  Sample s;
+  noise_.begin(needed_cores_);
+  PhaseTimes transfers(session_);
+  const auto timed = [&](auto&& body) {
+    context.observers.push_back(&transfers);
+    const double start = now_ms();
+    body();
+    session_.synchronize();
+    const double ms = now_ms() - start;
+    context.observers.pop_back();
+    return ms;
+  };
+  const std::unique_ptr<Version> version = make_();
+  // Nobody can foresee it, so no answer that was kept from before is of use.
+  const auto others = static_cast<std::uint64_t>(problem.n - 1);
+  context.first_row = others == 0 ? 0 : 1 + static_cast<std::int64_t>(random_() % others);
+  s.setup_ms = timed([&] { version->prepare(problem, context); });
+  if (const auto* chooser = dynamic_cast<const Chooser*>(version.get()))
+    s.chosen = chooser->chosen();
+  if (measure_.l2_cold)
+    session_.evict_caches();
+  else if (on_gpu_ && (!last_ms_ || *last_ms_ < kWarmSolveMs))
+    version->run(context);
+  noise_.start();
+  const double waited_from = now_ms();
+  session_.start();
+  version->run(context);
+  s.solve_ms = session_.stop();
+  s.waited_ms = now_ms() - waited_from;
+  s.noise = noise_.stop(s.solve_ms);
+  if (nvml_ != nullptr) s.gpu = nvml_->state(gpu_uuid_);
+  Solution solution;
+  s.fetch_ms = timed([&] { solution = version->fetch(context); });
+  s.iterations = solution.iterations;
+  s.transfer_ms = 0;
+  for (const auto& [phase, spent] : transfers.collect())
+    if (phase == "transfer") *s.transfer_ms += spent.host_ms;
+  s.timing_basis = session_.timing_basis();
+  if (const std::optional<SelfReport> own = version->self_report()) {
+    s.solve_ms = own->solve_ms;
+    s.setup_ms = own->setup_ms;
+    s.fetch_ms = own->fetch_ms;
+    s.transfer_ms = own->transfer_ms;
+    s.timing_basis = kSelfReported;
+  }
+  check(std::move(solution), s);
+  s.t_utc = utc_now();
+  s.repetition = next_repetition_;
+  last_ms_ = s.solve_ms;
+  return s;
+}
+
+}  // namespace lloyd

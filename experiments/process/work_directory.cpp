@@ -1,0 +1,135 @@
+#include "experiments/process/work_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <set>
+#include <string>
+#include <system_error>
+
+#include "experiments/process/child_process.h"
+#include "experiments/process/process_tree.h"
+
+namespace lloyd {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kKeeperName = "lloyd-keeper";  // 15 characters at most
+
+/// What a keeper does: notes the folders that its owner names through `orders` ("+PATH" and "-PATH", each ended by a 0
+/// byte), and removes those that are left when the owner, which alone holds the other end, is gone.
+[[noreturn]] void keep_folders(int orders) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(signal, SIG_IGN);
+  std::set<std::string> folders;
+  std::string unread;
+  std::array<char, 4096> block{};
+  while (true) {
+    const ssize_t got = read(orders, block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    unread.append(block.data(), static_cast<std::size_t>(got));
+    for (std::size_t end = 0; (end = unread.find('\0')) != std::string::npos;) {
+      const std::string folder = unread.substr(1, end - 1);
+      if (unread[0] == '+')
+        folders.insert(folder);
+      else
+        folders.erase(folder);
+      unread.erase(0, end + 1);
+    }
+  }
+  // A program that dies with the owner may still be writing.
+  for (int attempt = 0; attempt < 5 && !folders.empty(); ++attempt) {
+    if (attempt > 0) sleep(1);
+    std::erase_if(folders, [](const std::string& folder) {
+      std::error_code error;
+      fs::remove_all(folder, error);
+      return !error;
+    });
+  }
+  _exit(0);
+}
+
+class Keeper {
+ public:
+  Keeper() {
+    Pipe orders, ready;
+    const pid_t pid = fork();
+    if (pid < 0)
+      throw std::system_error(errno, std::generic_category(), "cannot start a keeper of folders");
+    if (pid == 0) {
+      // dup2 onto a low number, so that all others can be closed: a lock or a pipe that stays open here would outlive its
+      // owner.
+      dup2(orders.from.get(), STDIN_FILENO);
+      prctl(PR_SET_NAME, kKeeperName);
+      setsid();                                        // no signal to the owner's group reaches it
+      if (close_range(STDIN_FILENO + 1, ~0U, 0) != 0)  // `ready` too, which tells the owner
+        for (int descriptor = 1; descriptor < 65536; ++descriptor) close(descriptor);
+      keep_folders(STDIN_FILENO);
+    }
+    child_ = OwnChild(pid);
+    orders_ = std::move(orders.to);
+    ready.to = Descriptor();
+    char none = 0;
+    while (read(ready.from.get(), &none, 1) < 0 && errno == EINTR) {
+    }
+  }
+  void tell(char what, const fs::path& folder) const {
+    const std::string order = what + folder.string() + '\0';
+    // Far below what a pipe takes in one piece; a keeper that somebody killed is no reason to stop.
+    if (write(orders_.get(), order.data(), order.size()) < 0 && errno == EPIPE) return;
+  }
+
+ private:
+  OwnChild child_;
+  Descriptor
+      orders_;  // closed with this process: the keeper ends then, and whoever adopts it takes its status
+};
+
+Keeper& keeper() {
+  static Keeper one;
+  return one;
+}
+
+}  // namespace
+
+void start_folder_keeper() { keeper(); }
+
+bool is_folder_keeper(pid_t pid) {
+  const std::string process = fmt::format("/proc/{}/", pid);
+  std::ifstream in(process + "comm");
+  std::string name;
+  std::getline(in, name);
+  // Anybody may take the name, but not our program with it.
+  struct stat its {
+  }, ours{};
+  return name == kKeeperName && stat((process + "exe").c_str(), &its) == 0 &&
+         stat("/proc/self/exe", &ours) == 0 && its.st_dev == ours.st_dev &&
+         its.st_ino == ours.st_ino;
+}
+
+WorkDirectory::WorkDirectory(const fs::path& base) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::string name = (fs::absolute(base) / "lloydbench-XXXXXX").string();
+  const Keeper& its_keeper = keeper();
+  if (mkdtemp(name.data()) == nullptr)
+    throw std::system_error(errno, std::generic_category(),
+                            "cannot make a folder in " + base.string());
+  path_ = name;
+  its_keeper.tell('+', path_);
+}
+
+WorkDirectory::~WorkDirectory() {
+  std::error_code error;
+  fs::remove_all(path_, error);
+  if (!error) keeper().tell('-', path_);
+}
+
+}  // namespace lloyd

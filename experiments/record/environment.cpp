@@ -1,0 +1,221 @@
+#define XXH_INLINE_ALL
+#include "experiments/record/environment.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <vector>
+
+#include "build_info.h"
+#include "experiments/record/rows.h"
+#include "experiments/run/launch.h"
+#include "experiments/spec/spec.h"
+#include "experiments/text/text.h"
+#include "profiling/nvml.h"
+
+extern char** environ;
+
+namespace lloyd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string field_of(const char* file, std::string_view key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(key, 0) != 0) continue;
+    const std::size_t at = line.find_first_of(":=");
+    if (at == std::string::npos) continue;
+    const std::size_t first = line.find_first_not_of(" \t\"", at + 1);
+    return first == std::string::npos
+               ? ""
+               : line.substr(first, line.find_last_not_of(" \t\"") - first + 1);
+  }
+  return "";
+}
+
+std::string first_line(const char* file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(valid_utf8(text));
+}
+
+// What decides how fast a run is. A run directory is published: of all other variables not even the value is looked at.
+constexpr std::array kRecordedVariables = {"OMP_NUM_THREADS",
+                                           "OMP_PROC_BIND",
+                                           "OMP_PLACES",
+                                           "OMP_SCHEDULE",
+                                           "OMP_DYNAMIC",
+                                           "OMP_WAIT_POLICY",
+                                           "OMP_THREAD_LIMIT",
+                                           "OMP_MAX_ACTIVE_LEVELS",
+                                           "OMP_STACKSIZE",
+                                           "GOMP_CPU_AFFINITY",
+                                           "GOMP_SPINCOUNT",
+                                           "KMP_AFFINITY",
+                                           "KMP_BLOCKTIME",
+                                           "MKL_NUM_THREADS",
+                                           "OPENBLAS_NUM_THREADS",
+                                           "CUDA_VISIBLE_DEVICES",
+                                           "CUDA_DEVICE_ORDER",
+                                           "CUDA_LAUNCH_BLOCKING",
+                                           "CUDA_MODULE_LOADING",
+                                           "CUDA_DEVICE_MAX_CONNECTIONS",
+                                           "CUDA_CACHE_DISABLE",
+                                           "CUDA_FORCE_PTX_JIT",
+                                           "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                                           "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+                                           "NCCL_ALGO",
+                                           "NCCL_PROTO",
+                                           "NCCL_P2P_DISABLE",
+                                           "NCCL_P2P_LEVEL",
+                                           "NCCL_SHM_DISABLE",
+                                           "NCCL_NVLS_ENABLE",
+                                           "NCCL_MIN_NCHANNELS",
+                                           "NCCL_MAX_NCHANNELS"};
+
+/// Numbers, words and lists of them.
+bool is_plain(std::string_view value) {
+  constexpr std::size_t kLongest = 64;
+  return value.size() <= kLongest &&
+         value.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+             " _.,:;+*=(){}-") == std::string_view::npos;
+}
+
+/// `variables`: the recorded ones and their values. `variables_not_recorded`: the names of others that may matter.
+void record_variables(Json& env) {
+  Json kept = Json::object();
+  std::set<std::string> others;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string name(text.substr(0, equals));
+    const std::string_view value = text.substr(equals + 1);
+    const bool recorded = std::find(kRecordedVariables.begin(), kRecordedVariables.end(), name) !=
+                          kRecordedVariables.end();
+    if (recorded && is_plain(value)) {
+      kept[name] = value;
+      continue;
+    }
+    for (const char* prefix : {"OMP_", "GOMP_", "KMP_", "OMPI_", "CUDA_", "NCCL_"})
+      if (name.rfind(prefix, 0) == 0 && is_plain(name)) others.insert(name);
+  }
+  env["variables"] = kept;
+  env["variables_not_recorded"] = others;
+}
+
+}  // namespace
+
+int available_cores() { return omp_get_num_procs(); }
+
+std::string cpu_model() { return field_of("/proc/cpuinfo", "model name"); }
+
+std::string program_path() {
+  if (const char* launcher = std::getenv("LLOYDBENCH_EXEC")) return launcher;
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
+std::filesystem::path home_directory() {
+  if (const char* home = std::getenv("LLOYDBENCH_HOME"); home != nullptr && *home != '\0')
+    return home;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path installed =
+      program.parent_path().parent_path() / "share" / "lloydbench";
+  return std::filesystem::is_directory(installed / "experiments")
+             ? installed
+             : std::filesystem::path(build_info::source_dir);
+}
+
+std::string binary_fingerprint() {
+  // Run through a loader of its own, /proc/self/exe is the loader: the bundle's launcher names the program.
+  const char* binary = std::getenv("LLOYDBENCH_BINARY");
+  return file_fingerprint(binary == nullptr ? "/proc/self/exe" : binary).value_or("");
+}
+
+std::optional<std::string> file_fingerprint(const std::filesystem::path& file) {
+  std::error_code absent;
+  if (!std::filesystem::is_regular_file(file, absent)) return std::nullopt;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return std::nullopt;
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_128bits_reset(state);
+  std::vector<char> block(1 << 20);
+  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0)
+    XXH3_128bits_update(state, block.data(), static_cast<std::size_t>(in.gcount()));
+  const XXH128_hash_t hash = XXH3_128bits_digest(state);
+  XXH3_freeState(state);
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Json describe_environment(const DeviceQuery& gpus) {
+  Json env;
+  env["t_utc"] = utc_now();
+  env["host"] = host_name();
+  utsname system{};
+  uname(&system);
+  env["os"] = text_or_null(field_of("/etc/os-release", "PRETTY_NAME"));
+  env["kernel"] = system.release;
+  env["cpu"] = {{"model", text_or_null(cpu_model())},
+                {"cores", available_cores()},
+                {"governor",
+                 text_or_null(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
+                {"smt", text_or_null(first_line("/sys/devices/system/cpu/smt/active"))},
+                {"load_average", text_or_null(first_line("/proc/loadavg"))}};
+  env["memory"] = text_or_null(field_of("/proc/meminfo", "MemTotal"));
+
+  env["gpus"] = Json::array();
+  std::string no_nvml;
+  const auto nvml = gpus.devices.empty() ? nullptr : profiling::Nvml::open(no_nvml);
+  for (const DeviceLimits& d : gpus.devices) {
+    Json gpu;
+    gpu["index"] = d.index;
+    gpu["name"] = d.name;
+    gpu["uuid"] = d.uuid;
+    gpu["compute_capability"] =
+        fmt::format("{}.{}", d.compute_capability / 10, d.compute_capability % 10);
+    gpu["multiprocessors"] = d.multiprocessors;
+    gpu["memory_bytes"] = d.memory_bytes;
+    gpu["shared_bytes_per_block"] = d.shared_bytes;
+    gpu["shared_bytes_per_block_optin"] = d.shared_bytes_optin;
+    if (nvml)
+      gpu.update(Json(nvml->describe(d.uuid)));
+    else
+      gpu["nvml"] = no_nvml;
+    env["gpus"].push_back(gpu);
+  }
+  if (gpus.devices.empty()) env["no_gpu"] = gpus.problem;
+  env["mpi"] = text_or_null(mpi_launcher().version);
+  if (!mpi_launcher().problem.empty()) env["no_mpi"] = mpi_launcher().problem;
+  env["mps"] = std::getenv("CUDA_MPS_PIPE_DIRECTORY") != nullptr ||
+               std::filesystem::exists("/tmp/nvidia-mps");
+
+  env["build"] = {{"version", build_info::version},
+                  {"commit", build_info::commit},
+                  {"dirty", build_info::dirty},
+                  {"build_type", build_info::build_type},
+                  {"compiler", build_info::compiler},
+                  {"cxx_flags", build_info::cxx_flags},
+                  {"cuda", text_or_null(std::string(build_info::cuda_version))},
+                  {"cuda_architectures", text_or_null(std::string(build_info::cuda_architectures))},
+                  {"binary", binary_fingerprint()}};
+  record_variables(env);
+  return env;
+}
+
+}  // namespace lloyd

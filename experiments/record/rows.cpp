@@ -1,0 +1,111 @@
+#include "experiments/record/rows.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+
+#include "kernels/core/limits.h"
+
+namespace lloyd {
+namespace {
+
+template <typename T>
+Row or_null(const std::optional<T>& value) {
+  return value ? Row(*value) : Row(nullptr);
+}
+
+// Whether more threads than the machine has cores are at work; nullopt for a version that is given no number of them.
+std::optional<bool> oversubscribed(const Point& point, int cores) {
+  if (!point.threads && !point.processes) return std::nullopt;
+  return std::int64_t{point.threads.value_or(1)} * point.processes.value_or(1) > cores;
+}
+
+}  // namespace
+
+std::string utc_now() {
+  const auto now = std::chrono::system_clock::now();
+  const auto ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03d}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(now)), ms);
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string data_part(const Point& point, const data::Extent& file) {
+  std::string text;
+  const auto part = [&](std::int64_t taken, std::int64_t all, const char* what) {
+    if (taken >= all) return;
+    text += fmt::format("{}first {} of {} {}", text.empty() ? "" : ", ", with_commas(taken),
+                        with_commas(all), what);
+  };
+  part(point.n, file.n, "rows");
+  part(point.dim, file.dim, "columns");
+  return text;
+}
+
+Row measurement_row(const Point& point, const RowSource& source,
+                    const std::optional<DeviceLimits>& device) {
+  const VersionInfo& info = find_version(point.version)->info;
+  Row row;
+  row["schema"] = kSchema;
+  row["point"] = point.id;
+  row["version"] = point.version;
+  row["family"] = info.family;
+  row["backend"] = to_string(info.backend);
+  row["reproducible"] = info.reproducible;
+  row["n"] = point.n;
+  row["k"] = point.k;
+  row["dim"] = point.dim;
+  row["threads_per_block"] = or_null(point.threads_per_block);
+  row["samples_per_thread"] = or_null(point.samples_per_thread);
+  row["threads"] = or_null(point.threads);
+  row["processes"] = or_null(point.processes);
+  row["gpus"] = or_null(point.gpus);
+  row["precision"] = to_string(point.precision);
+  row["oversubscribed"] = or_null(oversubscribed(point, source.cores));
+  row["binding"] = source.binding.empty() ? Row(nullptr) : Row(source.binding);
+  row["data"] = source.data;
+  const std::string part = data_part(point, source.file);
+  row["data_part"] = part.empty() ? Row(nullptr) : Row(part);
+  row["seed"] = or_null(source.seed);
+  row["launch"] = 0;
+  row["repetition"] = 0;
+  row["status"] = nullptr;
+  row["reason"] = nullptr;
+  for (const char* field :
+       {"solve_ms", "waited_ms", "iteration_ms", "setup_ms", "transfer_ms", "end_to_end_ms",
+        "iterations", "inertia", "inertia_excess", "verified", "label_mismatches", "max_regret",
+        "regret_bound", "max_mean_error", "timing_basis", "floor_ms", "chosen"})
+    row[field] = nullptr;
+  const bool on_gpu = info.backend == Backend::cuda && device;
+  row["gpu"] = on_gpu ? Row(device->name) : Row(nullptr);
+  row["gpu_uuid"] = on_gpu ? Row(device->uuid) : Row(nullptr);
+  for (const char* field :
+       {"sm_mhz", "mem_mhz", "temp_c", "power_w", "throttle", "energy_j", "noisy", "noise"})
+    row[field] = nullptr;
+  row["host"] = host_name();
+  row["t_utc"] = utc_now();
+  row["null_reasons"] = nullptr;
+  return row;
+}
+
+Row unmeasured_row(const Point& point, const RowSource& source,
+                   const std::optional<DeviceLimits>& device, const std::string& status,
+                   const std::string& reason) {
+  Row row = measurement_row(point, source, device);
+  row["status"] = status;
+  row["reason"] = reason;
+  row["verified"] = false;
+  row["null_reasons"] = {{"*", "not measured: " + status}};
+  return row;
+}
+
+}  // namespace lloyd

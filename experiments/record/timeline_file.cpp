@@ -1,0 +1,75 @@
+#include "experiments/record/timeline_file.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "experiments/text/text.h"
+
+namespace lloyd {
+namespace {
+
+constexpr int kRanges = 0;
+
+class Tracks {
+ public:
+  // The numbers of a point's process and of a track in it, with the names that a viewer shows, said once.
+  std::pair<int, int> of(const Row& event, std::string& out) {
+    const std::string& point = event.at("point").get_ref<const std::string&>();
+    const auto [process, is_new] =
+        processes_.emplace(point, static_cast<int>(processes_.size()) + 1);
+    if (is_new) append(out, name("process_name", process->second, kRanges, point));
+    const std::string track =
+        event.contains("stream") ? fmt::format("stream {}", event.at("stream").get<int>())
+        : event.contains("thread")
+            ? fmt::format("CUDA calls, thread {}", event.at("thread").get<std::uint32_t>())
+            : "ranges";
+    const auto [number, is_new_track] =
+        tracks_.emplace(std::pair(process->second, track), static_cast<int>(tracks_.size()));
+    if (is_new_track) append(out, name("thread_name", process->second, number->second, track));
+    return {process->second, number->second};
+  }
+
+  static void append(std::string& out, const Row& entry) {
+    out += (out.empty() ? "" : ",\n") + json_text(entry);
+  }
+
+ private:
+  static Row name(const char* what, int process, int track, const std::string& text) {
+    return {
+        {"ph", "M"}, {"name", what}, {"pid", process}, {"tid", track}, {"args", {{"name", text}}}};
+  }
+
+  std::map<std::string, int> processes_;
+  std::map<std::pair<int, std::string>, int> tracks_;
+};
+
+}  // namespace
+
+std::string timeline_file(const std::vector<Row>& events) {
+  std::string entries;
+  Tracks tracks;
+  for (const Row& event : events) {
+    if (event.at("kind") == "trace") continue;  // no event of its own
+    const auto [process, track] = tracks.of(event, entries);
+    Row entry;
+    entry["ph"] = "X";
+    entry["name"] = event.at("kind") == "iteration"
+                        ? fmt::format("iteration {}", event.at("iteration").get<int>())
+                        : event.at("name").get<std::string>();
+    entry["cat"] = event.at("kind");
+    entry["ts"] = event.at("start_us");
+    entry["dur"] = event.at("duration_us");
+    entry["pid"] = process;
+    entry["tid"] = track;
+    for (const auto& [key, value] : event.items())
+      if (key != "kind" && key != "name" && key != "start_us" && key != "duration_us" &&
+          !value.is_null())
+        entry["args"][key] = value;
+    Tracks::append(entries, entry);
+  }
+  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + entries + "\n]}\n";
+}
+
+}  // namespace lloyd

@@ -1,0 +1,212 @@
+#include "experiments/run/job.h"
+
+namespace lloyd {
+namespace {
+
+using nlohmann::json;
+
+template <typename Json = json, typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+template <typename T, typename Json>
+void read(const Json& object, const char* key, std::optional<T>& value) {
+  if (const auto& field = object.at(key); !field.is_null()) value = field.template get<T>();
+}
+
+json source_json(const data::Source& s) {
+  return {{"generator", s.generator},
+          {"seed", s.seed},
+          {"low", or_null(s.low)},
+          {"high", or_null(s.high)},
+          {"centers", or_null(s.centers)},
+          {"sigma", or_null(s.sigma)},
+          {"file", s.file.string()},
+          {"format", s.format},
+          {"header", or_null(s.header)},
+          {"index_column", or_null(s.index_column)},
+          {"label_column", or_null(s.label_column)}};
+}
+
+data::Source source_from(const json& j) {
+  data::Source s;
+  s.generator = j.at("generator");
+  s.seed = j.at("seed");
+  read(j, "low", s.low);
+  read(j, "high", s.high);
+  read(j, "centers", s.centers);
+  read(j, "sigma", s.sigma);
+  s.file = j.at("file").get<std::string>();
+  s.format = j.at("format");
+  read(j, "header", s.header);
+  read(j, "index_column", s.index_column);
+  read(j, "label_column", s.label_column);
+  return s;
+}
+
+json device_json(const DeviceLimits& d) {
+  return {{"index", d.index},
+          {"name", d.name},
+          {"uuid", d.uuid},
+          {"compute_capability", d.compute_capability},
+          {"multiprocessors", d.multiprocessors},
+          {"max_threads_per_block", d.max_threads_per_block},
+          {"shared_bytes", d.shared_bytes},
+          {"shared_bytes_optin", d.shared_bytes_optin},
+          {"memory_bytes", d.memory_bytes}};
+}
+
+DeviceLimits device_from(const json& j) {
+  DeviceLimits d;
+  d.index = j.at("index");
+  d.name = j.at("name");
+  d.uuid = j.at("uuid");
+  d.compute_capability = j.at("compute_capability");
+  d.multiprocessors = j.at("multiprocessors");
+  d.max_threads_per_block = j.at("max_threads_per_block");
+  d.shared_bytes = j.at("shared_bytes");
+  d.shared_bytes_optin = j.at("shared_bytes_optin");
+  d.memory_bytes = j.at("memory_bytes");
+  return d;
+}
+
+Point point_from(const json& j) {
+  Point p;
+  p.id = j.at("point");
+  p.version = j.at("version");
+  p.n = j.at("n");
+  p.k = j.at("k");
+  p.dim = j.at("dim");
+  p.precision = *parse_precision(j.at("precision").get<std::string>());
+  read(j, "threads_per_block", p.threads_per_block);
+  read(j, "samples_per_thread", p.samples_per_thread);
+  read(j, "threads", p.threads);
+  read(j, "processes", p.processes);
+  read(j, "gpus", p.gpus);
+  return p;
+}
+
+template <typename Json>
+Json expected_json(const std::optional<ExpectedRun>& expected) {
+  return expected ? Json(to_json(*expected)) : Json(nullptr);
+}
+
+std::optional<ExpectedRun> expected_from(const json& j) {
+  if (j.is_null()) return std::nullopt;
+  return expected_run_from_json(j);
+}
+
+}  // namespace
+
+RowSource row_source(const Job& job) {
+  return {job.data.describe(),
+          job.data.generator.empty() ? std::nullopt : std::optional(job.data.seed), job.cores,
+          job.data_extent, job.binding};
+}
+
+json to_json(const Job& job) {
+  json points = json::array();
+  for (const Point& point : job.points) points.push_back(to_json(point));
+  const Measure& m = job.measure;
+  return {{"data", source_json(job.data)},
+          {"data_extent", {job.data_extent.n, job.data_extent.dim}},
+          {"init",
+           {{"method", job.init.method},
+            {"seed", job.init.seed},
+            {"file", source_json(job.init.file)}}},
+          {"stop",
+           {{"iterations", job.stop.iterations},
+            {"tolerance", job.stop.tolerance},
+            {"min_changes", job.stop.min_changes}}},
+          {"measure",
+           {{"warmup", m.warmup},
+            {"repetitions", m.repetitions},
+            {"max_noise", m.max_noise},
+            {"max_seconds", m.max_seconds},
+            {"l2_cold", m.l2_cold},
+            {"verify", m.verify},
+            {"retry_throttled", m.retry_throttled}}},
+          {"profile",
+           {{"nvtx", job.profile.nvtx},
+            {"counters", job.profile.counters},
+            {"timeline", job.profile.timeline},
+            {"cpu", job.profile.cpu}}},
+          {"pass", to_string(job.pass)},
+          {"experiment", job.experiment},
+          {"device", job.device ? device_json(*job.device) : json(nullptr)},
+          {"points", points},
+          {"cores", job.cores},
+          {"binding", job.binding},
+          {"no_energy", job.no_energy},
+          {"supervisor", job.supervisor}};
+}
+
+Job job_from_json(const json& j) {
+  Job job;
+  job.data = source_from(j.at("data"));
+  job.data_extent = {j.at("data_extent").at(0), j.at("data_extent").at(1)};
+  const json& init = j.at("init");
+  job.init = {init.at("method"), init.at("seed"), source_from(init.at("file"))};
+  const json& stop = j.at("stop");
+  job.stop = {stop.at("iterations"), stop.at("tolerance"), stop.at("min_changes")};
+  const json& m = j.at("measure");
+  job.measure.warmup = m.at("warmup");
+  job.measure.repetitions = m.at("repetitions");
+  job.measure.max_noise = m.at("max_noise");
+  job.measure.max_seconds = m.at("max_seconds");
+  job.measure.l2_cold = m.at("l2_cold");
+  job.measure.verify = m.at("verify");
+  job.measure.retry_throttled = m.at("retry_throttled");
+  const json& profile = j.at("profile");
+  job.profile = {profile.at("nvtx"), profile.at("counters"), profile.at("timeline"),
+                 profile.at("cpu")};
+  job.pass = parse_pass(j.at("pass").get<std::string>());
+  job.experiment = j.at("experiment");
+  if (!j.at("device").is_null()) job.device = device_from(j.at("device"));
+  for (const json& point : j.at("points")) job.points.push_back(point_from(point));
+  job.cores = j.at("cores");
+  job.binding = j.at("binding");
+  job.no_energy = j.at("no_energy");
+  job.supervisor = j.at("supervisor");
+  return job;
+}
+
+json to_json(const Request& request) {
+  return {{"point", request.point},
+          {"expected", expected_json<json>(request.expected)},
+          {"launch", request.launch},
+          {"taken", request.taken}};
+}
+
+Request request_from_json(const json& j) {
+  return {j.at("point"), expected_from(j.at("expected")), j.at("launch"), j.at("taken")};
+}
+
+nlohmann::ordered_json to_json(const Reply& reply) {
+  return {{"measurements", reply.measurements},
+          {"phases", reply.phases},
+          {"counters", reply.counters},
+          {"events", reply.events},
+          {"status", reply.status},
+          {"reason", reply.reason},
+          {"expected", expected_json<nlohmann::ordered_json>(reply.expected)},
+          {"energy_j", or_null<nlohmann::ordered_json>(reply.energy_j)},
+          {"needs_restart", reply.needs_restart},
+          {"last", reply.last}};
+}
+
+Reply reply_from_json(const nlohmann::ordered_json& j) {
+  return {j.at("measurements"),
+          j.at("phases"),
+          j.at("counters"),
+          j.at("events"),
+          j.at("status"),
+          j.at("reason"),
+          expected_from(j.at("expected")),
+          j.at("energy_j").is_null() ? std::nullopt : std::optional(j.at("energy_j").get<double>()),
+          j.at("needs_restart"),
+          j.at("last")};
+}
+
+}  // namespace lloyd

@@ -1,0 +1,153 @@
+#include "experiments/run/worker_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+
+#include "experiments/measure/session.h"
+#include "experiments/run/job.h"
+#include "profiling/program.h"
+
+namespace lloyd {
+namespace {
+
+volatile std::sig_atomic_t interrupt_seen = 0;
+
+// For a worker to close its device and for a profiler around it to write what it has.
+constexpr double kGraceMs = 10'000;
+
+// Both ends above the descriptors that the child's own ends are put on, so that dup2 never meets itself.
+std::array<int, 2> make_pipe() {
+  std::array<int, 2> low{}, ends{};
+  if (pipe2(low.data(), O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
+  for (std::size_t i = 0; i < 2; ++i) {
+    ends[i] = fcntl(low[i], F_DUPFD_CLOEXEC, 10);
+    close(low[i]);
+  }
+  return ends;
+}
+
+}  // namespace
+
+bool interrupted() { return interrupt_seen != 0; }
+
+void install_interrupt_handlers() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupt_seen = 1; };
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error like a full disk
+}
+
+WorkerProcess::WorkerProcess(std::vector<std::string> command, int log, const std::string& job) {
+  std::vector<char*> arguments;
+  for (std::string& word : command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // a worker that dies while it is asked is an answer, not our end
+  const std::string program = profiling::find_program(command.at(0));  // "" cannot start
+  const auto down = make_pipe(), up = make_pipe();
+  const pid_t supervisor = getpid();
+  pid_ = fork();
+  if (pid_ == 0) {
+    setpgid(0, 0);  // Ctrl-C goes to the supervisor alone, which decides
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != supervisor) _exit(1);
+    dup2(down[0], STDIN_FILENO);
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    dup2(up[1], kReplyDescriptor);
+    execv(program.c_str(), arguments.data());
+    dprintf(STDERR_FILENO, "cannot start %s: %s\n", arguments[0], strerror(errno));
+    _exit(127);
+  }
+  close(down[0]);
+  close(up[1]);
+  to_ = down[1];
+  from_ = up[0];
+  if (pid_ < 0) {
+    close(to_);
+    close(from_);
+    throw std::system_error(errno, std::generic_category(), "cannot start a worker");
+  }
+  own_ = OwnChild(pid_);
+  setpgid(pid_, pid_);  // here too: whoever comes first
+  send(job);            // if it died at once, ask() will say how
+}
+
+bool WorkerProcess::send(const std::string& line) {
+  const std::string text = line + '\n';
+  for (std::size_t sent = 0; sent < text.size();) {
+    const ssize_t wrote = write(to_, text.data() + sent, text.size() - sent);
+    if (wrote < 0 && errno != EINTR) return false;
+    if (wrote > 0) sent += static_cast<std::size_t>(wrote);
+  }
+  return true;
+}
+
+WorkerProcess::~WorkerProcess() {
+  close(to_);  // the end of its input: an idle worker ends by itself
+  close(from_);
+  if (pid_ <= 0) return;
+  if (!answered_) kill(-pid_, SIGKILL);
+  reap();
+}
+
+std::string WorkerProcess::reap() {
+  const double deadline = now_ms() + kGraceMs;
+  while (!has_ended(pid_) && now_ms() < deadline) usleep(500);
+  kill(-pid_, SIGKILL);  // its group: until waitpid() nobody else can have the number
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  own_ = OwnChild();
+  end_strays();  // what it started, in whatever group that is now
+  if (!WIFSIGNALED(status))
+    return fmt::format("the worker exited with status {}", WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  return fmt::format("the worker was killed by signal {} ({}){}", signal, strsignal(signal),
+                     signal == SIGKILL ? "; the kernel does that when memory runs out" : "");
+}
+
+WorkerProcess::Answer WorkerProcess::ask(const std::string& request, double timeout_seconds,
+                                         const std::function<bool(const std::string&)>& take) {
+  answered_ = false;
+  if (!send(request)) return {Outcome::died, reap()};
+  const double deadline = now_ms() + timeout_seconds * 1e3;
+  while (true) {
+    if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
+      const std::string line = unread_.substr(0, end);
+      unread_.erase(0, end + 1);
+      answered_ = !take(line);
+      if (answered_) return {Outcome::replied, ""};
+      if (!send(kGoOn)) return {Outcome::died, reap()};
+    }
+    if (interrupted()) return {Outcome::interrupted, ""};
+    const double left = deadline - now_ms();
+    if (left <= 0) return {Outcome::timed_out, ""};
+    pollfd ready{from_, POLLIN, 0};
+    // In slices: a signal that comes between the check above and poll() is seen a moment later.
+    const int events = poll(&ready, 1, static_cast<int>(std::min(left, 200.0)) + 1);
+    if (events <= 0) {
+      // What it started may hold the pipe open.
+      if (has_ended(pid_) && poll(&ready, 1, 0) == 0) return {Outcome::died, reap()};
+      continue;
+    }
+    std::array<char, 1 << 16> block{};
+    const ssize_t got = read(from_, block.data(), block.size());
+    if (got == 0) return {Outcome::died, reap()};
+    if (got > 0) unread_.append(block.data(), static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace lloyd

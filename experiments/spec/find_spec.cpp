@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/spec/spec.h"
+#include "experiments/text/text.h"
+
+namespace lloyd {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
+}
+
+/// The specs in `folder`, as a user would name them from `root`.
+std::vector<std::string> specs_in(const fs::path& folder, const fs::path& root) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path().extension() == ".yaml")
+      names.push_back(it->path().lexically_relative(root).generic_string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The closest of `specs`, by the whole name or, since folders and endings are easily left out, by
+/// the stem.
+std::string closest(const std::string& name, const std::vector<std::string>& specs) {
+  if (const std::string hint = suggestion(name, specs); !hint.empty()) return hint;
+  std::vector<std::string> stems;
+  for (const std::string& spec : specs) stems.push_back(fs::path(spec).stem().string());
+  const std::string hint = suggestion(fs::path(name).stem().string(), stems);
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    if (hint == "; did you mean '" + stems[i] + "'?") return "; did you mean '" + specs[i] + "'?";
+  return "";
+}
+
+}  // namespace
+
+fs::path find_spec(const std::string& name) {
+  const fs::path root = home_directory() / "experiments";
+
+  if (is_file(name)) return name;
+  std::vector<std::string> looked{fs::absolute(name).string()};
+  if (fs::path(name).is_relative()) {
+    if (is_file(root / name)) return root / name;
+    looked.push_back((root / name).string());
+  }
+
+  std::vector<std::string> specs = specs_in(fs::absolute(name).parent_path(), fs::current_path());
+  for (std::string& spec : specs_in(root / "sweeps", root))
+    if (std::find(specs.begin(), specs.end(), spec) == specs.end())
+      specs.push_back(std::move(spec));
+
+  std::error_code ignored;
+  const char* problem =
+      fs::is_directory(name, ignored) ? "is a folder, not a spec" : "no such spec";
+  throw SpecError(
+      {fmt::format("{}: {}{}\n  looked for {}\n  there are {}", name, problem, closest(name, specs),
+                   join(looked), specs.empty() ? "no specs in these places" : join(specs))});
+}
+
+}  // namespace lloyd

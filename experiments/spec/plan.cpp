@@ -1,0 +1,329 @@
+#include "experiments/spec/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <unordered_set>
+
+#include "experiments/run/launch.h"
+#include "experiments/text/text.h"
+#include "kernels/core/limits.h"
+
+namespace lloyd {
+namespace {
+
+// A product beyond this is a slip of the pen (10 values on each of 6 axes), and would only fill the
+// memory.
+constexpr std::uint64_t kMostPoints = 1'000'000;
+constexpr int kBytesPerValue = 4;  // the harness hands out float
+
+using Coordinate = std::pair<const Axis*, const AxisValue*>;
+using Coordinates = std::vector<Coordinate>;
+
+const AxisValue* find(const Coordinates& coordinates, const std::string& axis) {
+  for (const auto& [known, value] : coordinates)
+    if (known->name == axis) return value;
+  return nullptr;
+}
+
+bool uses(const VersionInfo& info, const std::string& axis) {
+  return axis == "n" || axis == "k" || axis == "dim" || axis == "precision" ||
+         std::find(info.axes.begin(), info.axes.end(), axis) != info.axes.end();
+}
+
+std::string value_text(const std::string& axis, std::int64_t number) {
+  return axis == "precision" ? std::string(to_string(static_cast<Precision>(number)))
+                             : std::to_string(number);
+}
+
+/// The axes that advance together, each group at the place of its first axis.
+std::vector<std::vector<const Axis*>> groups_of(const PlanRequest& request) {
+  std::vector<std::vector<const Axis*>> groups;
+  std::set<std::string> placed;
+  for (const Axis& axis : request.axes) {
+    if (placed.contains(axis.name)) continue;
+    std::vector<const Axis*> group;
+    const auto zip = std::find_if(request.zips.begin(), request.zips.end(), [&](const auto& names) {
+      return std::find(names.begin(), names.end(), axis.name) != names.end();
+    });
+    for (const Axis& member : request.axes) {
+      const bool together = zip != request.zips.end() &&
+                            std::find(zip->begin(), zip->end(), member.name) != zip->end();
+      if (!together && &member != &axis) continue;
+      group.push_back(&member);
+      placed.insert(member.name);
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+/// What a group contributes to a version: its rows, without the axes that the version does not use
+/// and without the repetitions that leaving them out makes.
+std::vector<Coordinates> project(const std::vector<const Axis*>& group, const VersionInfo& info) {
+  std::vector<Coordinates> rows;
+  std::set<std::vector<std::int64_t>> seen;
+  for (std::size_t i = 0; i < group.front()->values.size(); ++i) {
+    Coordinates row;
+    std::vector<std::int64_t> numbers;
+    for (const Axis* axis : group) {
+      if (!uses(info, axis->name)) continue;
+      row.emplace_back(axis, &axis->values[i]);
+      numbers.push_back(axis->values[i].number);
+    }
+    if (seen.insert(numbers).second) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+bool holds(const ExcludeTest& test, std::int64_t number) {
+  if (test.comparison == "==") return number == test.number;
+  if (test.comparison == "!=") return number != test.number;
+  if (test.comparison == "<") return number < test.number;
+  if (test.comparison == "<=") return number <= test.number;
+  if (test.comparison == ">") return number > test.number;
+  return number >= test.number;
+}
+
+bool excluded(const ExcludeEntry& entry, const VersionInfo& info, const Coordinates& coordinates) {
+  return std::all_of(entry.conditions.begin(), entry.conditions.end(), [&](const auto& condition) {
+    const AxisValue* value =
+        condition.key == "version" ? nullptr : find(coordinates, condition.key);
+    if (condition.key != "version" && value == nullptr)
+      return false;  // the version has no such axis
+    return std::any_of(condition.tests.begin(), condition.tests.end(),
+                       [&](const ExcludeTest& test) {
+                         if (condition.key == "version") return glob_match(test.glob, info.name);
+                         if (condition.key == "precision")
+                           return glob_match(test.glob, value_text("precision", value->number));
+                         return holds(test, value->number);
+                       });
+  });
+}
+
+Point make_point(const PlanRequest& request, const VersionInfo& info,
+                 const Coordinates& coordinates) {
+  const auto number = [&](const char* axis) -> std::optional<int> {
+    const AxisValue* value = find(coordinates, axis);
+    return value == nullptr ? std::nullopt : std::optional(static_cast<int>(value->number));
+  };
+  Point point;
+  point.version = info.name;
+  point.n = find(coordinates, "n")->number;
+  point.k = *number("k");
+  point.dim = *number("dim");
+  point.precision = static_cast<Precision>(*number("precision"));
+  point.threads_per_block = number("threads_per_block");
+  point.samples_per_thread = number("samples_per_thread");
+  point.threads = number("threads");
+  point.processes = number("processes");
+  point.gpus = number("gpus");
+  point.id = info.name;
+  for (const Axis& axis : request.axes)
+    if (const AxisValue* value = find(coordinates, axis.name))
+      point.id += fmt::format("/{}:{}", axis.name, value_text(axis.name, value->number));
+  return point;
+}
+
+/// An option of the command line is to blame where it gave either value; else the spec's
+/// `preferred` place.
+const Place& blame(const Place& preferred, const Place& other) {
+  return preferred.option.empty() && !other.option.empty() ? other : preferred;
+}
+
+/// Tells each fault once for each value that carries it, however many points share it.
+class PointChecks {
+ public:
+  explicit PointChecks(Errors& errors) : errors_(errors) {}
+
+  void check(const Point& point, const Coordinates& coordinates) {
+    const AxisValue* n = find(coordinates, "n");
+    const AxisValue* k = find(coordinates, "k");
+    const AxisValue* dim = find(coordinates, "dim");
+    if (point.k > point.n && more_clusters_.insert(k).second)
+      errors_.add(
+          blame(k->place, n->place),
+          fmt::format(
+              "k = {} exceeds n = {}: a cluster needs a point of its own; leave the pair out with "
+              "exclude: [{{k: {}, n: \"< {}\"}}], or pair the values with zip: [[n, k]]",
+              point.k, point.n, point.k, point.k));
+    if (point.n > std::numeric_limits<std::int64_t>::max() / kBytesPerValue / point.dim &&
+        overflows_.insert(n).second)
+      errors_.add(
+          blame(n->place, dim->place),
+          fmt::format(
+              "n = {} points of dim = {} overflow: {} bytes a value make more than 2^63 bytes",
+              with_commas(point.n), with_commas(point.dim), kBytesPerValue));
+  }
+
+ private:
+  Errors& errors_;
+  std::set<const AxisValue*> more_clusters_, overflows_;
+};
+
+/// Calls `visit` with one row of each group, in order, the last group fastest.
+template <typename Visit>
+void for_each_combination(const std::vector<std::vector<Coordinates>>& groups, Visit visit) {
+  std::vector<std::size_t> at(groups.size(), 0);
+  for (;;) {
+    Coordinates coordinates;
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      coordinates.insert(coordinates.end(), groups[g][at[g]].begin(), groups[g][at[g]].end());
+    visit(coordinates);
+    std::size_t g = groups.size();
+    while (g > 0 && ++at[g - 1] == groups[g - 1].size()) at[--g] = 0;
+    if (g == 0) return;
+  }
+}
+
+std::optional<std::string> why_not(const Point& point, const Stop& stop,
+                                   const std::optional<DeviceLimits>& device,
+                                   const std::string& no_device_reason,
+                                   const data::Generator* generator) {
+  const RegisteredVersion* version = find_version(point.version);
+  if (version == nullptr) return "this build has no version of that name";
+  const VersionInfo& info = version->info;
+  const bool on_gpu = info.backend == Backend::cuda;
+  if (const std::string reason = unavailable_here(*version); !reason.empty()) return reason;
+  if (on_gpu && !device) return no_device_reason;
+  Problem problem = point.problem(stop);
+  problem.generator = generator;
+  return unsupported_reason(info, problem, point.tunables(), on_gpu ? *device : DeviceLimits{});
+}
+
+}  // namespace
+
+std::vector<Axis> all_axes() {
+  constexpr std::int64_t kInt = std::numeric_limits<int>::max();
+  const auto axis = [](const char* name, std::int64_t high) {
+    return Axis{name, 1, high, {}, false, false};
+  };
+  return {axis("n", std::numeric_limits<std::int64_t>::max()),
+          axis("k", kInt),
+          axis("dim", kInt),
+          axis("threads_per_block", 1024),
+          axis("samples_per_thread", kInt),
+          axis("threads", kInt),
+          axis("processes", kInt),
+          axis("gpus", kInt),
+          axis("precision", 0)};
+}
+
+std::vector<std::string> axis_names() {
+  std::vector<std::string> names;
+  for (const Axis& axis : all_axes()) names.push_back(axis.name);
+  return names;
+}
+
+void Errors::add(const Place& place, const std::string& message) {
+  errors_.push_back({place, message});
+}
+
+std::vector<std::string> Errors::sorted() const {
+  std::vector<Error> ordered = errors_;
+  std::stable_sort(ordered.begin(), ordered.end(), [](const Error& a, const Error& b) {
+    const auto key = [](const Error& error) {
+      return std::tuple(!error.place.option.empty(), error.place.line, error.place.column);
+    };
+    return key(a) < key(b);
+  });
+  std::vector<std::string> lines;
+  std::unordered_set<std::string> told;
+  for (const auto& [place, message] : ordered) {
+    std::string line = place.option.empty()
+                           ? fmt::format("{}:{}:{}: {}", file_, place.line, place.column, message)
+                           : fmt::format("{}: {}", place.option, message);
+    if (told.insert(line).second) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::vector<Point> make_plan(const PlanRequest& request, Errors& errors) {
+  const auto groups = groups_of(request);
+  std::vector<std::vector<std::vector<Coordinates>>> projected;  // version × group × row
+  double product_total = 0;                                      // a double cannot wrap around
+  for (const RegisteredVersion* version : request.versions) {
+    double product = 1;
+    auto& of_version = projected.emplace_back();
+    for (const auto& group : groups) {
+      of_version.push_back(project(group, version->info));
+      product *= static_cast<double>(of_version.back().size());
+    }
+    product_total += product;
+  }
+  if (product_total > static_cast<double>(kMostPoints)) {
+    errors.add(
+        request.axes_place,
+        fmt::format("the axes make {:.3g} points; a plan holds at most {}: list fewer values, "
+                    "or let axes advance together with zip",
+                    product_total, with_commas(kMostPoints)));
+    return {};
+  }
+
+  std::vector<Point> points;
+  PointChecks checks(errors);
+  for (std::size_t v = 0; v < request.versions.size(); ++v) {
+    const VersionInfo& info = request.versions[v]->info;
+    for_each_combination(projected[v], [&](const Coordinates& coordinates) {
+      for (const ExcludeEntry& entry : request.exclude)
+        if (excluded(entry, info, coordinates)) return;
+      points.push_back(make_point(request, info, coordinates));
+      checks.check(points.back(), coordinates);
+    });
+  }
+  return points;
+}
+
+Problem Point::problem(const Stop& stop) const {
+  Problem problem;
+  problem.n = n;
+  problem.k = k;
+  problem.dim = dim;
+  problem.precision = precision;
+  problem.stop = stop;
+  return problem;
+}
+
+Tunables Point::tunables() const {
+  Tunables tunables;
+  tunables.threads_per_block = threads_per_block.value_or(tunables.threads_per_block);
+  tunables.samples_per_thread = samples_per_thread.value_or(tunables.samples_per_thread);
+  tunables.threads = threads.value_or(tunables.threads);
+  tunables.processes = processes.value_or(tunables.processes);
+  tunables.gpus = gpus.value_or(tunables.gpus);
+  return tunables;
+}
+
+void decide_availability(std::vector<Point>& points, const Stop& stop,
+                         const std::optional<DeviceLimits>& device,
+                         const std::string& no_device_reason, const data::Generator* generator) {
+  for (Point& point : points) {
+    const auto reason = why_not(point, stop, device, no_device_reason, generator);
+    point.available = !reason;
+    point.reason = reason.value_or("");
+  }
+}
+
+nlohmann::json to_json(const Point& point) {
+  const auto axis = [](const std::optional<int>& value) {
+    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+  };
+  return {{"point", point.id},
+          {"version", point.version},
+          {"n", point.n},
+          {"k", point.k},
+          {"dim", point.dim},
+          {"threads_per_block", axis(point.threads_per_block)},
+          {"samples_per_thread", axis(point.samples_per_thread)},
+          {"threads", axis(point.threads)},
+          {"processes", axis(point.processes)},
+          {"gpus", axis(point.gpus)},
+          {"precision", to_string(point.precision)},
+          {"available", point.available},
+          {"reason", point.available ? nlohmann::json(nullptr) : nlohmann::json(point.reason)}};
+}
+
+}  // namespace lloyd

@@ -1,0 +1,133 @@
+// A spec: what a user writes, checked; and the plan of points that it stands for.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "data/sources/dataset.h"
+#include "kernels/core/version.h"
+
+namespace lloyd {
+
+/// Every error of a spec at once, one a line: `sweeps/k1000.yaml:7:5: unknown axis 'tbp'; did you
+/// mean 'threads_per_block'?`
+struct SpecError : std::runtime_error {
+  explicit SpecError(std::vector<std::string> errors);
+  std::vector<std::string> errors;
+};
+
+/// What the command line overrides.
+struct Overrides {
+  std::vector<std::string> set;   // "axis=v1,v2"
+  std::vector<std::string> only;  // globs of versions
+  std::string filter;             // regular expression on point ids
+  std::optional<int> repetitions;
+  std::optional<int> warmup;
+  std::optional<double> timeout;      // seconds
+  std::optional<std::uint64_t> seed;  // of the data, the initial centroids and the order
+  std::optional<bool> shuffle;
+  std::optional<std::string> profile;  // none | nvtx | counters | timeline | cpu | all, comma list
+};
+
+struct Measure {
+  int launches = 1;  // processes that each take all of a point's repetitions
+  int warmup = 1;
+  int repetitions = 9;      // at least, per launch, as all that follows
+  double max_noise = 0.02;  // relative half-width of the median's 95% interval
+  double max_seconds = 20;  // per point
+  bool l2_cold = false;
+  double timeout = 600;  // seconds per point
+  bool verify = true;
+  bool retry_throttled = false;  // throttled samples are taken again
+};
+
+struct Profile {
+  bool nvtx = true;
+  std::vector<std::string> counters;
+  bool timeline = false;
+  std::vector<std::string> cpu;
+};
+
+/// One measurement to make. Axes that the version does not use are nullopt.
+struct Point {
+  std::string id;  // "luigi_v1_fused/n:10000/k:5/dim:2/threads_per_block:128/precision:fp32"
+  std::string version;
+  std::int64_t n = 0;
+  int k = 0;
+  int dim = 0;
+  Precision precision = Precision::fp32;
+  std::optional<int> threads_per_block, samples_per_thread, threads, processes, gpus;
+  bool available = true;  // can run on this machine
+  std::string reason;     // why not
+
+  Problem problem(const Stop& stop) const;  // sizes only: empty spans
+  Tunables tunables() const;
+};
+
+/// Where the files that a spec names were found when its run was started, by the name in the spec.
+using FoundFiles = std::map<std::string, std::string>;
+
+struct Spec {
+  std::filesystem::path path;
+  std::string text;  // the file as it was read
+  std::string name, title;
+  std::string baseline;  // version name; empty: none given
+  data::Source data;
+  data::Init init;
+  data::Extent
+      data_extent;  // of the whole data file, of which points take the first rows and columns
+  std::string data_file,
+      init_file;  // as the spec writes them; the paths in `data` and `init` are absolute
+  Stop stop;
+  Measure measure;
+  Profile profile;
+  bool shuffle = true;
+  std::uint64_t shuffle_seed = 1;
+  std::vector<std::string> figures;
+  std::vector<Point>
+      points;  // the plan, in the spec's order, without duplicates; `available` not yet decided
+
+  /// The files that the spec names.
+  FoundFiles files() const;
+  /// Everything that decides the rows, overrides applied (spec.resolved.json).
+  nlohmann::json resolved() const;
+};
+
+/// Finds `name` from the current directory, then from `experiments/` of the source or install tree;
+/// throws SpecError.
+std::filesystem::path find_spec(const std::string& name);
+
+/// Reads and checks a spec, and the data file that it names, and makes its plan. Throws SpecError
+/// with every error in it, each of which names the spec as the user did: `typed` (empty: `path`).
+/// CUPTI's own names are checked against CUDA device `device`. A relative file is looked up from the
+/// spec's folder, then from the current directory, then where `found` has it; there at first when
+/// nobody typed the spec.
+Spec load_spec(const std::filesystem::path& path, const Overrides& overrides,
+               const std::string& typed = "", int device = 0, const FoundFiles& found = {});
+
+/// Fills `available` and `reason` of each point for the GPU at hand (nullopt: none, because of
+/// `no_device_reason`) and the generator of the data (null: a file).
+void decide_availability(std::vector<Point>& points, const Stop& stop,
+                         const std::optional<DeviceLimits>& device,
+                         const std::string& no_device_reason,
+                         const data::Generator* generator = nullptr);
+
+/// A point as JSON: `point`, `version`, every axis (null where unused), `available`, `reason`.
+nlohmann::json to_json(const Point& point);
+
+/// "; did you mean 'x'?" for the closest of `known` (edit distance), or "" when nothing is close.
+std::string suggestion(const std::string& word, const std::vector<std::string>& known);
+/// Shell glob (* and ?).
+bool glob_match(const std::string& pattern, const std::string& text);
+
+/// The folder whose `experiments/` holds the specs: the installed tree, or the source tree of a
+/// build.
+std::filesystem::path home_directory();
+
+}  // namespace lloyd

@@ -1,0 +1,259 @@
+#include "experiments/spec/yaml_reader.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/eventhandler.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "experiments/text/text.h"
+#include "kernels/core/limits.h"
+
+namespace lloyd {
+namespace {
+
+/// Notes where a document begins.
+class DocumentStart : public YAML::EventHandler {
+ public:
+  YAML::Mark mark;
+
+  void OnDocumentStart(const YAML::Mark& at) override { mark = at; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+
+/// Where a second document begins. YAML::Load drops what follows the first without a word, and
+/// YAML::LoadAll never ends when that is no document.
+std::optional<YAML::Mark> second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStart start;
+  if (!parser.HandleNextDocument(start) || !parser.HandleNextDocument(start)) return std::nullopt;
+  return start.mark;
+}
+
+}  // namespace
+
+Place place_of(const YAML::Node& node) {
+  const YAML::Mark mark = node.Mark();
+  return {mark.line + 1, mark.column + 1, ""};
+}
+
+std::string describe(const YAML::Node& node) {
+  if (node.IsSequence()) return "a list";
+  if (node.IsMap()) return "a map";
+  return node.IsScalar() ? in_quotes(node.Scalar()) : "nothing";
+}
+
+const Entry* Section::find(const std::string& key) const {
+  const auto entry =
+      std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.key == key; });
+  return entry == entries.end() ? nullptr : &*entry;
+}
+
+std::optional<std::int64_t> read_whole(const std::string& text, const std::string& label,
+                                       std::int64_t low, std::int64_t high, const Place& place,
+                                       Errors& errors) {
+  const WholeNumber number = parse_whole(text);
+  if (number.form == WholeNumber::Form::not_a_number) {
+    errors.add(place, fmt::format("{} must be a whole number, not {}", label, in_quotes(text)));
+    return std::nullopt;
+  }
+  if (number.form == WholeNumber::Form::fraction) {
+    errors.add(place, fmt::format("{} must be a whole number, not {}", label, text));
+    return std::nullopt;
+  }
+  const auto value = number.as_int64();
+  if (value && *value >= low && *value <= high) return value;
+  if (high < std::numeric_limits<int>::max())
+    errors.add(place, fmt::format("{} must be from {} to {}, not {}", label, low, high, text));
+  else if (number.negative || (value && *value < low))
+    errors.add(place, fmt::format("{} must be at least {}, not {}", label, low, text));
+  else
+    errors.add(place, fmt::format("{} must be at most {}, not {}", label, with_commas(high), text));
+  return std::nullopt;
+}
+
+std::optional<YAML::Node> YamlReader::parse(const std::string& text) {
+  YAML::Node document;
+  std::optional<YAML::Mark> second;
+  try {
+    second = second_document(text);
+    document = YAML::Load(text);
+  } catch (const YAML::DeepRecursion&) {
+    errors_.add({1, 1, ""}, "not valid YAML: nested too deeply");
+    return std::nullopt;
+  } catch (const YAML::Exception& error) {
+    // A mark is null (-1) when yaml-cpp cannot tell.
+    const Place place{std::max(error.mark.line, 0) + 1, std::max(error.mark.column, 0) + 1, ""};
+    const bool alias = error.msg.find("anchor") != std::string::npos;
+    errors_.add(place,
+                fmt::format("not valid YAML: {}{}", error.msg,
+                            alias ? " (a glob that begins with * needs quotes: \"*_fused\")" : ""));
+    return std::nullopt;
+  }
+  if (second) {
+    errors_.add({second->line + 1, second->column + 1, ""},
+                "the spec ends before this; it is a second document, or out of place");
+    return std::nullopt;
+  }
+  if (document.IsNull()) {
+    errors_.add({1, 1, ""}, "the spec is empty; it needs name, versions, axes and data");
+    return std::nullopt;
+  }
+  return document;
+}
+
+std::optional<Section> YamlReader::section(const YAML::Node& node, const Place& place,
+                                           const std::string& name,
+                                           const std::vector<std::string>& known,
+                                           const std::string& kind) {
+  if (!node.IsMap()) {
+    errors_.add(place, fmt::format("{} must be a map (key: value), not {}",
+                                   name.empty() ? "a spec" : name, describe(node)));
+    return std::nullopt;
+  }
+  Section section{place, {}};
+  for (const auto& pair : node) {
+    const Place key_place = place_of(pair.first);
+    if (!pair.first.IsScalar()) {
+      errors_.add(key_place, fmt::format("a key must be a word, not {}", describe(pair.first)));
+      continue;
+    }
+    const std::string key = pair.first.Scalar();
+    // yaml-cpp keeps a repeated key and finds the first: checked here.
+    if (const Entry* first = section.find(key)) {
+      errors_.add(key_place, fmt::format("'{}' is given twice; the first is in line {}", key,
+                                         first->key_place.line));
+      continue;
+    }
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      const std::string hint = suggestion(key, known);
+      const std::string choices =
+          fmt::format("; the {} are {}", kind == "axis" ? "axes" : "keys", join(known));
+      errors_.add(key_place, fmt::format("unknown {} {}{}{}", kind, in_quotes(key),
+                                         name.empty() || kind == "axis" ? "" : " in " + name,
+                                         hint.empty() ? choices : hint));
+      continue;
+    }
+    const bool axis = kind == "axis";
+    section.entries.push_back({key, name.empty() || axis ? key : name + "." + key, key_place,
+                               pair.second.IsNull() ? key_place : place_of(pair.second),
+                               pair.second});
+  }
+  return section;
+}
+
+std::optional<Section> YamlReader::section(const Section& parent, const std::string& key,
+                                           const std::vector<std::string>& known,
+                                           const std::string& kind) {
+  const Entry* entry = parent.find(key);
+  if (entry == nullptr) return std::nullopt;
+  return section(entry->value, entry->place, entry->label, known, kind);
+}
+
+std::optional<std::int64_t> YamlReader::whole(const Entry& entry, std::int64_t low,
+                                              std::int64_t high) {
+  if (entry.value.IsScalar())
+    return read_whole(entry.value.Scalar(), entry.label, low, high, entry.place, errors_);
+  errors_.add(entry.place,
+              fmt::format("{} must be a whole number, not {}", entry.label, describe(entry.value)));
+  return std::nullopt;
+}
+
+void YamlReader::seed(const Section& section, const std::string& key, std::uint64_t& out) {
+  const Entry* entry = section.find(key);
+  if (entry == nullptr) return;
+  const WholeNumber number =
+      entry->value.IsScalar() ? parse_whole(entry->value.Scalar()) : WholeNumber{};
+  if (number.form == WholeNumber::Form::whole && !number.negative)
+    out = number.magnitude;
+  else
+    errors_.add(entry->place, fmt::format("{} must be a whole number from 0 to 2^64 - 1, not {}",
+                                          entry->label, describe(entry->value)));
+}
+
+std::optional<double> YamlReader::real(const YAML::Node& node, const std::string& label,
+                                       const Place& place, Sign sign) {
+  const auto value = node.IsScalar() ? parse_real(node.Scalar()) : std::nullopt;
+  if (value && (sign == Sign::any || *value > 0 || (sign == Sign::not_negative && *value == 0)))
+    return value;
+  const char* wanted = sign == Sign::any        ? "a number"
+                       : sign == Sign::positive ? "a number above 0"
+                                                : "0 or more";
+  errors_.add(place, fmt::format("{} must be {}, not {}", label, wanted,
+                                 value ? node.Scalar() : describe(node)));
+  return std::nullopt;
+}
+
+std::optional<bool> YamlReader::flag(const Entry& entry) {
+  bool value = false;
+  if (entry.value.IsScalar() && YAML::convert<bool>::decode(entry.value, value)) return value;
+  errors_.add(entry.place,
+              fmt::format("{} must be true or false, not {}", entry.label, describe(entry.value)));
+  return std::nullopt;
+}
+
+void YamlReader::text(const Section& section, const std::string& key, std::string& out) {
+  const Entry* entry = section.find(key);
+  if (entry == nullptr) return;
+  if (!entry->value.IsScalar()) {
+    errors_.add(entry->place,
+                fmt::format("{} must be text, not {}", entry->label, describe(entry->value)));
+    return;
+  }
+  out = entry->value.Scalar();
+  // A block, as `title: >` begins one, ends in a newline.
+  out.erase(out.find_last_not_of('\n') + 1);
+  if (std::any_of(out.begin(), out.end(), is_control))
+    errors_.add(entry->place, fmt::format("{} must be one line without control characters, not {}",
+                                          entry->label, in_quotes(out)));
+}
+
+void YamlReader::choice(const Section& section, const std::string& key, const std::string& kind,
+                        const std::vector<std::string>& known, std::string& out) {
+  const Entry* entry = section.find(key);
+  if (entry == nullptr) return;
+  if (!entry->value.IsScalar())
+    errors_.add(entry->place, fmt::format("{} must be one of {}, not {}", entry->label, join(known),
+                                          describe(entry->value)));
+  else if (std::find(known.begin(), known.end(), entry->value.Scalar()) == known.end())
+    errors_.add(entry->place, unknown_word(kind, entry->value.Scalar(), known));
+  else
+    out = entry->value.Scalar();
+}
+
+std::optional<std::vector<Word>> YamlReader::words(const Section& section, const std::string& key) {
+  const Entry* entry = section.find(key);
+  if (entry == nullptr) return std::nullopt;
+  if (!entry->value.IsSequence()) {
+    const std::string hint =
+        entry->value.IsScalar() ? fmt::format("; write [{}]", entry->value.Scalar()) : "";
+    errors_.add(entry->place, fmt::format("{} must be a list, not {}{}", entry->label,
+                                          describe(entry->value), hint));
+    return std::nullopt;
+  }
+  std::vector<Word> words;
+  for (const YAML::Node& item : entry->value) {
+    if (item.IsScalar())
+      words.push_back({item.Scalar(), place_of(item)});
+    else
+      errors_.add(place_of(item),
+                  fmt::format("{} must list single values, not {}", entry->label, describe(item)));
+  }
+  return words;
+}
+
+}  // namespace lloyd

@@ -1,0 +1,34 @@
+// A JSON list that is written element by element, so that a long one is never whole in memory.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "experiments/text/text.h"
+
+namespace lloyd {
+
+/// Writes what json_text(list, 1) makes of a list, and a newline when it ends.
+class JsonList {
+ public:
+  explicit JsonList(std::ostream& out) : out_(out) { out_ << '['; }
+  JsonList(const JsonList&) = delete;
+  ~JsonList() { out_ << (empty_ ? "]\n" : "\n]\n"); }
+
+  void add(nlohmann::json element) {
+    // As a list of its own, whose brackets and line ends are left out: "[\n", then "\n]".
+    nlohmann::json alone = nlohmann::json::array();
+    alone.push_back(std::move(element));
+    const std::string list = json_text(alone, 1);
+    out_ << (empty_ ? "\n" : ",\n") << std::string_view(list).substr(2, list.size() - 4);
+    empty_ = false;
+  }
+
+ private:
+  std::ostream& out_;
+  bool empty_ = true;
+};
+
+}  // namespace lloyd

@@ -1,0 +1,52 @@
+#include "kernels/core/cuda.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "kernels/core/limits.h"
+
+namespace lloyd::cuda {
+
+Error::Error(cudaError_t error, const char* attempted, const char* file, int line)
+    : std::runtime_error(fmt::format("{} ({}) at {}:{}: {}", cudaGetErrorString(error),
+                                     cudaGetErrorName(error), file, line, attempted)),
+      code(error) {}
+
+namespace {
+// What this process holds, so that "the device is too small" and "somebody else has it" can be told apart.
+std::atomic<std::int64_t> held_bytes{0};
+}  // namespace
+
+void* allocate(std::size_t bytes) {
+  void* pointer = nullptr;
+  const cudaError_t code = cudaMalloc(&pointer, bytes);
+  if (code == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // not sticky: the next call must not see it
+    std::size_t free_bytes = 0, total = 0;
+    LLOYD_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total));
+    const std::int64_t held = held_bytes;
+    const std::int64_t needed = held + static_cast<std::int64_t>(bytes);
+    if (needed > static_cast<std::int64_t>(total))
+      throw Unsupported(fmt::format("needs {} B of device memory or more, the device has {} B",
+                                    with_commas(needed),
+                                    with_commas(static_cast<std::int64_t>(total))));
+    throw OutOfMemory(
+        fmt::format("out of device memory: needs {} B beside the {} B it holds, {} B of {} B are "
+                    "free; another process has the rest",
+                    with_commas(static_cast<std::int64_t>(bytes)), with_commas(held),
+                    with_commas(static_cast<std::int64_t>(free_bytes)),
+                    with_commas(static_cast<std::int64_t>(total))));
+  }
+  LLOYD_CUDA_CHECK(code);
+  held_bytes += static_cast<std::int64_t>(bytes);
+  return pointer;
+}
+
+void release(void* pointer, std::size_t bytes) noexcept {
+  if (pointer == nullptr) return;
+  cudaFree(pointer);
+  held_bytes -= static_cast<std::int64_t>(bytes);
+}
+
+}  // namespace lloyd::cuda

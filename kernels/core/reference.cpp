@@ -1,0 +1,321 @@
+#include "kernels/core/reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+// Wider vectors where the machine has them, the same bits everywhere: the file is compiled without contraction.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__)
+#define LLOYD_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define LLOYD_CLONES
+#endif
+
+namespace lloyd {
+namespace {
+
+constexpr int kTile = 64;  // points whose distances are computed together: one lane each
+
+// `tile` holds kTile points dimension by dimension.
+LLOYD_CLONES void nearest_of_tile(const double* tile, int dim, const double* centroids, int k,
+                                  std::int32_t* labels, double* distances) {
+  double best[kTile];
+  std::int64_t label[kTile];  // as wide as `best`, so that both selections use one mask
+  for (int p = 0; p < kTile; ++p) {
+    best[p] = std::numeric_limits<double>::infinity();
+    label[p] = 0;
+  }
+  for (int j = 0; j < k; ++j) {
+    double distance[kTile] = {};
+    for (int t = 0; t < dim; ++t) {
+      const double c = centroids[static_cast<std::size_t>(j) * dim + t];
+      const double* x = tile + static_cast<std::size_t>(t) * kTile;
+      for (int p = 0; p < kTile; ++p) distance[p] += (x[p] - c) * (x[p] - c);
+    }
+    for (int p = 0; p < kTile; ++p) {
+      const bool closer = distance[p] < best[p];
+      best[p] = closer ? distance[p] : best[p];
+      label[p] = closer ? j : label[p];
+    }
+  }
+  for (int p = 0; p < kTile; ++p) {
+    labels[p] = static_cast<std::int32_t>(label[p]);
+    distances[p] = best[p];
+  }
+}
+
+class CpuReference : public Reference {
+ public:
+  CpuReference(std::span<const float> points, std::int64_t n, int dim)
+      : points_(points), n_(n), dim_(dim) {}
+
+  void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
+               std::span<double> distances) override {
+#pragma omp parallel
+    {
+      std::vector<double> tile(static_cast<std::size_t>(dim_) * kTile);
+#pragma omp for schedule(static)
+      for (std::int64_t first = 0; first < n_; first += kTile) {
+        const auto rows = std::min<std::int64_t>(kTile, n_ - first);
+        for (std::int64_t p = 0; p < rows; ++p)
+          for (int t = 0; t < dim_; ++t)
+            tile[static_cast<std::size_t>(t) * kTile + p] =
+                points_[static_cast<std::size_t>(first + p) * dim_ + t];
+        std::int32_t tile_labels[kTile];
+        double tile_distances[kTile];
+        nearest_of_tile(tile.data(), dim_, centroids.data(), k, tile_labels, tile_distances);
+        std::copy_n(tile_labels, rows, labels.begin() + first);
+        std::copy_n(tile_distances, rows, distances.begin() + first);
+      }
+    }
+  }
+
+ private:
+  std::span<const float> points_;
+  std::int64_t n_;
+  int dim_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std::int64_t n,
+                                              int dim) {
+  return std::make_unique<CpuReference>(points, n, dim);
+}
+
+ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim, int k,
+                         std::span<const std::int32_t> labels) {
+  const std::size_t cells = static_cast<std::size_t>(k) * dim;
+  // Enough chunks to feed the cores, few enough that their partial sums stay below 64 MiB. Fixed by the sizes: the
+  // order of the additions, and so the last bit, is the same on any machine.
+  const auto chunks = std::clamp<std::int64_t>(
+      (std::int64_t{64} << 20) /
+          static_cast<std::int64_t>(cells * 16 + static_cast<std::size_t>(k) * 8),
+      1, 64);
+  struct Partial {
+    std::vector<double> sums, absolute;
+    std::vector<std::int64_t> counts;
+  };
+  std::vector<Partial> partial(static_cast<std::size_t>(chunks));
+  std::atomic<std::int64_t> stray{-1};
+#pragma omp parallel for schedule(dynamic, 1)
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    Partial& mine = partial[static_cast<std::size_t>(chunk)];
+    mine.sums.assign(cells, 0.0);
+    mine.absolute.assign(cells, 0.0);
+    mine.counts.assign(static_cast<std::size_t>(k), 0);
+    for (std::int64_t i = n * chunk / chunks; i < n * (chunk + 1) / chunks; ++i) {
+      const std::int32_t label = labels[static_cast<std::size_t>(i)];
+      if (label < 0 || label >= k) {
+        stray = i;
+        break;
+      }
+      ++mine.counts[static_cast<std::size_t>(label)];
+      for (int t = 0; t < dim; ++t) {
+        const double x = points[static_cast<std::size_t>(i) * dim + t];
+        mine.sums[static_cast<std::size_t>(label) * dim + t] += x;
+        mine.absolute[static_cast<std::size_t>(label) * dim + t] += std::abs(x);
+      }
+    }
+  }
+  if (stray >= 0)
+    throw std::out_of_range(fmt::format("point {} has label {}, which is not in [0, {})",
+                                        stray.load(),
+                                        labels[static_cast<std::size_t>(stray.load())], k));
+  ClusterSums total{std::move(partial[0].sums), std::move(partial[0].absolute),
+                    std::move(partial[0].counts)};
+  for (std::size_t chunk = 1; chunk < partial.size(); ++chunk) {
+    for (std::size_t c = 0; c < cells; ++c) {
+      total.sums[c] += partial[chunk].sums[c];
+      total.absolute_sums[c] += partial[chunk].absolute[c];
+    }
+    for (std::size_t j = 0; j < static_cast<std::size_t>(k); ++j)
+      total.counts[j] += partial[chunk].counts[j];
+  }
+  return total;
+}
+
+double sum(std::span<const double> values) {
+  // Neumaier's compensated sum (1974), in chunks of a fixed size.
+  constexpr std::int64_t kChunk = 1 << 16;
+  const auto n = static_cast<std::int64_t>(values.size());
+  std::vector<double> partial(static_cast<std::size_t>((n + kChunk - 1) / kChunk));
+  const auto compensated = [](const double* x, std::int64_t count) {
+    double total = 0, lost = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double next = total + x[i];
+      lost += std::abs(total) >= std::abs(x[i]) ? (total - next) + x[i] : (x[i] - next) + total;
+      total = next;
+    }
+    return total + lost;
+  };
+#pragma omp parallel for schedule(static)
+  for (std::int64_t chunk = 0; chunk < static_cast<std::int64_t>(partial.size()); ++chunk)
+    partial[static_cast<std::size_t>(chunk)] =
+        compensated(values.data() + chunk * kChunk, std::min(kChunk, n - chunk * kChunk));
+  return compensated(partial.data(), static_cast<std::int64_t>(partial.size()));
+}
+
+namespace {
+
+// In [−1, 1), of a counter: SplitMix64 (Steele, Lea, Flood 2014).
+double random_sign(std::uint64_t seed, std::uint64_t number) {
+  std::uint64_t z = seed * 0x9E3779B97F4A7C15u + (number + 1) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return std::ldexp(static_cast<double>((z ^ (z >> 31)) >> 11), -52) - 1;
+}
+
+double norm_of(std::span<const double> values) {
+  double squares = 0;
+  for (const double x : values) squares += x * x;
+  return std::sqrt(squares);
+}
+
+// Root of the mean square of the points' norms.
+double typical_norm(const Problem& problem) {
+  double squares = 0;
+  const auto size = static_cast<std::int64_t>(problem.points.size());
+#pragma omp parallel for schedule(static) reduction(+ : squares)
+  for (std::int64_t i = 0; i < size; ++i) {
+    const double x = problem.points[static_cast<std::size_t>(i)];
+    squares += x * x;
+  }
+  return std::sqrt(squares / static_cast<double>(problem.n));
+}
+
+// Draws the errors of a disturbed run.
+class Errors {
+ public:
+  Errors(const Problem& problem, Distance distance, std::uint64_t seed, const ReferenceRun& plain)
+      : problem_(problem), distance_(distance), seed_(seed), plain_(plain) {
+    const double sum_unit =
+        unit_roundoff(problem.precision == Precision::fp64 ? Precision::fp64 : Precision::fp32);
+    const double unit = unit_roundoff(problem.precision);
+    mean_error_ = sum_unit;
+    label_error_ = (unit > sum_unit ? 2 * unit : 0) + (4 + std::sqrt(problem.dim)) * sum_unit;
+    if (distance == Distance::expanded) point_norm_ = typical_norm(problem);
+  }
+
+  // The centroids as an assignment in iteration `iteration` sees them.
+  std::vector<double> seen(std::span<const double> centroids, int iteration) const {
+    std::vector<double> moved(centroids.begin(), centroids.end());
+    const auto at = std::min(static_cast<std::size_t>(iteration), plain_.steps.size() - 1);
+    const double typical =
+        std::sqrt(plain_.steps[at].inertia / static_cast<double>(problem_.n));  // distance
+    if (typical == 0) return moved;
+    const auto dim = static_cast<std::size_t>(problem_.dim);
+    for (std::size_t j = 0; j < static_cast<std::size_t>(problem_.k); ++j) {
+      const double reach = point_norm_ + norm_of(centroids.subspan(j * dim, dim));
+      const double scale = distance_ == Distance::expanded ? reach * reach : 2 * typical * typical;
+      // A centroid moved by δ changes D by 2·√D·δ; no further than a point is away.
+      const double most = std::min(typical, label_error_ * scale / (2 * typical));
+      for (std::size_t c = j * dim; c < (j + 1) * dim; ++c)
+        moved[c] += most * random_sign(seed_, 2 * (c + moved.size() * at_step(iteration)));
+    }
+    return moved;
+  }
+
+  double of_mean(double mean_of_absolute, std::int64_t count, std::size_t cell,
+                 int iteration) const {
+    const std::size_t cells = static_cast<std::size_t>(problem_.k) * problem_.dim;
+    return (std::sqrt(static_cast<double>(count)) + 2) * mean_error_ * mean_of_absolute *
+           random_sign(seed_, 2 * (cell + cells * at_step(iteration)) + 1);
+  }
+
+ private:
+  static std::size_t at_step(int iteration) { return static_cast<std::size_t>(iteration); }
+
+  const Problem& problem_;
+  Distance distance_;
+  std::uint64_t seed_;
+  const ReferenceRun& plain_;
+  double label_error_ = 0, mean_error_ = 0, point_norm_ = 0;
+};
+
+// Σ over clusters of Σ|x − c|², given that sum to `seen` and the clusters' own sums.
+double inertia_to(std::span<const double> centroids, std::span<const double> seen,
+                  const ClusterSums& clusters, int dim, double inertia_to_seen) {
+  double total = inertia_to_seen;
+  for (std::size_t c = 0; c < centroids.size(); ++c) {
+    const auto count = static_cast<double>(clusters.counts[c / static_cast<std::size_t>(dim)]);
+    const double step = seen[c] - centroids[c];
+    total += step * (2 * (clusters.sums[c] - count * seen[c]) + count * step);
+  }
+  return total;
+}
+
+ReferenceRun run_lloyd(Reference& reference, const Problem& problem, const Errors* errors) {
+  const auto n = static_cast<std::size_t>(problem.n);
+  std::vector<std::int32_t> labels(n), previous(n, -1);
+  std::vector<double> distances(n), seen;
+  const auto count_changes = [&] {
+    std::int64_t changes = 0;
+#pragma omp parallel for schedule(static) reduction(+ : changes)
+    for (std::int64_t i = 0; i < problem.n; ++i)
+      changes += labels[static_cast<std::size_t>(i)] != previous[static_cast<std::size_t>(i)];
+    return changes;
+  };
+  ReferenceRun run;
+  run.centroids.assign(problem.centroids.begin(), problem.centroids.end());
+  while (run.iterations < problem.stop.iterations) {
+    seen = errors != nullptr ? errors->seen(run.centroids, run.iterations) : run.centroids;
+    reference.nearest(seen, problem.k, labels, distances);
+    const ClusterSums clusters =
+        cluster_sums(problem.points, problem.n, problem.dim, problem.k, labels);
+    ReferenceStep step;
+    step.inertia = sum(distances);
+    if (errors != nullptr)
+      step.inertia = inertia_to(run.centroids, seen, clusters, problem.dim, step.inertia);
+    for (int j = 0; j < problem.k; ++j) {
+      const std::int64_t points = clusters.counts[static_cast<std::size_t>(j)];
+      if (points == 0) continue;
+      const auto count = static_cast<double>(points);
+      double move = 0;
+      for (int t = 0; t < problem.dim; ++t) {
+        const std::size_t c = static_cast<std::size_t>(j) * problem.dim + t;
+        double mean = clusters.sums[c] / count;
+        if (errors != nullptr)
+          mean += errors->of_mean(clusters.absolute_sums[c] / count, points, c, run.iterations);
+        move += (mean - run.centroids[c]) * (mean - run.centroids[c]);
+        run.centroids[c] = mean;
+      }
+      step.largest_move = std::max(step.largest_move, std::sqrt(move));
+    }
+    step.changes = count_changes();
+    previous = labels;
+    run.counts = clusters.counts;
+    run.steps.push_back(step);
+    ++run.iterations;
+    if (problem.stop.tolerance > 0 && step.largest_move < problem.stop.tolerance) break;
+    if (problem.stop.min_changes > 0 && step.changes < problem.stop.min_changes) break;
+    // Where no label changed nothing changes any more, unless errors do it.
+    if (errors == nullptr && step.changes == 0) {
+      run.iterations = problem.stop.iterations;
+      run.steps.resize(static_cast<std::size_t>(run.iterations), {step.inertia, 0, 0});
+    }
+  }
+  reference.nearest(run.centroids, problem.k, labels, distances);
+  run.inertia = sum(distances);
+  run.initial_inertia = run.steps.empty() ? run.inertia : run.steps.front().inertia;
+  run.next_changes = count_changes();
+  return run;
+}
+
+}  // namespace
+
+ReferenceRun reference_solve(Reference& reference, const Problem& problem) {
+  return run_lloyd(reference, problem, nullptr);
+}
+
+ReferenceRun disturbed_solve(Reference& reference, const Problem& problem, Distance distance,
+                             std::uint64_t seed, const ReferenceRun& plain) {
+  const Errors errors(problem, distance, seed, plain);
+  return run_lloyd(reference, problem, &errors);
+}
+
+}  // namespace lloyd

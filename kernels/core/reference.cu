@@ -1,0 +1,113 @@
+#include <algorithm>
+
+#include "kernels/core/cuda.h"
+#include "kernels/core/reference.h"
+
+namespace lloyd {
+namespace {
+
+constexpr int kBlock = 128;
+constexpr int kAtOnce =
+    16;  // centroids per pass: a coordinate is loaded once for all their distances
+constexpr std::int64_t kUpload = std::int64_t{1} << 26;  // values at a time
+constexpr int kSlice = 32;  // dimensions of them in shared memory at a time
+
+// `columns` is dim × n: the threads of a warp read neighbours. The _rn intrinsics keep nvcc from contracting to FMA: the
+// bits must be those of the CPU's reference.
+__global__ void nearest_kernel(const float* columns, std::int64_t n, int dim,
+                               const double* centroids, int k, std::int32_t* labels,
+                               double* distances) {
+  __shared__ double tile[kSlice][kAtOnce];
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
+  const std::int64_t at = min(i, n - 1);  // past the end the last point stands in
+  double best = INFINITY;
+  int label = 0;
+  for (int first = 0; first < k; first += kAtOnce) {
+    double distance[kAtOnce] = {};
+    for (int slice = 0; slice < dim; slice += kSlice) {
+      const int end = min(kSlice, dim - slice);
+      __syncthreads();
+      for (int c = threadIdx.x; c < end * kAtOnce; c += kBlock) {
+        const int j = min(first + c % kAtOnce, k - 1);
+        tile[c / kAtOnce][c % kAtOnce] =
+            centroids[static_cast<std::int64_t>(j) * dim + slice + c / kAtOnce];
+      }
+      __syncthreads();
+      for (int t = 0; t < end; ++t) {
+        const double coordinate = columns[(slice + t) * n + at];
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+          const double difference = coordinate - tile[t][j];
+          distance[j] = __dadd_rn(distance[j], __dmul_rn(difference, difference));
+        }
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+      if (first + j < k && distance[j] < best) {
+        best = distance[j];
+        label = first + j;
+      }
+  }
+  if (i >= n) return;
+  labels[i] = label;
+  distances[i] = best;
+}
+
+// `rows` holds `count` points from number `first` on.
+__global__ void into_columns(const float* rows, std::int64_t count, std::int64_t first,
+                             std::int64_t n, int dim, float* columns) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
+  if (i >= count) return;
+  for (int t = 0; t < dim; ++t) columns[t * n + first + i] = rows[i * dim + t];
+}
+
+class CudaReference : public Reference {
+ public:
+  CudaReference(std::span<const float> points, std::int64_t n, int dim)
+      : n_(n),
+        dim_(dim),
+        columns_(points.size()),
+        labels_(static_cast<std::size_t>(n)),
+        distances_(labels_.size()) {
+    const std::int64_t most = std::min(n, std::max<std::int64_t>(1, kUpload / dim));
+    cuda::Buffer<float> rows(static_cast<std::size_t>(most * dim));
+    for (std::int64_t first = 0; first < n; first += most) {
+      const std::int64_t count = std::min(most, n - first);
+      rows.upload(points.subspan(static_cast<std::size_t>(first * dim),
+                                 static_cast<std::size_t>(count * dim)),
+                  nullptr);
+      into_columns<<<cuda::blocks_for(count, kBlock), kBlock>>>(rows.data(), count, first, n, dim,
+                                                                columns_.data());
+      LLOYD_CUDA_CHECK_LAUNCH();
+    }
+  }
+
+  void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
+               std::span<double> distances) override {
+    if (centroids_.size() < centroids.size()) centroids_ = cuda::Buffer<double>(centroids.size());
+    centroids_.upload(centroids, nullptr);
+    nearest_kernel<<<cuda::blocks_for(n_, kBlock), kBlock>>>(
+        columns_.data(), n_, dim_, centroids_.data(), k, labels_.data(), distances_.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    labels_.download(labels, nullptr);
+    distances_.download(distances, nullptr);
+  }
+
+ private:
+  std::int64_t n_;
+  int dim_;
+  cuda::Buffer<float> columns_;
+  cuda::Buffer<double> centroids_;
+  cuda::Buffer<std::int32_t> labels_;
+  cuda::Buffer<double> distances_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reference> make_cuda_reference(std::span<const float> points, std::int64_t n,
+                                               int dim) {
+  return std::make_unique<CudaReference>(points, n, dim);
+}
+
+}  // namespace lloyd

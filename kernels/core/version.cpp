@@ -1,0 +1,99 @@
+#include "kernels/core/version.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace lloyd {
+namespace {
+
+constexpr std::array<std::pair<Precision, std::string_view>, 5> kPrecisions{{
+    {Precision::fp64, "fp64"},
+    {Precision::fp32, "fp32"},
+    {Precision::tf32, "tf32"},
+    {Precision::fp16, "fp16"},
+    {Precision::bf16, "bf16"},
+}};
+
+// Behind a function so that it exists before the first registration, whatever the order of initialisation.
+std::vector<RegisteredVersion>& registry() {
+  static std::vector<RegisteredVersion> instance;
+  return instance;
+}
+
+bool insert(RegisteredVersion version) {
+  auto& all = registry();
+  const std::string& name = version.info.name;
+  const auto at = std::lower_bound(
+      all.begin(), all.end(), name,
+      [](const RegisteredVersion& a, const std::string& b) { return a.info.name < b; });
+  if (at != all.end() && at->info.name == name)
+    throw std::logic_error("two versions are named " + name);
+  all.insert(at, std::move(version));
+  return true;
+}
+
+}  // namespace
+
+std::string_view to_string(Precision precision) {
+  for (const auto& [value, name] : kPrecisions)
+    if (value == precision) return name;
+  throw std::logic_error("unnamed precision");
+}
+
+std::optional<Precision> parse_precision(std::string_view name) {
+  for (const auto& [value, known] : kPrecisions)
+    if (known == name) return value;
+  return std::nullopt;
+}
+
+double unit_roundoff(Precision precision) {
+  switch (precision) {
+    case Precision::fp64:
+      return std::ldexp(1.0, -53);
+    case Precision::fp32:
+      return std::ldexp(1.0, -24);
+    case Precision::tf32:
+    case Precision::fp16:
+      return std::ldexp(1.0, -11);
+    case Precision::bf16:
+      return std::ldexp(1.0, -8);
+  }
+  throw std::logic_error("unknown precision");
+}
+
+std::string_view to_string(Backend backend) { return backend == Backend::cuda ? "cuda" : "cpu"; }
+
+Context::Range::Range(Context& context, const char* phase, int iteration)
+    : context_(&context), is_phase_(phase != nullptr) {
+  for (RangeObserver* observer : context.observers)
+    is_phase_ ? observer->begin_phase(phase) : observer->begin_iteration(iteration);
+}
+
+Context::Range::~Range() {
+  if (context_ == nullptr) return;
+  auto& observers = context_->observers;
+  for (auto it = observers.rbegin(); it != observers.rend(); ++it)
+    is_phase_ ? (*it)->end_phase() : (*it)->end_iteration();
+}
+
+bool register_version(VersionInfo info, VersionFactory make) {
+  return insert({std::move(info), std::move(make), ""});
+}
+
+bool register_unavailable(VersionInfo info, std::string reason) {
+  return insert({std::move(info), nullptr, std::move(reason)});
+}
+
+bool register_launched(VersionInfo info) { return insert({std::move(info), nullptr, "", true}); }
+
+const std::vector<RegisteredVersion>& versions() { return registry(); }
+
+const RegisteredVersion* find_version(std::string_view name) {
+  for (const RegisteredVersion& version : registry())
+    if (version.info.name == name) return &version;
+  return nullptr;
+}
+
+}  // namespace lloyd

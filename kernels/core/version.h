@@ -1,0 +1,231 @@
+// The contract between a version of Lloyd's k-means and the harness.
+//
+// A version allocates and uploads in prepare(), iterates in run() and hands back its answer in fetch(). It never
+// times itself, never prints and never runs something else under its own name: what it cannot do it
+// declares in `unsupported`, with the numbers. Everything else (data, initial centroids, timers, verification,
+// profiling) belongs to the harness.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lloyd::data {
+struct Generator;  // data/sources/random_values.h
+}
+
+struct CUstream_st;          // cudaStream_t is a pointer to this; the contract needs no CUDA header
+struct ompi_communicator_t;  // MPI_Comm of Open MPI is a pointer to this
+
+namespace lloyd {
+
+/// The arithmetic of the distance.
+enum class Precision { fp64, fp32, tf32, fp16, bf16 };
+std::string_view to_string(Precision precision);
+std::optional<Precision> parse_precision(std::string_view name);
+/// Unit round-off of one operation in `precision` (Higham 2002, table 2.1): 2^-24 for fp32.
+double unit_roundoff(Precision precision);
+
+/// When the loop ends: after `iterations`, or sooner when the largest Euclidean move of a centroid is below
+/// `tolerance` (if > 0), or when fewer than `min_changes` points changed cluster (if > 0).
+struct Stop {
+  int iterations = 20;
+  double tolerance = 0;
+  std::int64_t min_changes = 0;
+};
+
+/// One k-means problem. Squared Euclidean distance; ties go to the lowest index; an empty cluster keeps its centroid.
+struct Problem {
+  std::int64_t n = 0;  // points
+  int k = 0;           // clusters
+  int dim = 0;         // dimensions
+  Precision precision = Precision::fp32;
+  Stop stop;
+  std::span<const float> points;     // n × dim, row-major
+  std::span<const float> centroids;  // k × dim, row-major: where the loop starts
+  // What drew the points, for a version that draws the same bits itself; null when they are a file's.
+  const data::Generator* generator = nullptr;
+};
+
+/// What a version returns: the labels of the last assignment and the centroids of the update that followed it.
+struct Solution {
+  std::vector<std::int32_t> labels;  // n
+  std::vector<double> centroids;     // k × dim, row-major
+  int iterations = 0;                // assignment + update pairs done
+};
+
+/// The axes of a spec that tune a version. A version lists those it reads in VersionInfo::axes.
+struct Tunables {
+  int threads_per_block = 256;
+  int samples_per_thread = 1;
+  int threads = 1;
+  int processes = 1;
+  int gpus = 1;
+};
+
+/// What the GPU at hand allows. Bytes are per block unless said otherwise.
+struct DeviceLimits {
+  int index = 0;
+  std::string name;
+  std::string uuid;
+  int compute_capability = 0;  // 90 for 9.0
+  int multiprocessors = 0;
+  int max_threads_per_block = 0;
+  std::int64_t shared_bytes = 0;        // without opting in ("static"): 49,152 on every GPU so far
+  std::int64_t shared_bytes_optin = 0;  // with cudaFuncAttributeMaxDynamicSharedMemorySize
+  std::int64_t memory_bytes = 0;        // of the whole device
+};
+
+/// Thrown by prepare() for what only the machine at hand can tell (memory); `unsupported` says the rest beforehand.
+struct Unsupported : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Told where each range begins and ends; ranges nest. The harness installs these (NVTX, phase times, counters).
+class RangeObserver {
+ public:
+  virtual ~RangeObserver() = default;
+  virtual void begin_phase(const char* name) = 0;
+  virtual void end_phase() = 0;
+  virtual void begin_iteration(int iteration) = 0;
+  virtual void end_iteration() = 0;
+};
+
+/// What the harness lends a version for one point.
+class Context {
+ public:
+  Tunables tunables;
+  DeviceLimits device;
+  CUstream_st* stream = nullptr;  // all device work goes here
+  ompi_communicator_t* communicator =
+      nullptr;  // the ranks of an MPI version; only rank 0 has the problem's spans
+  std::vector<RangeObserver*> observers;  // not owned
+  // For a version in another process: the point that its array of points begins with; those before it follow the last one.
+  // Drawn anew for each timed solve, so that an answer that was kept from another one is wrong.
+  std::int64_t first_row = 0;
+
+  class [[nodiscard]] Range {
+   public:
+    Range(Range&& other) noexcept
+        : context_(std::exchange(other.context_, nullptr)), is_phase_(other.is_phase_) {}
+    ~Range();
+
+   private:
+    friend class Context;
+    Range(Context& context, const char* phase, int iteration);
+    Context* context_;  // null once moved from
+    bool is_phase_;
+  };
+
+  /// Names what runs until the returned object dies: "assign", "update", "transfer", "converge", "init". The only
+  /// source of NVTX ranges, counter ranges and phase times. `name` must be a string literal.
+  Range phase(const char* name) { return Range(*this, name, 0); }
+  /// One iteration of the loop, counted from 0.
+  Range iteration(int number) { return Range(*this, nullptr, number); }
+};
+
+/// What a version in another process, where no clock of the harness reaches, says of its own times.
+struct SelfReport {
+  double solve_ms = 0;  // of the last run()
+  std::optional<double> setup_ms, fetch_ms,
+      transfer_ms;  // of prepare(), of fetch(), of copies in both
+};
+
+class Version {
+ public:
+  virtual ~Version() = default;
+  /// Allocates, uploads, re-lays out. Not in solve_ms. `problem`'s spans outlive the version.
+  virtual void prepare(const Problem& problem, Context& context) = 0;
+  /// The loop, from the initial centroids. Repeatable: a second call gives the same answer up to rounding.
+  virtual void run(Context& context) = 0;
+  /// The answer of the last run().
+  virtual Solution fetch(Context& context) = 0;
+  /// After fetch(). nullopt: the harness times this version, as it does every version that runs in its own process.
+  virtual std::optional<SelfReport> self_report() const { return std::nullopt; }
+};
+
+enum class Backend { cpu, cuda };
+std::string_view to_string(Backend backend);
+
+/// How a version computes ‖x − c‖², which sets the rounding bound that its labels must keep.
+enum class Distance {
+  direct,    // Σ (x − c)²: error relative to the distance
+  expanded,  // ‖x‖² − 2x·c + ‖c‖²: error relative to (‖x‖ + ‖c‖)²
+};
+
+struct VersionInfo {
+  std::string name;    // file, registry, YAML, NVTX range and plot label
+  std::string family;  // folder
+  Backend backend = Backend::cpu;
+  std::string parent;  // the version it improves on; empty for a root
+  std::vector<std::string>
+      axes;  // of {threads_per_block, samples_per_thread, threads, processes, gpus}
+  std::vector<Precision> precisions = {Precision::fp32};
+  Distance distance = Distance::direct;
+  // The same bits, labels and centroids, in every run, for any grid, block or thread count and on any device of one
+  // architecture: by construction, not by luck. The harness holds it to that.
+  bool reproducible = false;
+  std::string study;    // the report it comes from; empty for our own
+  std::string summary;  // one line
+  /// Why this problem cannot run with these tunables on this device, with the numbers; nullopt when it can. Sees
+  /// only sizes and the generator: the problem's spans are empty. For a CPU version `device` is default-constructed.
+  std::function<std::optional<std::string>(const Problem&, const Tunables&, const DeviceLimits&)>
+      unsupported;
+};
+
+using VersionFactory = std::function<std::unique_ptr<Version>()>;
+
+struct RegisteredVersion {
+  VersionInfo info;
+  VersionFactory make;      // null when it cannot run here whatever the problem …
+  std::string unavailable;  // … because of this
+  bool launched =
+      false;  // by mpirun, from the program's twin with MPI: null `make`, and no word of why, here
+};
+
+/// Every registered version, sorted by name.
+const std::vector<RegisteredVersion>& versions();
+/// The version of that name, or null.
+const RegisteredVersion* find_version(std::string_view name);
+
+/// Use LLOYD_VERSION.
+bool register_version(VersionInfo info, VersionFactory make);
+/// Knows of a version that cannot run here, because of `reason`.
+bool register_unavailable(VersionInfo info, std::string reason);
+/// Knows of a version that the program's twin with MPI runs.
+bool register_launched(VersionInfo info);
+
+}  // namespace lloyd
+
+/// LLOYD_VERSION(Class, {.name = "luigi_v1_fused", …}): the last lines of a version's file.
+#define LLOYD_VERSION(Class, ...)                                                    \
+  [[maybe_unused]] static const bool Class##_registered = ::lloyd::register_version( \
+      ::lloyd::VersionInfo __VA_ARGS__,                                              \
+      []() -> std::unique_ptr<::lloyd::Version> { return std::make_unique<Class>(); })
+
+/// The same for a CUDA version, whose class stands between `#if LLOYD_CUDA` and `#endif`: a build without CUDA still
+/// knows that the version exists and says why it cannot run.
+#if LLOYD_CUDA
+#define LLOYD_CUDA_VERSION(Class, ...) LLOYD_VERSION(Class, __VA_ARGS__)
+#else
+#define LLOYD_CUDA_VERSION(Class, ...)                                                   \
+  [[maybe_unused]] static const bool Class##_registered = ::lloyd::register_unavailable( \
+      ::lloyd::VersionInfo __VA_ARGS__, "built without CUDA (configure with -DLLOYD_CUDA=ON)")
+#endif
+
+/// The same for a version of several processes, whose class stands between `#if LLOYD_MPI` and `#endif`. Its file is
+/// compiled twice: for the program, which must run where there is no MPI, and for its twin that mpirun starts.
+#if LLOYD_MPI
+#define LLOYD_MPI_VERSION(Class, ...) LLOYD_VERSION(Class, __VA_ARGS__)
+#else
+#define LLOYD_MPI_VERSION(Class, ...)                     \
+  [[maybe_unused]] static const bool Class##_registered = \
+      ::lloyd::register_launched(::lloyd::VersionInfo __VA_ARGS__)
+#endif
