@@ -54,6 +54,9 @@ def parse(text: str) -> list[tuple[str, str, str]]:
         if found := re.match(r"\s*code for (sm_\w+)", line):
             finish()
             architecture, name, lines = found[1], "", []
+        elif line.startswith("Fatbin "):  # the next architecture's header, with the file's path
+            finish()
+            name, lines = "", []
         elif found := re.match(r"\s*Function : (\S+)", line):
             finish()
             name, lines = found[1], []

@@ -53,6 +53,17 @@ def test_a_move_to_another_file_and_address_is_no_difference(tmp_path):
     assert compare(tmp_path, old, new) == (0, "1 of 1 kernels have the same code\n")
 
 
+def test_the_path_between_two_architectures_is_no_difference(tmp_path):
+    """After the code of one architecture, cuobjdump names the file that the next is from."""
+
+    def both(path: str) -> str:
+        header = f"Fatbin elf code:\n================\narch = sm_90\nidentifier = {path}\n"
+        code = ("_Z1gPf", "FADD R1, R2, R3")
+        return listing(code, arch="sm_80") + f"\n\n{header}\n" + listing(code, arch="sm_90")
+
+    assert compare(tmp_path, both("old/g.cu"), both("new/g.cu"))[0] == 0
+
+
 def test_another_instruction_is_a_difference(tmp_path):
     status, said = compare(
         tmp_path, listing(("_Z1gPf", "FADD R1, R2, R3")), listing(("_Z1gPf", "FMUL R1, R2, R3"))
