@@ -11,7 +11,7 @@
 #include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
-#include "kernels/fast/cublas_loop.cuh"
+#include "kernels/fast/cublas/cublas_loop.cuh"
 #include "kernels/fast/update.cuh"
 #endif
 
@@ -28,8 +28,8 @@ class CountingSort : public CublasLoop {
   }
 
  private:
-  void update(int iteration, unsigned* largest_move_bits, Context& context) override {
-    update_.run(iteration, points_.data(), labels_.data(), centroids_.data(), largest_move_bits,
+  void update(Context& context) override {
+    update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(), largest_move(),
                 context.stream);
   }
 

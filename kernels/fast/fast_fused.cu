@@ -10,7 +10,7 @@
 //          fp32: x and c as two tf32 parts each (11 + 11 bits), three products: what is left out is 1.5 · 2^-20 of |x||c| at most;
 //          to dim 16 four products and rounded parts, against a bound of 2^-24 · 2(dim + 4). fp16 and bf16: points are exact in tf32, c
 //          has two parts, so that labels are far sharper than 16 bits. Dimensions far from the origin are
-//          centred, exactly (placement.cuh).
+//          centred, exactly (lib/placement.h).
 // Why      at few clusters the parents wait: fast_screen takes 0.19 ms for 1M labels at any dim, of kernels and passes and not of
 //          products, and 0.08 to 0.17 for a second pass that sorts and sums; fast_wgmma the same in 16 bits, 0.06 to 0.10 and as much.
 //          Here a point crosses the memory once. All sums are in one order given the device: the same bits in every run.
@@ -50,8 +50,8 @@
 #include <vector>
 
 #include "kernels/core/cuda.h"
+#include "kernels/fast/lib/placement.h"
 #include "kernels/fast/overlap.cuh"
-#include "kernels/fast/placement.cuh"
 #endif
 
 namespace lloyd::fast {

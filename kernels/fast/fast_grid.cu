@@ -48,8 +48,8 @@
 #include <vector>
 
 #include "kernels/core/cuda.h"
+#include "kernels/fast/lib/placement.h"
 #include "kernels/fast/overlap.cuh"
-#include "kernels/fast/placement.cuh"
 #endif
 
 namespace lloyd::fast {

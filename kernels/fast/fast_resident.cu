@@ -35,7 +35,7 @@
 #include <vector>
 
 #include "kernels/core/cuda.h"
-#include "kernels/fast/placement.cuh"
+#include "kernels/fast/lib/placement.h"
 #endif
 
 namespace lloyd::fast {

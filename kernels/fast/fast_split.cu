@@ -11,19 +11,20 @@
 // Limits   dim ≤ 2, compute capability 8.0; 41 B of shared memory a centroid: k ≤ 4,736 on an H200. Atomics on one cluster wait for
 //          each other: where few clusters have most points (19 ms at k = 1, n = 1e7; 1.1 at k = 32) another version is faster.
 //          Labels keep the bound of the expanded distance: left out is 2^-26·|x||c|, and the tensor cores cut sums of 16
-//          terms off at some 2^-25 of the largest. Points are centred or refused as in placement.cuh.
+//          terms off at some 2^-25 of the largest. Points are centred or refused as in lib/placement.h.
 // Floor    n = 1e7, k = 1000: 128 scores a clock and multiprocessor, both by the products and by the minima: 0.30 ms.
 // Predicted 0.52 ms.
 // Measured H200, 2026-11-21, n = 1e7, dim 2: k = 1000 0.80 ms (fast_assign 1.59), k = 4000 2.58; k = 256 0.61, k = 100 0.66: there fast_assign
 //          is the faster (0.55, 0.24). At k = 1000 ALU 67% busy, tensor cores 44%, 51% of cycles issue. Before: a point's four lanes
 //          each doing all of its work beside the scores 0.95; groups of 16 in the same banks and sums in shared memory 1.12.
-#include "kernels/fast/small_limits.h"
+#include "kernels/fast/small/limits.h"
 
 #if LLOYD_CUDA
 #include <cuda_bf16.h>
 
 #include "kernels/fast/hopper.cuh"
-#include "kernels/fast/small_sums.cuh"
+#include "kernels/fast/lib/resident_blocks.h"
+#include "kernels/fast/small/sums.cuh"
 #endif
 
 namespace lloyd::fast {

@@ -10,7 +10,7 @@
 //          two accumulators and scans one while the other is multiplied. After three iterations only the points that
 //          changed cluster are added up: to the sum of one cluster, away from that of another. A second, small kernel adds
 //          these differences, in fp32, to sums kept in fp64 and moves the centroids; it rounds them for the next turn.
-//          Dimensions far from the origin are centred (placement.cuh), tiny ones scaled, both exactly.
+//          Dimensions far from the origin are centred (lib/placement.h), tiny ones scaled, both exactly.
 //          Above dim 256 points and centroids are both streamed, by pairs of blocks (streamed.cuh), and update.cuh sums.
 // Why      nothing of n × k leaves the registers, and the update costs no pass of its own: at dim 128 the tensor cores leave
 //          4 ALU operations and 8 issue slots a score, and this needs 1.5 and 2.6. Of normal points, 45% change cluster in
@@ -54,7 +54,7 @@
 
 #include "kernels/core/cuda.h"
 #include "kernels/fast/hopper.cuh"
-#include "kernels/fast/placement.cuh"
+#include "kernels/fast/lib/placement.h"
 #include "kernels/fast/streamed.cuh"
 #include "kernels/fast/update.cuh"
 #endif

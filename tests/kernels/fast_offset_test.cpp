@@ -1,5 +1,5 @@
 // Points far from the origin, where ‖x‖² − 2x·c + ‖c‖² is the small difference of large numbers: every version of the fast
-// ladder centres them or says that it cannot label them (kernels/fast/placement.cuh). Without that, fp32's labels of
+// ladder centres them or says that it cannot label them (kernels/fast/lib/placement.h). Without that, fp32's labels of
 // 1e5 + N(0, 1) end with an inertia 25% above the float64 run's.
 #include <gtest/gtest.h>
 

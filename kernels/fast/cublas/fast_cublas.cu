@@ -1,22 +1,22 @@
 // fast_cublas: the textbook's way, and the first step of the fast ladder.
 //
 // Parent   luigi_v4_device_update.
-// What     ‖x − c‖² = ‖x‖² − 2 x·c + ‖c‖², and ‖x‖² does not change which c is nearest. The products x·c of a tile of points
-//          with all centroids are one matrix product (cuBLAS, fp32 throughout); a second kernel adds ‖c‖² and takes the
-//          argmin, a warp a point. For the update, points are sorted by label (CUB radix sort of indices), and blocks
-//          walk runs of equal labels: one atomic per run and coordinate instead of one per point.
-// Why      a matrix product runs at the machine's arithmetic peak where the studies' loops wait for loads. It pays from about
-//          dim 16 on; at dim 2 the n × k products that it writes out cost more than they save.
+// Idea     ‖x − c‖² = ‖x‖² − 2 x·c + ‖c‖², and ‖x‖² does not change which c is nearest. The
+//          products x·c of a tile of points with all centroids are one matrix product (cuBLAS, fp32
+//          throughout); a second kernel adds ‖c‖² and takes the minimum (cublas_loop.cuh). For the
+//          update, points are sorted by label (CUB's radix sort of indices), and blocks walk runs
+//          of equal labels: one atomic a run and coordinate instead of one a point.
+// Why      A matrix product runs at the machine's arithmetic peak where the studies' loops wait for
+//          loads. It pays from about dim 16 on; at dim 2 writing out n × k products costs more than
+//          it saves.
 // Limits   n < 2^31 (CUB's sort), needs libcublas. Labels keep the bound of the expanded distance,
-//          (‖x‖ + ‖c‖)² · 2^-24 · dim, not that of the distance itself. Dimensions far from the
-//          origin are therefore centred, exactly; points that need it and cannot be centred are
-//          refused (placement.cuh).
+//          (‖x‖ + ‖c‖)² · 2^-24 · dim; points are centred or refused as in lib/placement.h.
 #include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
 #include <cub/device/device_radix_sort.cuh>
 
-#include "kernels/fast/cublas_loop.cuh"
+#include "kernels/fast/cublas/cublas_loop.cuh"
 #endif
 
 namespace lloyd::fast {
@@ -24,8 +24,8 @@ namespace {
 
 #if LLOYD_CUDA
 constexpr int kBlock = 256;
-constexpr int kRun =
-    256;  // sorted points that a group of lanes walks: long enough to meet few ends of runs
+// Sorted points that a group of lanes walks: long enough to meet few ends of runs.
+constexpr int kRun = 256;
 
 __global__ void number_points(int* indices, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -59,7 +59,8 @@ __global__ void sum_runs(const float* points, const std::int32_t* labels, const 
   }
 }
 
-// A non-negative float orders like its bits, so the largest squared move can be kept by an integer atomicMax.
+// A non-negative float orders like its bits, so the largest squared move can be kept by an integer
+// atomicMax.
 __global__ void move_centroids(const float* sums, const int* counts, float* centroids, int k,
                                int dim, unsigned* largest_move_bits) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
@@ -94,7 +95,7 @@ class CublasVersion : public CublasLoop {
   }
 
  private:
-  void update(int /*iteration*/, unsigned* largest_move_bits, Context& context) override {
+  void update(Context& context) override {
     const cudaStream_t stream = context.stream;
     const int k = problem_.k, dim = problem_.dim;
     sums_.zero(stream);
@@ -109,7 +110,7 @@ class CublasVersion : public CublasLoop {
         sums_.data(), counts_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     move_centroids<<<cuda::blocks_for(k, kBlock), kBlock, 0, stream>>>(
-        sums_.data(), counts_.data(), centroids_.data(), k, dim, largest_move_bits);
+        sums_.data(), counts_.data(), centroids_.data(), k, dim, largest_move());
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 

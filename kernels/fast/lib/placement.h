@@ -1,12 +1,12 @@
-// Where points and centroids are put before the loop: dimensions far from the origin are centred.
-// Every version whose distance is ‖x‖² − 2x·c + ‖c‖² iterates in these coordinates, and so do those
-// with the direct distance that sum or keep centroids in fp32.
+// Where a version puts points and centroids before the loop: dimensions far from the origin are
+// centred. Every version whose distance is ‖x‖² − 2x·c + ‖c‖² iterates in these coordinates, and so
+// do those with the direct distance that sum or keep centroids in fp32.
 //
 // Why      Far from the origin that distance is the small difference of large numbers: its rounding
-//          error is relative to (‖x‖ + ‖c‖)². Labels of 1e5 + N(0, 1) in fp32 are noise (n = 20,000,
-//          k = 64, dim 16: the inertia ends 25% too high), and an fp32 mean near 1e5 is a multiple
-//          of 2^-7. With the origin in the middle of the points, both errors are relative to their
-//          spread.
+//          error is relative to (‖x‖ + ‖c‖)². Labels of 1e5 + N(0, 1) in fp32 are noise (n =
+//          20,000, k = 64, dim 16: the inertia ends 25% too high), and an fp32 mean near 1e5 is a
+//          multiple of 2^-7. With the origin in the middle of the points, both errors are relative
+//          to their spread.
 // Exact    A dimension is centred only if all its values have one sign and are within a factor of
 //          5/3 of each other. The centre m is a value in the middle of that range, in the format of
 //          the points, so m and every x are within a factor of 2 of each other. Then x − m is
@@ -14,9 +14,9 @@
 //          x and m are multiples of one power of two and their difference has fewer bits than they
 //          have. So the labels and means of the centred points are those of the points themselves.
 //          Every other dimension stays as it is, to the bit. Its values reach at most 5 times half
-//          their range; a centre would round away what lies near zero.
-//          Initial centroids may be anywhere. c − m is rounded to fp32 where it has to be, by at
-//          most 2^-24 |c − m|, which is no more than rounding does to a distance from c.
+//          their range; a centre would round away what lies near zero. Initial centroids may be
+//          anywhere. c − m is rounded to fp32 where it has to be, by at most 2^-24 |c − m|, which
+//          is no more than rounding does to a distance from c.
 // Back     A Solution has doubles: m + mean is computed in float64 and keeps what was gained. A
 //          coordinate that did not change (of an empty cluster) is handed back as it was given.
 //          Moves of centroids, which `tolerance` limits, are the same in both coordinates.
@@ -25,108 +25,13 @@
 //          and throws Unsupported where rounding decides the labels.
 #pragma once
 
-#include <algorithm>
-#include <climits>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "kernels/core/cuda.h"
-#include "kernels/core/limits.h"
 #include "kernels/core/version.h"
 
-// In an unnamed namespace: each version has its own copies of the kernels.
 namespace lloyd::fast {
-namespace {
-
-namespace placement {
-
-constexpr int kBlock = 256;
-constexpr int kSample = 1024;  // points that require_labels() tries
-constexpr int kTryBlock = 128;
-
-// A float as an integer of the same order, and back.
-__host__ __device__ inline int ordered(float value) {
-  int bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits ^ (bits >> 31 & 0x7fffffff);
-}
-inline float from_ordered(int order) {
-  order ^= order >> 31 & 0x7fffffff;
-  float value;
-  std::memcpy(&value, &order, sizeof value);
-  return value;
-}
-
-// The smallest and the largest value of each dimension. `least` and `most` start at the extremes.
-// Threads along x take dimensions.
-__global__ void find_ranges(const float* points, std::int64_t n, int dim, int* least, int* most) {
-  for (int t = threadIdx.x; t < dim; t += blockDim.x) {
-    int low = INT_MAX, high = INT_MIN;
-    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; i < n;
-         i += static_cast<std::int64_t>(gridDim.x) * blockDim.y) {
-      const int value = ordered(points[i * dim + t]);
-      low = min(low, value);
-      high = max(high, value);
-    }
-    atomicMin(&least[t], low);
-    atomicMax(&most[t], high);
-  }
-}
-
-__global__ void centre_points(float* points, std::int64_t values, int dim, const float* centre) {
-  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (at < values) points[at] -= centre[at % dim];
-}
-
-// One block for every step-th point: how much farther away than the nearest centroid is the one that
-// the expanded distance in fp32 finds? As a share of the latter's squared distance, from 0 to 1.
-__global__ void __launch_bounds__(kTryBlock)
-    try_labels(const float* points, std::int64_t step, int dim, const float* centre, float scale,
-               const float* centroids, int k, float* shares) {
-  __shared__ float scores[kTryBlock];
-  __shared__ double nearest[kTryBlock], labelled[kTryBlock];
-  const float* point = points + blockIdx.x * step * dim;
-  float score = INFINITY;  // stays so where every score overflows: then the label is arbitrary
-  double least = INFINITY, of_label = INFINITY;
-  for (int j = threadIdx.x; j < k; j += kTryBlock) {
-    const float* centroid = centroids + static_cast<std::int64_t>(j) * dim;
-    float norm = 0, product = 0;
-    double distance = 0;
-    for (int t = 0; t < dim; ++t) {
-      const float x = (point[t] - centre[t]) * scale, c = centroid[t];
-      norm = fmaf(c, c, norm);
-      product = fmaf(x, c, product);
-      const double difference = static_cast<double>(x) - c;
-      distance = fma(difference, difference, distance);
-    }
-    const float computed = fmaf(-2.0f, product, norm);
-    if (computed < score) {
-      score = computed;
-      of_label = distance;
-    }
-    least = fmin(least, distance);
-  }
-  scores[threadIdx.x] = score;
-  nearest[threadIdx.x] = least;
-  labelled[threadIdx.x] = of_label;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (int thread = 1; thread < kTryBlock; ++thread) {
-    if (scores[thread] < score) {
-      score = scores[thread];
-      of_label = labelled[thread];
-    }
-    least = fmin(least, nearest[thread]);
-  }
-  shares[blockIdx.x] = of_label > least ? static_cast<float>(1 - least / of_label) : 0;
-}
-
-}  // namespace placement
 
 /// placed = (given − centre) · scale, with a centre for each dimension that is 0 for most data.
 class Placement {
@@ -134,46 +39,10 @@ class Placement {
   Placement() = default;
 
   /// For the points and the initial centroids of `problem`, whose spans must outlive this.
-  /// `points`: n × dim on the device, as they were given. T: the format that the version keeps.
+  /// `points`: n × dim on the device, as they were given. T: the format that the version keeps
+  /// (float, __half or __nv_bfloat16).
   template <typename T>
-  static Placement of(const Problem& problem, const float* points, cudaStream_t stream) {
-    using namespace placement;
-    Placement placed;
-    const auto dim = static_cast<std::size_t>(problem.dim);
-    std::vector<int> least(dim, INT_MAX), most(dim, INT_MIN);
-    cuda::Buffer<int> low(dim), high(dim);
-    low.upload(least, stream);
-    high.upload(most, stream);
-    unsigned columns = 1;  // threads along x
-    while (columns < dim && columns < 32) columns *= 2;
-    find_ranges<<<1024, dim3(columns, kBlock / columns), 0, stream>>>(
-        points, problem.n, problem.dim, low.data(), high.data());
-    LLOYD_CUDA_CHECK_LAUNCH();
-    low.download(least, stream);
-    high.download(most, stream);
-    placed.given_ = problem.centroids;
-    placed.centre_.assign(dim, 0);
-    double squared_reach = 0;
-    for (std::size_t t = 0; t < dim; ++t) {
-      const float a = from_ordered(least[t]), b = from_ordered(most[t]);
-      const float middle = a + (b - a) / 2;
-      if (std::abs(middle) > 4 * ((b - a) / 2)) {
-        placed.centre_[t] = static_cast<float>(static_cast<T>(middle));
-        placed.is_centred_ = true;
-      }
-      const float farthest =
-          std::max(std::abs(a - placed.centre_[t]), std::abs(b - placed.centre_[t]));
-      placed.largest_ = std::max(placed.largest_, farthest);
-      squared_reach += static_cast<double>(farthest) * farthest;
-    }
-    placed.reach_ = std::sqrt(squared_reach);
-    placed.centroids_.assign(problem.centroids.begin(), problem.centroids.end());
-    for (std::size_t c = 0; c < placed.centroids_.size(); ++c) {
-      placed.centroids_[c] -= placed.centre_[c % dim];
-      placed.largest_ = std::max(placed.largest_, std::abs(placed.centroids_[c]));
-    }
-    return placed;
-  }
+  static Placement of(const Problem& problem, const float* points, cudaStream_t stream);
 
   /// The largest coordinate of points and initial centroids, as it is placed.
   float largest() const { return largest_ * scale_; }
@@ -183,68 +52,25 @@ class Placement {
   const std::vector<float>& centroids() const { return centroids_; }
 
   /// `factor`: a power of two, so that scaling is exact.
-  void scale_by(float factor) {
-    scale_ *= factor;
-    for (float& c : centroids_) c *= factor;
-  }
+  void scale_by(float factor);
 
   /// Throws Unsupported, with the numbers, where the expanded distance in fp32 does not find the
   /// nearest initial centroid, although all are placed. `points`: as they were given. A label may
   /// lose on average what the harness lets the inertia of the precision lose: 1%, or 5% in 16 bits.
   /// (Simulated, the inertia of 12 iterations lost a fifth of what labels lost here.)
-  void require_labels(const Problem& problem, const float* points, cudaStream_t stream) const {
-    using namespace placement;
-    const bool halves =
-        problem.precision == Precision::fp16 || problem.precision == Precision::bf16;
-    const double allowed = halves ? 0.05 : 0.01;
-    const std::int64_t step = (problem.n + kSample - 1) / kSample;
-    const auto tried = static_cast<std::size_t>((problem.n + step - 1) / step);
-    cuda::Buffer<float> centre(centre_.size()), centroids(centroids_.size()), shares(tried);
-    centre.upload(centre_, stream);
-    centroids.upload(centroids_, stream);
-    try_labels<<<static_cast<unsigned>(tried), kTryBlock, 0, stream>>>(
-        points, step, problem.dim, centre.data(), scale_, centroids.data(), problem.k,
-        shares.data());
-    LLOYD_CUDA_CHECK_LAUNCH();
-    std::vector<float> lost(tried);
-    shares.download(lost, stream);
-    double mean = 0;
-    for (const float share : lost) mean += share / static_cast<double>(tried);
-    if (!(mean > allowed)) return;
-    char text[256];
-    std::snprintf(
-        text, sizeof text,
-        "would label by rounding errors: points reach %.3g from the origin, and in fp32 "
-        "the expanded distance loses %.3g%% of the squared distance of a label on average "
-        "(allowed: %g%%), tried on ",
-        reach_, 100 * mean, 100 * allowed);
-    throw Unsupported(text + with_commas(static_cast<std::int64_t>(tried)) + " points");
-  }
+  void require_labels(const Problem& problem, const float* points, cudaStream_t stream) const;
 
   /// Places fp32 points that stay where they were uploaded, row-major.
-  void centre(cuda::Buffer<float>& points, cudaStream_t stream) const {
-    using namespace placement;
-    if (!is_centred_) return;
-    cuda::Buffer<float> centre(centre_.size());
-    centre.upload(centre_, stream);
-    const auto values = static_cast<std::int64_t>(points.size());
-    centre_points<<<cuda::blocks_for(values, kBlock), kBlock, 0, stream>>>(
-        points.data(), values, static_cast<int>(centre_.size()), centre.data());
-    LLOYD_CUDA_CHECK_LAUNCH();
-    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
-  }
+  void centre(cuda::Buffer<float>& points, cudaStream_t stream) const;
 
   /// Centroids of the loop in the coordinates of the problem.
-  std::vector<double> restored(std::span<const float> centroids) const {
-    std::vector<double> all(centroids.size());
-    for (std::size_t c = 0; c < all.size(); ++c)
-      all[c] = centroids[c] == centroids_[c]
-                   ? static_cast<double>(given_[c])
-                   : centre_[c % centre_.size()] + static_cast<double>(centroids[c]) / scale_;
-    return all;
-  }
+  std::vector<double> restored(std::span<const float> centroids) const;
 
  private:
+  /// `round`: to the format that the version keeps.
+  static Placement of(const Problem& problem, const float* points, cudaStream_t stream,
+                      float (*round)(float));
+
   std::span<const float> given_;  // the initial centroids
   std::vector<float> centre_, centroids_;
   float scale_ = 1, largest_ = 0;
@@ -252,5 +78,4 @@ class Placement {
   bool is_centred_ = false;
 };
 
-}  // namespace
 }  // namespace lloyd::fast

@@ -1,27 +1,23 @@
 // fast_assign: brute force for few dimensions, several points in a thread's registers.
 //
 // Parent   luigi_v4_device_update.
-// What     a thread holds several points, four where they are short, and reads four centroids at a time from shared memory, as
-//          −2c and ‖c‖², so that a score is `dim` FFMA. Of each group of 8 or 16 centroids only the minimum is kept; which one of
-//          the winning group it was is found by computing its scores again, the same operations and so the same bits. As
-//          many blocks as fit, each with its sums in shared memory through all its tiles.
+// Idea     A thread holds several points and reads four centroids at a time from shared memory, as
+//          −2c and ‖c‖², so that a score takes `dim` FFMA. Of each group of centroids it keeps only
+//          the minimum, and finds the winner of the best group by computing its scores again.
 // Why      v4 compares and selects twice for each score, and reads each centroid for each point.
-// Limits   dim ≤ 32 (compiled in as 2, 4, 8, 16 or 32), for the registers; 512 threads a block; 4 B of shared memory a centroid and
-//          padded coordinate, and as much again for sums: k ≤ 9,680 at dim 2 on an H200. Those sums are atomics, loops of compare
-//          and swap in fp32: where few clusters have most points they wait for each other (0.87 ms at k = 1, n = 1e7), and
-//          fast_private is the version. Labels keep the bound of the expanded distance;
-//          points are centred or refused as in placement.cuh.
-// Floor    n = 1e7, k = 1000, dim 2: 2 FFMA and a minimum a score, 0.99 ms were they to overlap. They do not quite: every other FFMA
-//          shares a pipe with the minima, and 2 FFMA + FMNMX take 3.9 cycles a warp, out of registers alone: 1.15 ms.
-// Predicted 1.07 ms, on the former count.
-// Measured H200, 2026-11-21, n = 1e7, dim 2: k = 1000 1.59 ms with 128 threads, 1.63 with 256 (v4 3.20); k = 100 0.24 ms (v4 0.40). Of
-//          the cycles 63% issue, FMA pipes are 41% and ALU 47% busy: their sum is the limit. Tried at k = 1000: one point a thread
-//          2.27, eight 1.60; integer minima of three 1.51, but 0.33 at k = 100 (points without a negative score need a
-//          second look). The 0.8 ms aimed at by brute force need the tensor cores: fast_split.
-#include "kernels/fast/small_limits.h"
+// Limits   dim ≤ 32, 512 threads a block, and shared memory for the centroids and the block's sums:
+//          k ≤ 9,680 at dim 2 on an H200. The sums are atomics, so that few large clusters are
+//          slow; fast_private is the version for those. Labels keep the bound of the expanded
+//          distance.
+// Floor    n = 1e7, k = 1000, dim 2: two FFMA and a minimum a score, 0.99 ms if they overlapped.
+// More     small/NOTES.md.
+#include "kernels/fast/small/limits.h"
 
 #if LLOYD_CUDA
-#include "kernels/fast/small_sums.cuh"
+#include "kernels/fast/lib/resident_blocks.h"
+#include "kernels/fast/small/nearest.cuh"
+#include "kernels/fast/small/sums.cuh"
+#include "kernels/fast/small/tile.cuh"
 #endif
 
 namespace lloyd::fast {
@@ -36,6 +32,7 @@ std::int64_t shared_bytes(const Problem& problem) {
 #if LLOYD_CUDA
 constexpr int kPoints = 4;  // in a thread, where they have few dimensions
 
+// As many blocks as fit, each with its sums in shared memory through all its tiles.
 template <int D, int Quads>
 __global__ void __launch_bounds__(kMostThreads)
     assign_and_sum(const float* points, const float* centroids, float* sums, int* counts,

@@ -1,27 +1,23 @@
 // fast_private: assignment and sums in one pass over the points, and no atomics.
 //
 // Parent   fast_assign.
-// What     each lane of a warp adds its points to sums of its own, in shared memory by plain loads and stores; a lane's bank is its
-//          own too. Blocks leave their parts in global memory, and the last to end adds them up and moves the centroids: one
-//          launch an iteration. Labels are bytes, written only when they may be the last. The next tile's points are on their
-//          way while one is worked on; every other iteration goes backwards, so that it begins in what the L2 still has.
-// Why      fast_assign at small k waits for its atomics, fp32 in shared memory being loops of compare and swap, and writes
-//          4 bytes of label a point and iteration. All sums here are in one order, given the device and the launch: the same
-//          bits in every run.
-// Limits   k ≤ 255, and 128 B of shared memory a warp, cluster and coordinate (and count): at dim 2 k ≤ 74 with 256 threads a block on
-//          an H200, 147 with 128, 48 with 384. Points are centred or refused as in placement.cuh.
-// Floor    8 B a point: 0.018 ms at n = 1e7, dim 2. At k = 32 the scores are more: 2 FFMA and 1.5 minima and selects each, 5 cycles a
-//          warp (fast_assign says why they add up): 0.048 ms.
-// Predicted 0.055 ms at n = 1e7, k = 32.
-// Measured H200, 2026-11-21, dim 2: n = 1e7, k = 32 0.085 ms with 384 threads, 0.090 with 256 (v4 0.318); k = 64 0.159, k = 8 0.045, k = 1 0.035;
-//          n = 1e8, k = 64 1.40 ms. A launch with hardly a point takes 0.010: zeroing and adding up 200 KB of columns in each
-//          multiprocessor, the last block's turn, the launch. A point takes 5 cycles a cluster and 75 beside: its group's scores
-//          again, 3 loads and 3 stores of its sums. Without the prefetch 0.096; 4 points a thread 0.089. The 0.07 and 0.9 ms
-//          aimed at were counted with FMNMX beside FFMA and not after it.
-#include "kernels/fast/small_limits.h"
+// Idea     Each lane of a warp adds its points to sums of its own, in a bank of its own, by plain
+//          loads and stores. Blocks leave their sums in global memory; the last block to end adds
+//          them up and moves the centroids, so that an iteration is one launch.
+// Why      fast_assign waits for its atomics where clusters are few, and writes 4 bytes of label a
+//          point and iteration. Here labels are bytes, written only when they may be the last. All
+//          sums are in one order, given the device and the launch: the same bits in every run.
+// Limits   k ≤ 255, and 128 B of shared memory a warp, cluster and coordinate: at dim 2 k ≤ 74 with
+//          256 threads a block on an H200, 147 with 128, 48 with 384.
+// Floor    8 B a point, 0.018 ms at n = 1e7, dim 2. At k = 32 the scores take longer: 0.048 ms.
+// More     small/NOTES.md.
+#include "kernels/fast/small/limits.h"
 
 #if LLOYD_CUDA
-#include "kernels/fast/small.cuh"
+#include "kernels/fast/lib/device_loop.h"
+#include "kernels/fast/lib/resident_blocks.h"
+#include "kernels/fast/small/nearest.cuh"
+#include "kernels/fast/small/tile.cuh"
 #endif
 
 namespace lloyd::fast {
@@ -42,7 +38,8 @@ std::int64_t shared_bytes(const Problem& problem, const Tunables& tunables) {
 #if LLOYD_CUDA
 constexpr int kPoints = 8;  // in a thread, where they have few dimensions
 
-// Of a cell that holds a sum or, in the same bits, a count. (A count kept as a float would stop at 2^24.)
+// Of a cell that holds a sum or, in the same bits, a count. (A count kept as a float would stop at
+// 2^24.)
 struct Total {
   float sum = 0;
   unsigned count = 0;
@@ -53,9 +50,9 @@ struct Total {
   __device__ float cell(bool is_count) const { return is_count ? __uint_as_float(count) : sum; }
 };
 
-// totals[c] = the sum over i < terms of what read(total, c, i) adds, for each cell c of rows of Row: sums, and last a count.
-// Where the block has threads to spare, several share a cell: totals has blockDim.x places, or as many as cells where those
-// are more.
+// totals[c] = the sum over i < terms of what read(total, c, i) adds, for each cell c of rows of
+// Row: sums, and last a count. Where the block has threads to spare, several share a cell: totals
+// has blockDim.x places, or as many as cells where those are more.
 template <int Row, typename Read>
 __device__ void add_up(float* totals, int cells, int terms, Read&& read) {
   const int shares = min(terms, max(1, blockDim.x / cells));
@@ -84,8 +81,8 @@ __global__ void __launch_bounds__(kMostThreads)
   constexpr int P = points_per_thread(D, kPoints);
   extern __shared__ float4 table[];
   const int quads = quads_of(k, Quads);
-  // columns[warp][cluster][D sums and a count][lane]: a lane adds in a bank of its own, to cells that nobody else touches.
-  // What is past the last point goes to a cluster of its own, k.
+  // columns[warp][cluster][D sums and a count][lane]: a lane adds in a bank of its own, to cells
+  // that nobody else touches. What is past the last point goes to a cluster of its own, k.
   float* columns = reinterpret_cast<float*>(table + (D + 1) * quads);
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int warps = (blockDim.x + kWarp - 1) / kWarp;
@@ -183,45 +180,45 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-class Private : public Small {
-  void allocate(Context& context) override {
-    labels_ = cuda::Buffer<std::uint8_t>(static_cast<std::size_t>(problem_.n));
-    const std::int64_t tile = std::int64_t{context.tunables.threads_per_block} *
-                              points_per_thread(padded_dim(problem_.dim), kPoints);
+class Private : public DeviceLoop {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    allocate(problem);
+    labels_ = cuda::Buffer<std::uint8_t>(static_cast<std::size_t>(problem.n));
+    const int threads = context.tunables.threads_per_block;
+    const std::int64_t tile =
+        std::int64_t{threads} * points_per_thread(padded_dim(problem.dim), kPoints);
     with_kernel([&](auto kernel) {
-      blocks_ = resident_blocks(kernel, context.tunables.threads_per_block,
-                                shared_bytes(problem_, context.tunables),
-                                (problem_.n + tile - 1) / tile, context.device);
+      blocks_ = resident_blocks(kernel, threads, shared_bytes(problem, context.tunables),
+                                (problem.n + tile - 1) / tile, context.device);
     });
     parts_ = cuda::Buffer<float>(static_cast<std::size_t>(blocks_) *
-                                 static_cast<std::size_t>(problem_.k) *
-                                 static_cast<std::size_t>(padded_dim(problem_.dim) + 1));
+                                 static_cast<std::size_t>(problem.k) *
+                                 static_cast<std::size_t>(padded_dim(problem.dim) + 1));
+    points_ = upload_placed(Distance::expanded, context);
   }
 
-  void forget_labels(Context& context) override {
-    backwards_ = false;
+ private:
+  void begin(Context& context) override {
     flags_.zero(context.stream);
-    if (problem_.stop.min_changes > 0)
-      LLOYD_CUDA_CHECK(cudaMemsetAsync(labels_.data(), 0xff, labels_.bytes(), context.stream));
+    forget(labels_, context);
   }
 
-  void step(Context& context, bool wants_labels) override {
+  void step(Context& context) override {
     const auto phase = context.phase("assign");
+    // Every other iteration goes backwards: it begins with the points that the L2 still holds.
+    const bool backwards = iterations_ % 2 == 1;
     with_kernel([&](auto kernel) {
       kernel<<<blocks_, context.tunables.threads_per_block,
                shared_bytes(problem_, context.tunables), context.stream>>>(
           points_.data(), centroids_.data(), parts_.data(), labels_.data(), flags_.data(),
-          problem_.n, problem_.k, problem_.dim, backwards_, wants_labels,
-          problem_.stop.min_changes > 0);
+          problem_.n, problem_.k, problem_.dim, backwards, wants_labels(), has_min_changes());
     });
     LLOYD_CUDA_CHECK_LAUNCH();
-    backwards_ = !backwards_;
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
-    std::vector<std::uint8_t> bytes(labels_.size());
-    labels_.download(bytes, context.stream);
-    return {bytes.begin(), bytes.end()};
+    return download(labels_, context);
   }
 
   template <typename Body>
@@ -235,8 +232,7 @@ class Private : public Small {
   }
 
   int blocks_ = 0;
-  bool backwards_ = false;
-  cuda::Buffer<float> parts_;
+  cuda::Buffer<float> points_, parts_;
   cuda::Buffer<std::uint8_t> labels_;
 };
 #endif

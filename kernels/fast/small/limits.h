@@ -1,4 +1,5 @@
-// What the versions for few dimensions keep in registers, as the registry and their kernels both need it.
+// What the versions for few dimensions keep in registers, as the registry and their kernels both
+// need it.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,13 @@
 
 namespace lloyd::fast {
 
-/// Coordinates of points that a thread holds: with the scores and the best of each point they fill the 128 registers
-/// that 512 threads a block leave.
+/// Coordinates of points that a thread holds: with the scores and the best of each point they fill
+/// the 128 registers that 512 threads a block leave.
 inline constexpr int kCoordinatesPerThread = 32;
 inline constexpr int kMostThreads = 512;
 
-/// `dim` is compiled in as the next power of two from 2 to 32; the coordinates past `dim` are zeros.
+/// `dim` is compiled in as the next power of two from 2 to 32; the coordinates past `dim` are
+/// zeros.
 inline int padded_dim(int dim) {
   int padded = 2;
   while (padded < dim) padded *= 2;
@@ -26,7 +28,8 @@ constexpr int quads_of(int k, int quads_per_group) {
   return (k + 4 * quads_per_group - 1) / (4 * quads_per_group) * quads_per_group;
 }
 
-/// D rows of −2·c[t] and one of ‖c‖², each 4·quads long: what all centroids have in a score, in shared memory.
+/// D rows of −2·c[t] and one of ‖c‖², each 4·quads long: what all centroids have in a score, in
+/// shared memory.
 inline std::int64_t table_bytes(int dim, int quads) { return 16LL * (padded_dim(dim) + 1) * quads; }
 
 /// Set when a thread has no registers for a point, or a block has too many threads.

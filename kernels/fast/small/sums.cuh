@@ -1,8 +1,8 @@
-// What fast_assign and fast_split share beyond small.cuh: an assignment that adds to sums in global memory, and the kernel
-// that divides them.
+// What fast_assign and fast_split share: an assignment that adds to sums in global memory, and the
+// kernel that divides them.
 #pragma once
 
-#include "kernels/fast/small.cuh"
+#include "kernels/fast/lib/device_loop.h"
 
 namespace lloyd::fast {
 
@@ -30,55 +30,55 @@ static __global__ void move_centroids(float* sums, int* counts, int copies, floa
   if (flags != nullptr) atomicMax(&flags->largest_move, __float_as_uint(move));
 }
 
-class SmallSums : public Small {
+class SmallSums : public DeviceLoop {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    allocate(problem);
+    const auto copies = static_cast<std::size_t>(copies_);
+    sums_ = cuda::Buffer<float>(copies * problem.centroids.size());
+    counts_ = cuda::Buffer<int>(copies * static_cast<std::size_t>(problem.k));
+    labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
+    choose_grid(context);
+    points_ = upload_placed(Distance::expanded, context);
+  }
+
  protected:
   explicit SmallSums(int copies = 1) : copies_(copies) {}
 
-  /// From points_ and centroids_ to labels_, and added to any of the copies in sums_ and counts_ (zeros before); counts in `flags` the points that
-  /// changed, unless it is null.
-  virtual void assign(Context& context, Flags* flags) = 0;
   virtual void choose_grid(Context& context) = 0;
+  /// From points_ and centroids_ to labels_, and added to any of the copies in sums_ and counts_,
+  /// which are zero before. Where `flags` is not null, it counts there the points that changed.
+  virtual void assign(Context& context, Flags* flags) = 0;
 
-  cuda::Buffer<float> sums_;
+  cuda::Buffer<float> points_, sums_;
   cuda::Buffer<int> counts_;
   cuda::Buffer<std::int32_t> labels_;
 
  private:
-  int copies_;
-
-  void allocate(Context& context) override {
-    const auto copies = static_cast<std::size_t>(copies_);
-    sums_ = cuda::Buffer<float>(copies * problem_.centroids.size());
-    counts_ = cuda::Buffer<int>(copies * static_cast<std::size_t>(problem_.k));
-    labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem_.n));
-    choose_grid(context);
-  }
-
-  void forget_labels(Context& context) override {
+  void begin(Context& context) override {
     sums_.zero(context.stream);
     counts_.zero(context.stream);
-    if (problem_.stop.min_changes > 0)
-      LLOYD_CUDA_CHECK(cudaMemsetAsync(labels_.data(), 0xff, labels_.bytes(), context.stream));
+    forget(labels_, context);
   }
 
-  void step(Context& context, bool) override {
+  void step(Context& context) override {
     {
       const auto phase = context.phase("assign");
-      assign(context, problem_.stop.min_changes > 0 ? flags_.data() : nullptr);
+      assign(context, has_min_changes() ? flags_.data() : nullptr);
     }
     const auto phase = context.phase("update");
     constexpr int kBlock = 128;
     move_centroids<<<cuda::blocks_for(problem_.k, kBlock), kBlock, 0, context.stream>>>(
         sums_.data(), counts_.data(), copies_, centroids_.data(), problem_.k, problem_.dim,
-        problem_.stop.tolerance > 0 ? flags_.data() : nullptr);
+        has_tolerance() ? flags_.data() : nullptr);
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
-    std::vector<std::int32_t> labels(labels_.size());
-    labels_.download(labels, context.stream);
-    return labels;
+    return download(labels_, context);
   }
+
+  int copies_;
 };
 
 }  // namespace lloyd::fast

@@ -1,0 +1,69 @@
+#include "kernels/fast/lib/device_loop.h"
+
+#include <bit>
+#include <cmath>
+
+namespace lloyd::fast {
+
+void DeviceLoop::allocate(const Problem& problem) {
+  problem_ = problem;
+  initial_ = cuda::Buffer<float>(problem.centroids.size());
+  centroids_ = cuda::Buffer<float>(problem.centroids.size());
+  flags_ = cuda::Buffer<Flags>(1);
+}
+
+cuda::Buffer<float> DeviceLoop::upload_points(Context& context) const {
+  cuda::Buffer<float> points(problem_.points.size());
+  const auto phase = context.phase("transfer");
+  points.upload(problem_.points, context.stream);
+  LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+  return points;
+}
+
+cuda::Buffer<float> DeviceLoop::upload_placed(Distance distance, Context& context) {
+  cuda::Buffer<float> points = upload_points(context);
+  place<float>(points, distance, context);
+  placement_.centre(points, context.stream);
+  return points;
+}
+
+void DeviceLoop::run(Context& context) {
+  LLOYD_CUDA_CHECK(cudaMemcpyAsync(centroids_.data(), initial_.data(), initial_.bytes(),
+                                   cudaMemcpyDeviceToDevice, context.stream));
+  iterations_ = 0;
+  begin(context);
+  while (iterations_ < problem_.stop.iterations) {
+    const auto iteration = context.iteration(iterations_);
+    if (has_rule()) flags_.zero(context.stream);
+    step(context);
+    ++iterations_;
+    if (has_rule() && may_stop(context)) break;
+  }
+}
+
+bool DeviceLoop::may_stop(Context& context) {
+  const auto phase = context.phase("converge");
+  if (has_min_changes()) count_changes(context);
+  Flags flags;
+  flags_.download({&flags, 1}, context.stream);
+  const float move = std::sqrt(std::bit_cast<float>(flags.largest_move)) / placement_.scale();
+  if (has_tolerance() && move < problem_.stop.tolerance) return true;
+  return static_cast<std::int64_t>(flags.changes) < problem_.stop.min_changes;
+}
+
+Solution DeviceLoop::fetch(Context& context) {
+  Solution solution;
+  solution.iterations = iterations_;
+  const auto phase = context.phase("transfer");
+  solution.labels = fetch_labels(context);
+  solution.centroids = placement_.restored(fetch_centroids(context));
+  return solution;
+}
+
+std::vector<float> DeviceLoop::fetch_centroids(Context& context) {
+  std::vector<float> centroids(centroids_.size());
+  centroids_.download(centroids, context.stream);
+  return centroids;
+}
+
+}  // namespace lloyd::fast

@@ -1,0 +1,102 @@
+// Lloyd's loop on the device, for a version whose host launches the kernels of each iteration: the
+// buffers that all of them have, the iteration, the stopping rules and the answer. A version fills
+// in prepare(), begin(), step() and fetch_labels().
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/core/cuda.h"
+#include "kernels/core/version.h"
+#include "kernels/fast/lib/placement.h"
+
+namespace lloyd::fast {
+
+/// What an iteration tells the stopping rules.
+struct Flags {
+  unsigned changes;       // points that changed cluster
+  unsigned largest_move;  // bits of the largest squared move: non-negative floats order like them
+  unsigned blocks_done;   // for a kernel whose last block goes on alone: 0 between kernels
+};
+
+class DeviceLoop : public Version {
+ public:
+  void run(Context& context) final;
+  Solution fetch(Context& context) final;
+
+ protected:
+  // ---- What a version calls in prepare(), in this order. ----
+
+  /// Keeps the problem, allocates what stands below.
+  void allocate(const Problem& problem);
+  /// Uploads the points of the problem as they are given, in the phase "transfer".
+  cuda::Buffer<float> upload_points(Context& context) const;
+  /// Decides how points and centroids are placed, and uploads the initial centroids. `given`: as
+  /// upload_points() returned them. T: the format in which the version keeps its points. Expanded:
+  /// throws Unsupported where rounding would decide the labels.
+  template <typename T>
+  void place(const cuda::Buffer<float>& given, Distance distance, Context& context) {
+    placement_ = Placement::of<T>(problem_, given.data(), context.stream);
+    if (distance == Distance::expanded)
+      placement_.require_labels(problem_, given.data(), context.stream);
+    initial_.upload(placement_.centroids(), context.stream);
+  }
+  /// All of that for points that stay as they come, in fp32 and row-major: returns them, placed.
+  cuda::Buffer<float> upload_placed(Distance distance, Context& context);
+
+  // ---- What a version fills in. ----
+
+  /// Before the first iteration: no point has a label yet. centroids_ holds the initial ones.
+  virtual void begin(Context& context) = 0;
+  /// One iteration, from centroids_ to centroids_, with flags_ where a stopping rule reads them.
+  virtual void step(Context& context) = 0;
+  /// Part of the phase "converge": counts in flags_ the points that changed cluster, where step()
+  /// does not. Called only where the rule asks.
+  virtual void count_changes(Context& /*context*/) {}
+  /// The labels of the last iteration.
+  virtual std::vector<std::int32_t> fetch_labels(Context& context) = 0;
+  /// centroids_, row-major.
+  virtual std::vector<float> fetch_centroids(Context& context);
+
+  // ---- What a version asks in them. ----
+
+  bool has_tolerance() const { return problem_.stop.tolerance > 0; }
+  bool has_min_changes() const { return problem_.stop.min_changes > 0; }
+  bool has_rule() const { return has_tolerance() || has_min_changes(); }
+  /// Whether this iteration may be the last, so that its labels are part of the answer.
+  bool wants_labels() const { return has_rule() || iterations_ + 1 == problem_.stop.iterations; }
+  /// Where kernels count the points that changed cluster; null where no rule asks.
+  unsigned* changes() const { return has_min_changes() ? &flags_.data()->changes : nullptr; }
+  /// Where kernels keep the largest squared move; null where no rule asks.
+  unsigned* largest_move() const {
+    return has_tolerance() ? &flags_.data()->largest_move : nullptr;
+  }
+  /// Before the first iteration, where changes are counted: every label is −1.
+  template <typename Label>
+  void forget(const cuda::Buffer<Label>& labels, Context& context) const {
+    if (!has_min_changes()) return;
+    LLOYD_CUDA_CHECK(cudaMemsetAsync(labels.data(), 0xff, labels.bytes(), context.stream));
+  }
+  /// For fetch_labels().
+  template <typename Label>
+  static std::vector<std::int32_t> download(const cuda::Buffer<Label>& labels, Context& context) {
+    std::vector<Label> host(labels.size());
+    labels.download(host, context.stream);
+    if constexpr (std::is_same_v<Label, std::int32_t>)
+      return host;
+    else
+      return {host.begin(), host.end()};
+  }
+
+  Problem problem_;
+  Placement placement_;
+  cuda::Buffer<float> initial_, centroids_;  // placed
+  cuda::Buffer<Flags> flags_;                // zero before each iteration, where there is a rule
+  int iterations_ = 0;                       // done
+
+ private:
+  bool may_stop(Context& context);
+};
+
+}  // namespace lloyd::fast

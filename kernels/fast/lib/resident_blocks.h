@@ -1,0 +1,26 @@
+// The grid of a kernel whose blocks live through all tiles of points.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/core/cuda.h"
+#include "kernels/core/version.h"
+
+namespace lloyd::fast {
+
+/// As many blocks as the device holds at a time, or as there are tiles. Lets `kernel` have that
+/// much shared memory, too.
+template <typename Kernel>
+int resident_blocks(Kernel kernel, int threads, std::int64_t shared_bytes, std::int64_t tiles,
+                    const DeviceLimits& device) {
+  LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(shared_bytes)));
+  int per_multiprocessor = 0;
+  LLOYD_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &per_multiprocessor, kernel, threads, static_cast<std::size_t>(shared_bytes)));
+  const std::int64_t resident = std::int64_t{per_multiprocessor} * device.multiprocessors;
+  return static_cast<int>(std::min(std::max<std::int64_t>(resident, 1), tiles));
+}
+
+}  // namespace lloyd::fast
