@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.ceilings import Ceilings, load_ceilings, nearest_file
 from analysis.files import RunError, check_shape, is_there, printable, read_json
-from analysis.rows import STATUSES, flag, frame, name, number, read_rows, time, whole
+from analysis.rows import STATUSES, Column, flag, frame, name, number, read_rows, time, whole
 
 __all__ = ["AXES", "PROBLEM", "Run", "RunError", "find_runs", "load_run"]
 
@@ -21,11 +21,8 @@ AXES = ["threads_per_block", "samples_per_thread", "threads", "processes", "gpus
 PROBLEM = ["n", "k", "dim", "precision", "data"]
 
 
-def _why_no_time(row: dict) -> str | None:
+def _why_no_time(reasons: object) -> str | None:
     """The reason that a row gives for having no time."""
-    reasons = row.get("null_reasons")
-    if reasons is None:
-        return None
     if not isinstance(reasons, dict):
         raise ValueError("null_reasons is not an object")
     why = reasons.get("iteration_ms")
@@ -34,11 +31,8 @@ def _why_no_time(row: dict) -> str | None:
     return why
 
 
-def _noise(row: dict) -> str | None:
+def _noise(noise: object) -> str | None:
     """What disturbed a sample, in words."""
-    noise = row.get("noise")
-    if noise is None:
-        return None
     reasons = noise.get("reasons", []) if isinstance(noise, dict) else None
     if not isinstance(reasons, list) or not all(isinstance(text, str) for text in reasons):
         raise ValueError("noise is not an object with a list of texts `reasons`")
@@ -61,7 +55,7 @@ MEASUREMENTS = [
     *(name("timing_basis"), time("floor_ms"), name("chosen"), name("gpu")),
     *(number("sm_mhz"), number("mem_mhz"), number("temp_c", low=-300), number("power_w")),
     *(number("energy_j"), name("throttle"), flag("noisy"), name("noise", get=_noise), name("host")),
-    name("why_no_time", get=_why_no_time),
+    name("why_no_time", source="null_reasons", get=_why_no_time),
 ]
 """What the analysis reads of a row; measurements.jsonl has more."""
 PLAN = [
@@ -240,12 +234,29 @@ def load_run(path: Path) -> Run:
         overrides=plan.get("overrides") or {},
         plan=_planned(path / "plan.json", plan.get("points") or []),
         measurements=measurements,
-        phases=read_rows(path / "phases.jsonl", PHASES, warnings),
-        counters=read_rows(path / "counters.jsonl", COUNTERS, warnings),
+        phases=_profile(path / "phases.jsonl", PHASES, measurements, warnings),
+        counters=_profile(path / "counters.jsonl", COUNTERS, measurements, warnings),
         ceilings=load_ceilings(path, environment, gpu, warnings),
         parents=_parents(path, plan),
         warnings=warnings,
     )
+
+
+def _profile(
+    path: Path, columns: list[Column], measurements: pd.DataFrame, warnings: list[str]
+) -> pd.DataFrame:
+    """The rows of a profile. Raises RunError for a row that contradicts its point's version."""
+    rows = read_rows(path, columns, warnings)
+    version = measurements.drop_duplicates("point").set_index("point")["version"]
+    expected = rows["point"].map(version)
+    wrong = rows[expected.notna() & rows["version"].ne(expected)]
+    if len(wrong):
+        row = wrong.iloc[0]
+        raise RunError(
+            f"{path}: point {row['point']} has version {row['version']}, but "
+            f"{expected[row.name]} in measurements.jsonl; restore the file"
+        )
+    return rows
 
 
 def _read_plan(path: Path) -> dict:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
+import msgspec
 import numpy as np
 import pandas as pd
 
@@ -17,8 +19,8 @@ from analysis.files import RunError, is_there, one_line, open_regular, printable
 
 SCHEMAS = (1, 2)
 STATUSES = ("ok", "unsupported", "incorrect", "imprecise", "failed", "timeout")
-PART_BYTES = 4_000_000
-"""Read at a time: as dictionaries rows take ten times their text."""
+PART_BYTES = 1_000_000
+"""Read at a time: a part's rows are Python objects, a frame's columns are arrays."""
 MOST_PARTS = 32
 """Of a column before they are joined."""
 MOST_WARNINGS = 5
@@ -29,8 +31,9 @@ MOST_WARNINGS = 5
 class Column:
     """What a column may hold. `kind` is the type of a value: str, int, float or bool; null as well
     unless `needed`. Numbers lie in low … high; `least` is the smallest that is not 0. `names` are
-    all values that a text may have. `get` takes the value from a row, where it is not the value of
-    the column's own name; it raises ValueError for a row that has something else there."""
+    all values that a text may have. `source` is the key that the value has in a row, where that is
+    not the column's name. `get` derives the value from what a row has there, unless that is null;
+    it raises ValueError for what it does not know."""
 
     name: str
     kind: type
@@ -39,10 +42,22 @@ class Column:
     high: float = 1e15
     least: float = 0
     names: tuple[str, ...] = ()
-    get: Callable[[dict], object] | None = None
+    source: str = ""
+    get: Callable[[object], object] | None = None
+
+    @property
+    def key(self) -> str:
+        return self.source or self.name
 
     def value_in(self, row: dict) -> object:
-        return self.get(row) if self.get else row.get(self.name)
+        return self._made_of(row.get(self.key))
+
+    def values(self, found: Sequence) -> Sequence:
+        """The column's values of what many rows have under its key."""
+        return [self._made_of(value) for value in found] if self.get else found
+
+    def _made_of(self, found: object) -> object:
+        return found if self.get is None or found is None else self.get(found)
 
     def fault(self, row: dict) -> str:
         """What is wrong with the row's value, and empty when nothing is."""
@@ -77,30 +92,33 @@ class Column:
         return f"{what} from {self.low:g} to {self.high:g}{above}"
 
     def array(self, values: Sequence) -> np.ndarray | pd.api.extensions.ExtensionArray:
-        """The values of many rows; raises ValueError when one of them is at fault."""
-        types = set(map(type, values))
-        nulls = type(None) in types
-        if (nulls and self.needed) or not types - {type(None)} <= self._types:
-            raise ValueError
+        """Values of the column's type, or null, as an array. Raises ValueError when one of them is
+        not allowed."""
         if self.kind is bool:
             return np.array(values, dtype=object)
-        try:
-            absent = np.array([v is None for v in values]) if nulls else None
-            if self.kind is float:
-                numbers = np.array(values, dtype=float)  # null becomes NaN
-            else:
+        if _alike(values):
+            # most columns of a part are: building one number is a hundredth of the time
+            return self.array(values[:1]).repeat(len(values))
+        if self.kind is float:
+            numbers = np.array(values, dtype=float)  # null becomes NaN
+            absent = np.isnan(numbers)
+        else:
+            absent = np.array([value is None for value in values], dtype=bool)
+            try:
                 numbers = np.array([0 if v is None else v for v in values], dtype=np.int64)
-        except OverflowError:
-            raise ValueError from None
+            except OverflowError:
+                raise ValueError from None
         right = (numbers >= self.low) & (numbers <= self.high)
         if self.least:
             right &= (numbers == 0) | (abs(numbers) >= self.least)
-        if not (right if absent is None else right | absent).all():
+        if not (right | absent).all():
             raise ValueError
-        if self.kind is float:
-            return numbers
-        mask = np.zeros(len(values), dtype=bool) if absent is None else absent
-        return pd.arrays.IntegerArray(numbers, mask)
+        return numbers if self.kind is float else pd.arrays.IntegerArray(numbers, absent)
+
+
+def _alike(values: Sequence) -> bool:
+    several = len(values) > 1 and values[0] == values[-1]
+    return several and values.count(values[0]) == len(values)
 
 
 def name(column: str, **options) -> Column:
@@ -140,6 +158,11 @@ class _Texts(dict):
         self[value] = len(self._known) - 1
         return self[value]
 
+    def numbers(self, values: Sequence) -> np.ndarray:
+        if _alike(values):
+            return np.full(len(values), self[values[0]], dtype=np.int32)
+        return np.fromiter(map(self.__getitem__, values), dtype=np.int32, count=len(values))
+
     def of(self, parts: list[np.ndarray]) -> np.ndarray:
         known = np.array([*self._known, None], dtype=object)
         return known[np.concatenate(parts)] if parts else known[:0]
@@ -159,16 +182,16 @@ class _Table:
         self.parts = {c.name: [] for c in self.columns}
         self.joined = {c.name: [] for c in self.columns}
 
-    def add(self, rows: list[dict]) -> None:
-        """Appends rows; raises ValueError, and appends nothing, when one has a fault."""
+    def add(self, found: dict[str, Sequence]) -> None:
+        """Appends rows, given what they have under each key. Raises ValueError, and appends
+        nothing, when one of them has a fault."""
         arrays = {}
-        for column, values in zip(self.columns, _values(rows, self.columns), strict=True):
+        for column in self.columns:
+            values = column.values(found[column.key])
             if column.kind is str:
                 of = self.texts[column.name]
                 try:
-                    arrays[column.name] = np.fromiter(
-                        map(of.__getitem__, values), dtype=np.int32, count=len(values)
-                    )
+                    arrays[column.name] = of.numbers(values)
                 except (TypeError, KeyError):  # a list or an object has no hash
                     raise ValueError from None
             else:
@@ -199,28 +222,48 @@ def _join(parts: list) -> np.ndarray | pd.api.extensions.ExtensionArray:
     return pd.concat([pd.Series(part) for part in parts], ignore_index=True).array
 
 
-def _values(rows: list[dict], columns: list[Column]) -> Iterator[Sequence]:
-    """Each column's values in all rows."""
-    taken = {}
-    if rows and len(set(map(tuple, rows))) == 1:
-        # rows with the same keys, as one program writes them: half the time of asking each row
-        keys = [c.name for c in columns if not c.get and c.name in rows[0]]
-        of = map(itemgetter(*keys), rows) if len(keys) > 1 else []
-        taken = dict(zip(keys, zip(*of, strict=True), strict=False))
-        nothing = (None,) * len(rows)
-        taken |= {c.name: nothing for c in columns if not c.get and c.name not in rows[0]}
-    for column in columns:
-        if column.name in taken:
-            yield taken[column.name]
-        else:
-            yield [column.value_in(row) for row in rows]
+class _Reader:
+    """Takes from rows what `columns` come from. It refuses, with a ValueError, rows that lack
+    something needed, have another type there or, where asked for, no known schema. It may refuse a
+    good row (NaN, half of a surrogate pair), but reads none in another way than json does."""
+
+    def __init__(self, columns: list[Column], schema: bool = False):
+        self._types = {c.key: object if c.get else c.kind for c in columns}
+        needed = {c.key for c in columns if c.needed}
+        fields = [
+            (key, kind) if key in needed else (key, kind | None, None)
+            for key, kind in self._types.items()
+        ]
+        if schema:
+            fields.append(("schema", Literal[SCHEMAS]))
+        # only what is asked for becomes an object
+        self._row = msgspec.defstruct("Row", fields, kw_only=True, gc=False)
+        self._decode = msgspec.json.Decoder(self._row).decode
+        self._take = attrgetter(*self._types)
+
+    def of_lines(self, lines: list[bytes]) -> tuple[int, dict[str, Sequence]]:
+        """How many rows the lines have, and what these have under each key. Every line that is not
+        blank must be a row."""
+        if not all(map(bytes.isascii, lines)):
+            # msgspec does not look into texts that nobody asked for
+            b"".join(lines).decode("utf-8")
+        rows = [self._decode(line) for line in lines if not line.isspace()]
+        return len(rows), self._by_key(rows)
+
+    def of_objects(self, rows: list[dict]) -> dict[str, Sequence]:
+        """What rows that are at hand have under each key."""
+        return self._by_key(msgspec.convert(rows, list[self._row]))
+
+    def _by_key(self, rows: list) -> dict[str, Sequence]:
+        values = zip(*map(self._take, rows), strict=True) if rows else [()] * len(self._types)
+        return dict(zip(self._types, values, strict=True))
 
 
 def frame(rows: list[dict], columns: list[Column], where: str) -> pd.DataFrame:
     """Rows that are at hand as a frame of these columns. Raises RunError for the first fault."""
     table = _Table(columns)
     try:
-        table.add(rows)
+        table.add(_Reader(columns).of_objects(rows))
     except ValueError:
         for index, row in enumerate(rows):
             _refuse(row, columns, f"{where}: {index}")
@@ -241,25 +284,19 @@ def read_rows(
         return table.frame()
     broken: list[str] = []
     lines_seen = rows_seen = 0
-    collecting = gc.isenabled()
-    # dictionaries of plain values make no cycles, and looking for them takes a third of the time
-    gc.disable()
-    try:
-        with open_regular(path) as file:
-            for first, lines in _parts(file):
-                rows = _all_rows(lines, schema)
-                try:
-                    if rows is None:
-                        raise ValueError
-                    table.add(rows)
-                except ValueError:
-                    rows = list(_row_by_row(path, first, lines, file, columns, schema, broken))
-                    table.add(rows)
-                rows_seen += len(rows)
-                lines_seen += len(lines)
-    finally:
-        if collecting:
-            gc.enable()
+    reader = _Reader(columns, schema)
+    with open_regular(path) as file, _no_collection():
+        for first, lines in _parts(file):
+            try:
+                count, found = reader.of_lines(lines)
+                table.add(found)
+            except (ValueError, RecursionError):
+                # something is amiss: the slow way names the line, and reads what msgspec refuses
+                rows = list(_row_by_row(path, first, lines, file, columns, schema, broken))
+                count = len(rows)
+                table.add(reader.of_objects(rows))
+            rows_seen += count
+            lines_seen += len(lines)
     if not rows_seen and len(broken) > 1:
         raise RunError(f"{path}: none of its {lines_seen:,} lines is a row; restore the file")
     warnings += broken[:MOST_WARNINGS]
@@ -268,24 +305,24 @@ def read_rows(
     return table.frame()
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Plain values make no cycles, and looking for them would take a third of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 def _parts(file: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
     """Some lines at a time, with the number of the first one."""
     number = 1
     while lines := file.readlines(PART_BYTES):
         yield number, lines
         number += len(lines)
-
-
-def _all_rows(lines: list[bytes], schema: bool) -> list[dict] | None:
-    """The objects on all lines, when every line has one (and a known schema)."""
-    try:
-        # one call for all lines: half the time of one for each
-        rows = json.loads(b"[" + b",".join(line for line in lines if line.strip()) + b"]")
-    except (ValueError, RecursionError):
-        return None
-    if len(rows) != sum(bool(line.strip()) for line in lines) or not set(map(type, rows)) <= {dict}:
-        return None
-    return rows if not schema or all(map(_known, rows)) else None
 
 
 def _known(row: dict) -> bool:

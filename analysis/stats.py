@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -38,12 +38,13 @@ class Samples:
         """All samples, sorted."""
         return self.launches[0] if len(self.launches) == 1 else np.sort(np.hstack(self.launches))
 
-    @property
+    @cached_property
     def medians(self) -> np.ndarray:
         """Each launch's median."""
-        return np.array([np.median(launch) for launch in self.launches])
+        # np.median would take twenty times as long: it sorts anew
+        return np.array([(s[(len(s) - 1) // 2] + s[len(s) // 2]) / 2 for s in self.launches])
 
-    @property
+    @cached_property
     def median(self) -> float:
         """The median of the launches' medians."""
         return float(np.median(self.medians))
@@ -90,7 +91,7 @@ def median_interval(samples: Samples | np.ndarray, confidence: float = CONFIDENC
         ordered = samples.launches[0]
         ranks = median_ranks(len(ordered), confidence)
         low, high = (ordered[list(ranks)]) if ranks else (np.nan, np.nan)
-        return Interval(float(np.median(ordered)), float(low), float(high))
+        return Interval(samples.median, float(low), float(high))
     centre, error = _log_mean(samples)
     reach = student.ppf((1 + confidence) / 2, len(samples.launches) - 1) * error
     return _stretched(samples.median, *_exp([centre - reach, centre + reach]))

@@ -153,3 +153,72 @@ def test_a_file_that_is_read_in_parts_is_the_same(make_run, monkeypatch):
         for column in one.columns:
             assert one[column].isna().tolist() == other[column].isna().tolist(), column
             assert one[column].dropna().tolist() == other[column].dropna().tolist(), column
+
+
+ODD_LINES = [
+    b'{"a":"x","b":1,"c":2}',
+    b'{"a":"x","b":1.0,"c":2}',
+    b'{"a":"x","b":true}',
+    b'{"a":"x","b":1,"b":2}',
+    b'{"a":"x","b":9223372036854775808}',
+    b'{"a":"x","c":NaN}',
+    b'{"a":"x","c":1e999}',
+    b'{"a":"x","c":true}',
+    b'{"a":"x","c":-0.0,"z":{"a":"y"}}',
+    b'{"a":"x","c":123456789012345678901234567890}',
+    b'{"a":"\\ud800"}',
+    b'{"a":"\\u0041","z":"\\ud800"}',
+    b'{"a":"x","z":"\xff"}',
+    b'{"a":"x"}{"a":"y"}',
+    b'{"a":null}',
+    b'{"b":1}',
+    b'{"a":"x","d":false}',
+    b'{"a":"x","d":0}',
+    b'{"a":"x","from":{"e":"why"}}',
+    b'{"a":"x","from":7}',
+    b"[]",
+    b"  ",
+    b"\xef\xbb\xbf" + b'{"a":"x"}',
+    b'{"a":"x"} ,',
+    b'{"a":"x"',
+]
+
+
+def _word(of):
+    if not isinstance(of, dict):
+        raise ValueError("from is not an object")
+    return of["e"]
+
+
+@pytest.mark.parametrize("line", ODD_LINES)
+def test_the_fast_reader_reads_what_json_reads(tmp_path, monkeypatch, line):
+    columns = [rows.name("a", needed=True), rows.whole("b"), rows.number("c", high=1e100)]
+    columns += [rows.flag("d"), rows.name("e", source="from", get=_word)]
+    file = tmp_path / "rows.jsonl"
+    good = b'{"a":"good"}\n'
+    file.write_bytes(good + line + b"\n" + good)
+
+    def read():
+        warnings = []
+        try:
+            return rows.read_rows(file, columns, warnings).to_dict("records"), warnings
+        except RunError as error:
+            return str(error)
+
+    fast = read()
+
+    def refuse(*_):
+        raise ValueError
+
+    monkeypatch.setattr(rows._Reader, "of_lines", refuse)
+    assert repr(fast) == repr(read())
+
+
+@pytest.mark.parametrize("file", ["phases.jsonl", "counters.jsonl"])
+def test_a_profile_that_contradicts_its_points_version_is_refused(make_run, file):
+    path = make_run(n=(10_000,), k=(5,), counters=True) / file
+    lines = path.read_text().splitlines()
+    lines[0] = json.dumps({**json.loads(lines[0]), "version": "x"})
+    path.write_text("\n".join(lines))
+    with pytest.raises(RunError, match=rf"{file}: point .* has version x, but"):
+        load_run(path.parent)
