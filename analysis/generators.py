@@ -1,5 +1,5 @@
-"""The harness's data and initial centroids again, bit for bit: data/sources/philox.h, data/sources/random_values.h
-and init.cpp's random_points in NumPy.
+"""The harness's data and initial centroids again, bit for bit: philox.h, random_values.h and the
+random_points of init.cpp, all in data/sources, in NumPy.
 
 Only to draw pictures of clusterings: run directories do not hold the points."""
 
@@ -115,7 +115,7 @@ def _polynomial(c: list[float], x: np.ndarray) -> np.ndarray:
 
 
 def natural_log(x: np.ndarray) -> np.ndarray:
-    """ln x for positive normal doubles by the series of data/sources/random_values.h, to the same bits."""
+    """ln x for positive normal doubles by the series of random_values.h, to the same bits."""
     mantissa, exponent = np.frexp(x)  # in [1/2, 1)
     m, exponent = mantissa * 2, exponent - 1
     above = m > float.fromhex("0x1.6a09e667f3bcdp0")

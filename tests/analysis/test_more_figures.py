@@ -35,7 +35,10 @@ def words(drawing):
 def test_the_program_and_the_analysis_share_one_list_of_figures():
     listed = re.findall(r'"(\w+)"', (ROOT / "analysis" / "figures.inc").read_text())
     assert list(FIGURES) == listed
-    assert '#include "analysis/figures.inc"' in (ROOT / "experiments" / "spec.cpp").read_text()
+    assert (
+        '#include "analysis/figures.inc"'
+        in (ROOT / "experiments" / "spec" / "spec.cpp").read_text()
+    )
     modules = {file.stem for file in (ROOT / "analysis" / "draw").glob("*.py")}
     assert modules - {"__init__", "common", "names"} == set(listed)
 
