@@ -1,0 +1,194 @@
+// Builds the tree, once: points are sorted along Hilbert's curve, then each level is gathered from
+// the one below it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <cub/device/device_radix_sort.cuh>
+#include <vector>
+
+#include "kernels/fast/grid/tree.cuh"
+
+namespace lloyd::fast {
+namespace {
+
+using Key = unsigned long long;  // a place along the curve
+
+// Unsigned integers that order as the floats do.
+__device__ unsigned ordered(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+}
+__host__ __device__ float from_ordered(unsigned bits) {
+  bits = bits >> 31 != 0 ? bits & 0x7fffffffu : ~bits;
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+// box[2][D]: least and largest coordinates, as ordered(): start from all ones and all zeros.
+template <int D>
+__global__ void bound(const float* points, std::int64_t n, unsigned* box) {
+  float low[D], high[D];
+  for (int t = 0; t < D; ++t) {
+    low[t] = INFINITY;
+    high[t] = -INFINITY;
+  }
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+       i += stride)
+    for (int t = 0; t < D; ++t) {
+      low[t] = fminf(low[t], points[i * D + t]);
+      high[t] = fmaxf(high[t], points[i * D + t]);
+    }
+  for (int t = 0; t < D; ++t) {
+    for (int offset = kLanes / 2; offset > 0; offset /= 2) {
+      low[t] = fminf(low[t], __shfl_xor_sync(kAll, low[t], offset));
+      high[t] = fmaxf(high[t], __shfl_xor_sync(kAll, high[t], offset));
+    }
+    if (threadIdx.x % kLanes != 0) continue;
+    atomicMin(box + t, ordered(low[t]));
+    atomicMax(box + D + t, ordered(high[t]));
+  }
+}
+
+template <int D>
+constexpr int kBits = D == 1 ? 32 : 64 / D;  // of a coordinate: 32, 32, 21, 16
+
+// The place along Hilbert's curve (Skilling 2004, "Programming the Hilbert curve", AIP Conf. Proc.
+// 707).
+template <int D>
+__device__ Key hilbert(unsigned (&x)[D]) {
+  for (unsigned q = 1u << (kBits<D> - 1); q > 1; q >>= 1) {
+    const unsigned below = q - 1;
+    for (int t = 0; t < D; ++t) {
+      if ((x[t] & q) != 0) {
+        x[0] ^= below;
+      } else {
+        const unsigned swap = (x[0] ^ x[t]) & below;
+        x[0] ^= swap;
+        x[t] ^= swap;
+      }
+    }
+  }
+  for (int t = 1; t < D; ++t) x[t] ^= x[t - 1];
+  unsigned flip = 0;
+  for (unsigned q = 1u << (kBits<D> - 1); q > 1; q >>= 1)
+    if ((x[D - 1] & q) != 0) flip ^= q - 1;
+  Key key = 0;
+  for (int bit = kBits<D> - 1; bit >= 0; --bit)
+    for (int t = 0; t < D; ++t) key = key << 1 | ((x[t] ^ flip) >> bit & 1);
+  return key;
+}
+
+// The grid's cells are squares: the widest side of the box has 2^kBits of them.
+template <int D>
+__global__ void place_on_curve(const float* points, std::int64_t n, const unsigned* box, Key* keys,
+                               unsigned* order) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  double widest = 0;
+  for (int t = 0; t < D; ++t)
+    widest = fmax(widest, static_cast<double>(from_ordered(box[D + t])) - from_ordered(box[t]));
+  constexpr double kCells = static_cast<double>(Key{1} << kBits<D>);
+  unsigned cell[D];
+  for (int t = 0; t < D; ++t) {
+    const double at =
+        (static_cast<double>(points[i * D + t]) - from_ordered(box[t])) / widest * kCells;
+    cell[t] = widest > 0 ? static_cast<unsigned>(fmin(at, kCells - 1)) : 0;
+  }
+  keys[i] = hilbert<D>(cell);
+  order[i] = static_cast<unsigned>(i);
+}
+
+template <int D>
+__global__ void reorder(const float* points, std::int64_t n, const unsigned* order, float* sorted) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  for (int t = 0; t < D; ++t)
+    sorted[t * n + i] = points[static_cast<std::int64_t>(order[i]) * D + t];
+}
+
+// A warp an entry of `to`, a lane each of the `fan` ≤ 32 things below it (`count` in all,
+// [D][count]).
+template <int D, typename Sum, typename Below>
+__global__ void gather_level(Level<Sum> to, const float* low, const float* high, const Below* sum,
+                             std::int64_t count, int fan) {
+  const std::int64_t entry =
+      (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  if (entry >= to.count) return;
+  const std::int64_t from = entry * fan + lane;
+  const bool has = lane < fan && from < count;
+  for (int t = 0; t < D; ++t) {
+    float least = has ? low[t * count + from] : INFINITY,
+          most = has ? high[t * count + from] : -INFINITY;
+    double total = has ? static_cast<double>(sum[t * count + from]) : 0;
+    for (int offset = kLanes / 2; offset > 0; offset /= 2) {
+      least = fminf(least, __shfl_xor_sync(kAll, least, offset));
+      most = fmaxf(most, __shfl_xor_sync(kAll, most, offset));
+      total += __shfl_xor_sync(kAll, total, offset);
+    }
+    if (lane != 0) continue;
+    to.low[static_cast<std::int64_t>(t) * to.count + entry] = least;
+    to.high[static_cast<std::int64_t>(t) * to.count + entry] = most;
+    to.sum[static_cast<std::int64_t>(t) * to.count + entry] = static_cast<Sum>(total);
+  }
+}
+
+/// Fills `tree` from row-major points. Returns the largest magnitude of each coordinate.
+template <int D>
+std::vector<float> build(const cuda::Buffer<float>& points, std::int64_t n, TreeMemory& tree,
+                         cudaStream_t stream) {
+  const unsigned blocks = cuda::blocks_for(n, kBlock);
+  const auto size = static_cast<std::size_t>(n);
+  cuda::Buffer<unsigned> box(2 * D), order(size);
+  cuda::Buffer<Key> keys(size), other_keys(size);
+  LLOYD_CUDA_CHECK(cudaMemsetAsync(box.data(), 0xff, D * sizeof(unsigned), stream));
+  LLOYD_CUDA_CHECK(cudaMemsetAsync(box.data() + D, 0, D * sizeof(unsigned), stream));
+  bound<D><<<std::min(blocks, 1024u), kBlock, 0, stream>>>(points.data(), n, box.data());
+  LLOYD_CUDA_CHECK_LAUNCH();
+  place_on_curve<D>
+      <<<blocks, kBlock, 0, stream>>>(points.data(), n, box.data(), keys.data(), order.data());
+  LLOYD_CUDA_CHECK_LAUNCH();
+  const auto sort = [&](void* scratch, std::size_t& bytes) {
+    LLOYD_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.data(), other_keys.data(),
+                                                     order.data(), tree.order.data(),
+                                                     static_cast<int>(n), 0, kBits<D> * D, stream));
+  };
+  std::size_t bytes = 0;
+  sort(nullptr, bytes);
+  cuda::Buffer<char> scratch(std::max<std::size_t>(bytes, 1));
+  sort(scratch.data(), bytes);
+  reorder<D>
+      <<<blocks, kBlock, 0, stream>>>(points.data(), n, tree.order.data(), tree.points.data());
+  LLOYD_CUDA_CHECK_LAUNCH();
+
+  const auto gather = [&](const auto& to, const auto* low, const auto* high, const auto* sum,
+                          std::int64_t count, int fan) {
+    gather_level<D>
+        <<<cuda::blocks_for(to.count, kWarps), kBlock, 0, stream>>>(to, low, high, sum, count, fan);
+    LLOYD_CUDA_CHECK_LAUNCH();
+  };
+  const auto gather_from = [&](const auto& to, const auto& below, int fan) {
+    gather(to, below.low, below.high, below.sum, below.count, fan);
+  };
+  const float* const all = tree.points.data();
+  gather(tree.leaves.view(), all, all, all, n, kLeaf);
+  gather_from(tree.nodes.view(), tree.leaves.view(), kLanes);
+  gather_from(tree.blocks.view(), tree.nodes.view(), kWarps);
+  gather_from(tree.regions.view(), tree.blocks.view(), kRegionBlocks);
+
+  unsigned bits[2 * D];
+  box.download(bits, stream);
+  std::vector<float> largest;
+  for (int t = 0; t < D; ++t)
+    largest.push_back(
+        std::max(std::abs(from_ordered(bits[t])), std::abs(from_ordered(bits[D + t]))));
+  return largest;
+}
+
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,192 @@
+// Which centroids can be nearest to a point of a box: Kanungo's filtering (Kanungo et al. 2002,
+// IEEE TPAMI 24:881).
+//
+// A centroid is dropped only if another one, the owner, is strictly nearer to every point of the
+// box, with rounding allowed for. So the labels are those of all distances in fp32, whoever the
+// owner is.
+#pragma once
+
+#include "kernels/fast/grid/tree.cuh"
+
+namespace lloyd::fast {
+namespace {
+
+/// Candidates: [D][stride] coordinates and their indices.
+struct List {
+  const float* centroids;
+  const int* ids;
+  int stride, count;
+
+  __device__ int id(int i) const { return ids[i]; }
+  __device__ float at(int i, int t) const {
+    return centroids[t * static_cast<std::int64_t>(stride) + i];
+  }
+};
+
+template <int D>
+__device__ float squared_distance(const float (&x)[D], const List& list, int i) {
+  float d = 0;
+  for (int t = 0; t < D; ++t) d += (x[t] - list.at(i, t)) * (x[t] - list.at(i, t));
+  return d;
+}
+
+__device__ unsigned warp_min(unsigned x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(kAll, x);
+#else
+  for (int offset = kLanes / 2; offset > 0; offset /= 2)
+    x = min(x, __shfl_xor_sync(kAll, x, offset));
+  return x;
+#endif
+}
+
+/// The highest bit of x ≠ 0: one instruction, where the lowest takes two.
+__device__ int highest_bit(unsigned x) { return 31 - __clz(static_cast<int>(x)); }
+
+__device__ float warp_sum(float x) {
+  for (int offset = kLanes / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(kAll, x, offset);
+  return x;
+}
+
+/// The candidate that prunes the others. The labels are right whichever it is; the nearest to the
+/// box's centre prunes most.
+template <int D>
+struct Owner {
+  float at[D];
+  int id;
+
+  __device__ Owner(const List& list, int i) : id(list.id(i)) {
+    for (int t = 0; t < D; ++t) at[t] = list.at(i, t);
+  }
+};
+
+/// Is every point of the box strictly nearer to `owner` than to candidate i? |x − c|² − |x −
+/// owner|² is linear in x, so it is smallest in one corner, and signs alone tell which corner. Both
+/// distances are computed there, each within a factor of (1 ± 2^-24)^(D + 2). The margin covers
+/// both errors and that of its own product, so that rounding never prunes. Of equal centroids all
+/// but the one with the lowest index are dropped. NaN and overflow prune nothing.
+template <int D>
+__device__ bool pruned(const Box<D>& box, const Owner<D>& owner, const List& list, int i) {
+  constexpr float kMargin = 1 + (D + 4) * 0x1p-23f, kUnderflow = D * 0x1p-126f;
+  float own = 0, other = 0;
+  for (int t = 0; t < D; ++t) {
+    const float c = list.at(i, t);
+    const float corner = owner.at[t] > c ? box.low[t] : box.high[t];
+    own += (corner - owner.at[t]) * (corner - owner.at[t]);
+    other += (corner - c) * (corner - c);
+  }
+  if (other > own * kMargin + kUnderflow) return true;
+  bool same = owner.id < list.id(i);
+  for (int t = 0; t < D; ++t) same = same && owner.at[t] == list.at(i, t);
+  return same;
+}
+
+/// The candidate nearest to the box's centre, of first, first + step, … Kept are its position and
+/// the bits of its distance, which order as distances do. Of equal distances the lowest index wins,
+/// whatever the order of the list: the scheduler fills lists, and who prunes decides which points
+/// are added up in fp32 before they are rounded to integers.
+struct Nearest {
+  unsigned distance = ~0u;
+  int position = 0;
+
+  template <int D>
+  __device__ Nearest(const Box<D>& box, const List& list, int first, int step,
+                     bool in_order = false) {
+    float middle[D];
+    centre(box, middle);
+    for (int i = first; i < list.count; i += step) {
+      const unsigned d = __float_as_uint(squared_distance(middle, list, i));
+      if (d < distance || (!in_order && d == distance && list.id(i) < list.id(position))) {
+        distance = d;
+        position = i;
+      }
+    }
+  }
+
+  /// Makes it the best of the warp's lanes; of equal distances the lowest index.
+  __device__ void share(const List& list) {
+    const unsigned best = warp_min(distance);
+    unsigned best_lanes = __ballot_sync(kAll, distance == best);
+    if (__popc(best_lanes) > 1) {
+      const unsigned id = distance == best ? static_cast<unsigned>(list.id(position)) : ~0u;
+      const unsigned lowest = warp_min(id);
+      best_lanes = __ballot_sync(kAll, id == lowest);
+    }
+    distance = best;
+    position = __shfl_sync(kAll, position, __ffs(static_cast<int>(best_lanes)) - 1);
+  }
+};
+
+/// A warp drops candidates. It writes those that may be nearest to a point of the box to
+/// centroids[D][capacity] and ids, and returns how many they are; at most `capacity` are written.
+template <int D>
+__device__ int filter(const Box<D>& box, const List& from, float* centroids, int* ids, int capacity,
+                      int lane) {
+  Nearest nearest(box, from, lane, kLanes);
+  nearest.share(from);
+  const Owner<D> owner(from, nearest.position);
+  int count = 0;
+#pragma unroll 1
+  for (int first = 0; first < from.count; first += kLanes) {
+    const int i = first + lane;
+    const bool keep = i < from.count && !pruned(box, owner, from, i);
+    const unsigned kept = __ballot_sync(kAll, keep);
+    const int at = count + __popc(kept & ((1u << lane) - 1));
+    if (keep && at < capacity) {
+      for (int t = 0; t < D; ++t) centroids[t * capacity + at] = from.at(i, t);
+      ids[at] = from.id(i);
+    }
+    count += __popc(kept);
+  }
+  __syncwarp();
+  return count;
+}
+
+/// The same by a block of `Warps` warps. The order of the output is unspecified. `capacity` ≥ 1.
+/// The owner is candidate `hint`; where that is negative, it is looked for. `in_order`: `from` is
+/// in order of index, or any of those equally near may be the owner.
+template <int D, int Warps>
+__device__ int filter_in_block(const Box<D>& box, const List& from, int hint, float* centroids,
+                               int* ids, int capacity, bool in_order) {
+  static_assert(Warps <= kLanes);
+  __shared__ unsigned distances[Warps];
+  __shared__ int positions[Warps];
+  __shared__ int count;
+  const int warp = static_cast<int>(threadIdx.x) / kLanes,
+            lane = static_cast<int>(threadIdx.x) % kLanes;
+  if (threadIdx.x == 0) count = 0;
+  if (hint < 0) {
+    Nearest nearest(box, from, static_cast<int>(threadIdx.x), Warps * kLanes, in_order);
+    nearest.share(from);
+    if (lane == 0) {
+      distances[warp] = nearest.distance;
+      positions[warp] = nearest.position;
+    }
+    __syncthreads();
+    nearest.distance = lane < Warps ? distances[lane] : ~0u;
+    nearest.position = lane < Warps ? positions[lane] : 0;
+    nearest.share(from);
+    hint = nearest.position;
+  } else {
+    __syncthreads();
+  }
+  const Owner<D> owner(from, hint);
+  for (int first = warp * kLanes; first < from.count; first += Warps * kLanes) {
+    const int i = first + lane;
+    const bool keep = i < from.count && !pruned(box, owner, from, i);
+    const unsigned kept = __ballot_sync(kAll, keep);
+    if (kept == 0) continue;
+    int at = 0;
+    if (lane == 0) at = atomicAdd(&count, __popc(kept));
+    at = __shfl_sync(kAll, at, 0) + __popc(kept & ((1u << lane) - 1));
+    if (keep && at < capacity) {
+      for (int t = 0; t < D; ++t) centroids[t * capacity + at] = from.at(i, t);
+      ids[at] = from.id(i);
+    }
+  }
+  __syncthreads();
+  return count;
+}
+
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,105 @@
+// The points along Hilbert's curve, and the boxes around runs of them: every 32 points are a leaf,
+// 32 leaves a node, 8 nodes a block, 8 blocks a region. Runs of equal length follow the data where
+// it crowds, which the cells of a regular grid do not.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/core/cuda.h"
+
+namespace lloyd::fast {
+namespace {
+
+/// First in every kernel of an iteration: from sm_90 on they are launched while the previous one
+/// ends, 1 µs less for each, so nothing may be read or written before all of that one is done.
+__device__ void wait_for_previous_kernel() {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+constexpr int kMostDims = 4;
+constexpr int kLanes = 32;
+constexpr int kLeaf = 32;                // points of a leaf: a lane each
+constexpr int kNode = kLeaf * kLanes;    // points of a node: a lane a leaf
+constexpr int kWarps = 8;                // nodes of a block: a warp each
+constexpr int kBlock = kWarps * kLanes;  // threads, and leaves
+constexpr int kRegionBlocks = 8;         // blocks of a region
+constexpr unsigned kAll = 0xffffffffu;
+
+/// Boxes of `count` runs of consecutive points, and the sums of their points: [D][count].
+template <typename Sum>
+struct Level {
+  float *low, *high;
+  Sum* sum;
+  int count;
+};
+
+struct Tree {
+  const float* points;  // [D][n], along the curve
+  std::int64_t n;
+  Level<float> leaves;
+  Level<double> nodes, blocks;
+};
+
+template <int D>
+struct Box {
+  float low[D], high[D];
+
+  template <typename Sum>
+  __device__ Box(const Level<Sum>& level, int i) {
+    for (int t = 0; t < D; ++t) {
+      low[t] = level.low[static_cast<std::int64_t>(t) * level.count + i];
+      high[t] = level.high[static_cast<std::int64_t>(t) * level.count + i];
+    }
+  }
+};
+
+template <int D>
+__device__ void centre(const Box<D>& box, float (&x)[D]) {
+  for (int t = 0; t < D; ++t) x[t] = 0.5f * box.low[t] + 0.5f * box.high[t];
+}
+
+/// Points of the i-th run of `size` points; the last run may have fewer.
+__device__ std::int64_t points_of(const Tree& tree, int i, int size) {
+  return min(tree.n - static_cast<std::int64_t>(i) * size, static_cast<std::int64_t>(size));
+}
+
+template <typename Sum>
+struct LevelMemory {
+  cuda::Buffer<float> low, high;
+  cuda::Buffer<Sum> sum;
+  int count = 0;
+
+  LevelMemory() = default;
+  LevelMemory(std::int64_t entries, int dim)
+      : low(static_cast<std::size_t>(entries * dim)),
+        high(static_cast<std::size_t>(entries * dim)),
+        sum(static_cast<std::size_t>(entries * dim)),
+        count(static_cast<int>(entries)) {}
+  Level<Sum> view() const { return {low.data(), high.data(), sum.data(), count}; }
+};
+
+struct TreeMemory {
+  cuda::Buffer<float> points;    // [dim][n], along the curve
+  cuda::Buffer<unsigned> order;  // along the curve → the caller's index
+  LevelMemory<float> leaves;
+  LevelMemory<double> nodes, blocks, regions;
+
+  TreeMemory() = default;
+  TreeMemory(std::int64_t n, int dim)
+      : points(static_cast<std::size_t>(n * dim)), order(static_cast<std::size_t>(n)) {
+    const auto runs = [](std::int64_t count, int of) { return (count + of - 1) / of; };
+    leaves = LevelMemory<float>(runs(n, kLeaf), dim);
+    nodes = LevelMemory<double>(runs(leaves.count, kLanes), dim);
+    blocks = LevelMemory<double>(runs(nodes.count, kWarps), dim);
+    regions = LevelMemory<double>(runs(blocks.count, kRegionBlocks), dim);
+  }
+  Tree view() const {
+    return {points.data(), static_cast<std::int64_t>(order.size()), leaves.view(), nodes.view(),
+            blocks.view()};
+  }
+};
+
+}  // namespace
+}  // namespace lloyd::fast

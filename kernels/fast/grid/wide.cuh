@@ -1,0 +1,84 @@
+// The nodes that assign_and_sum left out because they have many candidates: where points are few
+// and far between, and where there are nearly as many clusters as points.
+#pragma once
+
+#include <climits>
+
+#include "kernels/fast/grid/regions.cuh"
+#include "kernels/fast/grid/sums.cuh"
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kWideParts = kLanes / kWarps;  // blocks of a wide node: a warp takes a leaf
+
+/// Which of equally near centroids prunes does not show here: points are compared one by one, and
+/// those of a leaf with equal labels are added up in one way.
+template <int D>
+__global__ void __launch_bounds__(kBlock)
+    assign_wide_nodes(Tree tree, List centroids, Regions regions, int capacity,
+                      const __grid_constant__ Output out) {
+  wait_for_previous_kernel();
+  extern __shared__ float node_centroids[];  // [D][capacity], then their indices
+  int* const node_ids = reinterpret_cast<int*>(node_centroids + D * capacity);
+  const int warp = static_cast<int>(threadIdx.x) / kLanes,
+            lane = static_cast<int>(threadIdx.x) % kLanes;
+  Sum* const sums = out.sums_of_block<D>(centroids.count);
+  const int parts = *out.wide_count * kWideParts;
+  for (int part = static_cast<int>(blockIdx.x); part < parts; part += static_cast<int>(gridDim.x)) {
+    const int node = out.wide_nodes[part / kWideParts];
+    const List all = regions.of<D>(node / kWarps / kRegionBlocks, centroids);
+    __syncthreads();  // the last node's list is no longer read
+    const int in_node = filter_in_block<D, kWarps>(Box<D>(tree.nodes, node), all, -1,
+                                                   node_centroids, node_ids, capacity, true);
+    const List from = in_node <= capacity ? List{node_centroids, node_ids, capacity, in_node} : all;
+    const int leaf = node * kLanes + part % kWideParts * kWarps + warp;
+    if (leaf >= tree.leaves.count) continue;
+    const auto size = static_cast<int>(points_of(tree, leaf, kLeaf));
+    const std::int64_t point = static_cast<std::int64_t>(leaf) * kLeaf + lane;
+    float x[D];
+    for (int t = 0; t < D; ++t) x[t] = lane < size ? tree.points[t * tree.n + point] : 0;
+
+    // 32 candidates at a time: first a lane a candidate, to see which the leaf has left, and then
+    // those with a lane a point.
+    const Box<D> box(tree.leaves, leaf);
+    Nearest central(box, from, lane, kLanes, true);
+    central.share(from);
+    const Owner<D> owner(from, central.position);
+    float nearest = INFINITY;
+    int label = INT_MAX;
+    for (int first = 0; first < from.count; first += kLanes) {
+      const bool keep = first + lane < from.count && !pruned(box, owner, from, first + lane);
+      for (unsigned kept = __ballot_sync(kAll, keep); kept != 0; kept &= kept - 1) {
+        const int i = first + __ffs(static_cast<int>(kept)) - 1;
+        const float d = squared_distance(x, from, i);
+        if (d < nearest || (d == nearest && from.id(i) < label)) {
+          nearest = d;
+          label = from.id(i);
+        }
+      }
+    }
+    if (label == INT_MAX) label = 0;  // every distance overflowed
+    if (out.leaf_labels != nullptr) {
+      if (lane < size) out.labels[point] = label;
+      if (lane == 0) out.leaf_labels[leaf] = -1;
+    }
+    // Equal labels are added up first: all points of the leaf may be one centroid's.
+    for (unsigned todo = __ballot_sync(kAll, lane < size); todo != 0;) {
+      const int id = __shfl_sync(kAll, label, __ffs(static_cast<int>(todo)) - 1);
+      const bool mine = lane < size && label == id;
+      const unsigned group = __ballot_sync(kAll, mine);
+      Sum* const to = sums + static_cast<std::int64_t>(id) * kCells<D>;
+      float own = static_cast<float>(__popc(group));  // lane D keeps that, lanes before it sums
+      for (int t = 0; t < D; ++t) {
+        const float sum = warp_sum(mine ? x[t] : 0);
+        own = lane == t ? sum : own;
+      }
+      if (lane <= D) out.fixed.template add<D>(to, lane, own);
+      todo &= ~group;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lloyd::fast
