@@ -50,8 +50,8 @@
 #include <vector>
 
 #include "kernels/core/cuda.h"
+#include "kernels/fast/lib/dependent_launch.cuh"
 #include "kernels/fast/lib/placement.h"
-#include "kernels/fast/overlap.cuh"
 #endif
 
 namespace lloyd::fast {
@@ -205,19 +205,6 @@ __device__ __forceinline__ void wait_copies(int pending) {
 
 __device__ __forceinline__ void group_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
-// A kernel that is launched to overlap the one before it waits here until that has ended and its writes are seen; and says from
-// where on the next may start.
-__device__ __forceinline__ void wait_for_kernel_before() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void let_next_kernel_start() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
 }
 
 // d (16 clusters × 8 points) += a (16 × 8) · b (8 × 8). Of operands the tensor cores read the upper 19 bits.
@@ -571,7 +558,7 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1) assign_and_sum(co
   for (int j = threadIdx.x; j <= in.k; j += blockDim.x) counts[j] = 0;
   for (int i = threadIdx.x; i < (at.ring - at.sums) / 16; i += blockDim.x)
     reinterpret_cast<float4*>(sums)[i] = {};
-  wait_for_kernel_before();
+  wait_for_previous_kernel();
   constexpr bool kHolds = holds_table(D, N);
   constexpr int kHeld = kHolds ? D / 8 : 1;
   Factors<N> held[kHeld];
@@ -673,7 +660,7 @@ __global__ void __launch_bounds__(kFinishBlock)
   __shared__ float4 parts[kFinishBlock];
   __shared__ float scratch[kFinishBlock / kWarp];
   __shared__ unsigned count;
-  wait_for_kernel_before();
+  wait_for_previous_kernel();
   let_next_kernel_start();
   const int j = blockIdx.x, thread = threadIdx.x;
   const bool moves = sums != nullptr && j < k;

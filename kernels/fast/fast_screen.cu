@@ -82,9 +82,18 @@
 #include <cstring>
 
 #include "kernels/core/cuda.h"
-#include "kernels/fast/hopper.cuh"
-#include "kernels/fast/overlap.cuh"
-#include "kernels/fast/streamed.cuh"
+#include "kernels/fast/lib/argmin.cuh"
+#include "kernels/fast/lib/dependent_launch.cuh"
+#include "kernels/fast/lib/layout.cuh"
+#include "kernels/fast/lib/pipeline.cuh"
+#include "kernels/fast/lib/ptx/bar.cuh"
+#include "kernels/fast/lib/ptx/mma.cuh"
+#include "kernels/fast/lib/ptx/setmaxnreg.cuh"
+#include "kernels/fast/lib/ptx/tensor_map.h"
+#include "kernels/fast/lib/ptx/tma.cuh"
+#include "kernels/fast/lib/ptx/wgmma.cuh"
+#include "kernels/fast/lib/warp.cuh"
+#include "kernels/fast/streamed/streamed.cuh"
 #include "kernels/fast/update.cuh"
 #endif
 
@@ -135,16 +144,9 @@ __global__ void largest_distance_to_mean(const float* points, std::int64_t n, in
   for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
        at < n * dim; at += threads)
     most = fmax(most, fabs(static_cast<double>(points[at]) - mean[at % dim]));
-  for (int offset = 16; offset > 0; offset /= 2)
-    most = fmax(most, __shfl_xor_sync(0xffffffffu, most, offset));
+  most = warp_max(most);
   if (threadIdx.x % 32 == 0)
     atomicMax(largest, static_cast<unsigned long long>(__double_as_longlong(most)));
-}
-
-__device__ double warp_sum(double value) {
-  for (int offset = 16; offset > 0; offset /= 2)
-    value += __shfl_xor_sync(0xffffffffu, value, offset);
-  return value;
 }
 
 // Upwards to a float, past the rounding of the float64 sum below the root.
@@ -210,7 +212,6 @@ __global__ void split_points(const float* points, std::int64_t n, int dim, int p
 
 // A tile of kWideTile centroids as wgmma takes it, bounds behind it.
 constexpr int kWideTile = 128;
-using hopper::kPanel;
 // Centroids on end that share the largest N of theirs: one r·N for all of them.
 constexpr int kSameNorm = 16;
 // Centroids on end among which a thread's group of columns is.
@@ -220,18 +221,10 @@ __host__ __device__ constexpr int wide_tile_bytes(int padded) {
   return product_bytes(padded) + kWideTile * (starts_by_product(padded) ? 32 : 8);
 }
 
-// Where the k-th value of a row stands in panels of `rows` rows.
-__device__ std::int64_t panel_offset(int rows, int row, int k) {
-  return std::int64_t{k / kPanel} * rows * 128 + row * 128 + (k % kPanel / 8 ^ row % 8) * 16 +
-         k % 8 * 2;
-}
-
-// Where coordinate t of a row stands in its tile. Of 32 coordinates e = 8q + 2p + i, the product's k is
-// 16(p / 2) + 8(p % 2) + 2q + i, so that a thread's fragment of a point is 16 bytes on end.
+// Where coordinate t of a row stands in its tile.
 __device__ int wide_tile_offset(int row, int t, int padded) {
-  const int e = t % 32, q = e / 8, p = e % 8 / 2;
-  const int k = t / 32 * 32 + p / 2 * 16 + p % 2 * 8 + 2 * q + e % 2;
-  if (padded < kPanel) return row * 64 + (k / 8 ^ row / 2 % 4) * 16 + k % 8 * 2;
+  const int k = fragment_k(t);
+  if (padded < kPanel) return row * 64 + swizzle<64>(row, k / 8) * 16 + k % 8 * 2;
   return static_cast<int>(panel_offset(kWideTile, row, k));
 }
 
@@ -250,7 +243,8 @@ __global__ void __launch_bounds__(kSameNorm * 32)
                     unsigned* again) {
   __shared__ float norms[kSameNorm];
   const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-  wait_for_kernel_in_front();
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const int lane = threadIdx.x % 32;
   if (j == 0 && lane == 0) *again = 0;
   double square = 0, low_square = 0, largest = 0;
@@ -267,8 +261,7 @@ __global__ void __launch_bounds__(kSameNorm * 32)
   }
   square = warp_sum(square);
   low_square = warp_sum(low_square);
-  for (int offset = 16; offset > 0; offset /= 2)
-    largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, offset));
+  largest = warp_max(largest);
   const bool far =
       !(largest <= kLargestHalf) || (starts_by_product(padded) && square / 2 > kMostInParts);
   char* tile = columns > 0 ? wide + j / columns * streamed_tile_bytes(columns, padded)
@@ -372,18 +365,8 @@ struct TwoBest {
   }
 };
 
-constexpr int kOrdinalBits = 5;  // of a thread's columns in a tile
-constexpr unsigned kOrdinalMask = (1u << kOrdinalBits) - 1;
 // A score changes by less than 2^5 ulps of its own when its ordinal takes the place of its last five bits.
 constexpr double kPacking = 0x1.001p-18;
-
-__device__ float packed(float score, unsigned ordinal, unsigned keep) {
-  unsigned bits;  // (score & keep) | ordinal, in one instruction
-  asm("lop3.b32 %0, %1, %2, %3, 0xEA;"
-      : "=r"(bits)
-      : "r"(__float_as_uint(score)), "r"(keep), "r"(ordinal));
-  return __uint_as_float(bits);
-}
 
 // Below every score that would be packed as `score`.
 __device__ float unpacked_below(float score) {
@@ -486,40 +469,14 @@ constexpr int kPitch = kSteps * 16 + 8;  // halves; 8 more, so that ldmatrix mee
 template <int kSteps>
 constexpr int kStageBytes = kTile* kPitch<kSteps> * 2 + kTile * 8;
 
-// d += a · b, 16 × 16 by 16 × 8.
-__device__ void multiply(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#else
-  const auto half = [&](unsigned a0, unsigned a1, unsigned b) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a0), "r"(a1), "r"(b));
-  };
-  half(a[0], a[1], b0);
-  half(a[2], a[3], b1);
-#endif
-}
-
-__device__ void load_matrices(unsigned (&b)[4], const void* shared) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))));
-}
-
 // A block takes 256 points at a time past all centroids; a warp has 32 of them, in fragments of kSteps × 16 dimensions.
 // kCollect: the points are those to look at again, every centroid whose lower bound is within reach becomes a candidate, and
 // blocks share out the tiles of centroids, as there may be few points.
 template <int kSteps, bool kCollect>
 __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   extern __shared__ char shared[];
-  wait_for_kernel_in_front();
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int group = lane / 4,
             quad = lane % 4;  // rows group + 8·i and columns 2·quad + {0, 1} of a fragment
@@ -534,8 +491,7 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   __shared__ float4 records[kCollect ? 1 : kRows * kLanes];
   __shared__ unsigned decided;
   if (threadIdx.x == 0) decided = 0;
-  unsigned keep;  // in a register, which lop3 needs: as a constant it would make two instructions
-  asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~kOrdinalMask));
+  const unsigned keep = in_register<~kOrdinalMask>();
 
   const auto fetch = [&](int piece) {
     char* stage = shared + piece % kStages * kStageBytes<kSteps>;
@@ -621,11 +577,11 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
         for (int block = 0; block < kTile / 8; block += 2) {
           unsigned b[4];
           const int row = block * 8 + lane / 16 * 8 + lane % 8;
-          load_matrices(b, stage + (row * kPitch<kSteps> + step * 16 + lane / 8 % 2 * 8) * 2);
+          ptx::ldmatrix(b, stage + (row * kPitch<kSteps> + step * 16 + lane / 8 % 2 * 8) * 2);
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            multiply(d[half][block], a[half][step], b[0], b[1]);
-            multiply(d[half][block + 1], a[half][step], b[2], b[3]);
+            ptx::mma<__half>(d[half][block], a[half][step], b[0], b[1]);
+            ptx::mma<__half>(d[half][block + 1], a[half][step], b[2], b[3]);
           }
         }
       if (chunks > 1 && kAhead) memcpy(a, ahead, sizeof a);
@@ -666,7 +622,8 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
           float best = INFINITY, second = INFINITY;
 #pragma unroll
           for (int c = 0; c < kTile / 4; ++c) {
-            const float score = packed(d[i / 2][c / 2][i % 2 * 2 + c % 2], c, keep);
+            const float score =
+                __uint_as_float(pack_ordinal(d[i / 2][c / 2][i % 2 * 2 + c % 2], keep, c));
             second = fminf(second, fmaxf(best, score));
             best = fminf(best, score);
           }
@@ -714,13 +671,13 @@ constexpr int wide_shared_bytes(int padded) {
 }
 
 #if LLOYD_HOPPER_CODE
-using namespace hopper;
+using namespace ptx;
 
 constexpr int kDeciders = 96;  // threads: three warps of the producer's warpgroup
 
 template <int kDim>
 struct Consumer {
-  using Multiply = Product<__half, kWideTile>;
+  using Multiply = Wgmma<__half, kWideTile>;
   static constexpr int kScores = Multiply::kRegisters;
   static constexpr int kSteps = kDim / 16;
   static constexpr bool kStartsByProduct = starts_by_product(kDim);
@@ -781,8 +738,8 @@ struct Consumer {
     for (int i = 0; i < kScores; ++i) hold(d[i]);
     wgmma_fence();
     if constexpr (kStartsByProduct)
-      Multiply::run(d, start, descriptor32(stage + product_bytes(kDim)), 0);
-    const std::uint64_t b = kDim < kPanel ? descriptor64(stage) : descriptor(stage);
+      Multiply::run(d, start, wgmma_descriptor<32>(stage + product_bytes(kDim)), 0);
+    const std::uint64_t b = kDim < kPanel ? wgmma_descriptor<64>(stage) : wgmma_descriptor(stage);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
       Multiply::run(d, a[step], b + step / 4 * (kWideTile * 128 >> 4) + step % 4 * 2, 1);
@@ -790,22 +747,7 @@ struct Consumer {
   }
 
   static __device__ __forceinline__ int pack(int score, unsigned keep, unsigned ordinal) {
-    return __float_as_int(packed(__int_as_float(score), ordinal, keep));
-  }
-
-  // The two smallest of kCount.
-  template <int kCount>
-  static __device__ __forceinline__ void two_least(const int* values, int& least, int& next) {
-    if constexpr (kCount == 2) {
-      least = min(values[0], values[1]);
-      next = max(values[0], values[1]);
-    } else {
-      int least1, next1;
-      two_least<kCount / 2>(values, least, next);
-      two_least<kCount / 2>(values + kCount / 2, least1, next1);
-      next = __vimin3_s32(next, next1, max(least, least1));
-      least = min(least, least1);
-    }
+    return static_cast<int>(pack_ordinal(__int_as_float(score), keep, ordinal));
   }
 
   // After the wait.
@@ -867,11 +809,10 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
                                         WideTail& tail, int point_tiles, int tiles, int consumer) {
   using C = Consumer<kDim>;
   const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
-  unsigned keep;
-  asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~7u));
+  const unsigned keep = in_register<~7u>();
   int slot = 0, parity = 0, points_parity = 0;
   for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_parity ^= 1) {
-    barrier_wait(&tail.points_full, points_parity);
+    mbarrier_wait(&tail.points_full, points_parity);
     const int first = consumer * 64 * kHalves + warp * 16 + group;  // and 8, 64, 72 further
     const float2* sides = tail.sides[points_parity] + first;
     std::uint32_t a[kHalves][C::kSteps][4], start[kHalves][4] = {};
@@ -911,19 +852,19 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
     if constexpr (kHalves == 1) {
       for (int t = 0; t < tiles; ++t) {
         stage = stages + slot * wide_tile_bytes(kDim);
-        barrier_wait(&tail.full[slot], parity);
+        mbarrier_wait(&tail.full[slot], parity);
         C::begin(d0, sides, stage, quad);
         C::multiply(d0, a[0], start[0], stage);
         wgmma_wait<0>();
-        barrier_arrive(&tail.empty[slot]);
-        if (t == 0) barrier_arrive(&tail.points_empty);
+        mbarrier_arrive(&tail.empty[slot]);
+        if (t == 0) mbarrier_arrive(&tail.points_empty);
         if (++slot == kWideStages) slot = 0, parity ^= 1;
         C::look(d0, keep, t, upper);
       }
     } else {
       float d1[C::kScores] = {};
       stage = stages + slot * wide_tile_bytes(kDim);
-      barrier_wait(&tail.full[slot], parity);
+      mbarrier_wait(&tail.full[slot], parity);
       C::begin(d0, sides, stage, quad);
       C::multiply(d0, a[0], start[0], stage);
       C::begin(d1, sides + 64, stage, quad);
@@ -934,13 +875,13 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
         const int before = slot;
         if (++slot == kWideStages) slot = 0, parity ^= 1;
         stage = stages + slot * wide_tile_bytes(kDim);
-        barrier_wait(&tail.full[slot], parity);
+        mbarrier_wait(&tail.full[slot], parity);
         C::begin(d0, sides, stage, quad);
         // Both halves' products are done, so the loads of their points are: had the copy engine been told when they were only
         // issued, it could overtake them.
         wgmma_wait<0>();
-        barrier_arrive(&tail.empty[before]);
-        if (t == 0) barrier_arrive(&tail.points_empty);
+        mbarrier_arrive(&tail.empty[before]);
+        if (t == 0) mbarrier_arrive(&tail.points_empty);
         C::multiply(d0, a[0], start[0], stage);
         C::look(d1, keep, t, lower);
         C::begin(d1, sides + 64, stage, quad);
@@ -949,20 +890,20 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
       C::multiply(d1, a[kHalves - 1], start[kHalves - 1], stage);
       C::look(d0, keep, tiles - 1, upper);
       wgmma_wait<0>();
-      barrier_arrive(&tail.empty[slot]);
-      if (tiles == 1) barrier_arrive(&tail.points_empty);
+      mbarrier_arrive(&tail.empty[slot]);
+      if (tiles == 1) mbarrier_arrive(&tail.points_empty);
       if (++slot == kWideStages) slot = 0, parity ^= 1;
       C::look(d1, keep, tiles - 1, lower);
     }
 
-    barrier_wait(&tail.records_empty, points_parity ^ 1);
+    mbarrier_wait(&tail.records_empty, points_parity ^ 1);
 #pragma unroll
     for (int i = 0; i < 2 * kHalves; ++i) {
       const int row = i / 2 * 64 + i % 2 * 8;
       keep_record(tail.records, first + row, quad,
                   C::conclude(i < 2 ? upper : lower, i % 2, keep, quad), sides[row]);
     }
-    barrier_arrive(&tail.records_full);
+    mbarrier_arrive(&tail.records_full);
     __syncwarp();  // wgmma wants whole warps
   }
 }
@@ -972,13 +913,13 @@ __device__ __forceinline__ void decide_all(const Screen& s, WideTail& tail, int 
   constexpr int kRows = kHalves * 128;
   int parity = 0;
   for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, parity ^= 1) {
-    barrier_wait(&tail.records_full, parity);
+    mbarrier_wait(&tail.records_full, parity);
     for (int row = static_cast<int>(threadIdx.x) - 32; row < kRows; row += kDeciders)
       decide<true>(s, tail.records, row, s.first + static_cast<std::int64_t>(tile) * kRows + row,
                    &tail.decided);
-    barrier_arrive(&tail.records_empty);
+    mbarrier_arrive(&tail.records_empty);
   }
-  asm volatile("bar.sync 1, %0;" ::"n"(kDeciders) : "memory");
+  bar_sync<1, kDeciders>();
   if (threadIdx.x == 32) s.decided_counts[blockIdx.x] = tail.decided;
 }
 
@@ -990,13 +931,13 @@ __device__ __forceinline__ void produce(const Screen& s, char* stages, char* poi
   int slot = 0, parity = 1, points_parity = 1;
   for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_parity ^= 1) {
     const std::int64_t first = s.first + static_cast<std::int64_t>(tile) * kRows;
-    barrier_wait(&tail.points_empty, points_parity);
-    barrier_arrive_expect(&tail.points_full, kPoints + kRows * 8);
+    mbarrier_wait(&tail.points_empty, points_parity);
+    mbarrier_arrive_expect_tx(&tail.points_full, kPoints + kRows * 8);
     bulk_copy(points, s.points + first * kDim, kPoints, &tail.points_full);
     bulk_copy(tail.sides[points_parity ^ 1], s.sides + first, kRows * 8, &tail.points_full);
     for (int t = 0; t < tiles; ++t) {
-      barrier_wait(&tail.empty[slot], parity);
-      barrier_arrive_expect(&tail.full[slot], kTileBytes);
+      mbarrier_wait(&tail.empty[slot], parity);
+      mbarrier_arrive_expect_tx(&tail.full[slot], kTileBytes);
       bulk_copy(stages + slot * kTileBytes, s.wide + std::int64_t{kTileBytes} * t, kTileBytes,
                 &tail.full[slot]);
       if (++slot == kWideStages) slot = 0, parity ^= 1;
@@ -1015,29 +956,30 @@ __global__ void __launch_bounds__(kWideThreads, 1)
   WideTail& tail = *reinterpret_cast<WideTail*>(points + kWideRows * kDim * 2);
   if (threadIdx.x == 0) {
     tail.decided = 0;
-    barrier_init(&tail.points_full, 1);
-    barrier_init(&tail.points_empty, 256);
-    barrier_init(&tail.records_full, 256);
-    barrier_init(&tail.records_empty, kDeciders);
+    mbarrier_init(&tail.points_full, 1);
+    mbarrier_init(&tail.points_empty, 256);
+    mbarrier_init(&tail.records_full, 256);
+    mbarrier_init(&tail.records_empty, kDeciders);
     for (int i = 0; i < kWideStages; ++i) {
-      barrier_init(&tail.full[i], 1);
-      barrier_init(&tail.empty[i], 256);
+      mbarrier_init(&tail.full[i], 1);
+      mbarrier_init(&tail.empty[i], 256);
     }
-    barrier_init_fence();
+    fence_mbarrier_init();
   }
   __syncthreads();
-  wait_for_kernel_in_front();
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const auto point_tiles =
       static_cast<int>((s.last - s.first + kHalves * 128 - 1) / (kHalves * 128));
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), warpgroup = warp / 4;
   if (warpgroup == 0) {
-    give_registers<Consumer<kDim>::kOtherRegisters>();
+    setmaxnreg_dec<Consumer<kDim>::kOtherRegisters>();
     if (warp != 0)
       decide_all<kHalves>(s, tail, point_tiles);
     else if (threadIdx.x == 0)
       produce<kDim, kHalves>(s, stages, points, tail, point_tiles, tiles);
   } else {
-    take_registers<Consumer<kDim>::kOwnRegisters>();
+    setmaxnreg_inc<Consumer<kDim>::kOwnRegisters>();
     consume<kDim, kHalves>(s, stages, points, tail, point_tiles, tiles, warpgroup - 1);
   }
 #else
@@ -1084,7 +1026,8 @@ struct TwoNearest {
         float best = INFINITY, second = INFINITY;
 #pragma unroll
         for (int c = 0; c < kWideTile / 4; ++c) {
-          const float score = packed(d[part * 64 + c / 2 * 4 + i * 2 + c % 2], c, keep);
+          const float score =
+              __uint_as_float(pack_ordinal(d[part * 64 + c / 2 * 4 + i * 2 + c % 2], keep, c));
           second = fminf(second, fmaxf(best, score));
           best = fminf(best, score);
         }
@@ -1115,8 +1058,7 @@ __global__ void __launch_bounds__(streamed::kThreads, 1)
   __shared__ float4 records[streamed::kBlockPoints * kLanes];
   __shared__ unsigned decided;
   if (threadIdx.x == 0) decided = 0;
-  unsigned keep;
-  asm volatile("mov.u32 %0, %1;" : "=r"(keep) : "n"(~kOrdinalMask));
+  const unsigned keep = in_register<~kOrdinalMask>();
   const streamed::Rows rows{.first = s.first,
                             .count = s.last - s.first,
                             .panels = s.padded / kPanel,
@@ -1336,7 +1278,8 @@ __global__ void __launch_bounds__(kExactBlock, 8)
     }
     if (point >= 0 && groups.leads()) s.labels[point] = near.index;
   };
-  wait_for_kernel_in_front();
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   for (int part = blockIdx.x; warp < kDecidedWarps && part < segments * kParts; part += gridDim.x) {
     const std::int64_t start = part / kParts * s.segment;
     const auto count = static_cast<int>(s.decided_counts[part / kParts]);
@@ -1434,8 +1377,8 @@ class ScreenVersion : public Version {
       wide_centroids_ =
           cuda::Buffer<char>(rows / static_cast<std::size_t>(columns_) *
                              static_cast<std::size_t>(streamed_tile_bytes(columns_, padded_)));
-      map_ = hopper::map_of(high_points_.data(), static_cast<std::int64_t>(point_rows), padded_,
-                            streamed::kBlockPoints);
+      map_ = ptx::tensor_map(high_points_.data(), static_cast<std::int64_t>(point_rows), padded_,
+                             streamed::kBlockPoints);
       clusters_ = streamed::prepare(streamed_kernel(), columns_);
     }
     bounds_ = cuda::Buffer<float2>(rows);

@@ -22,7 +22,9 @@
 #if LLOYD_CUDA
 #include <cuda_bf16.h>
 
-#include "kernels/fast/hopper.cuh"
+#include "kernels/fast/lib/layout.cuh"
+#include "kernels/fast/lib/ptx/mma.cuh"
+#include "kernels/fast/lib/ptx/wgmma.cuh"
 #include "kernels/fast/lib/resident_blocks.h"
 #include "kernels/fast/small/sums.cuh"
 #endif
@@ -85,9 +87,9 @@ __device__ void fill_panels(unsigned char* panels, float2* exact, const float* c
     const int chunk = tile % 4 * 2;
     // Past k: infinitely far.
     const std::uint32_t b12 = j < k ? b.part[0] | b.part[1] << 16 : 0x7f80;
-    *reinterpret_cast<uint4*>(row + (chunk ^ column % 8) * 16) =
+    *reinterpret_cast<uint4*>(row + swizzle(column, chunk) * 16) =
         make_uint4(c.part[0], c.part[1], c.part[0], c.part[1]);
-    *reinterpret_cast<uint4*>(row + ((chunk + 1) ^ column % 8) * 16) =
+    *reinterpret_cast<uint4*>(row + swizzle(column, chunk + 1) * 16) =
         make_uint4(c.part[2], c.part[0], b12, b.part[2] | kOne << 16);
     exact[j / kGroup * kPlaces + j % kGroup] =
         j < k ? make_float2(x, y) : make_float2(INFINITY, INFINITY);
@@ -105,12 +107,7 @@ __device__ void write_row(unsigned char* row, float x, float y) {
 // Sixteen rows as the A of a product.
 __device__ void read_rows(const unsigned char* rows, std::uint32_t (&a)[4]) {
   const int lane = threadIdx.x % 32;
-  const auto address = static_cast<std::uint32_t>(
-      __cvta_generic_to_shared(rows + lane % 16 * kRowBytes + lane / 16 * 16));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
-               : "r"(address)
-               : "memory");
+  ptx::ldmatrix(a, rows + lane % 16 * kRowBytes + lane / 16 * 16);
 }
 
 // The smallest score so far of one row of the accumulators, and in which half tile.
@@ -151,20 +148,17 @@ __device__ int nearest_of_group(const float2* exact, int group, float x, float y
 __device__ __forceinline__ void multiply(float (&d)[kHalf / 2], const std::uint32_t (&a)[4],
                                          const unsigned char* half_tile, int slot) {
 #if LLOYD_HOPPER_CODE
-  hopper::Product<__nv_bfloat16, kHalf>::run(d, a, hopper::descriptor(half_tile) + 2 * slot, 0);
-  hopper::wgmma_commit();
+  ptx::Wgmma<__nv_bfloat16, kHalf>::run(d, a, ptx::wgmma_descriptor(half_tile) + 2 * slot, 0);
+  ptx::wgmma_commit();
 #elif __CUDA_ARCH__ >= 800
   const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
 #pragma unroll
   for (int b = 0; b < kHalf / 8; ++b) {
     const auto* row = half_tile + (8 * b + g) * 128;
-    const auto low = reinterpret_cast<const std::uint32_t*>(row + (2 * slot ^ g) * 16)[q];
-    const auto high = reinterpret_cast<const std::uint32_t*>(row + ((2 * slot + 1) ^ g) * 16)[q];
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-        "{%8,%9}, {%10,%10,%10,%10};"
-        : "=f"(d[4 * b]), "=f"(d[4 * b + 1]), "=f"(d[4 * b + 2]), "=f"(d[4 * b + 3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(low), "r"(high), "f"(0.0f));
+    const auto low = reinterpret_cast<const std::uint32_t*>(row + swizzle(g, 2 * slot) * 16)[q];
+    const auto high =
+        reinterpret_cast<const std::uint32_t*>(row + swizzle(g, 2 * slot + 1) * 16)[q];
+    ptx::mma_from_zero(d + 4 * b, a, low, high);
   }
 #endif
 }
@@ -173,9 +167,8 @@ __device__ __forceinline__ void multiply(float (&d)[kHalf / 2], const std::uint3
 template <int kPending>
 __device__ __forceinline__ void await(float (&d)[kHalf / 2]) {
 #if LLOYD_HOPPER_CODE
-  hopper::wgmma_wait<kPending>();
-#pragma unroll
-  for (float& value : d) hopper::hold(value);
+  ptx::wgmma_wait<kPending>();
+  ptx::hold(d);
 #endif
 }
 
@@ -183,12 +176,13 @@ __global__ void __launch_bounds__(kThreads, 1)
     assign_and_sum(const float* points, const float* centroids, float* sums, int* counts,
                    std::int32_t* labels, Flags* flags, std::int64_t n, int k, int dim, int tiles) {
   extern __shared__ unsigned char shared[];
+  // In 64 bits: panel_padding() has 32, and ptxas then orders the loop otherwise.
   unsigned char* panels = shared + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024;
   unsigned char* all_rows = panels + (tiles + 3) / 4 * kPanelBytes;
   auto* exact = reinterpret_cast<float2*>(all_rows + kThreads * kRowBytes);
   fill_panels(panels, exact, centroids, k, dim, tiles * kColumns);
 #if LLOYD_HOPPER_CODE
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the products read what was stored
+  ptx::fence_proxy_async();  // the products read what was stored
 #endif
   __syncthreads();
 
@@ -222,7 +216,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         const unsigned char* panel = panels + tile / 4 * kPanelBytes;
         float d[2][kHalf / 2];
 #if LLOYD_HOPPER_CODE
-        hopper::wgmma_fence();
+        ptx::wgmma_fence();
 #endif
         multiply(d[0], a, panel, tile % 4);
         multiply(d[1], a, panel + kHalf * 128, tile % 4);

@@ -53,9 +53,19 @@
 #include <memory>
 
 #include "kernels/core/cuda.h"
-#include "kernels/fast/hopper.cuh"
+#include "kernels/fast/lib/argmin.cuh"
+#include "kernels/fast/lib/layout.cuh"
+#include "kernels/fast/lib/pipeline.cuh"
 #include "kernels/fast/lib/placement.h"
-#include "kernels/fast/streamed.cuh"
+#include "kernels/fast/lib/ptx/ld.cuh"
+#include "kernels/fast/lib/ptx/mma.cuh"
+#include "kernels/fast/lib/ptx/red.cuh"
+#include "kernels/fast/lib/ptx/setmaxnreg.cuh"
+#include "kernels/fast/lib/ptx/tensor_map.h"
+#include "kernels/fast/lib/ptx/tma.cuh"
+#include "kernels/fast/lib/ptx/wgmma.cuh"
+#include "kernels/fast/lib/warp.cuh"
+#include "kernels/fast/streamed/streamed.cuh"
 #include "kernels/fast/update.cuh"
 #endif
 
@@ -75,10 +85,9 @@ constexpr int kBlock = 256;       // of the small kernels
 constexpr int kMostHeld = 128;  // dimensions of a point in registers: 64 beside 128 of accumulators
 constexpr int kMostWgmmaDim = 256;  // by shared memory: those beyond kMostHeld
 constexpr int kThreads = 384;       // a producer's warpgroup and two consumers
-using hopper::kPanel;
-constexpr int kHalf = 64;     // points of a product; a consumer has two
-constexpr int kRenewal = 64;  // iterations after which sums are made of all points again …
-using update::kUnsettled;     // … and so many of them
+constexpr int kHalf = 64;           // points of a product; a consumer has two
+constexpr int kRenewal = 64;        // iterations after which sums are made of all points again …
+using update::kUnsettled;           // … and so many of them
 
 __host__ __device__ constexpr int panels(int dim) { return (dim + kPanel - 1) / kPanel; }
 
@@ -147,69 +156,13 @@ struct Assignment {
   bool all;  // points are added up, not only those that changed
 };
 
-// The low 5 bits of a score make room for the number of its column among the 32 of its row that a thread holds. One
-// instruction: nvcc makes two of `(score & mask) | ordinal` when it knows the mask.
-__device__ __forceinline__ int pack(float score, unsigned mask, int ordinal) {
-  int packed;
-  asm("lop3.b32 %0, %1, %2, %3, 0xEA;"
-      : "=r"(packed)
-      : "r"(__float_as_uint(score)), "r"(mask), "r"(ordinal));
-  return packed;
-}
-
-// Where the best scores of a thread's two rows stand. Scores are not negative, so they order like their bits.
-struct Best {
-  int packed[2] = {0x7fffffff, 0x7fffffff};
-  int tile[2] = {0, 0};
-};
-
-// acc[4b + 2·row + i]: the score of `row` and column 8b + 2·quad + i of centroid tile `tile`.
-template <int kAccumulators>
-__device__ __forceinline__ void scan(const float (&acc)[kAccumulators], unsigned mask, int tile,
-                                     Best& best) {
-#pragma unroll
-  for (int row = 0; row < 2; ++row) {
-    int least[2];
-#pragma unroll
-    for (int b = 0; b < kAccumulators / 4; ++b) {
-      const int p0 = pack(acc[4 * b + 2 * row], mask, 2 * b),
-                p1 = pack(acc[4 * b + 2 * row + 1], mask, 2 * b + 1);
-      least[b % 2] = b < 2 ? min(p0, p1) : __vimin3_s32(least[b % 2], p0, p1);
-    }
-    const int here = min(least[0], least[1]);
-    // Against the best without its ordinal: of equal scores the earlier tile's stays.
-    if (here < static_cast<int>(static_cast<unsigned>(best.packed[row]) & mask)) {
-      best.packed[row] = here;
-      best.tile[row] = tile;
-    }
-  }
-}
-
-// The label of `row`, from the four lanes that share it; all four return it.
-__device__ __forceinline__ int resolve(const Best& best, int row, unsigned mask, int columns,
-                                       int k) {
-  int value = static_cast<int>(static_cast<unsigned>(best.packed[row]) & mask);
-  const int ordinal = best.packed[row] - value, quad = static_cast<int>(threadIdx.x) % 4;
-  int label = best.tile[row] * columns + ordinal / 2 * 8 + 2 * quad + ordinal % 2;
-#pragma unroll
-  for (int offset = 1; offset < 4; offset *= 2) {
-    const int other = __shfl_xor_sync(0xffffffffu, value, offset);
-    const int other_label = __shfl_xor_sync(0xffffffffu, label, offset);
-    if (other < value || (other == value && other_label < label)) {
-      value = other;
-      label = other_label;
-    }
-  }
-  return label < k ? label : 0;  // every score overflowed
-}
-
 __device__ __forceinline__ void write_label(const Assignment& in, std::int64_t point, int label) {
   if (in.changes != nullptr && in.labels[point] != label) atomicAdd(in.changes, 1u);
   in.labels[point] = label;
 }
 
 #if LLOYD_HOPPER_CODE
-using namespace hopper;
+using namespace ptx;
 
 constexpr Tally kCame = (Tally{1} << 32) + 1, kWent = (Tally{1} << 32) - 1;
 
@@ -223,25 +176,6 @@ __device__ __forceinline__ float4 widen(uint2 four) {
     return {__uint_as_float(four.x << 16), __uint_as_float(four.x & 0xffff0000u),
             __uint_as_float(four.y << 16), __uint_as_float(four.y & 0xffff0000u)};
   }
-}
-
-// Loads that stay where they are written.
-__device__ __forceinline__ uint2 load_early(const uint2* from) {
-  uint2 value;
-  asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "l"(from));
-  return value;
-}
-__device__ __forceinline__ uint4 load_early(const uint4* from) {
-  uint4 value;
-  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-               : "l"(from));
-  return value;
-}
-__device__ __forceinline__ float load_early(const float* from) {
-  float value;
-  asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(value) : "l"(from));
-  return value;
 }
 
 // acc = ‖x‖²/2 (r0 and r1, of two rows) + ‖c‖²/2.
@@ -265,7 +199,7 @@ __device__ __forceinline__ void start_from(float (&acc)[kColumns / 2], float r0,
 
 template <typename T, int kDim, int kColumns>
 struct Consumer {
-  using Multiply = Product<T, kColumns, -1>;
+  using Multiply = Wgmma<T, kColumns, -1>;
   static constexpr int kAccumulators = Multiply::kRegisters;
   static constexpr int kHeldSteps = held(kDim) / 16, kRestSteps = kDim / 16 - kHeldSteps;
   static constexpr int kStage = stage_bytes(held(kDim), kColumns);
@@ -283,13 +217,13 @@ struct Consumer {
 #pragma unroll
     for (int i = 0; i < kAccumulators; ++i) hold(acc[i]);
     wgmma_fence();
-    const std::uint64_t b = descriptor(stage);
+    const std::uint64_t b = wgmma_descriptor(stage);
 #pragma unroll
     for (int s = 0; s < kHeldSteps; ++s)
       Multiply::run(acc, a[s], b + s / 4 * (kColumns * 128 >> 4) + s % 4 * 2, 1);
     wgmma_commit();
     if constexpr (kRestSteps > 0) {
-      const std::uint64_t x = descriptor(rest), c = descriptor(stage + kStage);
+      const std::uint64_t x = wgmma_descriptor(rest), c = wgmma_descriptor(stage + kStage);
 #pragma unroll
       for (int s = 0; s < kRestSteps; ++s)
         Multiply::run(acc, x + s / 4 * (kHalf * 128 >> 4) + s % 4 * 2,
@@ -339,10 +273,10 @@ struct Points {
     const char* from = static_cast<const char*>(in.points) + row * (kDim * 2) + quad * 16;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      r[i] = load_early(in.half_norms + row + 8 * i);
+      r[i] = ld_early(in.half_norms + row + 8 * i);
 #pragma unroll
       for (int u = 0; u < held(kDim) / 32; ++u)
-        take(i, u, load_early(reinterpret_cast<const uint4*>(from + i * 8 * kDim * 2 + u * 64)));
+        take(i, u, ld_early(reinterpret_cast<const uint4*>(from + i * 8 * kDim * 2 + u * 64)));
     }
   }
 
@@ -409,35 +343,35 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
       std::uint32_t& sink = tail.sinks[threadIdx.x - 128];
       half0.settle(sink);
       half1.settle(sink);
-      barrier_arrive(&tail.points_empty);
+      mbarrier_arrive(&tail.points_empty);
     }
   };
   const auto wait_points = [&](int done) {
-    if constexpr (kParts == 1) barrier_wait(&tail.points_full, done & 1);
+    if constexpr (kParts == 1) mbarrier_wait(&tail.points_full, done & 1);
   };
   const auto wait_rest = [&](int half) {
-    if constexpr (kParts == 2) barrier_wait(&tail.rest_full[2 * consumer + half], tiles_done & 1);
+    if constexpr (kParts == 2) mbarrier_wait(&tail.rest_full[2 * consumer + half], tiles_done & 1);
   };
   const auto free_rest = [&](int half) {
-    if constexpr (kParts == 2) barrier_arrive(&tail.rest_empty[2 * consumer + half]);
+    if constexpr (kParts == 2) mbarrier_arrive(&tail.rest_empty[2 * consumer + half]);
   };
   // The first part of a tile of centroids, before all of half 1's product is done.
   const auto free_first = [&](int of) {
     if constexpr (kParts == 2) {
       wgmma_wait<1>();
-      barrier_arrive(&tail.empty[of]);
+      mbarrier_arrive(&tail.empty[of]);
     }
   };
 
   // Waits for what is there: a branch, which keeps the products above it. Without, ptxas puts six of half 0's eight behind
   // the scan of half 1, which they are to run beside.
-  const auto pin = [&] { barrier_wait(&tail.full[slot], parity); };
+  const auto pin = [&] { mbarrier_wait(&tail.full[slot], parity); };
 
   wait_points(0);
   load0(tile);
-  barrier_wait(&tail.full[0], 0);
+  mbarrier_wait(&tail.full[0], 0);
   C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
-  if constexpr (kParts == 2) barrier_wait(&tail.full[1], 0);
+  if constexpr (kParts == 2) mbarrier_wait(&tail.full[1], 0);
   wait_rest(0);
   C::multiply(acc0, half0.a, points, stage);
   load1(tile);
@@ -453,11 +387,11 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
       free_first(before);
       if ((slot += kParts) == kDepth) slot = 0, parity ^= 1;
       stage = stages + slot * C::kStage;
-      barrier_wait(&tail.full[slot], parity);
+      mbarrier_wait(&tail.full[slot], parity);
       C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
-      if constexpr (kParts == 2) barrier_wait(&tail.full[slot + 1], parity);
+      if constexpr (kParts == 2) mbarrier_wait(&tail.full[slot + 1], parity);
       wgmma_wait<0>();
-      barrier_arrive(&tail.empty[before + kParts - 1]);
+      mbarrier_arrive(&tail.empty[before + kParts - 1]);
       C::multiply(acc0, half0.a, points, stage);
       pin();
       C::scan(acc1, in.mask, t, best1);
@@ -468,7 +402,7 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
     const int next = tile + static_cast<int>(gridDim.x), before = slot;
     const bool more = next < in.point_tiles;
     if (in.sums != nullptr)
-      barrier_wait(&tail.labels_empty[tiles_done & 1], (tiles_done >> 1 & 1) ^ 1);
+      mbarrier_wait(&tail.labels_empty[tiles_done & 1], (tiles_done >> 1 & 1) ^ 1);
     C::multiply(acc1, half1.a, points + kStaged, stage);
     pin();
     free_rest(0);
@@ -480,7 +414,7 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
       wgmma_wait<0>();
       C::scan(acc1, in.mask, last, best1);
       label<kColumns>(in, best1, tile, first + kHalf, quad, labels);
-      if (in.sums != nullptr) barrier_arrive(&tail.labels_full[tiles_done & 1]);
+      if (in.sums != nullptr) mbarrier_arrive(&tail.labels_full[tiles_done & 1]);
       return;
     }
     ++tiles_done;
@@ -489,11 +423,11 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
     free_first(before);
     if ((slot += kParts) == kDepth) slot = 0, parity ^= 1;
     stage = stages + slot * C::kStage;
-    barrier_wait(&tail.full[slot], parity);
+    mbarrier_wait(&tail.full[slot], parity);
     C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
-    if constexpr (kParts == 2) barrier_wait(&tail.full[slot + 1], parity);
+    if constexpr (kParts == 2) mbarrier_wait(&tail.full[slot + 1], parity);
     wgmma_wait<0>();
-    barrier_arrive(&tail.empty[before + kParts - 1]);
+    mbarrier_arrive(&tail.empty[before + kParts - 1]);
     free_rest(1);
     wait_rest(0);
     C::multiply(acc0, half0.a, points, stage);
@@ -501,7 +435,7 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
     C::scan(acc1, in.mask, last, best1);
     if constexpr (kParts == 2) load1(next);
     label<kColumns>(in, best1, tile, first + kHalf, quad, labels);
-    if (in.sums != nullptr) barrier_arrive(&tail.labels_full[(tiles_done & 1) ^ 1]);
+    if (in.sums != nullptr) mbarrier_arrive(&tail.labels_full[(tiles_done & 1) ^ 1]);
     if constexpr (kParts == 1) load1(next);
     tile = next;
     C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
@@ -526,8 +460,8 @@ __device__ __forceinline__ void produce(const Assignment& in, const CUtensorMap&
   };
   for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
     if constexpr (parts(kDim) == 1) {
-      barrier_wait(&tail.points_empty, (tiles_done & 1) ^ 1);
-      barrier_arrive_expect(&tail.points_full, staged_bytes(kDim) + kTilePoints * 4);
+      mbarrier_wait(&tail.points_empty, (tiles_done & 1) ^ 1);
+      mbarrier_arrive_expect_tx(&tail.points_full, staged_bytes(kDim) + kTilePoints * 4);
       for (int i = 0; i < 4; ++i) copy_half(i, tile, &tail.points_full);
       bulk_copy(tail.half_norms, in.half_norms + std::int64_t{kTilePoints} * tile, kTilePoints * 4,
                 &tail.points_full);
@@ -535,15 +469,15 @@ __device__ __forceinline__ void produce(const Assignment& in, const CUtensorMap&
     for (int t = 0; t < in.centroid_tiles; ++t) {
       const char* from = in.centroids + std::int64_t{kTile} * t;
       for (int part = 0; part < parts(kDim); ++part) {
-        barrier_wait(&tail.empty[slot], parity ^ 1);
+        mbarrier_wait(&tail.empty[slot], parity ^ 1);
         char* stage = stages + slot * kStage;
         if (part == 0) {
-          barrier_arrive_expect(&tail.full[slot], kHeldBytes + kColumns * 4);
+          mbarrier_arrive_expect_tx(&tail.full[slot], kHeldBytes + kColumns * 4);
           bulk_copy(stage, from, kHeldBytes, &tail.full[slot]);
           bulk_copy(stage + kHeldBytes, from + kHeldBytes + kRestBytes, kColumns * 4,
                     &tail.full[slot]);
         } else {
-          barrier_arrive_expect(&tail.full[slot], kRestBytes);
+          mbarrier_arrive_expect_tx(&tail.full[slot], kRestBytes);
           bulk_copy(stage, from + kHeldBytes, kRestBytes, &tail.full[slot]);
         }
         if (++slot == kDepth) slot = 0, parity ^= 1;
@@ -553,8 +487,8 @@ __device__ __forceinline__ void produce(const Assignment& in, const CUtensorMap&
         for (int half = 0; t == 0 && half < 2; ++half)
           for (int consumer = 0; consumer < 2; ++consumer) {
             const int i = 2 * consumer + half;
-            barrier_wait(&tail.rest_empty[i], (tiles_done & 1) ^ 1);
-            barrier_arrive_expect(&tail.rest_full[i], kStagedPanels * kHalf * 128);
+            mbarrier_wait(&tail.rest_empty[i], (tiles_done & 1) ^ 1);
+            mbarrier_arrive_expect_tx(&tail.rest_full[i], kStagedPanels * kHalf * 128);
             copy_half(i, tile, &tail.rest_full[i]);
           }
       }
@@ -632,7 +566,7 @@ struct Adder {
     for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
       int before[kGroups];
       load_labels(tile, before);
-      barrier_wait(&tail.labels_full[tiles_done & 1], tiles_done >> 1 & 1);
+      mbarrier_wait(&tail.labels_full[tiles_done & 1], tiles_done >> 1 & 1);
       const int listed = take_labels(tile, tail.labels[tiles_done & 1], before);
 #pragma unroll 1
       for (int first = sub; first < listed; first += kPoints * kAtOnce) {
@@ -647,7 +581,7 @@ struct Adder {
 #pragma unroll
           for (int piece = 0; piece < kPieces; ++piece)
             if (has(piece))
-              four[i][piece] = load_early(rows(tile) + change[i].at * kVectors + piece * kLanes);
+              four[i][piece] = ld_early(rows(tile) + change[i].at * kVectors + piece * kLanes);
         }
 #pragma unroll
         for (int i = 0; i < kPoints; ++i)
@@ -656,12 +590,13 @@ struct Adder {
             if (!has(piece)) continue;
             const float4 wide = widen<T>(four[i][piece]);
             if (change[i].from >= 0)
-              add4(sum(change[i].from) + piece * kLanes * 4, {-wide.x, -wide.y, -wide.z, -wide.w});
-            if (change[i].to >= 0) add4(sum(change[i].to) + piece * kLanes * 4, wide);
+              red_add(sum(change[i].from) + piece * kLanes * 4,
+                      {-wide.x, -wide.y, -wide.z, -wide.w});
+            if (change[i].to >= 0) red_add(sum(change[i].to) + piece * kLanes * 4, wide);
           }
       }
       __syncwarp();
-      if (lane == 0) barrier_arrive(&tail.labels_empty[tiles_done & 1]);
+      if (lane == 0) mbarrier_arrive(&tail.labels_empty[tiles_done & 1]);
     }
   }
 
@@ -677,8 +612,8 @@ struct Adder {
 #pragma unroll
         for (int i = 0; i < kLoads; ++i)
           if (has(i % kPieces))
-            four[half][i] = load_early(from + (half * kStep + i / kPieces * kAtOnce) * kVectors +
-                                       i % kPieces * kLanes);
+            four[half][i] = ld_early(from + (half * kStep + i / kPieces * kAtOnce) * kVectors +
+                                     i % kPieces * kLanes);
       };
       if (sub < kAtOnce) {
         load(0);
@@ -686,7 +621,7 @@ struct Adder {
       }
       int before[kGroups];
       load_labels(tile, before);
-      barrier_wait(&tail.labels_full[tiles_done & 1], tiles_done >> 1 & 1);
+      mbarrier_wait(&tail.labels_full[tiles_done & 1], tiles_done >> 1 & 1);
       take_labels(tile, labels, before);
       if (sub < kAtOnce) {
         const int* label = labels + adder * kBatch + sub;
@@ -710,13 +645,13 @@ struct Adder {
               // straight line would make them one by one in the same ones, and wait for each addition to have read them.
 #pragma unroll
             for (int i = 0; i < kLoads; ++i)
-              if (to[i] >= 0 && has(i % kPieces)) add4(sums[i], wide[i]);
+              if (to[i] >= 0 && has(i % kPieces)) red_add(sums[i], wide[i]);
           }
           label += kAdders * kBatch;
         }
       }
       __syncwarp();
-      if (lane == 0) barrier_arrive(&tail.labels_empty[tiles_done & 1]);
+      if (lane == 0) mbarrier_arrive(&tail.labels_empty[tiles_done & 1]);
     }
   }
 };
@@ -731,26 +666,26 @@ __global__ void __launch_bounds__(kThreads, 1)
   char* points = stages + kDepth * stage_bytes(held(kDim), kColumns);
   Tail& tail = *reinterpret_cast<Tail*>(points + staged_bytes(kDim));
   if (threadIdx.x == 0) {
-    barrier_init(&tail.points_full, 1);
-    barrier_init(&tail.points_empty, 256);
+    mbarrier_init(&tail.points_full, 1);
+    mbarrier_init(&tail.points_empty, 256);
     for (int i = 0; i < 4; ++i) {
-      barrier_init(&tail.rest_full[i], 1);
-      barrier_init(&tail.rest_empty[i], 128);
+      mbarrier_init(&tail.rest_full[i], 1);
+      mbarrier_init(&tail.rest_empty[i], 128);
     }
     for (int i = 0; i < 2; ++i) {
-      barrier_init(&tail.labels_full[i], 256);
-      barrier_init(&tail.labels_empty[i], kAdders);
+      mbarrier_init(&tail.labels_full[i], 256);
+      mbarrier_init(&tail.labels_empty[i], kAdders);
     }
     for (int i = 0; i < kDepth; ++i) {
-      barrier_init(&tail.full[i], 1);
-      barrier_init(&tail.empty[i], 256);
+      mbarrier_init(&tail.full[i], 1);
+      mbarrier_init(&tail.empty[i], 256);
     }
-    barrier_init_fence();
+    fence_mbarrier_init();
   }
   __syncthreads();
   const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
   if (warpgroup == 0) {
-    give_registers<56>();
+    setmaxnreg_dec<56>();
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
     if (warp == 0) {
       if (threadIdx.x == 0) produce<kDim, kColumns>(in, map, stages, points, tail);
@@ -762,7 +697,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         adder.add_changed();
     }
   } else {
-    take_registers<224>();
+    setmaxnreg_inc<224>();
     consume<T, kDim, kColumns>(in, stages, points, tail, warpgroup - 1);
   }
 #else
@@ -826,37 +761,6 @@ __global__ void __launch_bounds__(streamed::kThreads, 1)
 // ---- the portable path: the same layouts and the same scan on mma.sync. A warp takes 16 points; the block's four warps share
 // a panel of centroids. `panel_count` panels of 64 dimensions: any number.
 
-// d += a·b for one k of 16: a 16 × 16, b 16 × 8.
-template <typename T>
-__device__ __forceinline__ void multiply_add(float (&d)[4], const std::uint32_t (&a)[4],
-                                             std::uint32_t b0, std::uint32_t b1) {
-#if __CUDA_ARCH__ >= 800
-  if constexpr (std::is_same_v<T, __half>)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  else
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-        "{%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#else
-  if constexpr (std::is_same_v<T, __half>) {  // Turing multiplies in two halves, and no bf16
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(b0));
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[2]), "r"(a[3]), "r"(b1));
-  } else {
-    __trap();
-  }
-#endif
-}
-
 constexpr int kPortableThreads = 128;
 constexpr int kPortablePoints = kPortableThreads / 32 * 16;
 constexpr int kPortableColumns = 128;
@@ -912,10 +816,9 @@ __global__ void __launch_bounds__(kPortableThreads)
 #pragma unroll
         for (int step = 0; step < 4; ++step) {
           const char* row = panel + (8 * b + group) * 128 + quad * 4;
-          multiply_add<T>(
-              reinterpret_cast<float(&)[4]>(acc[4 * b]), a[step],
-              *reinterpret_cast<const std::uint32_t*>(row + ((2 * step) ^ group) * 16),
-              *reinterpret_cast<const std::uint32_t*>(row + ((2 * step + 1) ^ group) * 16));
+          ptx::mma<T>(reinterpret_cast<float(&)[4]>(acc[4 * b]), a[step],
+                      *reinterpret_cast<const std::uint32_t*>(row + ((2 * step) ^ group) * 16),
+                      *reinterpret_cast<const std::uint32_t*>(row + ((2 * step + 1) ^ group) * 16));
         }
     }
     scan(acc, in.mask, t, best);
@@ -1139,9 +1042,9 @@ class WgmmaLoop : public Version {
       LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
     place(given, rows, context);
-    if (kernel_.assign != nullptr) map_ = hopper::map_of(points_.data(), rows, padded_, kHalf);
+    if (kernel_.assign != nullptr) map_ = ptx::tensor_map(points_.data(), rows, padded_, kHalf);
     if (kernel_.streamed != nullptr)
-      map_ = hopper::map_of(points_.data(), rows, padded_, streamed::kBlockPoints);
+      map_ = ptx::tensor_map(points_.data(), rows, padded_, streamed::kBlockPoints);
   }
 
   void run(Context& context) override {
@@ -1308,9 +1211,9 @@ class WgmmaLoop : public Version {
   Update<T> update_;
 };
 
-class Wgmma : public Version {
+class WgmmaVersion : public Version {
  public:
-  explicit Wgmma(bool ordered = false) : ordered_(ordered) {}
+  explicit WgmmaVersion(bool ordered = false) : ordered_(ordered) {}
 
   void prepare(const Problem& problem, Context& context) override {
     if (problem.precision == Precision::fp16)
@@ -1329,34 +1232,34 @@ class Wgmma : public Version {
 #endif
 
 LLOYD_CUDA_VERSION(
-    Wgmma, {.name = "fast_wgmma",
-            .family = "fast",
-            .backend = Backend::cuda,
-            .parent = "fast_cublas",
-            .precisions = {Precision::fp16, Precision::bf16},
-            .distance = Distance::expanded,
-            .summary = "16-bit products, argmin and sums in one persistent kernel on Hopper's "
-                       "tensor cores",
-            .unsupported = [](const Problem& problem, const Tunables&,
-                              const DeviceLimits& device) -> std::optional<std::string> {
-              constexpr std::int64_t kMost = (std::int64_t{1} << 31) - kTilePoints;
-              if (problem.n > kMost)
-                return "counts points in 32 bits: at most " + with_commas(kMost) + ", not " +
-                       with_commas(problem.n);
-              const int needed = problem.precision == Precision::bf16 ? 80 : 75;
-              if (device.compute_capability < needed)
-                return std::string(to_string(problem.precision)) +
-                       " products need compute capability " + std::to_string(needed / 10) + "." +
-                       std::to_string(needed % 10) + ", this device has " +
-                       std::to_string(device.compute_capability / 10) + "." +
-                       std::to_string(device.compute_capability % 10);
-              return std::nullopt;
-            }});
+    WgmmaVersion,
+    {.name = "fast_wgmma",
+     .family = "fast",
+     .backend = Backend::cuda,
+     .parent = "fast_cublas",
+     .precisions = {Precision::fp16, Precision::bf16},
+     .distance = Distance::expanded,
+     .summary = "16-bit products, argmin and sums in one persistent kernel on Hopper's "
+                "tensor cores",
+     .unsupported = [](const Problem& problem, const Tunables&,
+                       const DeviceLimits& device) -> std::optional<std::string> {
+       constexpr std::int64_t kMost = (std::int64_t{1} << 31) - kTilePoints;
+       if (problem.n > kMost)
+         return "counts points in 32 bits: at most " + with_commas(kMost) + ", not " +
+                with_commas(problem.n);
+       const int needed = problem.precision == Precision::bf16 ? 80 : 75;
+       if (device.compute_capability < needed)
+         return std::string(to_string(problem.precision)) + " products need compute capability " +
+                std::to_string(needed / 10) + "." + std::to_string(needed % 10) +
+                ", this device has " + std::to_string(device.compute_capability / 10) + "." +
+                std::to_string(device.compute_capability % 10);
+       return std::nullopt;
+     }});
 
 }  // namespace
 
 #if LLOYD_CUDA
-std::unique_ptr<Version> make_wgmma_ordered() { return std::make_unique<Wgmma>(true); }
+std::unique_ptr<Version> make_wgmma_ordered() { return std::make_unique<WgmmaVersion>(true); }
 #endif
 
 }  // namespace lloyd::fast

@@ -30,7 +30,9 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "kernels/core/cuda.h"
-#include "kernels/fast/overlap.cuh"
+#include "kernels/fast/lib/dependent_launch.cuh"
+#include "kernels/fast/lib/ptx/ld.cuh"
+#include "kernels/fast/lib/warp.cuh"
 
 // In an unnamed namespace: each version has its own copies of the kernels, and sets the attributes of those.
 namespace lloyd::fast {
@@ -72,7 +74,8 @@ __global__ void __launch_bounds__(kCountBlock)
                  std::int64_t n, int k, int block_points, unsigned* __restrict__ counts,
                  unsigned* __restrict__ totals, unsigned* __restrict__ sizes) {
   extern __shared__ unsigned counters[];  // k; of changes, those that came in the high half
-  wait_for_kernel_in_front();
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   for (int j = threadIdx.x; j < k; j += kCountBlock) counters[j] = 0;
   __syncthreads();
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * block_points;
@@ -103,21 +106,6 @@ __global__ void __launch_bounds__(kCountBlock)
   }
 }
 
-__device__ inline unsigned warp_sum(unsigned value) {
-  for (int offset = 16; offset > 0; offset /= 2)
-    value += __shfl_xor_sync(0xffffffffu, value, offset);
-  return value;
-}
-
-__device__ inline unsigned warp_inclusive_sum(unsigned value) {
-  const int lane = threadIdx.x % 32;
-  for (int offset = 1; offset < 32; offset *= 2) {
-    const unsigned other = __shfl_up_sync(0xffffffffu, value, offset);
-    if (lane >= offset) value += other;
-  }
-  return value;
-}
-
 // counts[b][j] becomes the place of the first entry of cluster j in block b, starts[j] that of the cluster's first. A block
 // takes 32 clusters, a warp 1/32 of the blocks of each. It adds up all totals before its own clusters: less than a pass over
 // the labels, and no waiting for other blocks.
@@ -127,7 +115,8 @@ __global__ void __launch_bounds__(1024)
   __shared__ unsigned sums[32], parts[32][33];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int first = blockIdx.x * 32, j = first + lane;
-  wait_for_kernel_in_front();
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   unsigned before = 0;
   for (int i = threadIdx.x; i < first; i += blockDim.x) before += totals[i];
   const unsigned total = j < k ? totals[j] : 0;
@@ -175,7 +164,8 @@ __global__ void __launch_bounds__(kCountBlock)
   unsigned* place = counters;
   unsigned* offsets = counters + k;
   for (int i = threadIdx.x; i < kCountWarps * pairs; i += kCountBlock) offsets[i] = 0;
-  wait_for_kernel_in_front();
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   for (int j = threadIdx.x; j < k; j += kCountBlock)
     place[j] = places[static_cast<std::int64_t>(blockIdx.x) * k + j];
   __syncthreads();
@@ -250,7 +240,8 @@ __global__ void __launch_bounds__(kCountBlock)
 // starts[j] of labels that a full sort put in order, where k is too large to count in shared memory.
 __global__ void find_starts(const std::int32_t* __restrict__ sorted_labels, std::int64_t n, int k,
                             unsigned* __restrict__ starts) {
-  wait_for_kernel_in_front();
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
   if (j > k) return;
   std::int64_t low = 0, high = n;  // the first whose label is not below j
@@ -278,25 +269,6 @@ struct alignas(sizeof(Value) * kValues) Vector {
   Value values[kValues];
 };
 
-// A row's vector, which is read once: past L1, and with the 256 bytes around it, which are its row's (0.105 ms instead of
-// 0.119 for 1M × 128 fp16).
-template <typename Row>
-__device__ __forceinline__ Row load_once(const void* address) {
-  Row row;
-#if __CUDA_ARCH__ >= 800
-  if constexpr (sizeof(Row) == 16) {
-    unsigned words[4];
-    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-                 : "l"(address));
-    memcpy(&row, words, 16);
-    return row;
-  }
-#endif
-  row = *static_cast<const Row*>(address);
-  return row;
-}
-
 // Of kSumBlock threads a multiprocessor: what they have in flight is enough, and nothing is spilled.
 template <typename Sum, int kValues>
 constexpr int kSumBlocks = kValues == 8       ? 4
@@ -315,7 +287,8 @@ __global__ void __launch_bounds__(kSumBlock, kSumBlocks<Sum, kValues>)
   using Row = Vector<Value, kValues>;
   constexpr bool kKeeps = sizeof(Sum) == 8;  // else entries are of points that came
   const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * kSumBlock + threadIdx.x) / 32;
-  wait_for_kernel_in_front();
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   if (entries == 0) entries = starts[k];
   const unsigned run = run_of(entries, runs);
   if (warp * run >= entries) return;
@@ -350,7 +323,7 @@ __global__ void __launch_bounds__(kSumBlock, kSumBlocks<Sum, kValues>)
           const std::int32_t entry = __shfl_sync(0xffffffffu, mine, place % 32);
           loaded[u] = {};
           if (in_row && place < 32 && entry != kNoEntry)
-            loaded[u] = load_once<Row>(column + (kKeeps && entry < 0 ? ~entry : entry) * stride);
+            loaded[u] = ptx::ld_once<Row>(column + (kKeeps && entry < 0 ? ~entry : entry) * stride);
           if (kKeeps && entry < 0) left |= 1u << u;
         }
 #pragma unroll
@@ -412,7 +385,8 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
   constexpr int kInFlight = kSumBytesInFlight / static_cast<int>(sizeof(Four<Sum>));
   __shared__ Four<Sum> sums[kFinishBlock];
   const int x = threadIdx.x, y = threadIdx.y;
-  wait_for_kernel_in_front();
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const unsigned run = run_of(entries != 0 ? entries : starts[k], runs);
   const auto add = [](Four<Sum>& sum, const Four<Sum>& other) {
 #pragma unroll

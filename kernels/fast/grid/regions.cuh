@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/fast/grid/prune.cuh"
-#include "kernels/fast/overlap.cuh"
+#include "kernels/fast/lib/dependent_launch.cuh"
 
 namespace lloyd::fast {
 namespace {

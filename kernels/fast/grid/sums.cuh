@@ -3,7 +3,7 @@
 
 #include "kernels/fast/grid/tree.cuh"
 #include "kernels/fast/lib/exact_sum.cuh"
-#include "kernels/fast/overlap.cuh"
+#include "kernels/fast/lib/dependent_launch.cuh"
 
 namespace lloyd::fast {
 namespace {

@@ -10,14 +10,6 @@
 namespace lloyd::fast {
 namespace {
 
-/// First in every kernel of an iteration: from sm_90 on they are launched while the previous one
-/// ends, 1 µs less for each, so nothing may be read or written before all of that one is done.
-__device__ void wait_for_previous_kernel() {
-#if __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-#endif
-}
-
 constexpr int kMostDims = 4;
 constexpr int kLanes = 32;
 constexpr int kLeaf = 32;                // points of a leaf: a lane each

@@ -11,6 +11,7 @@
 
 #include "kernels/core/limits.h"
 #include "kernels/fast/lib/placement.h"
+#include "kernels/fast/lib/warp.cuh"
 
 namespace lloyd::fast {
 namespace {
@@ -18,19 +19,6 @@ namespace {
 constexpr int kBlock = 256;
 constexpr int kSample = 1024;  // points that require_labels() tries
 constexpr int kTryBlock = 128;
-
-// A float as an integer of the same order, and back.
-__host__ __device__ inline int ordered(float value) {
-  int bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits ^ (bits >> 31 & 0x7fffffff);
-}
-inline float from_ordered(int order) {
-  order ^= order >> 31 & 0x7fffffff;
-  float value;
-  std::memcpy(&value, &order, sizeof value);
-  return value;
-}
 
 // The smallest and the largest value of each dimension. `least` and `most` start at the extremes.
 // Threads along x take dimensions.
