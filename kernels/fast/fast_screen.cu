@@ -94,7 +94,7 @@
 #include "kernels/fast/lib/ptx/wgmma.cuh"
 #include "kernels/fast/lib/warp.cuh"
 #include "kernels/fast/streamed/streamed.cuh"
-#include "kernels/fast/update.cuh"
+#include "kernels/fast/update/update.h"
 #endif
 
 namespace lloyd::fast {

@@ -66,7 +66,7 @@
 #include "kernels/fast/lib/ptx/wgmma.cuh"
 #include "kernels/fast/lib/warp.cuh"
 #include "kernels/fast/streamed/streamed.cuh"
-#include "kernels/fast/update.cuh"
+#include "kernels/fast/update/update.h"
 #endif
 
 namespace lloyd::fast {
@@ -87,7 +87,6 @@ constexpr int kMostWgmmaDim = 256;  // by shared memory: those beyond kMostHeld
 constexpr int kThreads = 384;       // a producer's warpgroup and two consumers
 constexpr int kHalf = 64;           // points of a product; a consumer has two
 constexpr int kRenewal = 64;        // iterations after which sums are made of all points again …
-using update::kUnsettled;           // … and so many of them
 
 __host__ __device__ constexpr int panels(int dim) { return (dim + kPanel - 1) / kPanel; }
 

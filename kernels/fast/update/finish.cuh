@@ -1,0 +1,154 @@
+// The clusters' sums from the runs' sums, and the centroids from them.
+#pragma once
+
+#include "kernels/fast/update/sums.cuh"
+
+namespace lloyd::fast {
+namespace {
+namespace update {
+
+constexpr int kFinishBlock = 256;
+constexpr int kFinishBlocks = 512;      // with more, a block takes several clusters
+constexpr unsigned kFewSums = 16;       // of a cluster: one thread adds them up
+constexpr int kSumBytesInFlight = 128;  // per thread
+
+// Sums of four coordinates.
+template <typename Sum>
+using Four = Vector<Sum, 4>;
+
+// The clusters' sums and sizes; null where none are kept. `anew`: the partial sums are of all points,
+// else of those that changed.
+struct Kept {
+  Four<double>* sums;
+  unsigned* sizes;
+  bool anew;
+};
+
+// Adds up the partial sums of each cluster and moves its centroid. fp64 sums are kept; fp32 sums are
+// of all points.
+// Threads along x, and blocks along y, take four coordinates each. A block has `clusters` consecutive
+// clusters. Where it has several, one thread along y adds up a cluster that has few sums; all other
+// clusters are shared by all threads along y, each with every blockDim.y-th sum, because there are
+// many sums where one cluster has most points. Where the largest move is asked for, there is one
+// block along y and one cluster in a block.
+// A non-negative float orders like its bits, so atomicMax on integers keeps the largest squared move.
+// Without this launch bound ptxas limits itself to 32 registers, which leaves three loads in flight.
+template <typename Sum>
+__global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
+    finish(const Four<Sum>* __restrict__ partials, int width, const unsigned* __restrict__ starts,
+           unsigned entries, unsigned runs, int k, int dim, int clusters, const Kept kept,
+           float* __restrict__ centroids, unsigned* __restrict__ totals,
+           unsigned* largest_move_bits) {
+  constexpr bool kKeeps = sizeof(Sum) == 8;
+  constexpr int kInFlight = kSumBytesInFlight / static_cast<int>(sizeof(Four<Sum>));
+  __shared__ Four<Sum> sums[kFinishBlock];
+  const int x = threadIdx.x, y = threadIdx.y;
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const unsigned run = run_of(entries != 0 ? entries : starts[k], runs);
+  const auto add = [](Four<Sum>& sum, const Four<Sum>& other) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum.values[i] += other.values[i];
+  };
+  // The sums of cluster j in `column`, from first on, every step-th.
+  const auto sum_of = [&](int j, int column, unsigned first, unsigned last, unsigned step) {
+    Four<Sum> sum{};
+    const auto at = [&](unsigned w) { return partials[std::int64_t{w + j} * width + column]; };
+    unsigned w = first;
+    for (; w + (kInFlight - 1) * step <= last; w += kInFlight * step) {
+      Four<Sum> loaded[kInFlight];
+#pragma unroll
+      for (int u = 0; u < kInFlight; ++u) loaded[u] = at(w + u * step);
+#pragma unroll
+      for (int u = 0; u < kInFlight; ++u) add(sum, loaded[u]);
+    }
+    for (; w <= last; w += step) add(sum, at(w));
+    return sum;
+  };
+  // The kept sum of cluster j, to which the partial sums are added.
+  const auto kept_of = [&](int j, int column) {
+    Four<Sum> sum{};
+    if constexpr (kKeeps)
+      if (!kept.anew && column < width) sum = kept.sums[std::int64_t{j} * width + column];
+    return sum;
+  };
+  const auto size_of = [&](int j, unsigned entries_of) {
+    return kKeeps && !kept.anew ? kept.sizes[j] : entries_of;
+  };
+  // Moves the centroid of cluster j. Returns the squared move of these coordinates, where asked for.
+  const auto place = [&](int j, int column, const Four<Sum>& sum, unsigned count) {
+    if constexpr (kKeeps)
+      kept.sums[std::int64_t{j} * width + column] = count > 0 ? sum : Four<Sum>{};
+    float move = 0;
+    if (count == 0) return move;
+    // fp64 divides slowly: one division for four coordinates.
+    const Sum share = Sum{1} / static_cast<Sum>(count);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int t = 4 * column + i;
+      if (t >= dim) break;
+      const auto mean = kKeeps ? static_cast<float>(sum.values[i] * share)
+                               : static_cast<float>(sum.values[i] / static_cast<Sum>(count));
+      float* centroid = centroids + static_cast<std::int64_t>(j) * dim + t;
+      if (largest_move_bits != nullptr) {
+        const float step = mean - *centroid;
+        move += step * step;
+      }
+      *centroid = mean;
+    }
+    return move;
+  };
+  const int from = blockIdx.x * clusters, to = min(from + clusters, k);
+  const int first_column = blockIdx.y * blockDim.x, columns = gridDim.y * blockDim.x;
+  const auto few = [&](unsigned start, unsigned end) {
+    return clusters > 1 && (end - 1) / run - start / run < kFewSums;
+  };
+  if (const int j = from + y; clusters > 1 && j < to) {
+    const unsigned start = starts[j], end = starts[j + 1];
+    if (start < end && few(start, end)) {
+      const unsigned count = size_of(j, end - start);
+      for (int column = first_column + x; column < width; column += columns) {
+        Four<Sum> sum = kept_of(j, column);
+        add(sum, sum_of(j, column, start / run, (end - 1) / run, 1));
+        place(j, column, sum, count);
+      }
+    }
+  }
+  for (int j = from; j < to; ++j) {
+    const unsigned start = starts[j], end = starts[j + 1];
+    if (x == 0 && y == 0 && blockIdx.y == 0) {
+      totals[j] = 0;  // for the next update
+      if (kKeeps && kept.anew) kept.sizes[j] = end - start;
+    }
+    if (kKeeps && kept.anew && start == end && y == 0)
+      for (int column = first_column + x; column < width; column += columns)
+        place(j, column, {}, 0);
+    if (start == end || few(start, end)) continue;
+    const unsigned count = size_of(j, end - start);
+    float move = 0;
+    for (int begin = first_column; begin < width; begin += columns) {
+      const int column = begin + x;
+      Four<Sum> sum{};
+      if (y == 0) sum = kept_of(j, column);
+      if (column < width) add(sum, sum_of(j, column, start / run + y, (end - 1) / run, blockDim.y));
+      sums[y * blockDim.x + x] = sum;
+      __syncthreads();
+      for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+        if (y < half) {
+          add(sum, sums[(y + half) * blockDim.x + x]);
+          sums[y * blockDim.x + x] = sum;
+        }
+        __syncthreads();
+      }
+      if (y == 0 && column < width) move += place(j, column, sum, count);
+    }
+    if (largest_move_bits == nullptr || y != 0) continue;
+    for (unsigned half = blockDim.x / 2; half > 0; half /= 2)
+      move += __shfl_xor_sync(0xffffffffu >> (32 - blockDim.x), move, half);
+    if (x == 0) atomicMax(largest_move_bits, __float_as_uint(move));
+  }
+}
+
+}  // namespace update
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,141 @@
+#include <algorithm>
+
+#include "kernels/fast/lib/dependent_launch.cuh"
+#include "kernels/fast/update/finish.cuh"
+#include "kernels/fast/update/sums.cuh"
+#include "kernels/fast/update/update.h"
+
+namespace lloyd::fast {
+namespace {
+namespace update {
+
+// Points a cluster from which on sums are kept: reading and writing the sums must cost less than
+// reading all points.
+constexpr int kFewestKept = 32;
+
+__global__ void count_changes(const std::int32_t* __restrict__ labels,
+                              std::int32_t* __restrict__ previous, std::int64_t n,
+                              unsigned* changes) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int32_t label = i < n ? labels[i] : 0;
+  const bool changed = i < n && previous[i] != label;
+  if (changed) previous[i] = label;
+  const unsigned votes = __ballot_sync(0xffffffffu, changed);
+  if (threadIdx.x % 32 == 0 && votes != 0) atomicAdd(changes, static_cast<unsigned>(__popc(votes)));
+}
+
+}  // namespace update
+}  // namespace
+
+using namespace update;
+
+void count_changes(const std::int32_t* labels, std::int32_t* previous, std::int64_t n,
+                   unsigned* changes, cudaStream_t stream) {
+  constexpr int kBlock = 256;
+  update::count_changes<<<cuda::blocks_for(n, kBlock), kBlock, 0, stream>>>(labels, previous, n,
+                                                                            changes);
+  LLOYD_CUDA_CHECK_LAUNCH();
+}
+
+template <typename Value>
+Update<Value>::Update(std::int64_t n, int k, int dim, std::int64_t stride,
+                      const DeviceLimits& device, cudaStream_t stream)
+    : n_(n), stride_(stride), k_(k), dim_(dim), overlap_(can_overlap(device)) {
+  for (values_ = 16 / static_cast<int>(sizeof(Value)); stride % values_ != 0;) values_ /= 2;
+  vectors_ = (dim + values_ - 1) / values_;
+  pitch_ = (vectors_ * values_ + 3) / 4 * 4;
+  while (group_ < std::min(vectors_, 32)) group_ *= 2;
+  std::int64_t run = kShortestRun;
+  while (run < kLongRun && n > run * kWantedRuns) run *= 2;
+  run = std::max<std::int64_t>(run, (n + kMostRuns - 1) / kMostRuns);
+  runs_ = static_cast<unsigned>((n + run - 1) / run);
+  keeps_ = LabelSort::can_count(k, device) && n / k >= kFewestKept;
+  sort_ = LabelSort(n, k, keeps_, device, stream);
+  const auto clusters = static_cast<std::size_t>(k), pitch = static_cast<std::size_t>(pitch_);
+  // A run that meets the end of a cluster begins a new sum.
+  const std::size_t sums = (std::size_t{runs_} + clusters) * pitch;
+  partials_ = cuda::Buffer<float>(keeps_ ? 2 * sums : sums);
+  partials_.zero(stream);  // finish() reads, and does not use, what pads rows to four coordinates
+  if (!keeps_) return;
+  previous_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(n));
+  kept_ = cuda::Buffer<double>(clusters * pitch);
+  sizes_ = cuda::Buffer<unsigned>(clusters);
+}
+
+template <typename Value>
+void Update<Value>::run(int iteration, const Value* points, const std::int32_t* labels,
+                        float* centroids, unsigned* largest_move_bits, cudaStream_t stream) {
+  if (!keeps_ || iteration + 1 < kUnsettled) {
+    // fp32 is faster, and exact enough where the next iteration starts anew.
+    sort_.all(labels, nullptr, stream);
+    sum_and_finish<float>(true, points, centroids, largest_move_bits, stream);
+  } else if (iteration < kUnsettled) {
+    sort_.all(labels, previous_.data(), stream);
+    sum_and_finish<double>(true, points, centroids, largest_move_bits, stream);
+  } else {
+    sort_.changes(labels, previous_.data(), sizes_.data(), stream);
+    sum_and_finish<double>(false, points, centroids, largest_move_bits, stream);
+  }
+}
+
+// `anew`: of all points.
+template <typename Value>
+template <typename Sum>
+void Update<Value>::sum_and_finish(bool anew, const Value* points, float* centroids,
+                                   unsigned* largest_move_bits, cudaStream_t stream) {
+  auto* partials = reinterpret_cast<Sum*>(partials_.data());
+  const unsigned entries = anew ? static_cast<unsigned>(n_) : 0;
+  switch (values_) {
+    case 8:
+      sum<Sum, 8>(entries, points, partials, stream);
+      break;
+    case 4:
+      sum<Sum, 4>(entries, points, partials, stream);
+      break;
+    case 2:
+      sum<Sum, 2>(entries, points, partials, stream);
+      break;
+    default:
+      sum<Sum, 1>(entries, points, partials, stream);
+  }
+  finish(anew, entries, partials, centroids, largest_move_bits, stream);
+}
+
+template <typename Value>
+template <typename Sum, int kValues>
+void Update<Value>::sum(unsigned entries, const Value* points, Sum* partials, cudaStream_t stream) {
+  if constexpr (kValues * sizeof(Value) <= 16) {
+    const dim3 grid(cuda::blocks_for(std::int64_t{runs_} * 32, kSumBlock),
+                    static_cast<unsigned>((vectors_ + 31) / 32));
+    launch(overlap_, sum_rows<Value, kValues, Sum>, grid, kSumBlock, 0, stream, points, stride_,
+           vectors_, group_, sort_.order(), sort_.starts(), k_, entries, runs_, partials, pitch_);
+  }
+}
+
+template <typename Value>
+template <typename Sum>
+void Update<Value>::finish(bool anew, unsigned entries, const Sum* partials, float* centroids,
+                           unsigned* largest_move_bits, cudaStream_t stream) {
+  int columns = 1;  // of four coordinates
+  while (4 * columns < dim_ && columns < 32) columns *= 2;
+  const int shares = kFinishBlock / columns;
+  int slices = 1, clusters = 1;
+  if (largest_move_bits == nullptr) {
+    slices = (dim_ + 4 * columns - 1) / (4 * columns);
+    clusters = static_cast<int>(std::min<std::int64_t>(
+        shares, std::max<std::int64_t>(1, std::int64_t{k_} * slices / kFinishBlocks)));
+  }
+  const dim3 grid(static_cast<unsigned>((k_ + clusters - 1) / clusters),
+                  static_cast<unsigned>(slices));
+  const dim3 block(static_cast<unsigned>(columns), static_cast<unsigned>(shares));
+  const Kept kept{reinterpret_cast<Four<double>*>(kept_.data()), sizes_.data(), anew};
+  launch(overlap_, update::finish<Sum>, grid, block, 0, stream,
+         reinterpret_cast<const Four<Sum>*>(partials), pitch_ / 4, sort_.starts(), entries, runs_,
+         k_, dim_, clusters, kept, centroids, sort_.totals(), largest_move_bits);
+}
+
+template class Update<float>;
+template class Update<__half>;
+template class Update<__nv_bfloat16>;
+
+}  // namespace lloyd::fast

@@ -1,0 +1,71 @@
+// The update of the versions whose assignment is a matrix product: labels in, new centroids out, the
+// same bits for the same labels.
+//
+//   sort     A stable counting sort puts the points' indices in order of label. Rows stay in place.
+//   sums     Warps add up runs of rows in that order, in registers.
+//   finish   The sums of each cluster are added in their order, and its centroid is moved.
+//
+// After the first iterations only points that changed cluster are sorted and added up: once for the
+// cluster they came to and once, negatively, for the one they left. The sums are then kept from one
+// iteration to the next, in fp64: a sum of fp32 values that comes and goes leaves nothing there.
+// No float is added atomically, so nothing depends on the GPU's scheduling.
+// Floor: one read of the points, or of the labels twice. NOTES.md has what was tried.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/core/cuda.h"
+#include "kernels/fast/update/sort.h"
+
+namespace lloyd::fast {
+
+/// The first iterations add up all points: half of them change cluster in the second.
+constexpr int kUnsettled = 3;
+
+/// Adds to *changes the number of labels that differ from `previous`, which becomes `labels`.
+void count_changes(const std::int32_t* labels, std::int32_t* previous, std::int64_t n,
+                   unsigned* changes, cudaStream_t stream);
+
+/// The memory and launches of an update of k centroids of `dim` dimensions from n < 2^31 points of
+/// Value (float, __half or __nv_bfloat16). Rows are `stride` values apart; what lies between dim and
+/// stride is never used, and where stride is a multiple of 16 bytes, rows are read 16 bytes at a
+/// time. Takes 4 bytes a point, 12 where sums are kept, and more where k is too large to count in
+/// shared memory.
+template <typename Value>
+class Update {
+ public:
+  Update() = default;
+  Update(std::int64_t n, int k, int dim, std::int64_t stride, const DeviceLimits& device,
+         cudaStream_t stream);
+
+  /// Replaces `centroids` (k × dim) by the means of the points with their label; those of empty
+  /// clusters keep their bits. `largest_move_bits`, where not null, becomes the larger of itself and
+  /// the largest squared move, as the bits of a float. `iteration`: how often this was called since
+  /// the solve began.
+  void run(int iteration, const Value* points, const std::int32_t* labels, float* centroids,
+           unsigned* largest_move_bits, cudaStream_t stream);
+
+ private:
+  template <typename Sum>
+  void sum_and_finish(bool anew, const Value* points, float* centroids, unsigned* largest_move_bits,
+                      cudaStream_t stream);
+  template <typename Sum, int kValues>
+  void sum(unsigned entries, const Value* points, Sum* partials, cudaStream_t stream);
+  template <typename Sum>
+  void finish(bool anew, unsigned entries, const Sum* partials, float* centroids,
+              unsigned* largest_move_bits, cudaStream_t stream);
+
+  std::int64_t n_ = 0, stride_ = 0;
+  unsigned runs_ = 0;  // at most
+  int k_ = 0, dim_ = 0;
+  int values_ = 1, vectors_ = 1, group_ = 1;  // values a load, loads a row, lanes a row
+  int pitch_ = 4;                             // values between two partial sums
+  bool keeps_ = false, overlap_ = false;
+  LabelSort sort_;
+  cuda::Buffer<std::int32_t> previous_;  // the labels before, where sums are kept
+  cuda::Buffer<float> partials_;         // fp32, or fp64 where sums are kept
+  cuda::Buffer<double> kept_;            // the clusters' sums
+  cuda::Buffer<unsigned> sizes_;         // and how many points they have
+};
+
+}  // namespace lloyd::fast
