@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/fast/grid/tree.cuh"
-#include "kernels/fast/lib/exact_sum.cuh"
 #include "kernels/fast/lib/dependent_launch.cuh"
+#include "kernels/fast/lib/exact_sum.cuh"
 
 namespace lloyd::fast {
 namespace {
