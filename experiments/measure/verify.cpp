@@ -22,9 +22,11 @@ namespace {
 // Seconds that the checks of the last iteration and of drawn ones may take.
 constexpr double kLastSeconds = 20, kDrawnSeconds = 1;
 constexpr int kMostDrawn = 4;
-// A run may be as many times as far from the oracle's as the worst of some disturbed runs …
-constexpr double kSpreadFactor = 3;
-// … and as far as so many points in another cluster bring it.
+// A run may be as many times as far from the oracle's as the worst of two to five disturbed runs.
+// How far a run goes has a heavy tail: one point at a near tie decides it. With a factor of 3, 2 of
+// 265 right answers on an H200 lay just outside.
+constexpr double kSpreadFactor = 10;
+// A run may also be as far as so many points in another cluster bring it.
 constexpr double kFewPoints = 10;
 // Labels are as good as random when more than this share of random ones would pass.
 constexpr double kBlind = 0.5;
@@ -85,17 +87,17 @@ struct LabelsVerdict {
 
 class Labels {
  public:
-  // `slack`: how far the centroids that a version used may be from `centroids`.
+  // `slack`: how far each centroid that a version used may be from that in `centroids`.
   Labels(const Problem& problem, Distance distance, Centroids centroids, const Nearest& nearest,
-         double slack = 0)
+         std::vector<double> slack = {})
       : problem_(problem),
         distance_(distance),
         centroids_(centroids),
         nearest_(nearest),
-        slack_(slack),
+        slack_(std::move(slack)),
         dim_(static_cast<std::size_t>(problem.dim)) {
-    for (std::size_t j = 0; j < static_cast<std::size_t>(problem.k); ++j)
-      norms_.push_back(norm(row(centroids, j, dim_)));
+    slack_.resize(static_cast<std::size_t>(problem.k));
+    for (std::size_t j = 0; j < slack_.size(); ++j) norms_.push_back(norm(row(centroids, j, dim_)));
   }
 
   LabelsVerdict judge(std::span<const std::int32_t> labels) const {
@@ -109,7 +111,7 @@ class Labels {
       const auto at = static_cast<std::size_t>(i);
       if (labels[at] == nearest_.labels[at]) continue;
       ++different;
-      const double regret = regret_of(at, labels[at], slack_);
+      const double regret = regret_of(at, labels[at], true);
       largest = std::max(largest, regret);
       if (!(regret <= allowed)) first_wrong = std::min(first_wrong, i);
     }
@@ -135,7 +137,7 @@ class Labels {
       const auto at = static_cast<std::size_t>(problem_.n * s / samples);
       const auto label =
           static_cast<std::int32_t>(scrambled(at + 1) % static_cast<std::uint64_t>(problem_.k));
-      const double own = regret_of(at, label, 0);
+      const double own = regret_of(at, label, false);
       if (own == 0) continue;
       ++farther;
       within += own <= regret;
@@ -154,25 +156,27 @@ class Labels {
     return d;
   }
 
-  double regret_of(std::size_t at, std::int32_t label, double slack) const {
+  double regret_of(std::size_t at, std::int32_t label, bool may_have_moved) const {
     double point = 0;
     for (std::size_t t = 0; t < dim_; ++t) {
       const double x = problem_.points[at * dim_ + t];
       point += x * x;
     }
+    const auto own = static_cast<std::size_t>(label),
+               other = static_cast<std::size_t>(nearest_.labels[at]);
     const double far = squared_distance(at, label), near = nearest_.distances[at];
-    const double moved = 2 * slack * (std::sqrt(far) + std::sqrt(near));
+    const double moved =
+        may_have_moved ? 2 * (slack_[own] * std::sqrt(far) + slack_[other] * std::sqrt(near)) : 0;
     return relative_regret(distance_, problem_.precision, problem_.dim,
                            far - std::min(moved, far - near), near, std::sqrt(point),
-                           std::max(norms_[static_cast<std::size_t>(label)],
-                                    norms_[static_cast<std::size_t>(nearest_.labels[at])]));
+                           std::max(norms_[own], norms_[other]));
   }
 
   const Problem& problem_;
   Distance distance_;
   Centroids centroids_;
   const Nearest& nearest_;
-  double slack_;
+  std::vector<double> slack_;
   std::size_t dim_;
   std::vector<double> norms_;
 };
@@ -474,9 +478,11 @@ class Verification {
     return found.wrong;
   }
 
-  // Whether `after`, of t iterations, went on from `before`, of t − 1. `slack`: how far reruns of t − 1 are apart.
+  // Whether `after`, of t iterations, went on from `before`, of t − 1. `slack`: how far reruns of
+  // t − 1 are apart. `counts`: of the clusters of `before`, if reruns differ; otherwise empty.
   std::optional<std::string> check_pair(const Solution& after, const Solution& before, int t,
-                                        double slack, std::int64_t* mismatches) {
+                                        double slack, std::span<const std::int64_t> counts,
+                                        std::int64_t* mismatches) {
     const auto dim = static_cast<std::size_t>(problem_.dim);
     double largest = 0;
     for (std::size_t j = 0; j < static_cast<std::size_t>(problem_.k); ++j)
@@ -490,8 +496,14 @@ class Verification {
       if (!run_check().is_far_above(t - 1, inertia)) return why;
       if (!drifted_) drifted_ = std::move(why);
     }
+    std::vector<double> moves(static_cast<std::size_t>(problem_.k), allowed);
+    // The sums of a version whose reruns differ have no fixed order: a few points at near ties may
+    // have gone to another cluster in this rerun.
+    const double typical_distance = std::sqrt(inertia / static_cast<double>(problem_.n));
+    for (std::size_t j = 0; j < counts.size(); ++j)
+      moves[j] += typical_distance * std::min(1.0, kFewPoints / static_cast<double>(counts[j] + 1));
     const LabelsVerdict found =
-        Labels(problem_, distance_, before.centroids, nearest, allowed).judge(after.labels);
+        Labels(problem_, distance_, before.centroids, nearest, moves).judge(after.labels);
     if (mismatches != nullptr) *mismatches = found.mismatches;
     if (found.wrong)
       return fmt::format("of {} iterations the last did not start where {} end: {}", t, t - 1,
@@ -501,8 +513,9 @@ class Verification {
     return empty_cluster_moved(after, before.centroids, clusters, allowed);
   }
 
-  // Lets the version make t − 1 iterations, and t where `after` is null; what is wrong with the pair. Reruns that differ
-  // excuse as much as they differ. `before` gets the last rerun.
+  // Lets the version make t − 1 iterations, and t where `after` is null; what is wrong with the
+  // pair. Reruns that differ excuse as much as they differ, and what a few points in another
+  // cluster move. `before` gets the last rerun.
   std::optional<std::string> check_iteration(const Solution* after, int t, Solution& before,
                                              std::int64_t* mismatches = nullptr) {
     std::vector<std::vector<double>> seen;
@@ -511,21 +524,24 @@ class Verification {
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       before = run_for(t - 1);
       Problem fixed = problem_;
-      ClusterSums clusters;
+      ClusterSums clusters, own_clusters;
       fixed.stop = {.iterations = t - 1};
       if (auto wrong = check_answer(fixed, before, &clusters)) return wrong;
       Solution own;
       if (after == nullptr) {
         own = run_for(t);
         fixed.stop = {.iterations = t};
-        if (auto wrong = check_answer(fixed, own, &clusters)) return wrong;
+        if (auto wrong = check_answer(fixed, own, &own_clusters)) return wrong;
       }
       if (hands_on_) slack = std::max(slack, sums_noise(problem_, clusters));
       seen.push_back(before.centroids);
       for (const auto& other : seen) slack = std::max(slack, 4 * apart(other, before.centroids));
-      why = check_pair(after != nullptr ? *after : own, before, t, slack, mismatches);
+      const bool differ = !same_bits(seen[0], seen.back());
+      const std::span<const std::int64_t> counts =
+          differ ? std::span<const std::int64_t>(clusters.counts) : std::span<const std::int64_t>{};
+      why = check_pair(after != nullptr ? *after : own, before, t, slack, counts, mismatches);
       if (!why) return std::nullopt;
-      if (attempt > 0 && same_bits(seen[0], seen.back())) return why;
+      if (attempt > 0 && !differ) return why;
     }
     return why;
   }

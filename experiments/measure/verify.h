@@ -49,10 +49,10 @@ struct Verdict {
 ///     and t. One at least and four at most, as long as they take 1 s together; where even short ones take longer, the
 ///     drawn one is the shortest. The inertia after t − 1 iterations is held to the oracle's;
 ///  5. the whole run against the oracle's own: inertia, centroids, and how many points one more assignment would move. Two right
-///     answers may part at a near tie, so what is allowed is three times the spread of disturbed runs (expected_run.h),
+///     answers may part at a near tie, so what is allowed is ten times the spread of disturbed runs (expected_run.h),
 ///     and at least what ten points in another cluster do. Inertia above trajectory_tolerance is `imprecise`.
 /// Labels in steps 3 and 4 may be farther than the bound by what a rerun of the version moves its centroids, which is measured
-/// when a label is: reruns that give the same bits are excused nothing.
+/// when a label is, and by what ten points in another cluster move them: reruns that give the same bits are excused nothing.
 /// The numbers of a verdict are there as far as the checks came, of a wrong answer too. Throws what the version throws.
 Verdict verify(const Solution& whole, const std::function<std::unique_ptr<Version>()>& make,
                const Problem& problem, Context& context, Distance distance, Reference& reference,
