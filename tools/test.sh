@@ -11,7 +11,7 @@ step() {
 
 # Without a line for each of the hundreds that pass, nor for those that are skipped: the last line has them.
 cpp_tests() {
-  ctest --output-on-failure "$@" |
+  ctest --output-on-failure --parallel "${JOBS:-$(nproc)}" "$@" |
     grep -Ev '^ +Start +[0-9]+: | Passed +[0-9.]+ sec$|\*\*\*Skipped|\(Skipped\)$|tests did not run:$'
   return "${PIPESTATUS[0]}"
 }
