@@ -19,4 +19,10 @@ struct Interval {
 /// Throws std::invalid_argument when `samples` is empty.
 Interval median_interval(std::vector<double> samples);
 
+/// The median of the launches' medians, as analysis/stats.py takes it. One launch has the interval
+/// of its samples. Several launches have Student's interval of the logarithms of their medians,
+/// stretched to hold the median. Throws std::invalid_argument when a launch has no samples or when
+/// there is no launch.
+Interval launches_interval(const std::vector<std::vector<double>>& launches);
+
 }  // namespace lloyd

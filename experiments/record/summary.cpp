@@ -16,9 +16,15 @@ namespace {
 
 struct Result {
   std::string status, reason;
-  std::vector<double> iteration_ms;
+  std::map<int, std::vector<double>> iteration_ms;  // by launch
   std::vector<SampleNoise> noise;
   bool oversubscribed = false;
+
+  Interval interval() const {
+    std::vector<std::vector<double>> launches;
+    for (const auto& [launch, samples] : iteration_ms) launches.push_back(samples);
+    return launches_interval(launches);
+  }
 };
 
 // What a point is divided by: the baseline's fastest point of the same problem.
@@ -68,7 +74,8 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     result.status = row.at("status").get<std::string>();
     result.oversubscribed = row.at("oversubscribed") == true;
     if (result.status == "ok") {
-      result.iteration_ms.push_back(row.at("iteration_ms").get<double>());
+      result.iteration_ms[row.at("launch").get<int>()].push_back(
+          row.at("iteration_ms").get<double>());
       result.noise.push_back(sample_noise(row));
     } else
       result.reason = row.at("reason").get<std::string>();
@@ -78,7 +85,7 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     const auto found = results.find(point.id);
     if (point.version != spec.baseline || found == results.end() || found->second.status != "ok")
       continue;
-    const double median = median_interval(found->second.iteration_ms).median;
+    const double median = found->second.interval().median;
     const auto [at, fresh] = baseline.emplace(problem_key(point), median);
     if (!fresh) at->second = std::min(at->second, median);
   }
@@ -92,7 +99,7 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
       if (const std::string part = data_part(point, spec.data_extent); !part.empty())
         line.parameters += " (" + part + ")";
       if (!found->second.iteration_ms.empty()) {
-        const Interval interval = median_interval(found->second.iteration_ms);
+        const Interval interval = found->second.interval();
         line.iteration = format_ms(interval.median);
         line.noise = point_noise(found->second.noise, spec.measure.max_noise);
         if (interval.low)
@@ -166,8 +173,8 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       for_markdown(spec.data.describe()), spec.stop.iterations, spec.init.method);
   text += fmt::format(
       "Time per Lloyd iteration: median and its 95% interval (order statistics; none below 6 "
-      "samples). Speedup: ratio of "
-      "medians over {}. Oversubscribed: more threads than cores. Noise: what "
+      "samples; of several launches, the median of their medians and Student's interval). "
+      "Speedup: ratio of medians over {}. Oversubscribed: more threads than cores. Noise: what "
       "speaks against a median.\n\n| version | point | status | per iteration | speedup | noise "
       "|\n|---|---|---|---|---|---|\n",
       spec.baseline.empty() ? "nothing (the spec names no baseline)" : spec.baseline);

@@ -57,5 +57,23 @@ TEST(MedianInterval, StandsManySamples) {
   EXPECT_NEAR(*interval.high, 2500 + 69, 3);
 }
 
+TEST(LaunchesInterval, IsTheOneOfTheAnalysis) {
+  const std::vector<double> one = {3, 1, 2, 5, 4, 6, 7};
+  EXPECT_EQ(launches_interval({one}).median, median_interval(one).median);
+  EXPECT_EQ(launches_interval({one}).low, median_interval(one).low);
+  EXPECT_THROW(launches_interval({}), std::invalid_argument);
+  EXPECT_THROW(launches_interval({one, {}}), std::invalid_argument);
+  EXPECT_FALSE(launches_interval({{0}, {1}}).low);
+  // analysis.stats.median_interval gives the same numbers for 5 and for 31 launches.
+  const Interval five = launches_interval({{1, 1.1}, {1.2}, {0.9, 1, 1.3}, {1.1}, {1.5}});
+  EXPECT_DOUBLE_EQ(five.median, 1.1);
+  EXPECT_NEAR(*five.low, 0.94944563, 1e-6);
+  EXPECT_NEAR(*five.high, 1.41147014, 1e-6);
+  std::vector<std::vector<double>> many;
+  for (int launch = 0; launch < 31; ++launch) many.push_back({1 + 0.01 * launch});
+  EXPECT_NEAR(*launches_interval(many).low, 1.11359884, 1e-6);
+  EXPECT_NEAR(*launches_interval(many).high, 1.18038964, 1e-6);
+}
+
 }  // namespace
 }  // namespace lloyd

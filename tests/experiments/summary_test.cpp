@@ -52,6 +52,28 @@ TEST(Summary, DividesByTheBaselineOfTheSameProblem) {
   EXPECT_EQ(lines[3].status, "not run");
 }
 
+TEST(Summary, TakesTheMedianOfTheLaunchesMedians) {
+  Spec spec;
+  spec.baseline = "cpu_sequential";
+  spec.points = {point("cpu_sequential", 5), point("cpu_openmp", 5)};
+  std::vector<Row> rows;
+  const auto add = [&](const Point& of, int launch, const std::vector<double>& samples) {
+    for (const double ms : samples) {
+      rows.push_back(ok_row(of, ms));
+      rows.back()["launch"] = launch;
+    }
+  };
+  add(spec.points[0], 0, {8, 8, 8});
+  // Pooled, the median of these 11 samples would be 1 ms.
+  add(spec.points[1], 0, {1, 1, 1, 1, 1, 1, 1});
+  add(spec.points[1], 1, {2, 2});
+  add(spec.points[1], 2, {4, 4});
+  const std::vector<SummaryLine> lines = summarize(spec, rows, {});
+  // 2 · exp(±4.302653 · ln 2 / √3)
+  EXPECT_EQ(lines[1].iteration, "2.00 ms [357 µs, 11.2 ms]");
+  EXPECT_EQ(lines[1].speedup, "4×");
+}
+
 TEST(Summary, NothingOfAVersionIsMarkdownOrMovesTheCursor) {
   Spec spec;
   spec.points = {point("cpu_openmp", 5)};
