@@ -6,10 +6,10 @@
 //          centroids are fp32 (lib/placement.h).
 // Why      v4 ends at k·(2·dim + 1) = 12,288 although an SM has several times that much memory.
 //          Where v4 runs, this is v4.
-// Limits   4·k·(2·dim + 1) B of shared memory a block, up to what the device allows: 232,448 B on an
-//          H200, where k ≤ 11,622 at dim 2 and 113 at dim 256. A block that takes more than half of
-//          an SM's memory has the SM to itself; with few threads nothing hides the latencies then,
-//          so larger blocks should be tried.
+// Limits   4·k·(2·dim + 1) B of shared memory a block, up to what the device allows: 232,448 B on
+//          an H200, where k ≤ 11,622 at dim 2 and 113 at dim 256. A block that takes more than half
+//          of an SM's memory has the SM to itself; with few threads nothing hides the latencies
+//          then, so larger blocks should be tried.
 #include "kernels/core/limits.h"
 #include "kernels/luigi/v4_limits.h"
 

@@ -1,0 +1,120 @@
+// What a block does with its points: label them, sort them by label, add them up.
+#pragma once
+
+#include "kernels/fast/lib/exact_sum.cuh"
+#include "kernels/fast/resident/layout.h"
+
+namespace lloyd::fast {
+namespace {
+
+using exact::Sum;
+static_assert(kMostPerGroup == (1 << (31 - exact::kFirstBits)) - 1);
+
+/// Labels the block's points, counts them by cluster and numbers those of each cluster in any
+/// order. Returns how many of this thread's points changed. Quads = 0: any number of quads, read
+/// again for each kAtATime centroids instead of kept in registers.
+template <int Quads>
+__device__ int label_points(const Layout& layout, const float4* points, const float4* centroids,
+                            int* labels, unsigned* places, unsigned* counts, int count, int k) {
+  const int quads = Quads > 0 ? Quads : layout.quads;
+  int changes = 0;
+  for (int i = threadIdx.x; i < count; i += kThreads) {
+    const float4* point = points + i * layout.stride_quads;
+    float4 kept[Quads > 0 ? Quads : 1];
+#pragma unroll
+    for (int q = 0; q < Quads; ++q) kept[q] = point[q];
+    float best = INFINITY;
+    int label = 0;
+    for (int j = 0; j < k; j += kAtATime) {
+      float distance[kAtATime] = {};
+      const auto add = [&](int q, const float4& x) {
+#pragma unroll
+        for (int c = 0; c < kAtATime; ++c) {
+          const float4 centroid = centroids[(j + c) * quads + q];
+          const float a = x.x - centroid.x, b = x.y - centroid.y;
+          const float e = x.z - centroid.z, f = x.w - centroid.w;
+          distance[c] = fmaf(a, a, distance[c]);
+          distance[c] = fmaf(b, b, distance[c]);
+          distance[c] = fmaf(e, e, distance[c]);
+          distance[c] = fmaf(f, f, distance[c]);
+        }
+      };
+      if constexpr (Quads > 0) {
+#pragma unroll
+        for (int q = 0; q < Quads; ++q) add(q, kept[q]);
+      } else {
+        for (int q = 0; q < quads; ++q) add(q, point[q]);
+      }
+#pragma unroll
+      for (int c = 0; c < kAtATime; ++c) {
+        if (distance[c] < best) {
+          best = distance[c];
+          label = j + c;
+        }
+      }
+    }
+    changes += labels[i] != label;
+    labels[i] = label;
+    places[i] = atomicAdd(&counts[label], 1u);  // of integers: one instruction
+  }
+  return changes;
+}
+
+/// A counting sort: order[] is the block's points by cluster, from their labels and their places
+/// among the cluster's points.
+__device__ void sort_points(const int* labels, const unsigned* places, const unsigned* counts,
+                            unsigned* starts, int* order, int count, int k) {
+  if (threadIdx.x < kWarp) {
+    unsigned before = 0;
+    for (int first = 0; first < k; first += kWarp) {
+      const int j = first + static_cast<int>(threadIdx.x);
+      const unsigned own = j < k ? counts[j] : 0;
+      unsigned upto = own;
+      for (int offset = 1; offset < kWarp; offset *= 2) {
+        const unsigned other = __shfl_up_sync(0xffffffffu, upto, offset);
+        if (static_cast<int>(threadIdx.x) >= offset) upto += other;
+      }
+      if (j < k) starts[j] = before + upto - own;
+      before += __shfl_sync(0xffffffffu, upto, kWarp - 1);
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < count; i += kThreads) order[starts[labels[i]] + places[i]] = i;
+  __syncthreads();
+}
+
+/// Adds the block's points to sums (k × dim, zeros before). A group of lanes, one a coordinate,
+/// walks its share of the order and adds to `sums` where a cluster ends: a few atomics a group
+/// instead of one a point.
+__device__ void sum_points(const Layout& layout, const float* points, const int* labels,
+                           const int* order, const unsigned* starts, const unsigned* counts,
+                           int count, Sum* sums, int dim, const float* scales,
+                           const exact::SplitUnits& fixed) {
+  const int groups = kThreads / layout.lanes;
+  const int group = threadIdx.x / layout.lanes, lane = threadIdx.x % layout.lanes;
+  const int begin = group * count / groups, end = (group + 1) * count / groups;
+  if (group >= groups || begin == end) return;
+  const int stride = 4 * layout.stride_quads;
+  for (int t = lane; t < dim; t += layout.lanes) {
+    const float scale = scales[t];
+    for (int at = begin, j = labels[order[begin]]; at < end; ++j) {
+      const int stop = min(end, static_cast<int>(starts[j] + counts[j]));
+      if (stop <= at) continue;
+      const auto members = static_cast<unsigned>(stop - at);
+      unsigned first = 0, second = 0;
+#pragma unroll 8
+      for (; at < stop; ++at) {
+        const exact::Split split(points[order[at] * stride + t], scale, fixed.second);
+        first += split.first;
+        second += split.second;
+      }
+      const auto high = static_cast<int>(first - members * __float_as_uint(exact::Split::kFirst)),
+                 low = static_cast<int>(second - members * __float_as_uint(fixed.second));
+      exact::add_in_shared(&sums[j * dim + t],
+                           static_cast<Sum>(high * (1LL << fixed.second_bits) + low));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lloyd::fast

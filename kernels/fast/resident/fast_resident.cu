@@ -1,0 +1,155 @@
+// fast_resident: the whole solve in one launch, with the points in shared memory throughout.
+//
+// Parent   luigi_v4_device_update.
+// Idea     One cooperative launch, a block a multiprocessor. Each block reads its share of the
+//          points once and keeps it in shared memory, with the centroids. In an iteration it labels
+//          its points, sorts them by label, adds up the runs and adds its sums to those in global
+//          memory. After one barrier of all blocks, every block divides the same sums, and takes
+//          the same decision to stop.
+// Why      At n = 65,536 v4 is launches, copies and atomics. Here only k × dim sums a block leave
+//          the chip.
+// Limits   A block's share must fit shared memory: n ≤ 191,000 at dim 32, 1,092,000 at dim 2 (k =
+//          16, H200). The solve is one phase: its iterations have no ranges of their own.
+// Floor    n = 65,536, k = 16, dim 32: 2.2 µs of arithmetic and 1.2 µs for the barrier.
+// More     solve.cuh has the kernel, an iteration in order. NOTES.md: where the time goes, the same
+//          bits in every run, what was tried.
+#include <optional>
+
+#include "kernels/core/limits.h"
+#include "kernels/fast/resident/layout.h"
+
+#if LLOYD_CUDA
+#include "kernels/fast/lib/placement.h"
+#include "kernels/fast/resident/solve.cuh"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+#if LLOYD_CUDA
+class Resident : public Version {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    problem_ = problem;
+    layout_.emplace(problem, context.device);
+    points_ = cuda::Buffer<float>(problem.points.size());
+    initial_ = cuda::Buffer<float>(problem.centroids.size());
+    centroids_ = cuda::Buffer<float>(problem.centroids.size());
+    sums_ = cuda::Buffer<Sum>(3 * kCopies * problem.centroids.size());
+    counts_ = cuda::Buffer<unsigned>(3 * static_cast<std::size_t>(problem.k + 1));
+    labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
+    state_ = cuda::Buffer<int>(2);
+    with_kernel([&](auto kernel) {
+      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            static_cast<int>(layout_->bytes())));
+    });
+    {
+      const auto phase = context.phase("transfer");
+      points_.upload(problem.points, context.stream);
+      LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+    }
+    placement_ = Placement::of<float>(problem, points_.data(), context.stream);
+    placement_.centre(points_, context.stream);
+    initial_.upload(placement_.centroids(), context.stream);
+    units_ = Units(points_, problem, *layout_, context.stream);
+    rest_sums_ =
+        units_.has_rests ? cuda::Buffer<Sum>(3 * problem.centroids.size()) : cuda::Buffer<Sum>();
+  }
+
+  void run(Context& context) override {
+    const auto phase = context.phase("solve");
+    sums_.zero(context.stream);
+    if (rest_sums_.size() > 0) rest_sums_.zero(context.stream);
+    counts_.zero(context.stream);
+    state_.zero(context.stream);
+    Solve solve_arguments{
+        .layout = *layout_,
+        .points = points_.data(),
+        .initial = initial_.data(),
+        .centroids = centroids_.data(),
+        .fixed = units_.fixed,
+        .rests = units_.rests.data(),
+        .first_rests = units_.first_rests.data(),
+        .sums = sums_.data(),
+        .rest_sums = rest_sums_.data(),
+        .counts = counts_.data(),
+        .labels = labels_.data(),
+        .arrived = reinterpret_cast<unsigned*>(state_.data()),
+        .iterations = state_.data() + 1,
+        .n = problem_.n,
+        .k = problem_.k,
+        .dim = problem_.dim,
+        .stop = problem_.stop,
+    };
+    void* arguments[] = {&solve_arguments};
+    with_kernel([&](auto kernel) {
+      LLOYD_CUDA_CHECK(cudaLaunchCooperativeKernel(
+          kernel, dim3(static_cast<unsigned>(layout_->blocks)), dim3(kThreads), arguments,
+          static_cast<std::size_t>(layout_->bytes()), context.stream));
+    });
+  }
+
+  Solution fetch(Context& context) override {
+    Solution solution;
+    solution.labels.resize(labels_.size());
+    std::vector<float> centroids(centroids_.size());
+    int state[2];
+    const auto phase = context.phase("transfer");
+    state_.download(state, context.stream);
+    labels_.download(solution.labels, context.stream);
+    centroids_.download(centroids, context.stream);
+    solution.iterations = state[1];
+    solution.centroids = placement_.restored(centroids);
+    return solution;
+  }
+
+ private:
+  template <typename Body>
+  void with_kernel(Body&& body) {
+    switch (layout_->quads) {
+      case 1:
+        return body(solve<1>);
+      case 2:
+        return body(solve<2>);
+      case 4:
+        return body(solve<4>);
+      case 8:
+        return body(solve<8>);
+      default:
+        return body(solve<0>);
+    }
+  }
+
+  Problem problem_;
+  Placement placement_;
+  std::optional<Layout> layout_;
+  Units units_;
+  cuda::Buffer<float> points_, initial_, centroids_;
+  cuda::Buffer<Sum> sums_, rest_sums_;
+  cuda::Buffer<unsigned> counts_;
+  cuda::Buffer<std::int32_t> labels_;
+  cuda::Buffer<int> state_;  // blocks at the barrier, iterations done
+};
+#endif
+
+LLOYD_CUDA_VERSION(
+    Resident,
+    {.name = "fast_resident",
+     .family = "fast",
+     .backend = Backend::cuda,
+     .parent = "luigi_v4_device_update",
+     .precisions = {Precision::fp32},
+     .distance = Distance::direct,
+     .reproducible = true,
+     .summary = "small n: one launch for the whole solve, points resident in shared memory",
+     .unsupported = [](const Problem& problem, const Tunables&,
+                       const DeviceLimits& device) -> std::optional<std::string> {
+       const Layout layout(problem, device);
+       if (layout.points_per_group() > kMostPerGroup)
+         return "adds up at most " + with_commas(kMostPerGroup) + " points in 32 bits, not " +
+                with_commas(layout.points_per_group());
+       return optin_shared_shortfall(layout.bytes(), device);
+     }});
+
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,48 @@
+// How the problem lies in one block's shared memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/core/version.h"
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kThreads = 512;  // 256 are slower by a tenth, 384 by a fifth
+constexpr int kAtATime = 4;    // centroids
+constexpr int kWarp = 32;
+/// Points that a group of lanes adds up (sum_points): their first integers, of 21 bits, fit an int.
+constexpr int kMostPerGroup = (1 << 10) - 1;
+
+/// A point is an odd number of quads of floats, so that a warp's 16-byte reads of a column of
+/// points spread over the banks.
+struct Layout {
+  int blocks, points_per_block, quads, stride_quads, k, padded_k, dim, cells, lanes;
+
+  Layout(const Problem& problem, const DeviceLimits& device) {
+    const std::int64_t wanted = (problem.n + kThreads - 1) / kThreads;
+    blocks = static_cast<int>(std::min<std::int64_t>(wanted, std::max(device.multiprocessors, 1)));
+    points_per_block = static_cast<int>((problem.n + blocks - 1) / blocks);
+    quads = (problem.dim + 3) / 4;
+    stride_quads = quads | 1;
+    k = problem.k;
+    padded_k = (k + kAtATime - 1) / kAtATime * kAtATime;
+    dim = problem.dim;
+    cells = k * problem.dim;
+    for (lanes = 1; lanes < std::min(problem.dim, kWarp);) lanes *= 2;
+  }
+  /// In this order: points, centroids, sums; units and scales of the coordinates; labels, places
+  /// and order of the points; starts and counts of the clusters, two flags.
+  std::int64_t bytes() const {
+    return 16LL * points_per_block * stride_quads + 16LL * padded_k * quads + 8LL * cells +
+           12LL * dim + 4LL * (3LL * points_per_block + 2LL * k + 2);
+  }
+  int points_per_group() const {
+    const int groups = kThreads / lanes;
+    return (points_per_block + groups - 1) / groups;
+  }
+};
+
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,169 @@
+// The kernel of fast_resident: a whole solve. The host launches it once, so the iteration is here.
+#pragma once
+
+#include "kernels/fast/lib/grid_barrier.cuh"
+#include "kernels/fast/resident/block.cuh"
+#include "kernels/fast/resident/units.cuh"
+
+namespace lloyd::fast {
+namespace {
+
+/// Of the sums in global memory, so that fewer additions wait for each other.
+constexpr int kCopies = 4;
+
+struct Solve {
+  Layout layout;
+  const float *points, *initial;
+  float* centroids;
+  exact::SplitUnits fixed;
+  const Rest* rests;       // by point
+  const int* first_rests;  // of each block, and their end
+  // Three sets: of this iteration, of the last, zeros for the next.
+  Sum* sums;         // 3 × kCopies × k × dim
+  Sum* rest_sums;    // 3 × k × dim, or null where there are no rests
+  unsigned* counts;  // 3 × (k counts, points that changed)
+  std::int32_t* labels;
+  unsigned* arrived;  // blocks at the barrier, ever
+  int* iterations;
+  std::int64_t n;
+  int k, dim;
+  Stop stop;
+};
+
+template <int Quads>
+__global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
+  extern __shared__ float4 points[];
+  const Layout& layout = s.layout;
+  const int k = s.k, dim = s.dim;
+  float4* centroids = points + layout.points_per_block * layout.stride_quads;
+  Sum* block_sums = reinterpret_cast<Sum*>(centroids + layout.padded_k * layout.quads);
+  double* units = reinterpret_cast<double*>(block_sums + layout.cells);
+  float* scales = reinterpret_cast<float*>(units + dim);
+  int* labels = reinterpret_cast<int*>(scales + dim);
+  unsigned* places = reinterpret_cast<unsigned*>(labels + layout.points_per_block);
+  int* order = reinterpret_cast<int*>(places + layout.points_per_block);
+  unsigned* starts = reinterpret_cast<unsigned*>(order + layout.points_per_block);
+  unsigned* block_counts = starts + k;
+  unsigned& block_changes = block_counts[k];
+  unsigned& largest_move = block_counts[k + 1];  // bits of a non-negative float order like it
+  float* point = reinterpret_cast<float*>(points);
+  float* centroid = reinterpret_cast<float*>(centroids);
+  const int stride = 4 * layout.stride_quads, width = 4 * layout.quads;
+
+  // Once: the block's points, the initial centroids, units; no point has a label yet.
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * layout.points_per_block;
+  const int count = static_cast<int>(
+      max(std::int64_t{0}, min(std::int64_t{layout.points_per_block}, s.n - begin)));
+  for (int e = threadIdx.x; e < layout.points_per_block * stride; e += kThreads) point[e] = 0;
+  for (int e = threadIdx.x; e < layout.padded_k * width; e += kThreads) {
+    const int j = e / width, t = e % width;
+    // Centroids past k are infinitely far.
+    centroid[e] = j >= k ? INFINITY : t < dim ? s.initial[j * dim + t] : 0;
+  }
+  for (int i = threadIdx.x; i < count; i += kThreads) labels[i] = -1;
+  for (int t = threadIdx.x; t < dim; t += kThreads) {
+    scales[t] = s.fixed.scales[t];
+    units[t] = 1 / (static_cast<double>(scales[t]) *
+                    static_cast<double>(1LL << (exact::kFirstBits + s.fixed.second_bits)));
+  }
+  const int first_rest = s.rest_sums == nullptr ? 0 : s.first_rests[blockIdx.x],
+            end_rest = s.rest_sums == nullptr ? 0 : s.first_rests[blockIdx.x + 1];
+  __syncthreads();
+  for (int e = threadIdx.x; e < count * dim; e += kThreads)
+    point[e / dim * stride + e % dim] = s.points[begin * dim + e];
+
+  for (int c = threadIdx.x; c < layout.cells; c += kThreads) block_sums[c] = 0;
+  for (int j = threadIdx.x; j < k + 2; j += kThreads) block_counts[j] = 0;
+  __syncthreads();
+
+  int iteration = 0;
+  for (bool done = false; !done;) {
+    // Labels, and the sums of the block's points: a counting sort, then runs of one cluster each.
+    const int changes =
+        label_points<Quads>(layout, points, centroids, labels, places, block_counts, count, k);
+    if (s.stop.min_changes > 0 && changes > 0) atomicAdd(&block_changes, changes);
+    __syncthreads();
+    sort_points(labels, places, block_counts, starts, order, count, k);
+    sum_points(layout, point, labels, order, starts, block_counts, count, block_sums, dim, scales,
+               s.fixed);
+    __syncthreads();
+
+    // To the sums in global memory, together with what two integers did not hold.
+    Sum* sums = s.sums + iteration % 3 * kCopies * layout.cells;
+    Sum* rest_sums = s.rest_sums == nullptr ? nullptr : s.rest_sums + iteration % 3 * layout.cells;
+    for (int r = first_rest + static_cast<int>(threadIdx.x); r < end_rest; r += kThreads) {
+      const Rest& rest = s.rests[r];
+      const int cell = labels[rest.point - begin] * dim + rest.coordinate;
+      atomicAdd(&rest_sums[cell], static_cast<Sum>(rest.value));
+    }
+    unsigned* counts = s.counts + iteration % 3 * (k + 1);
+    // The block's own are left at zero for the next iteration.
+    for (int c = threadIdx.x; c < layout.cells; c += kThreads) {
+      if (block_sums[c] != 0)
+        atomicAdd(&sums[static_cast<int>(blockIdx.x % kCopies) * layout.cells + c], block_sums[c]);
+      block_sums[c] = 0;
+    }
+    for (int j = threadIdx.x; j <= k; j += kThreads) {
+      if (block_counts[j] > 0) atomicAdd(&counts[j], block_counts[j]);
+      block_counts[j] = 0;
+    }
+    if (threadIdx.x == 0) largest_move = 0;
+    ++iteration;
+    wait_for_all_blocks(s.arrived, iteration * gridDim.x);
+
+    // Nobody reads the set before last any more; it is added to after the next barrier but one, so
+    // it is zeroed now.
+    const int stale = (iteration + 1) % 3;
+    const int thread = blockIdx.x * kThreads + threadIdx.x, threads = gridDim.x * kThreads;
+    for (int c = thread; c < layout.cells; c += threads) {
+      for (int copy = 0; copy < kCopies; ++copy)
+        s.sums[(stale * kCopies + copy) * layout.cells + c] = 0;
+      if (s.rest_sums != nullptr) s.rest_sums[stale * layout.cells + c] = 0;
+    }
+    for (int j = thread; j <= k; j += threads) s.counts[stale * (k + 1) + j] = 0;
+    const auto mean = [&](int c, unsigned members) {
+      Sum whole = 0;
+#pragma unroll
+      for (int copy = 0; copy < kCopies; ++copy) whole += __ldcg(&sums[copy * layout.cells + c]);
+      auto sum = static_cast<double>(static_cast<long long>(whole));
+      if (rest_sums != nullptr)
+        sum +=
+            static_cast<double>(static_cast<long long>(__ldcg(&rest_sums[c]))) * s.fixed.rest_scale;
+      return static_cast<float>(sum * units[c % dim]) / static_cast<float>(members);
+    };
+    // Every block does the same divisions and takes the same decision, so that they have nothing to
+    // tell each other.
+    if (s.stop.tolerance > 0) {
+      for (int j = threadIdx.x; j < k; j += kThreads) {
+        const unsigned members = __ldcg(&counts[j]);
+        if (members == 0) continue;
+        float move = 0;
+        for (int t = 0; t < dim; ++t) {
+          const float step = mean(j * dim + t, members) - centroid[j * width + t];
+          move += step * step;
+        }
+        atomicMax(&largest_move, __float_as_uint(move));
+      }
+      __syncthreads();
+    }
+    for (int c = threadIdx.x; c < k * dim; c += kThreads) {
+      const unsigned members = __ldcg(&counts[c / dim]);
+      const float moved = mean(c, members);
+      if (members > 0) centroid[c / dim * width + c % dim] = moved;
+    }
+    done = iteration == s.stop.iterations ||
+           (s.stop.tolerance > 0 && sqrtf(__uint_as_float(largest_move)) < s.stop.tolerance) ||
+           (s.stop.min_changes > 0 && __ldcg(&counts[k]) < s.stop.min_changes);
+    __syncthreads();
+  }
+
+  // The answer.
+  for (int i = threadIdx.x; i < count; i += kThreads) s.labels[begin + i] = labels[i];
+  if (blockIdx.x != 0) return;
+  for (int c = threadIdx.x; c < k * dim; c += kThreads)
+    s.centroids[c] = centroid[c / dim * width + c % dim];
+  if (threadIdx.x == 0) *s.iterations = iteration;
+}
+
+}  // namespace
+}  // namespace lloyd::fast
