@@ -18,6 +18,12 @@ constexpr double kLeastIterationMs = 1e-6;
 
 constexpr std::size_t kLongestReason = 2000, kLongestLine = 300;
 
+/// Discarded when `text` is not JSON, or too deep to be an answer.
+Json parse_answer(const std::string& text) {
+  return nested_too_deeply(text) ? Json(Json::value_t::discarded)
+                                 : Json::parse(text, nullptr, false);
+}
+
 /// What a user is shown of an answer that is none.
 std::string shown(const std::string& text) { return in_quotes(text.substr(0, text.find('\n'))); }
 
@@ -42,7 +48,7 @@ bool is_version_name(const std::string& name) {
 
 VersionInfo parse_description(const std::string& name, const std::string& output,
                               std::string& unavailable) {
-  const Json json = Json::parse(output, nullptr, false);
+  const Json json = parse_answer(output);
   if (!json.is_object())
     throw std::runtime_error(
         fmt::format("describe: prints {}, not one JSON object", shown(output)));
@@ -123,7 +129,7 @@ nlohmann::json parse_reply(const std::string& what, const std::string& name,
   const auto fail = [&](const std::string& how) {
     return std::runtime_error(fmt::format("{}: {}", what, how));
   };
-  Json reply = Json::parse(line, nullptr, false);
+  Json reply = parse_answer(line);
   if (!reply.is_object() || !reply.contains("ok") || !reply["ok"].is_boolean())
     throw fail(fmt::format("{} answered {}, which is not the protocol's JSON", name, shown(line)));
   if (reply["ok"] == true) return reply;
@@ -149,14 +155,10 @@ RunReply parse_run_reply(const nlohmann::json& reply, double waited_ms, int aske
   if (!solve_ms || !reply.contains("iterations") || !reply["iterations"].is_number_integer())
     throw std::runtime_error("run: reports no solve_ms and iterations");
   const nlohmann::json& told = reply["iterations"];
-  // As the JSON has it: a cast first would make 20 of 2^32 + 20.
-  const bool possible = told.is_number_unsigned()
-                            ? told.get<std::uint64_t>() <= static_cast<std::uint64_t>(asked)
-                            : told.get<std::int64_t>() >= 1 && told.get<std::int64_t>() <= asked;
-  if (!possible || told.get<std::int64_t>() < 1)
+  const int iterations = as_int(told).value_or(0);
+  if (iterations < 1 || iterations > asked)
     throw std::runtime_error(fmt::format(
         "run: reports {} iterations, of which from 1 to {} were asked for", told.dump(), asked));
-  const int iterations = told.get<int>();
   if (*solve_ms > waited_ms + kClockSlackMs)
     throw std::runtime_error(
         fmt::format("run: reports {:.3f} ms, but answered after {:.3f} ms", *solve_ms, waited_ms));

@@ -224,6 +224,24 @@ std::string for_markdown(std::string_view text) {
   return shown;
 }
 
+bool nested_too_deeply(std::string_view json) {
+  constexpr int kDeepest = 64;
+  int depth = 0;
+  bool in_text = false;
+  for (std::size_t at = 0; at < json.size(); ++at) {
+    const char c = json[at];
+    if (in_text && c == '\\')
+      ++at;
+    else if (c == '"')
+      in_text = !in_text;
+    else if (!in_text && (c == '[' || c == '{') && ++depth > kDeepest)
+      return true;
+    else if (!in_text && (c == ']' || c == '}'))
+      --depth;
+  }
+  return false;
+}
+
 std::string in_quotes(const std::string& text) {
   constexpr std::size_t kShown = 60;
   std::size_t end = std::min(text.size(), kShown);

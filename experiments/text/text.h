@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -52,6 +53,21 @@ std::string for_markdown(std::string_view text);
 template <typename Json>
 std::string json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Whether lists and objects stand in each other in `json` deeper than anything that is read here. nlohmann copies,
+/// compares and writes by recursion, so such a text must not become a document.
+bool nested_too_deeply(std::string_view json);
+
+/// `json` as an int, when it is a whole number that fits: nlohmann would make 0 of 2^32, and 1 of true.
+template <typename Json>
+std::optional<int> as_int(const Json& json) {
+  constexpr int kLow = std::numeric_limits<int>::min(), kHigh = std::numeric_limits<int>::max();
+  if (!json.is_number_integer()) return std::nullopt;
+  const bool fits = json.is_number_unsigned() ? json.template get<std::uint64_t>() <= kHigh
+                                              : json.template get<std::int64_t>() >= kLow &&
+                                                    json.template get<std::int64_t>() <= kHigh;
+  return fits ? std::optional(json.template get<int>()) : std::nullopt;
 }
 
 /// `text` in quotes, shortened and fit for a terminal, so that one bad value cannot fill the screen.

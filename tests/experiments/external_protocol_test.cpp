@@ -41,5 +41,16 @@ TEST(RunReply, HasATimeThatCanBeOne) {
   EXPECT_EQ(refusal("20", "null"), "run: reports no solve_ms and iterations");
 }
 
+// What deep JSON does to whoever prints, compares or copies it is a stack overflow.
+TEST(Answer, IsRefusedWhenNestedTooDeeply) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  std::string unavailable;
+  EXPECT_THROW(parse_description("odd_version", deep, unavailable), std::runtime_error);
+  EXPECT_THROW(parse_reply("run", "odd_version", R"({"ok": true, "solve_ms": )" + deep + "}"),
+               std::runtime_error);
+  const auto reply = parse_reply("run", "odd_version", R"({"ok": true, "solve_ms": [[["["]]]})");
+  EXPECT_THROW(milliseconds(reply, "solve_ms"), std::runtime_error);
+}
+
 }  // namespace
 }  // namespace lloyd
