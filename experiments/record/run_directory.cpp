@@ -37,26 +37,59 @@ constexpr std::array<const char*, 9> kOthers{"log.txt",      "environment.json",
                                              "summary.md",   "timeline.json",    "trace.nsys-rep",
                                              "trace.qdstrm", "report.ncu-rep",   "trace.sqlite"};
 
-/// A line of a file of the C library, at a time.
+// Ours have some thousand bytes. Without a bound a file of zeros would fill the memory, and a row of a million keys, which
+// are looked up one by one, would take minutes.
+constexpr std::size_t kLongestRow = 1 << 18;
+
+/// The lines of a file of the C library.
 class Lines {
  public:
   explicit Lines(std::FILE* file) : file_(file) {}
-  ~Lines() { std::free(line_); }
-  Lines(const Lines&) = delete;
 
   bool next() {
-    length_ = getline(&line_, &room_, file_);
     ++number_;
-    return length_ >= 0;
+    text_ = {};
+    for (std::size_t searched = begin_; !whole_line(searched);) {
+      searched = block_.size() - begin_;
+      block_.erase(0, std::exchange(begin_, 0));
+      // Of a line that is too long the beginning is kept.
+      searched = std::min(searched, kLongestRow + 1);
+      block_.resize(searched);
+      if (!fill()) {
+        text_ = block_;
+        begin_ = block_.size();
+        break;
+      }
+    }
+    return !text_.empty();
   }
-  std::string_view text() const { return {line_, static_cast<std::size_t>(length_)}; }
+  /// With its newline, unless it is the last line and has none, or is too long.
+  std::string_view text() const { return text_; }
+  bool too_long() const { return text_.size() > kLongestRow; }
   std::size_t number() const { return number_; }
 
  private:
+  bool whole_line(std::size_t searched) {
+    const std::size_t newline = block_.find('\n', searched);
+    if (newline == std::string::npos) return false;
+    text_ = std::string_view(block_).substr(begin_, newline + 1 - begin_);
+    if (too_long()) text_ = text_.substr(0, kLongestRow + 1);
+    begin_ = newline + 1;
+    return true;
+  }
+  bool fill() {
+    constexpr std::size_t kBlock = 1 << 16;
+    const std::size_t before = block_.size();
+    block_.resize(before + kBlock);
+    block_.resize(before + std::fread(block_.data() + before, 1, kBlock, file_));
+    return block_.size() > before;
+  }
+
   std::FILE* file_;
-  char* line_ = nullptr;
-  std::size_t room_ = 0, number_ = 0;
-  ssize_t length_ = 0;
+  std::string block_;
+  std::size_t begin_ = 0;  // of what was not yet handed out
+  std::size_t number_ = 0;
+  std::string_view text_;
 };
 
 PlainFolder open_folder(const fs::path& path) {
@@ -91,8 +124,16 @@ nlohmann::json parse(const PlainFolder& folder, const std::string& name,
   const InputFile file = folder.input(name);
   const std::string path = (folder.path() / name).string();
   if (!file) throw RunDirectoryError(fmt::format("{}: is missing; start a new run", path));
+  constexpr int kDeepest =
+      16;  // ours have 4 levels; a deeper document could not be copied or compared
+  using Event = nlohmann::json::parse_event_t;
   try {
-    return nlohmann::json::parse(file.get(), callback);
+    return nlohmann::json::parse(file.get(), [&](int depth, Event event, nlohmann::json& parsed) {
+      if (depth > kDeepest)
+        throw RunDirectoryError(
+            fmt::format("{}: is damaged (nested too deeply); start a new run", path));
+      return callback == nullptr || callback(depth, event, parsed);
+    });
   } catch (const nlohmann::json::exception& error) {
     throw RunDirectoryError(
         fmt::format("{}: is damaged ({}); start a new run", path, error.what()));
@@ -102,6 +143,29 @@ nlohmann::json parse(const PlainFolder& folder, const std::string& name,
 RunDirectoryError damaged_row(const fs::path& file, std::size_t line, const std::string& how) {
   return RunDirectoryError(
       fmt::format("{}:{}: {}; the file was edited or damaged", file.string(), line, how));
+}
+
+/// The row is JSON, and no run has written it.
+struct WrongRow : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+int launch_of(const Row& row) {
+  const std::optional<int> launch = as_int(row.at("launch"));
+  if (!launch || *launch < 0) throw WrongRow("launch must be a whole number from 0 on");
+  return *launch;
+}
+
+// What the summary asks of a row of measurements, so that a resumed run does not fail at its end.
+void check_measurement(const Row& row) {
+  row.at("oversubscribed");
+  if (row.at("status") != "ok") {
+    row.at("reason").get_ref<const std::string&>();
+    return;
+  }
+  for (const char* key : {"solve_ms", "iteration_ms"})
+    if (!row.at(key).is_number() || !(row.at(key).get<double>() >= 0))
+      throw WrongRow(fmt::format("{} must be a number from 0 on", key));
 }
 
 // The first entry that is not what a run leaves that ends before its plan is written; empty when there is none.
@@ -199,7 +263,7 @@ void RunDirectory::drop_torn_line(const char* name) const {
     Lines lines(file.get());
     while (lines.next()) {
       if (damaged > 0) throw damaged_row(path() / name, damaged, "is not JSON");
-      if (lines.text().back() != '\n' || !Row::accept(lines.text()))
+      if (lines.text().back() != '\n' || lines.too_long() || !Row::accept(lines.text()))
         damaged = lines.number();
       else
         whole += static_cast<off_t>(lines.text().size());
@@ -246,6 +310,9 @@ void RunDirectory::for_each_row(const std::string& name,
   if (!file) return;
   Lines lines(file.get());
   while (lines.next()) {
+    if (lines.too_long() || nested_too_deeply(lines.text()))
+      throw damaged_row(path() / name, lines.number(),
+                        lines.too_long() ? "is longer than any row" : "is nested too deeply");
     try {
       visit(Row::parse(lines.text()));
     } catch (const Row::parse_error&) {
@@ -253,6 +320,8 @@ void RunDirectory::for_each_row(const std::string& name,
     } catch (const Row::exception& error) {
       throw damaged_row(path() / name, lines.number(),
                         fmt::format("is no row of this file ({})", error.what()));
+    } catch (const WrongRow& error) {
+      throw damaged_row(path() / name, lines.number(), error.what());
     }
   }
 }
@@ -273,11 +342,12 @@ std::map<std::string, PointState> RunDirectory::states() const {
   for_each_row(kMeasurements, [&](const Row& row) {
     PointState& state = states[row.at("point").get<std::string>()];
     state.status = row.at("status").get<std::string>();
-    if (state.status == "ok") state.samples[row.at("launch")].push_back(taken_sample(row));
+    check_measurement(row);
+    if (state.status == "ok") state.samples[launch_of(row)].push_back(taken_sample(row));
   });
   for_each_row(kPasses, [&](const Row& row) {
     if (row.at("pass") == kTiming)
-      states[row.at("point").get<std::string>()].finished.insert(row.at("launch").get<int>());
+      states[row.at("point").get<std::string>()].finished.insert(launch_of(row));
   });
   return states;
 }
@@ -294,12 +364,14 @@ std::map<std::pair<std::string, std::string>, std::string> RunDirectory::passes(
 
 void RunDirectory::fill_energy() {
   std::map<std::string, Row> energy;  // by point
-  for (const Row& row : read_rows(kPasses))
+  for_each_row(kPasses, [&](const Row& row) {
     if (row.at("pass") == "energy") energy[row.at("point").get<std::string>()] = row;
+  });
   if (energy.empty()) return;
   std::string text;
   bool changed = false;
-  for (Row& row : read_rows(kMeasurements)) {
+  for_each_row(kMeasurements, [&](const Row& measured) {
+    Row row = measured;
     const auto found = energy.find(row.at("point").get<std::string>());
     if (found != energy.end() && row.at("status") == "ok" && row.at("energy_j").is_null()) {
       const Row& pass = found->second;
@@ -314,7 +386,7 @@ void RunDirectory::fill_energy() {
       }
     }
     text += json_text(row) + '\n';
-  }
+  });
   if (changed) write(kMeasurements, text);
 }
 

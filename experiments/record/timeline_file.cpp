@@ -20,11 +20,10 @@ class Tracks {
     const auto [process, is_new] =
         processes_.emplace(point, static_cast<int>(processes_.size()) + 1);
     if (is_new) append(out, name("process_name", process->second, kRanges, point));
-    const std::string track =
-        event.contains("stream") ? fmt::format("stream {}", event.at("stream").get<int>())
-        : event.contains("thread")
-            ? fmt::format("CUDA calls, thread {}", event.at("thread").get<std::uint32_t>())
-            : "ranges";
+    const std::string track = event.contains("stream") ? "stream " + json_text(event.at("stream"))
+                              : event.contains("thread")
+                                  ? "CUDA calls, thread " + json_text(event.at("thread"))
+                                  : "ranges";
     const auto [number, is_new_track] =
         tracks_.emplace(std::pair(process->second, track), static_cast<int>(tracks_.size()));
     if (is_new_track) append(out, name("thread_name", process->second, number->second, track));
@@ -47,16 +46,18 @@ class Tracks {
 
 }  // namespace
 
-std::string timeline_file(const std::vector<Row>& events) {
+std::string timeline_file(const RunDirectory& run) {
   std::string entries;
   Tracks tracks;
-  for (const Row& event : events) {
-    if (event.at("kind") == "trace") continue;  // no event of its own
+  bool any = false;
+  run.for_each_row("timeline.jsonl", [&](const Row& event) {
+    any = true;
+    if (event.at("kind") == "trace") return;  // no event of its own
     const auto [process, track] = tracks.of(event, entries);
     Row entry;
     entry["ph"] = "X";
     entry["name"] = event.at("kind") == "iteration"
-                        ? fmt::format("iteration {}", event.at("iteration").get<int>())
+                        ? "iteration " + json_text(event.at("iteration"))
                         : event.at("name").get<std::string>();
     entry["cat"] = event.at("kind");
     entry["ts"] = event.at("start_us");
@@ -68,7 +69,8 @@ std::string timeline_file(const std::vector<Row>& events) {
           !value.is_null())
         entry["args"][key] = value;
     Tracks::append(entries, entry);
-  }
+  });
+  if (!any) return "";
   return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + entries + "\n]}\n";
 }
 

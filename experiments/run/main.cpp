@@ -15,6 +15,7 @@
 #include "experiments/process/work_directory.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/run_directory.h"
+#include "experiments/record/started_run.h"
 #include "experiments/run/clock_lock.h"
 #include "experiments/run/job.h"
 #include "experiments/run/launch.h"
@@ -289,12 +290,11 @@ int run(int argc, char** argv) {
   std::filesystem::path path;
   FoundFiles files;
   if (!resume.empty()) {
-    const nlohmann::json plan = RunDirectory::plan_of(options.resume);
+    StartedRun started = started_run(options.resume);
     // The options that it was started with hold, unless others are given: then these have to make the same points.
-    if (to_json(overrides) == to_json(Overrides{}))
-      overrides = overrides_from_json(plan.at("overrides"));
-    if (plan.contains("files")) files = plan.at("files").get<FoundFiles>();
-    path = plan.at("spec").get<std::string>();
+    if (to_json(overrides) == to_json(Overrides{})) overrides = std::move(started.overrides);
+    files = std::move(started.files);
+    path = started.spec;
     if (!std::filesystem::exists(path)) path = options.resume / "spec.yaml";
   }
   if (!spec_name.empty()) path = find_spec(spec_name);

@@ -24,6 +24,7 @@
 #include "experiments/measure/session.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/run_directory.h"
+#include "experiments/record/started_run.h"
 #include "experiments/record/statistics.h"
 #include "experiments/record/summary.h"
 #include "experiments/record/timeline_file.h"
@@ -81,8 +82,7 @@ void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
     throw RunDirectoryError(fmt::format("{}: cannot resume: the spec differs ({}); start a new run",
                                         directory.path().string(),
                                         differences(resolved, spec.resolved())));
-  const nlohmann::json was = RunDirectory::plan_of(directory.path()).at("fingerprints"),
-                       is = fingerprints(spec);
+  const nlohmann::json was = started_run(directory.path()).fingerprints, is = fingerprints(spec);
   if (was.at("data") != is.at("data"))
     throw RunDirectoryError(fmt::format(
         "{}: cannot resume: the data differ ({} has other contents now); start a new run",
@@ -613,34 +613,6 @@ std::vector<Task> remaining(const Spec& spec, const EnergyPlan& energy, RunDirec
 
 }  // namespace
 
-nlohmann::json to_json(const Overrides& o) {
-  nlohmann::json json = {{"set", o.set}, {"only", o.only}, {"filter", o.filter}};
-  if (o.repetitions) json["repetitions"] = *o.repetitions;
-  if (o.warmup) json["warmup"] = *o.warmup;
-  if (o.timeout) json["timeout"] = *o.timeout;
-  if (o.seed) json["seed"] = *o.seed;
-  if (o.shuffle) json["shuffle"] = *o.shuffle;
-  if (o.profile) json["profile"] = *o.profile;
-  return json;
-}
-
-Overrides overrides_from_json(const nlohmann::json& json) {
-  Overrides o;
-  o.set = json.at("set").get<std::vector<std::string>>();
-  o.only = json.at("only").get<std::vector<std::string>>();
-  o.filter = json.at("filter").get<std::string>();
-  const auto read = [&](const char* key, auto& value) {
-    if (json.contains(key)) value = json.at(key).get<std::decay_t<decltype(*value)>>();
-  };
-  read("repetitions", o.repetitions);
-  read("warmup", o.warmup);
-  read("timeout", o.timeout);
-  read("seed", o.seed);
-  read("shuffle", o.shuffle);
-  read("profile", o.profile);
-  return o;
-}
-
 void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
   std::optional<DeviceLimits> limits;
   std::string why = gpus.problem;
@@ -705,8 +677,8 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
       unfinished.insert(point);
   const std::vector<SummaryLine> lines = summarize(spec, measurements, unfinished);
   written.write("summary.md", summary_markdown(spec, lines, environment));
-  if (const std::vector<Row> events = written.read_rows("timeline.jsonl"); !events.empty())
-    written.write("timeline.json", timeline_file(events));
+  if (const std::string timeline = timeline_file(written); !timeline.empty())
+    written.write("timeline.json", timeline);
   written.write("benchmark.json", json_text(benchmark_json(measurements, environment)) + '\n');
 
   std::map<std::string, int> counts;

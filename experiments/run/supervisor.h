@@ -22,10 +22,6 @@ struct RunOptions {
   bool nsys = false, ncu = false;      // run the points once more under the tool
 };
 
-/// What a run directory keeps of its command line, so that --resume can go on without it.
-nlohmann::json to_json(const Overrides& overrides);
-Overrides overrides_from_json(const nlohmann::json& json);
-
 /// Marks what cannot run here: no such device, the version's own limits, too little memory.
 void decide_availability(Spec& spec, const DeviceQuery& gpus, int device);
 

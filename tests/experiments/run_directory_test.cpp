@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "experiments/record/started_run.h"
+
 namespace lloyd {
 namespace {
 
@@ -27,6 +29,8 @@ class RunDirectoryTest : public testing::Test {
     row["launch"] = launch;
     row["repetition"] = repetition;
     row["status"] = status;
+    row["reason"] = status == "ok" ? Row(nullptr) : Row("why");
+    row["oversubscribed"] = false;
     row["solve_ms"] = 10 * launch + repetition;
     row["iteration_ms"] = 1;
     row["noisy"] = false;
@@ -59,6 +63,7 @@ class RunDirectoryTest : public testing::Test {
   }
 
   fs::path root_;
+  int folders_ = 0;
 };
 
 TEST_F(RunDirectoryTest, MakesParents) {
@@ -149,6 +154,104 @@ TEST_F(RunDirectoryTest, NamesALineThatIsNoJson) {
               directory.read_rows("measurements.jsonl");
             }).find("measurements.jsonl:2: is not JSON"),
             std::string::npos);
+}
+
+// Which end at the line that is wrong and not, half-way through a resumed run, in whoever uses it.
+TEST_F(RunDirectoryTest, RefusesRowsThatNoRunHasWritten) {
+  const auto refusal_of = [&](const char* key, const std::string& value) {
+    Row wrong = row("b", 1, 0);
+    wrong[key] = Row::parse(value);
+    const fs::path folder = root_ / std::to_string(folders_++);
+    RunDirectory directory = RunDirectory::create(folder);
+    directory.append("measurements.jsonl", {row("a", 0, 0), wrong});
+    const std::string why = refusal([&] { directory.states(); });
+    EXPECT_NE(why.find("measurements.jsonl:2: "), std::string::npos) << key << ' ' << value << why;
+    return why;
+  };
+  for (const char* launch :
+       {"-1", "true", "1.5", "1e300", "4294967296", "18446744073709551615", "\"0\"", "null"})
+    EXPECT_NE(refusal_of("launch", launch).find("launch must be"), std::string::npos) << launch;
+  for (const char* time : {"-1", "true", "null", "\"1\""})
+    EXPECT_NE(refusal_of("solve_ms", time).find("solve_ms must be"), std::string::npos) << time;
+  refusal_of("status", "\"failed\"");  // without a reason
+  refusal_of("point", "[]");
+  const std::string deep = std::string(100, '[') + std::string(100, ']');
+  EXPECT_NE(refusal_of("noise", deep).find("nested too deeply"), std::string::npos);
+}
+
+TEST_F(RunDirectoryTest, RefusesEnergyThatItCannotPutIntoARow) {
+  RunDirectory directory = RunDirectory::create(root_ / "run");
+  Row measured = row("a", 0, 0), energy = finished("a", 0);
+  measured["energy_j"] = nullptr;
+  measured["null_reasons"] = "none";
+  energy["pass"] = "energy";
+  energy["status"] = "failed";
+  energy["reason"] = "no counter";
+  directory.append("measurements.jsonl", {measured});
+  directory.append("passes.jsonl", {energy});
+  EXPECT_NE(refusal([&] { directory.fill_energy(); }).find("measurements.jsonl:1: "),
+            std::string::npos);
+}
+
+// Of a file of a terabyte of zeros, which takes no room on a disk, only the beginning is kept in memory.
+TEST_F(RunDirectoryTest, KeepsNoRowThatIsLongerThanAny) {
+  {
+    RunDirectory directory = RunDirectory::create(root_ / "run");
+    directory.write("plan.json", "{}");
+    directory.append("measurements.jsonl", {row("a", 0, 0)});
+  }
+  const fs::path file = root_ / "run" / "measurements.jsonl";
+  const auto size = fs::file_size(file);
+  const std::string line = '"' + std::string(1'000'000, 'x') + "\"\n";
+  std::ofstream(file, std::ios::app) << line;
+  EXPECT_EQ(RunDirectory::open(root_ / "run").read_rows("measurements.jsonl").size(), 1u);
+  EXPECT_EQ(fs::file_size(file), size);  // the last line: as if it were torn
+
+  std::ofstream(file, std::ios::app) << line << row("b", 0, 0).dump() << '\n';
+  EXPECT_NE(refusal([&] { RunDirectory::open(root_ / "run"); }).find("measurements.jsonl:2: "),
+            std::string::npos);
+}
+
+TEST_F(RunDirectoryTest, ReadsRowsAcrossItsBuffer) {
+  RunDirectory directory = RunDirectory::create(root_ / "run");
+  std::vector<Row> rows;
+  for (int i = 0; i < 300; ++i) {
+    rows.push_back(row("a", 0, i));
+    rows.back()["reason"] = std::string(static_cast<std::size_t>(i * i), 'x');
+  }
+  directory.append("measurements.jsonl", rows);
+  EXPECT_EQ(directory.read_rows("measurements.jsonl"), rows);
+}
+
+TEST_F(RunDirectoryTest, SaysWhatIsWrongWithAPlan) {
+  RunDirectory directory = RunDirectory::create(root_ / "run");
+  const nlohmann::json good = {
+      {"spec", "/s.yaml"},
+      {"overrides", to_json(Overrides{.set = {"n=1"}, .repetitions = 5, .seed = 7})},
+      {"fingerprints", {{"data", "d"}, {"binary", "b"}, {"external", nullptr}}}};
+  const auto refusal_of = [&](const nlohmann::json& plan) {
+    directory.write("plan.json", plan.dump());
+    return refusal([&] { started_run(root_ / "run"); });
+  };
+  EXPECT_EQ(refusal_of(good), "accepted");
+  EXPECT_EQ(started_run(root_ / "run").overrides.repetitions, 5);
+
+  const auto with = [&](const char* pointer, const nlohmann::json& value) {
+    nlohmann::json plan = good;
+    plan[nlohmann::json::json_pointer(pointer)] = value;
+    return plan;
+  };
+  nlohmann::json deep;
+  for (int level = 0; level < 40; ++level) deep = nlohmann::json::array({deep});
+  for (const nlohmann::json& wrong :
+       {nlohmann::json::array(), nlohmann::json(), with("/spec", 5), with("/files", {{"a", 1}}),
+        with("/overrides/repetitions", 1e300), with("/overrides/repetitions", 4294967301),
+        with("/overrides/repetitions", 18446744073709551615u), with("/overrides/seed", -1),
+        with("/overrides/set", "n=1"), with("/fingerprints", {{"data", "d"}}),
+        with("/fingerprints/external", deep)}) {
+    const std::string why = refusal_of(wrong);
+    EXPECT_NE(why.find("plan.json: is damaged"), std::string::npos) << wrong << ": " << why;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+#include "experiments/record/started_run.h"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+
+#include "experiments/record/run_directory.h"
+#include "experiments/text/text.h"
+
+namespace lloyd {
+namespace {
+
+/// Some value has the wrong type: a conversion would make another one of it, or fail.
+struct WrongValue : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+template <typename Value>
+void read(const nlohmann::json& json, const char* key, std::optional<Value>& value) {
+  if (!json.contains(key)) return;
+  const nlohmann::json& given = json.at(key);
+  if constexpr (std::is_same_v<Value, int>) {
+    value = as_int(given);
+    if (!value) throw WrongValue(fmt::format("{} is not a whole number", key));
+    return;
+  } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
+    if (!given.is_number_unsigned()) throw WrongValue(fmt::format("{} is no seed", key));
+  } else if constexpr (std::is_same_v<Value, double>) {
+    if (!given.is_number()) throw WrongValue(fmt::format("{} is not a number", key));
+  }
+  value = given.get<Value>();
+}
+
+Overrides overrides_from_json(const nlohmann::json& json) {
+  Overrides o;
+  o.set = json.at("set").get<std::vector<std::string>>();
+  o.only = json.at("only").get<std::vector<std::string>>();
+  o.filter = json.at("filter").get<std::string>();
+  read(json, "repetitions", o.repetitions);
+  read(json, "warmup", o.warmup);
+  read(json, "timeout", o.timeout);
+  read(json, "seed", o.seed);
+  read(json, "shuffle", o.shuffle);
+  read(json, "profile", o.profile);
+  return o;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Overrides& o) {
+  nlohmann::json json = {{"set", o.set}, {"only", o.only}, {"filter", o.filter}};
+  if (o.repetitions) json["repetitions"] = *o.repetitions;
+  if (o.warmup) json["warmup"] = *o.warmup;
+  if (o.timeout) json["timeout"] = *o.timeout;
+  if (o.seed) json["seed"] = *o.seed;
+  if (o.shuffle) json["shuffle"] = *o.shuffle;
+  if (o.profile) json["profile"] = *o.profile;
+  return json;
+}
+
+StartedRun started_run(const std::filesystem::path& directory) {
+  const nlohmann::json plan = RunDirectory::plan_of(directory);
+  const auto damaged = [&](const std::string& how) {
+    return RunDirectoryError(fmt::format("{}: is damaged ({}); start a new run",
+                                         (directory / "plan.json").string(), how));
+  };
+  try {
+    StartedRun run;
+    run.spec = plan.at("spec").get<std::string>();
+    if (plan.contains("files")) run.files = plan.at("files").get<FoundFiles>();
+    run.overrides = overrides_from_json(plan.at("overrides"));
+    run.fingerprints = plan.at("fingerprints");
+    for (const char* key : {"data", "binary", "external"}) run.fingerprints.at(key);
+    return run;
+  } catch (const nlohmann::json::exception& error) {
+    throw damaged(error.what());
+  } catch (const WrongValue& error) {
+    throw damaged(error.what());
+  }
+}
+
+}  // namespace lloyd
