@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -131,10 +132,14 @@ class SpecReader {
     std::ifstream file(spec_.path, std::ios::binary);
     if (!file)
       throw SpecError({fmt::format("{}: cannot be read: {}", shown_, std::strerror(errno))});
-    // One byte more tells whether it goes on; the size of a pipe or of /dev/zero is not known ahead.
-    spec_.text.resize(kLongestSpec + 1);
-    file.read(spec_.text.data(), static_cast<std::streamsize>(spec_.text.size()));
-    spec_.text.resize(static_cast<std::size_t>(file.gcount()));
+    // The size of a pipe or of /dev/zero is not known ahead.
+    std::array<char, 4096> block;
+    while (file && spec_.text.size() <= kLongestSpec) {
+      file.read(block.data(), block.size());
+      spec_.text.append(block.data(), static_cast<std::size_t>(file.gcount()));
+    }
+    if (file.bad())
+      throw SpecError({fmt::format("{}: cannot be read: {}", shown_, std::strerror(errno))});
     if (spec_.text.size() > kLongestSpec)
       throw SpecError(
           {fmt::format("{}: is longer than {} bytes, which no spec needs; is it a data file?",
