@@ -17,13 +17,17 @@ namespace {
 
 // A product beyond this is a slip of the pen (10 values on each of 6 axes), and would only fill the
 // memory.
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+constexpr std::uint64_t kMostPoints = 300;  // or a fuzzer would spend its time on long plans
+#else
 constexpr std::uint64_t kMostPoints = 1'000'000;
+#endif
 constexpr int kBytesPerValue = 4;  // the harness hands out float
 
 using Coordinate = std::pair<const Axis*, const AxisValue*>;
 using Coordinates = std::vector<Coordinate>;
 
-const AxisValue* find(const Coordinates& coordinates, const std::string& axis) {
+const AxisValue* find(const Coordinates& coordinates, std::string_view axis) {
   for (const auto& [known, value] : coordinates)
     if (known->name == axis) return value;
   return nullptr;

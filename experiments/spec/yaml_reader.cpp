@@ -100,7 +100,8 @@ std::optional<YAML::Node> YamlReader::parse(const std::string& text) {
     const Place place{std::max(error.mark.line, 0) + 1, std::max(error.mark.column, 0) + 1, ""};
     const bool alias = error.msg.find("anchor") != std::string::npos;
     errors_.add(place,
-                fmt::format("not valid YAML: {}{}", error.msg,
+                // It quotes single bytes of a character.
+                fmt::format("not valid YAML: {}{}", valid_utf8(error.msg),
                             alias ? " (a glob that begins with * needs quotes: \"*_fused\")" : ""));
     return std::nullopt;
   }
