@@ -7,6 +7,7 @@ ARCHS ?=
 PREFIX ?= /usr/local
 MATH_LIBS ?= 1
 BUNDLE_TESTS ?= 0
+SECONDS ?= 60
 
 # To the shell as they were typed, whatever is in a file's name: not as part of a recipe's text, and a $ is no variable of make's.
 override SPEC := $(value SPEC)
@@ -16,11 +17,11 @@ comma := ,
 options := -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) "-DLLOYD_CUDA_ARCHITECTURES=$(ARCHS)"
 
 .DEFAULT_GOAL := all
-.PHONY: all setup run test sanitize report readme bundle install format lint clean help system toolkit
+.PHONY: all setup run test sanitize fuzz report readme bundle install format lint clean help system toolkit
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 18
-	@echo "Variables: SPEC=file ARGS='options of run_experiment' RESULTS=dir[,dir] PREFIX=dir MATH_LIBS=0 BUNDLE_TESTS=1"
+	@echo "Variables: SPEC=file ARGS='options of run_experiment' RESULTS=dir[,dir] PREFIX=dir MATH_LIBS=0 BUNDLE_TESTS=1 SECONDS=60"
 	@echo "  CUDA=0 (build without), ARCHS='90' (CUDA architectures; 'portable': all from Turing on), PYTHON=… JOBS=…"
 
 all: setup ## set up what is missing, build build/run_experiment
@@ -35,6 +36,10 @@ test: setup ## every test that this machine can run
 sanitize: setup ## every CUDA version under compute-sanitizer (needs a GPU)
 	@tools/build.sh build kernels_tests $(options)
 	@tools/sanitize.sh
+
+fuzz: ## the readers on generated input, SECONDS each, with clang's libFuzzer and sanitizers
+	@tools/setup-system.sh fuzz
+	@tools/fuzz.sh $(SECONDS)
 
 report: .venv/.stamp ## figures and tables of the recorded runs, or of RESULTS
 	@.venv/bin/python -m analysis report $(subst $(comma), ,$(RESULTS)) -o report
@@ -60,7 +65,7 @@ lint: setup ## check formats, and lint
 	@tools/lint.sh $(options)
 
 clean: ## remove what was built (keeps .venv and results)
-	rm -rf build build-asan build-bundle dist report
+	rm -rf build build-asan build-bundle build-fuzz dist report
 
 setup: system .venv/.stamp $(if $(filter 0,$(CUDA)),,toolkit)
 

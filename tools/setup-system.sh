@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the system packages that are missing, by apt. Usage: setup-system.sh [bundle] [lint] [browser]: what else is wanted.
+# Installs the system packages that are missing, by apt. Usage: setup-system.sh [bundle] [lint] [fuzz] [browser]: what else
+# is wanted.
 set -euo pipefail
 packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev
   libbenchmark-dev libre2-dev libxxhash-dev libeigen3-dev libgtest-dev)
@@ -11,6 +12,11 @@ for extra in "$@"; do
   case "$extra" in
     bundle) packages+=(patchelf binutils) ;;
     lint) packages+=(clang-tidy) ;;
+    fuzz)
+      packages+=(clang libomp-dev)
+      # In Ubuntu 22.04 the sanitizers' and libFuzzer's runtime comes with clang itself.
+      grep -qs jammy /etc/os-release || packages+=(libclang-rt-dev)
+      ;;
     # Ubuntu has it as a snap only, which needs a service that containers do not run; the test that wants it skips.
     browser) grep -qs '^ID=debian' /etc/os-release && packages+=(chromium) ;;
   esac

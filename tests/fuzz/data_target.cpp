@@ -1,0 +1,150 @@
+// A data file of any bytes: DataError, or finite numbers that are the same however they are read.
+//
+// The first two bytes of an input choose format, options and limits; the rest is the file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "data/sources/dataset.h"
+#include "data/sources/readers.h"
+#include "data/sources/text_row.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace lloyd::fuzz {
+namespace {
+
+using data::DataError;
+using data::Dataset;
+using data::Source;
+
+/// Takes a choice out of a byte.
+unsigned take(unsigned& byte, unsigned choices) {
+  const unsigned choice = byte % choices;
+  byte /= choices;
+  return choice;
+}
+
+Source source_from(unsigned byte) {
+  Source source;
+  source.file = scratch_folder() / "points";
+  if (const unsigned format = take(byte, 6); format > 0)
+    source.format = data::formats()[format - 1];
+  if (const unsigned header = take(byte, 3); header > 0) source.header = header == 1;
+  if (const unsigned index = take(byte, 2); index > 0) source.index_column = 0;
+  if (const unsigned label = take(byte, 3); label > 0) source.label_column = label == 1 ? -1 : 1;
+  return source;
+}
+
+bool same(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+void check_part(const Source& source, const Dataset& whole, unsigned byte) {
+  const std::int64_t n = 1 + take(byte, 16) % whole.n();
+  const int dim = 1 + static_cast<int>(take(byte, 16)) % whole.dim();
+  const Dataset part = data::load(source, n, dim, 1);
+  require(part.n() == n && part.dim() == dim, "a part of another size");
+  for (std::int64_t i = 0; i < n; ++i)
+    require(same(part.values().subspan(static_cast<std::size_t>(i * dim), dim),
+                 whole.values().subspan(static_cast<std::size_t>(i * whole.dim()), dim)),
+            "a part that is not the whole's beginning");
+  try {
+    data::load(source, whole.n() + 1, 0, 1);
+    finding("more rows than the file has");
+  } catch (const DataError&) {
+  }
+}
+
+/// Written as csv and read again.
+void check_written(const Dataset& whole) {
+  Source source;
+  source.file = scratch_folder() / "written";
+  source.format = "csv";
+  source.header = false;
+  std::string text;
+  for (std::int64_t i = 0; i < whole.n(); ++i)
+    for (int j = 0; j < whole.dim(); ++j)
+      fmt::format_to(std::back_inserter(text), "{}{}",
+                     whole.values()[static_cast<std::size_t>(i * whole.dim() + j)],
+                     j + 1 < whole.dim() ? ',' : '\n');
+  write_file(source.file, text);
+  require(same(data::read_file(source, 1).values(), whole.values()), "other numbers once written");
+}
+
+/// The fast path may accept no line that the definition refuses, nor read another number or another end of it.
+void check_fast_path(const Source& source, const std::string& format, std::string_view text) {
+  const data::Grammar grammar("points", format);
+  data::Line line;
+  std::vector<std::string_view> fields;
+  data::Shape shape;
+  {
+    data::Lines lines(grammar, text, 1);
+    if (!lines.next(line)) return;
+    split(grammar, line, fields);
+    shape.kept.assign(fields.size(), true);
+  }
+  const auto columns = static_cast<int>(fields.size());
+  if (source.index_column && *source.index_column < columns)
+    shape.kept[static_cast<std::size_t>(*source.index_column)] = false;
+  if (const int label = source.label_column.value_or(columns); label < columns)
+    shape.kept[static_cast<std::size_t>(label < 0 ? columns + label : label)] = false;
+  shape.dim = static_cast<int>(std::count(shape.kept.begin(), shape.kept.end(), true));
+
+  std::vector<float> fast(fields.size()), slow(fields.size());
+  for (const char* at = line.text.data(); at < text.data() + text.size();) {
+    const char* const end = text.data() + text.size();
+    data::Lines lines(grammar, {at, static_cast<std::size_t>(end - at)}, 1);
+    const char* const next = parse_plain_row(grammar, shape, at, end, fast.data());
+    if (next == nullptr) {
+      at = std::find(at, end, '\n');
+      at += at < end;
+      continue;
+    }
+    try {
+      require(lines.next(line) && line.text.data() == at, "a row where the definition sees none");
+      parse_row(grammar, shape, line, fields, slow.data());
+    } catch (const DataError& error) {
+      finding("a row that the definition refuses", error.what());
+    }
+    require(same({fast.data(), static_cast<std::size_t>(shape.dim)},
+                 {slow.data(), static_cast<std::size_t>(shape.dim)}),
+            "another number", line.text);
+    require(next == end - lines.rest().size(), "another end of the row", line.text);
+    at = next;
+  }
+}
+
+void check(const Source& source, std::string_view content, unsigned limits) {
+  const Dataset whole = data::load(source, 0, 0, 1);
+  require(whole.n() >= 1 && whole.dim() >= 1, "a data set without values");
+  require(whole.values().size() <= content.size(), "more values than bytes");
+  for (const float value : whole.values()) require(std::isfinite(value), "a value is not finite");
+  data::fingerprint(source);
+  check_part(source, whole, limits);
+  check_written(whole);
+  const std::string format = data::file_format(source, content);
+  if (format != "npy" && format != "fvecs") check_fast_path(source, format, content);
+}
+
+}  // namespace
+}  // namespace lloyd::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace lloyd;
+  using namespace lloyd::fuzz;
+  if (size < 2) return 0;
+  const std::string_view content(reinterpret_cast<const char*>(bytes) + 2, size - 2);
+  const Source source = source_from(bytes[0]);
+  write_file(source.file, content);
+  try {
+    check(source, content, bytes[1]);
+  } catch (const DataError& error) {
+    require_message(error.what());
+  }
+  return 0;
+}
