@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kBlock)
 
   // The other leaves are on a border between clusters: one after the other, a lane a point. Points
   // come from far: those of the next two leaves are on their way while one is worked on.
-  unsigned mixed = __ballot_sync(kAll, !single && has_leaf), to_load = mixed;
+  unsigned mixed = __ballot_sync(kAllLanes, !single && has_leaf), to_load = mixed;
   const auto in_node = static_cast<int>(points_of(tree, node, kNode));
   const float* coordinates[D];
   for (int t = 0; t < D; ++t)
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kBlock)
       next[t] = after_next[t];
     }
     load(after_next);
-    const int label = nearest_of(__shfl_sync(kAll, left, of), x, list);
+    const int label = nearest_of(__shfl_sync(kAllLanes, left, of), x, list);
     const int i = of * kLeaf + lane;
     if (i < in_node) {
       columns.add(label, x, 1);

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <cub/device/device_radix_sort.cuh>
 #include <vector>
 
@@ -16,21 +16,9 @@ namespace {
 
 using Key = unsigned long long;  // a place along the curve
 
-// Unsigned integers that order as the floats do.
-__device__ unsigned ordered(float x) {
-  const unsigned bits = __float_as_uint(x);
-  return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
-}
-__host__ __device__ float from_ordered(unsigned bits) {
-  bits = bits >> 31 != 0 ? bits & 0x7fffffffu : ~bits;
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-// box[2][D]: least and largest coordinates, as ordered(): start from all ones and all zeros.
+/// box[2][D]: least and largest coordinates, as ordered(). They start from INT_MAX and INT_MIN.
 template <int D>
-__global__ void bound(const float* points, std::int64_t n, unsigned* box) {
+__global__ void bound(const float* points, std::int64_t n, int* box) {
   float low[D], high[D];
   for (int t = 0; t < D; ++t) {
     low[t] = INFINITY;
@@ -45,8 +33,8 @@ __global__ void bound(const float* points, std::int64_t n, unsigned* box) {
     }
   for (int t = 0; t < D; ++t) {
     for (int offset = kLanes / 2; offset > 0; offset /= 2) {
-      low[t] = fminf(low[t], __shfl_xor_sync(kAll, low[t], offset));
-      high[t] = fmaxf(high[t], __shfl_xor_sync(kAll, high[t], offset));
+      low[t] = fminf(low[t], __shfl_xor_sync(kAllLanes, low[t], offset));
+      high[t] = fmaxf(high[t], __shfl_xor_sync(kAllLanes, high[t], offset));
     }
     if (threadIdx.x % kLanes != 0) continue;
     atomicMin(box + t, ordered(low[t]));
@@ -85,7 +73,7 @@ __device__ Key hilbert(unsigned (&x)[D]) {
 
 // The grid's cells are squares: the widest side of the box has 2^kBits of them.
 template <int D>
-__global__ void place_on_curve(const float* points, std::int64_t n, const unsigned* box, Key* keys,
+__global__ void place_on_curve(const float* points, std::int64_t n, const int* box, Key* keys,
                                unsigned* order) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= n) return;
@@ -127,9 +115,9 @@ __global__ void gather_level(Level<Sum> to, const float* low, const float* high,
           most = has ? high[t * count + from] : -INFINITY;
     double total = has ? static_cast<double>(sum[t * count + from]) : 0;
     for (int offset = kLanes / 2; offset > 0; offset /= 2) {
-      least = fminf(least, __shfl_xor_sync(kAll, least, offset));
-      most = fmaxf(most, __shfl_xor_sync(kAll, most, offset));
-      total += __shfl_xor_sync(kAll, total, offset);
+      least = fminf(least, __shfl_xor_sync(kAllLanes, least, offset));
+      most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, offset));
+      total += __shfl_xor_sync(kAllLanes, total, offset);
     }
     if (lane != 0) continue;
     to.low[static_cast<std::int64_t>(t) * to.count + entry] = least;
@@ -144,10 +132,13 @@ std::vector<float> build(const cuda::Buffer<float>& points, std::int64_t n, Tree
                          cudaStream_t stream) {
   const unsigned blocks = cuda::blocks_for(n, kBlock);
   const auto size = static_cast<std::size_t>(n);
-  cuda::Buffer<unsigned> box(2 * D), order(size);
+  int ranges[2 * D];
+  std::fill_n(ranges, D, INT_MAX);
+  std::fill_n(ranges + D, D, INT_MIN);
+  cuda::Buffer<int> box(2 * D);
+  box.upload(ranges, stream);
+  cuda::Buffer<unsigned> order(size);
   cuda::Buffer<Key> keys(size), other_keys(size);
-  LLOYD_CUDA_CHECK(cudaMemsetAsync(box.data(), 0xff, D * sizeof(unsigned), stream));
-  LLOYD_CUDA_CHECK(cudaMemsetAsync(box.data() + D, 0, D * sizeof(unsigned), stream));
   bound<D><<<std::min(blocks, 1024u), kBlock, 0, stream>>>(points.data(), n, box.data());
   LLOYD_CUDA_CHECK_LAUNCH();
   place_on_curve<D>
@@ -181,12 +172,11 @@ std::vector<float> build(const cuda::Buffer<float>& points, std::int64_t n, Tree
   gather_from(tree.blocks.view(), tree.nodes.view(), kWarps);
   gather_from(tree.regions.view(), tree.blocks.view(), kRegionBlocks);
 
-  unsigned bits[2 * D];
-  box.download(bits, stream);
+  box.download(ranges, stream);
   std::vector<float> largest;
   for (int t = 0; t < D; ++t)
     largest.push_back(
-        std::max(std::abs(from_ordered(bits[t])), std::abs(from_ordered(bits[D + t]))));
+        std::max(std::abs(from_ordered(ranges[t])), std::abs(from_ordered(ranges[D + t]))));
   return largest;
 }
 

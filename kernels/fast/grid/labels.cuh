@@ -21,15 +21,15 @@ __global__ void count_changes(const int* old_leaves, const int* old_labels, cons
     return static_cast<int>(min(std::int64_t{kLeaf}, n - static_cast<std::int64_t>(l) * kLeaf));
   };
   int count = before != after && before >= 0 && after >= 0 ? size(leaf) : 0;
-  for (unsigned mixed = __ballot_sync(kAll, before < 0 || after < 0); mixed != 0;
+  for (unsigned mixed = __ballot_sync(kAllLanes, before < 0 || after < 0); mixed != 0;
        mixed &= mixed - 1) {
     const int of = __ffs(static_cast<int>(mixed)) - 1;
-    const int a = __shfl_sync(kAll, before, of), b = __shfl_sync(kAll, after, of);
+    const int a = __shfl_sync(kAllLanes, before, of), b = __shfl_sync(kAllLanes, after, of);
     const std::int64_t i = static_cast<std::int64_t>(first + of) * kLeaf + lane;
     if (i < n) count += (a < 0 ? old_labels[i] : a) != (b < 0 ? labels[i] : b) ? 1 : 0;
   }
   for (int offset = kLanes / 2; offset > 0; offset /= 2)
-    count += __shfl_xor_sync(kAll, count, offset);
+    count += __shfl_xor_sync(kAllLanes, count, offset);
   if (lane == 0 && count > 0) atomicAdd(changes, static_cast<unsigned>(count));
 }
 

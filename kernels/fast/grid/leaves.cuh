@@ -57,9 +57,9 @@ struct Columns {
       const float* const from_row = rows + row * kRow + lane % 4 * (kLanes / 4);
       for (int i = 0; i < kLanes / 4; ++i) sum += from_row[i];
     }
-    sum += __shfl_xor_sync(kAll, sum, 1);
-    sum += __shfl_xor_sync(kAll, sum, 2);
-    return __shfl_sync(kAll, sum, lane * 4);
+    sum += __shfl_xor_sync(kAllLanes, sum, 1);
+    sum += __shfl_xor_sync(kAllLanes, sum, 2);
+    return __shfl_sync(kAllLanes, sum, lane * 4);
   }
 };
 

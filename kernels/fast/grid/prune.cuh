@@ -32,21 +32,16 @@ __device__ float squared_distance(const float (&x)[D], const List& list, int i) 
 
 __device__ unsigned warp_min(unsigned x) {
 #if __CUDA_ARCH__ >= 800
-  return __reduce_min_sync(kAll, x);
+  return __reduce_min_sync(kAllLanes, x);
 #else
   for (int offset = kLanes / 2; offset > 0; offset /= 2)
-    x = min(x, __shfl_xor_sync(kAll, x, offset));
+    x = min(x, __shfl_xor_sync(kAllLanes, x, offset));
   return x;
 #endif
 }
 
 /// The highest bit of x ≠ 0: one instruction, where the lowest takes two.
 __device__ int highest_bit(unsigned x) { return 31 - __clz(static_cast<int>(x)); }
-
-__device__ float warp_sum(float x) {
-  for (int offset = kLanes / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(kAll, x, offset);
-  return x;
-}
 
 /// The candidate that prunes the others. The labels are right whichever it is; the nearest to the
 /// box's centre prunes most.
@@ -106,14 +101,14 @@ struct Nearest {
   /// Makes it the best of the warp's lanes; of equal distances the lowest index.
   __device__ void share(const List& list) {
     const unsigned best = warp_min(distance);
-    unsigned best_lanes = __ballot_sync(kAll, distance == best);
+    unsigned best_lanes = __ballot_sync(kAllLanes, distance == best);
     if (__popc(best_lanes) > 1) {
       const unsigned id = distance == best ? static_cast<unsigned>(list.id(position)) : ~0u;
       const unsigned lowest = warp_min(id);
-      best_lanes = __ballot_sync(kAll, id == lowest);
+      best_lanes = __ballot_sync(kAllLanes, id == lowest);
     }
     distance = best;
-    position = __shfl_sync(kAll, position, __ffs(static_cast<int>(best_lanes)) - 1);
+    position = __shfl_sync(kAllLanes, position, __ffs(static_cast<int>(best_lanes)) - 1);
   }
 };
 
@@ -130,7 +125,7 @@ __device__ int filter(const Box<D>& box, const List& from, float* centroids, int
   for (int first = 0; first < from.count; first += kLanes) {
     const int i = first + lane;
     const bool keep = i < from.count && !pruned(box, owner, from, i);
-    const unsigned kept = __ballot_sync(kAll, keep);
+    const unsigned kept = __ballot_sync(kAllLanes, keep);
     const int at = count + __popc(kept & ((1u << lane) - 1));
     if (keep && at < capacity) {
       for (int t = 0; t < D; ++t) centroids[t * capacity + at] = from.at(i, t);
@@ -174,11 +169,11 @@ __device__ int filter_in_block(const Box<D>& box, const List& from, int hint, fl
   for (int first = warp * kLanes; first < from.count; first += Warps * kLanes) {
     const int i = first + lane;
     const bool keep = i < from.count && !pruned(box, owner, from, i);
-    const unsigned kept = __ballot_sync(kAll, keep);
+    const unsigned kept = __ballot_sync(kAllLanes, keep);
     if (kept == 0) continue;
     int at = 0;
     if (lane == 0) at = atomicAdd(&count, __popc(kept));
-    at = __shfl_sync(kAll, at, 0) + __popc(kept & ((1u << lane) - 1));
+    at = __shfl_sync(kAllLanes, at, 0) + __popc(kept & ((1u << lane) - 1));
     if (keep && at < capacity) {
       for (int t = 0; t < D; ++t) centroids[t * capacity + at] = from.at(i, t);
       ids[at] = from.id(i);

@@ -58,9 +58,9 @@ __global__ void move_centroids(Output out, float* centroids, int k, unsigned* la
     if (lane < out.replicas) *from = 0;
   }
   for (int t = 0; t < kCells<D>; ++t) {
-    if (t > D && __any_sync(kAll, total[t] != 0) == 0) continue;
+    if (t > D && __any_sync(kAllLanes, total[t] != 0) == 0) continue;
     for (int offset = kLanes / 2; offset > 0; offset /= 2)
-      total[t] += __shfl_xor_sync(kAll, total[t], offset);
+      total[t] += __shfl_xor_sync(kAllLanes, total[t], offset);
   }
   if (lane != 0 || total[D] == 0) return;
   float move = 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/core/cuda.h"
+#include "kernels/fast/lib/warp.cuh"
 
 namespace lloyd::fast {
 namespace {
@@ -17,7 +18,6 @@ constexpr int kNode = kLeaf * kLanes;    // points of a node: a lane a leaf
 constexpr int kWarps = 8;                // nodes of a block: a warp each
 constexpr int kBlock = kWarps * kLanes;  // threads, and leaves
 constexpr int kRegionBlocks = 8;         // blocks of a region
-constexpr unsigned kAll = 0xffffffffu;
 
 /// Boxes of `count` runs of consecutive points, and the sums of their points: [D][count].
 template <typename Sum>

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kBlock)
     int label = INT_MAX;
     for (int first = 0; first < from.count; first += kLanes) {
       const bool keep = first + lane < from.count && !pruned(box, owner, from, first + lane);
-      for (unsigned kept = __ballot_sync(kAll, keep); kept != 0; kept &= kept - 1) {
+      for (unsigned kept = __ballot_sync(kAllLanes, keep); kept != 0; kept &= kept - 1) {
         const int i = first + __ffs(static_cast<int>(kept)) - 1;
         const float d = squared_distance(x, from, i);
         if (d < nearest || (d == nearest && from.id(i) < label)) {
@@ -64,10 +64,10 @@ __global__ void __launch_bounds__(kBlock)
       if (lane == 0) out.leaf_labels[leaf] = -1;
     }
     // Equal labels are added up first: all points of the leaf may be one centroid's.
-    for (unsigned todo = __ballot_sync(kAll, lane < size); todo != 0;) {
-      const int id = __shfl_sync(kAll, label, __ffs(static_cast<int>(todo)) - 1);
+    for (unsigned todo = __ballot_sync(kAllLanes, lane < size); todo != 0;) {
+      const int id = __shfl_sync(kAllLanes, label, __ffs(static_cast<int>(todo)) - 1);
       const bool mine = lane < size && label == id;
-      const unsigned group = __ballot_sync(kAll, mine);
+      const unsigned group = __ballot_sync(kAllLanes, mine);
       Sum* const to = sums + static_cast<std::int64_t>(id) * kCells<D>;
       float own = static_cast<float>(__popc(group));  // lane D keeps that, lanes before it sums
       for (int t = 0; t < D; ++t) {
