@@ -1,0 +1,184 @@
+// The kernel that fast_fused is about: labels and sums of all points in one pass.
+#pragma once
+
+#include "kernels/fast/fused/nearest.cuh"
+#include "kernels/fast/lib/dependent_launch.cuh"
+#include "kernels/fast/lib/ptx/bar.cuh"
+
+namespace lloyd::fast {
+namespace {
+
+/// Adds a tile's rows to the sums at offsets[row], C dimensions a lane: rows of fewer than 32 · C
+/// values side by side, or slice `member` of longer ones. Two or four turns are in flight at a
+/// time; a turn that meets the cluster of an earlier one continues with its result.
+template <typename T, int D, int C, int kRows>
+__device__ __forceinline__ void add_rows(const char* tile, const int* offsets, float* sums,
+                                         int member) {
+  using R = Row<T, D>;
+  constexpr int kAtOnce = kWarp * C > D ? kWarp * C / D : 1;
+  constexpr int kBatch = C == 1 ? 4 : 2;
+  const int lane = threadIdx.x % kWarp;
+  const int sub = kAtOnce > 1 ? lane * C / D : 0;
+  const int dimension = kAtOnce > 1 ? lane * C % D : (member * kWarp + lane) * C;
+  constexpr int kBytes = static_cast<int>(sizeof(T));
+  float* mine = sums + (member * kWarp + lane) * C;
+  const char* even = tile + R::at(sub, dimension * kBytes);
+  const char* odd = tile + R::at(sub + 1, dimension * kBytes) - R::kBytes;
+  offsets += sub;
+#pragma unroll
+  for (int begin = 0; begin < kRows; begin += kAtOnce * kBatch) {
+    int offset[kBatch];
+    float x[kBatch][C], sum[kBatch][C];
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) offset[j] = offsets[begin + j * kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      const int row = begin + j * kAtOnce;
+      load_values<T>(x[j], (row % 2 == 0 ? even : odd) + row * R::kBytes);
+    }
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j)
+      load_values<float>(sum[j], reinterpret_cast<const char*>(mine + offset[j]));
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+#pragma unroll
+      for (int i = 0; i < j; ++i)
+#pragma unroll
+        for (int c = 0; c < C; ++c)
+          if (offset[i] == offset[j]) sum[j][c] = sum[i][c];
+#pragma unroll
+      for (int c = 0; c < C; ++c) sum[j][c] += x[j][c];
+    }
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) store_values(mine + offset[j], sum[j]);
+  }
+}
+
+template <typename T, int D, int kRows, int N>
+__global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1) assign_and_sum(const Assignment in) {
+  using R = Row<T, D>;
+  constexpr int kTileBytes = kRows * R::kBytes;
+  extern __shared__ float4 table[];
+  char* shared = reinterpret_cast<char*>(table);
+  const Plan plan = in.plan;
+  const Places at = places(plan, in.k, in.padded_k, D, kRows, static_cast<int>(sizeof(T)));
+  float* bias = reinterpret_cast<float*>(shared + at.bias);
+  unsigned* counts = reinterpret_cast<unsigned*>(shared + at.counts);
+  float* sums = reinterpret_cast<float*>(shared + at.sums);
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int members = group_of(plan, D), group = warp / members, member = warp % members;
+  const int pitch = pitch_of(plan, D);
+  int* offsets = reinterpret_cast<int*>(shared + at.labels) + group * members * kRows;
+  char* ring = shared + at.ring + warp * plan.stages * kTileBytes;
+
+  // Zeros where no copy writes.
+  if (in.stride_bytes < R::kBytes) {
+    for (int i = threadIdx.x; i < (at.end - at.ring) / 16; i += blockDim.x)
+      reinterpret_cast<float4*>(shared + at.ring)[i] = {};
+    __syncthreads();
+  }
+  // The warp's first tiles of points are on their way while the rest is set up. A group's tiles
+  // follow each other, a warp's are `hop` apart.
+  const std::int64_t tiles = (in.n + kRows - 1) / kRows;
+  const std::int64_t hop = static_cast<std::int64_t>(gridDim.x) * plan.warps;
+  const auto first_point = [&](std::int64_t tile) {
+    return (in.backwards ? tiles - 1 - tile : tile) * kRows;
+  };
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * plan.warps + warp;
+  std::int64_t coming = begin;
+  for (int stage = 0; stage < plan.stages; ++stage, coming += hop) {
+    if (coming < tiles) copy_tile<T, D, kRows>(in, ring + stage * kTileBytes, first_point(coming));
+    ptx::cp_async_commit_group();
+  }
+  for (int j = threadIdx.x; j <= in.k; j += blockDim.x) counts[j] = 0;
+  for (int i = threadIdx.x; i < (at.ring - at.sums) / 16; i += blockDim.x)
+    reinterpret_cast<float4*>(sums)[i] = {};
+  // The centroids' side of the products, in registers or in shared memory.
+  wait_for_previous_kernel();
+  constexpr bool kHolds = holds_table(D, N);
+  constexpr int kHeld = kHolds ? D / 8 : 1;
+  Factors<N> held[kHeld];
+  if constexpr (kHolds) {
+#pragma unroll
+    for (int step = 0; step < kHeld; ++step)
+      held[step].load_global(in.table + step * 2 * N * kWarp + lane);
+  } else {
+    for (int i = threadIdx.x; i < in.padded_k * D / 2; i += blockDim.x)
+      table[i] = __ldcg(in.table + i);
+  }
+  for (int j = threadIdx.x; j < in.padded_k; j += blockDim.x) bias[j] = __ldcg(in.bias + j);
+  __syncthreads();
+
+  float* mine = sums + group * (in.k + 1) * pitch;
+  unsigned changes = 0;
+  int slot = 0;
+  for (std::int64_t tile = begin; tile - member < tiles; tile += hop, coming += hop) {
+    char* points = ring + slot * kTileBytes;
+    wait_copies(plan.stages - 1);
+    __syncwarp();
+    // Which cluster is nearest to each point?
+    int label = nearest<T, D, kRows, N, kHeld>(points, table, bias, in.padded_k, held);
+    const int row = row_of_lane<kRows>();
+    const std::int64_t point = first_point(tile) + row;
+    if (tile >= tiles || point >= in.n) label = in.k;  // a cluster of no consequence
+    if (is_first_of_row<kRows>()) {
+      offsets[member * kRows + row] = label * pitch;
+      atomicAdd(&counts[label], 1u);
+      if (in.write_labels && label != in.k) {
+        if (in.changes != nullptr) changes += in.labels[point] != label;
+        in.labels[point] = static_cast<std::uint8_t>(label);
+      }
+    }
+    // The rows are still there: they are added to the sums of their clusters.
+    if (members == 1) {
+      __syncwarp();
+      if (plan.values == 4)
+        add_rows<T, D, 4, kRows>(points, offsets, mine, 0);
+      else if (plan.values == 2)
+        add_rows<T, D, 2, kRows>(points, offsets, mine, 0);
+      else
+        add_rows<T, D, 1, kRows>(points, offsets, mine, 0);
+      __syncwarp();
+    } else if constexpr (D > kWarp) {
+      ptx::bar_sync(1 + group, members * kWarp);
+      for (int other = 0; other < members; ++other) {
+        const char* theirs = points + (other - member) * plan.stages * kTileBytes;
+        if (D == 128 && plan.values == 2)
+          add_rows<T, D, 2, kRows>(theirs, offsets + other * kRows, mine, member);
+        else
+          add_rows<T, D, 1, kRows>(theirs, offsets + other * kRows, mine, member);
+      }
+      ptx::bar_sync(1 + group, members * kWarp);
+    }
+    // The tile's place is free for the next one.
+    if (coming < tiles) copy_tile<T, D, kRows>(in, points, first_point(coming));
+    ptx::cp_async_commit_group();
+    if (++slot == plan.stages) slot = 0;
+  }
+  let_next_kernel_start();
+  if (changes > 0) atomicAdd(in.changes, changes);
+  ptx::cp_async_wait_group<0>();
+  __syncthreads();
+
+  // The block's sums: of its copies, then of what stands side by side in a copy, always in the same
+  // order.
+  const int copies = plan.warps / members, cells = in.k * pitch;
+  for (int c = threadIdx.x; c < cells; c += blockDim.x) {
+    float sum = 0;
+#pragma unroll 4
+    for (int copy = 0; copy < copies; ++copy) sum += sums[copy * (cells + pitch) + c];
+    sums[c] = sum;
+  }
+  __syncthreads();
+  for (int c = threadIdx.x; c < in.k * D; c += blockDim.x) {
+    float sum = 0;
+#pragma unroll 4
+    for (int sub = 0; sub < pitch; sub += D) sum += sums[c / D * pitch + sub + c % D];
+    in.sums[static_cast<std::int64_t>(blockIdx.x) * in.k * D + c] = sum;
+  }
+  for (int j = threadIdx.x; j < in.k; j += blockDim.x)
+    in.counts[static_cast<std::int64_t>(blockIdx.x) * in.k + j] = counts[j];
+}
+
+}  // namespace
+}  // namespace lloyd::fast
