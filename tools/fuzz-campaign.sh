@@ -15,7 +15,7 @@ fi
 base=${TMPDIR:-/tmp}
 [ ! -w /dev/shm ] || base=/dev/shm
 TMPDIR=$(mktemp -d "$base/lloydbench-fuzz-XXXXXX")
-export TMPDIR
+export TMPDIR LD_LIBRARY_PATH=$here/lib
 trap 'rm -rf "$TMPDIR"' EXIT
 
 for target in "$@"; do

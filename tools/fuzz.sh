@@ -17,7 +17,7 @@ for program in build-fuzz/tests/fuzz/fuzz_*; do
   cp -r "tests/fuzz/corpus/$name" "$stage/corpus/"
   cp "tests/fuzz/$name.dict" "$stage/"
 done
-# All but glibc, which is the machine's own; they are looked for in lib (tests/fuzz/CMakeLists.txt).
+# All but glibc, which is the machine's own; campaign.sh has them looked for in lib.
 ldd "$stage"/fuzz_* | awk '$2 == "=>" && $1 !~ /^lib(c|m|dl|rt|pthread)\.so/ {print $3}' | sort -u |
   xargs -I{} cp -L {} "$stage/lib/"
 cp tools/fuzz-campaign.sh "$stage/campaign.sh"
