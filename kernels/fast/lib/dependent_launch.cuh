@@ -12,8 +12,8 @@ namespace {
 
 __global__ void compiled_like_the_others() {}
 
-/// Whether this GPU can overlap kernels and the kernels of this file wait for the previous one. Code
-/// for older GPUs, which the driver translates where a build has nothing newer, does not wait.
+/// Whether this GPU can overlap kernels and the kernels of this file wait for the previous one.
+/// Code for older GPUs, which the driver translates where a build has nothing newer, does not wait.
 inline bool can_overlap(const DeviceLimits& device) {
   if (device.compute_capability < 90) return false;
   cudaFuncAttributes attributes{};

@@ -40,8 +40,8 @@ __host__ __device__ constexpr int fragment_k(int t) {
   return t / 32 * 32 + p / 2 * 16 + p % 2 * 8 + 2 * q + e % 2;
 }
 
-/// Distributes `eight`, a lane's 16 bytes of 32 coordinates, to the A fragments of two steps: of the
-/// upper row (i = 0) or the one 8 below (i = 1).
+/// Distributes `eight`, a lane's 16 bytes of 32 coordinates, to the A fragments of two steps: of
+/// the upper row (i = 0) or the one 8 below (i = 1).
 __device__ __forceinline__ void take_fragments(std::uint32_t (&first)[4],
                                                std::uint32_t (&second)[4], int i, uint4 eight) {
   first[i] = eight.x;

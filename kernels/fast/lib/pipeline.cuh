@@ -14,7 +14,8 @@
 
 namespace lloyd::fast {
 
-/// A place in a ring of kDepth stages: the slot, and the parity of the barriers' phase in this round.
+/// A place in a ring of kDepth stages: the slot, and the parity of the barriers' phase in this
+/// round.
 template <int kDepth>
 struct RingPlace {
   int slot = 0, parity = 0;

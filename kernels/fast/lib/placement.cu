@@ -182,6 +182,7 @@ void Placement::centre(cuda::Buffer<float>& points, cudaStream_t stream) const {
 }
 
 std::vector<double> Placement::restored(std::span<const float> centroids) const {
+  if (centre_.empty()) return {centroids.begin(), centroids.end()};  // nothing was placed
   std::vector<double> all(centroids.size());
   for (std::size_t c = 0; c < all.size(); ++c)
     all[c] = centroids[c] == centroids_[c]

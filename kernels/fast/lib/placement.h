@@ -36,6 +36,7 @@ namespace lloyd::fast {
 /// placed = (given − centre) · scale, with a centre for each dimension that is 0 for most data.
 class Placement {
  public:
+  /// Leaves everything where it is.
   Placement() = default;
 
   /// For the points and the initial centroids of `problem`, whose spans must outlive this.

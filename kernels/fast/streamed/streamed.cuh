@@ -6,8 +6,8 @@
 // the panel of its own points, and with half of the centroids' panel, which the copy engine writes
 // to both blocks (multicast). Two warpgroups multiply 64 points each by 256 (or 128) centroids into
 // 128 (64) accumulators a thread and then look at these scores.
-// Why it is fast: a stage is 48 KB for 1024 cycles of products, and a third of it comes by way of the
-// other block, so neither L1 nor L2 limits the tensor cores. NOTES.md has the measurements.
+// Why it is fast: a stage is 48 KB for 1024 cycles of products, and a third of it comes by way of
+// the other block, so neither L1 nor L2 limits the tensor cores. NOTES.md has the measurements.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
@@ -140,8 +140,8 @@ __device__ __forceinline__ void consume(const Rows& rows, Stages<kColumns> stage
   Tail& tail = stages.tail;
   auto& at = stages.at;
   const auto release = [&](int slot) {
-    // Every lane arrives here, for it has read `side` itself. One lane is enough for the other block:
-    // its copies only overwrite what products have read, and those are done.
+    // Every lane arrives here, for it has read `side` itself. One lane is enough for the other
+    // block: its copies only overwrite what products have read, and those are done.
     tail.ring.release(slot);
     __syncwarp();
     if (lane == 0) mbarrier_arrive_remote(&tail.other_empty[slot], rank ^ 1);

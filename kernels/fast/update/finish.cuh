@@ -16,23 +16,24 @@ constexpr int kSumBytesInFlight = 128;  // per thread
 template <typename Sum>
 using Four = Vector<Sum, 4>;
 
-// The clusters' sums and sizes; null where none are kept. `anew`: the partial sums are of all points,
-// else of those that changed.
+// The clusters' sums and sizes; null where none are kept. `anew`: the partial sums are of all
+// points, else of those that changed.
 struct Kept {
   Four<double>* sums;
   unsigned* sizes;
   bool anew;
 };
 
-// Adds up the partial sums of each cluster and moves its centroid. fp64 sums are kept; fp32 sums are
-// of all points.
-// Threads along x, and blocks along y, take four coordinates each. A block has `clusters` consecutive
-// clusters. Where it has several, one thread along y adds up a cluster that has few sums; all other
-// clusters are shared by all threads along y, each with every blockDim.y-th sum, because there are
-// many sums where one cluster has most points. Where the largest move is asked for, there is one
-// block along y and one cluster in a block.
-// A non-negative float orders like its bits, so atomicMax on integers keeps the largest squared move.
-// Without this launch bound ptxas limits itself to 32 registers, which leaves three loads in flight.
+// Adds up the partial sums of each cluster and moves its centroid. fp64 sums are kept; fp32 sums
+// are of all points.
+// Threads along x, and blocks along y, take four coordinates each. A block has `clusters`
+// consecutive clusters. Where it has several, one thread along y adds up a cluster that has few
+// sums; all other clusters are shared by all threads along y, each with every blockDim.y-th sum,
+// because there are many sums where one cluster has most points. Where the largest move is asked
+// for, there is one block along y and one cluster in a block.
+// A non-negative float orders like its bits, so atomicMax on integers keeps the largest squared
+// move. Without this launch bound ptxas limits itself to 32 registers, which leaves three loads in
+// flight.
 template <typename Sum>
 __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
     finish(const Four<Sum>* __restrict__ partials, int width, const unsigned* __restrict__ starts,
@@ -75,7 +76,8 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
   const auto size_of = [&](int j, unsigned entries_of) {
     return kKeeps && !kept.anew ? kept.sizes[j] : entries_of;
   };
-  // Moves the centroid of cluster j. Returns the squared move of these coordinates, where asked for.
+  // Moves the centroid of cluster j. Returns the squared move of these coordinates, where asked
+  // for.
   const auto place = [&](int j, int column, const Four<Sum>& sum, unsigned count) {
     if constexpr (kKeeps)
       kept.sums[std::int64_t{j} * width + column] = count > 0 ? sum : Four<Sum>{};

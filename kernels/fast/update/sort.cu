@@ -16,8 +16,9 @@ constexpr std::int64_t kMostPointsPerBlock = 65'536 - 32 * kCountWarps;
 constexpr int kLabels = 8;  // that a lane reads ahead
 
 // Counts the entries of each cluster, per block in counts[b][label] and together in totals. Without
-// kChanges every point has an entry, and `previous`, where not null, becomes `labels`. With kChanges
-// only points that changed cluster have entries, two each, and the clusters' sizes change, too.
+// kChanges every point has an entry, and `previous`, where not null, becomes `labels`. With
+// kChanges only points that changed cluster have entries, two each, and the clusters' sizes change,
+// too.
 template <bool kChanges>
 __global__ void __launch_bounds__(kCountBlock)
     count_labels(const std::int32_t* __restrict__ labels, std::int32_t* __restrict__ previous,
@@ -56,10 +57,10 @@ __global__ void __launch_bounds__(kCountBlock)
   }
 }
 
-// Turns counts into places: counts[b][j] becomes the place of the first entry of cluster j in block b,
-// starts[j] the place of the cluster's first entry. A block scans 32 clusters; each of its warps takes
-// 1/32 of the blocks' counts. Each block adds up all totals before its clusters again: that is less
-// work than a pass over the labels, and no block waits for another.
+// Turns counts into places: counts[b][j] becomes the place of the first entry of cluster j in block
+// b, starts[j] the place of the cluster's first entry. A block scans 32 clusters; each of its warps
+// takes 1/32 of the blocks' counts. Each block adds up all totals before its clusters again: that
+// is less work than a pass over the labels, and no block waits for another.
 __global__ void __launch_bounds__(1024)
     scan_counts(unsigned* __restrict__ counts, const unsigned* __restrict__ totals, int blocks,
                 int k, unsigned* __restrict__ starts) {
@@ -100,10 +101,10 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-// Writes each entry to its place. Entries of equal label keep the order of their points: a warp takes
-// its points 32 at a time and ranks lanes of equal label by __match_any_sync (as fast as ballots
-// here); of 32 points, those that came go before those that left. kChanges: `previous` becomes
-// `labels`.
+// Writes each entry to its place. Entries of equal label keep the order of their points: a warp
+// takes its points 32 at a time and ranks lanes of equal label by __match_any_sync (as fast as
+// ballots here); of 32 points, those that came go before those that left. kChanges: `previous`
+// becomes `labels`.
 template <bool kChanges>
 __global__ void __launch_bounds__(kCountBlock)
     scatter_indices(const std::int32_t* __restrict__ labels, std::int32_t* __restrict__ previous,
@@ -125,8 +126,8 @@ __global__ void __launch_bounds__(kCountBlock)
       static_cast<std::int64_t>(blockIdx.x) * block_points + warp * warp_points;
   const int points = static_cast<int>(
       max(std::int64_t{0}, min(static_cast<std::int64_t>(warp_points), n - first)));
-  // The clusters that this lane's points come to and leave, of kLabels · 32 points from `begin` on; −1
-  // where there is no entry.
+  // The clusters that this lane's points come to and leave, of kLabels · 32 points from `begin` on;
+  // −1 where there is no entry.
   const auto load = [&](int begin, std::int32_t(&to)[kLabels], std::int32_t(&from)[kLabels]) {
 #pragma unroll
     for (int u = 0; u < kLabels; ++u) {
@@ -284,8 +285,8 @@ void LabelSort::count_and_scatter(const std::int32_t* labels, std::int32_t* prev
          labels, previous, n_, k_, block_points_, counts_.data(), order_.data());
 }
 
-// With a null `scratch`, only asks how many bytes of it are needed. The sort is stable, so its order
-// is the counting sort's.
+// With a null `scratch`, only asks how many bytes of it are needed. The sort is stable, so its
+// order is the counting sort's.
 void LabelSort::radix_sort(void* scratch, std::size_t& bytes, const std::int32_t* labels,
                            cudaStream_t stream) {
   int bits = 1;

@@ -1,5 +1,5 @@
-// The points' indices in order of label: a stable counting sort, or a radix sort where k is too large
-// to count in shared memory. Both give the same order.
+// The points' indices in order of label: a stable counting sort, or a radix sort where k is too
+// large to count in shared memory. Both give the same order.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,9 @@ class LabelSort {
 
   /// An entry for each point. `previous`, where not null, becomes `labels`.
   void all(const std::int32_t* labels, std::int32_t* previous, cudaStream_t stream);
-  /// Entries for the points whose label is not the one in `previous`, which becomes `labels`: one for
-  /// the cluster that a point came to, one for the cluster it left. Adjusts the clusters' sizes.
+  /// Entries for the points whose label is not the one in `previous`, which becomes `labels`: one
+  /// for the cluster that a point came to, one for the cluster it left. Adjusts the clusters'
+  /// sizes.
   void changes(const std::int32_t* labels, std::int32_t* previous, unsigned* sizes,
                cudaStream_t stream);
 

@@ -1,5 +1,5 @@
-// The update of the versions whose assignment is a matrix product: labels in, new centroids out, the
-// same bits for the same labels.
+// The update of the versions whose assignment is a matrix product: labels in, new centroids out,
+// the same bits for the same labels.
 //
 //   sort     A stable counting sort puts the points' indices in order of label. Rows stay in place.
 //   sums     Warps add up runs of rows in that order, in registers.
@@ -27,9 +27,9 @@ void count_changes(const std::int32_t* labels, std::int32_t* previous, std::int6
                    unsigned* changes, cudaStream_t stream);
 
 /// The memory and launches of an update of k centroids of `dim` dimensions from n < 2^31 points of
-/// Value (float, __half or __nv_bfloat16). Rows are `stride` values apart; what lies between dim and
-/// stride is never used, and where stride is a multiple of 16 bytes, rows are read 16 bytes at a
-/// time. Takes 4 bytes a point, 12 where sums are kept, and more where k is too large to count in
+/// Value (float, __half or __nv_bfloat16). Rows are `stride` values apart; what lies between dim
+/// and stride is never used, and where stride is a multiple of 16 bytes, rows are read 16 bytes at
+/// a time. Takes 4 bytes a point, 12 where sums are kept, and more where k is too large to count in
 /// shared memory.
 template <typename Value>
 class Update {
@@ -39,9 +39,9 @@ class Update {
          cudaStream_t stream);
 
   /// Replaces `centroids` (k × dim) by the means of the points with their label; those of empty
-  /// clusters keep their bits. `largest_move_bits`, where not null, becomes the larger of itself and
-  /// the largest squared move, as the bits of a float. `iteration`: how often this was called since
-  /// the solve began.
+  /// clusters keep their bits. `largest_move_bits`, where not null, becomes the larger of itself
+  /// and the largest squared move, as the bits of a float. `iteration`: how often this was called
+  /// since the solve began.
   void run(int iteration, const Value* points, const std::int32_t* labels, float* centroids,
            unsigned* largest_move_bits, cudaStream_t stream);
 

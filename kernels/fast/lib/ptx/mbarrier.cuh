@@ -38,7 +38,8 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint64_t* barrier
 
 /// Arrives at the barrier that block `rank` of the cluster has where this block has `barrier`.
 /// Relaxed: it orders no memory operations, since releasing them to another block costs a
-/// MEMBAR.ALL.GPU (see kernels/fast/streamed/NOTES.md). Use it only for what a wait has already made certain.
+/// MEMBAR.ALL.GPU (see kernels/fast/streamed/NOTES.md). Use it only for what a wait has already
+/// made certain.
 __device__ __forceinline__ void mbarrier_arrive_remote(std::uint64_t* barrier, int rank) {
   asm volatile(
       "{\n"

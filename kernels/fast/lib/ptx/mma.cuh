@@ -1,7 +1,7 @@
 // PTX ISA, "Warp Level Matrix Instructions: mma, ldmatrix".
 //
-// D (16 × 8, fp32) += A (16 × k) · B (k × 8), by a warp. With g = lane / 4 and q = lane % 4, m16n8k16
-// takes these pairs of values from a lane:
+// D (16 × 8, fp32) += A (16 × k) · B (k × 8), by a warp. With g = lane / 4 and q = lane % 4,
+// m16n8k16 takes these pairs of values from a lane:
 //   A   a[0]: row g, k 2q and 2q + 1; a[1]: row g + 8; a[2], a[3]: the same rows, 8 further in k.
 //   B   b0: column g, k 2q and 2q + 1; b1: 8 further in k.
 //   D   d[0], d[1]: row g, columns 2q and 2q + 1; d[2], d[3]: row g + 8.
@@ -77,8 +77,8 @@ __device__ __forceinline__ void mma_tf32(float (&d)[4], const float4& a,
 }
 
 /// Four 8 × 8 matrices of 16-bit values: lane i gives the address of row i % 8 of matrix i / 8, and
-/// receives a pair of each matrix in the order of the operands above. The caller's barrier orders it
-/// after the writes.
+/// receives a pair of each matrix in the order of the operands above. The caller's barrier orders
+/// it after the writes.
 __device__ __forceinline__ void ldmatrix(std::uint32_t (&matrices)[4], const void* shared) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])

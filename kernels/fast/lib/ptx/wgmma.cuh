@@ -1,12 +1,12 @@
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma". sm_90a.
 //
 // D (64 × N, fp32) += A (64 × 16) · B (N × 16)ᵀ, by the 128 threads of a warpgroup.
-//   D   With warp w = t / 32, group g = t % 32 / 4 and quad lane q = t % 4, thread t of the warpgroup
-//       holds, for each block b of 8 columns, d[4b] and d[4b+1]: row 16w + g, columns 8b + 2q and
-//       8b + 2q + 1; d[4b+2] and d[4b+3]: row 16w + g + 8.
+//   D   With warp w = t / 32, group g = t % 32 / 4 and quad lane q = t % 4, thread t of the
+//       warpgroup holds, for each block b of 8 columns, d[4b] and d[4b+1]: row 16w + g, columns 8b
+//       + 2q and 8b + 2q + 1; d[4b+2] and d[4b+3]: row 16w + g + 8.
 //   A   In registers as for mma.m16n8k16 (mma.cuh), or in shared memory, laid out as B.
-//   B   In shared memory, K-major and swizzled (layout.cuh), in panels of as many k as a swizzled row
-//       holds. Panels start at multiples of 1024 bytes.
+//   B   In shared memory, K-major and swizzled (layout.cuh), in panels of as many k as a swizzled
+//       row holds. Panels start at multiples of 1024 bytes.
 // The order is: wgmma_fence, products, wgmma_commit, wgmma_wait.
 #pragma once
 
@@ -32,8 +32,9 @@ __device__ __forceinline__ void wgmma_commit() {
 }
 
 /// Waits until at most kPending of the latest groups are unfinished. Wait for 0 at the end of a
-/// loop's body: ptxas 13.0 serialises every product of a kernel (warning C7514, shown only under -v)
-/// when one is in flight over a loop's back edge and its accumulators are read in the next turn.
+/// loop's body: ptxas 13.0 serialises every product of a kernel (warning C7514, shown only under
+/// -v) when one is in flight over a loop's back edge and its accumulators are read in the next
+/// turn.
 template <int kPending>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
@@ -66,8 +67,8 @@ __device__ __forceinline__ std::uint64_t wgmma_descriptor(const void* panel) {
          ((shared_address(panel) & 0x3ffff) >> 4);
 }
 
-// The accumulators as operands (D) and as their numbers in the text (R). The numbers of A's, B's and
-// the predicate's operands follow.
+// The accumulators as operands (D) and as their numbers in the text (R). The numbers of A's, B's
+// and the predicate's operands follow.
 #define LLOYD_D8(i)                                                                   \
   "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3]), "+f"(d[(i) + 4]), \
       "+f"(d[(i) + 5]), "+f"(d[(i) + 6]), "+f"(d[(i) + 7])
@@ -136,8 +137,8 @@ __device__ __forceinline__ std::uint64_t wgmma_descriptor(const void* panel) {
   }
 
 /// Wgmma<T, columns, sign>::run(d, a, b, keep): D += sign · A · Bᵀ, or D = sign · A · Bᵀ without
-/// `keep`. T: __half or __nv_bfloat16; columns: 64, 112, 128 or 256; sign: 1 or −1. `a` is a descriptor
-/// or four registers, which must not change until the product is done.
+/// `keep`. T: __half or __nv_bfloat16; columns: 64, 112, 128 or 256; sign: 1 or −1. `a` is a
+/// descriptor or four registers, which must not change until the product is done.
 template <typename T, int kColumns, int kSign = 1>
 struct Wgmma;
 LLOYD_WGMMA(64, 32, 32, 33, 34, 35, 36, 37);

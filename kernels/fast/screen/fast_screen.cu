@@ -1,0 +1,222 @@
+// fast_screen: fp32's exact labels at the speed of fp16 tensor cores.
+//
+// Parent   fast_counting_sort.
+// What     fp16 products say, with a certified error, which centroids can be the nearest of a
+//          point. For most points that is one, and it is the label. The others are ambiguous: their
+//          candidates are listed, and float64 distances, operation for operation those of the
+//          oracle, decide. The update is update/update.h's.
+// Why      fp16 products run at 16 times the rate of fp32. TF32 alone would mislabel 0.03% of
+//          normal points, and it has fp16's mantissa.
+// Limits   dim ≤ 65,536, for the bound's share of accumulation grows with dim. Labels are those of
+//          the float64 oracle, ties to the lowest index.
+// Floor    2·n·k·dim fp16 operations and a read of the fp32 points for the sums; at dim 32 the ALU,
+//          with 1.5 operations a score. NOTES.md has the bound, its proof, and what was tried.
+#include "kernels/core/limits.h"
+
+#if LLOYD_CUDA
+#include "kernels/fast/lib/device_loop.h"
+#include "kernels/fast/screen/centre.cuh"
+#include "kernels/fast/screen/engine.cuh"
+#include "kernels/fast/screen/label.cuh"
+#include "kernels/fast/screen/split.cuh"
+#include "kernels/fast/update/update.h"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kMostDimensions = 65'536;
+
+#if LLOYD_CUDA
+constexpr std::int64_t kBatch = 1 << 24;  // points screened before the lists are emptied
+
+// Where ambiguous points wait for their label; see Screen.
+struct Lists {
+  Lists() = default;
+  /// For a batch of n points, screened by `blocks` blocks of at most `segment` points.
+  Lists(std::size_t n, std::size_t blocks, std::size_t segment)
+      : decided_counts(blocks),
+        decided(blocks * segment),
+        decided_candidates(blocks * segment * kLanes),
+        again(1),
+        list(n),
+        reach(n),
+        candidate_counts(n),
+        candidates(n * kCandidates) {}
+
+  cuda::Buffer<unsigned> decided_counts;
+  cuda::Buffer<std::int32_t> decided, decided_candidates;
+  cuda::Buffer<unsigned> again;
+  cuda::Buffer<std::int32_t> list;
+  cuda::Buffer<float> reach;
+  cuda::Buffer<int> candidate_counts;
+  cuda::Buffer<std::int32_t> candidates;
+};
+
+class ScreenVersion : public DeviceLoop {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    allocate(problem);
+    engine_ = Engine(problem, context.device);
+    accumulation_ = accumulation_error(engine_.padded());
+    multiprocessors_ = context.device.multiprocessors;
+    overlap_ = can_overlap(context.device);
+    points_ = upload_points(context);
+    initial_.upload(problem.centroids, context.stream);
+    labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
+    if (has_min_changes()) previous_ = cuda::Buffer<std::int32_t>(labels_.size());
+    split_all_points(context.stream);
+    allocate_centroids();
+    engine_.prepare(high_points_.data(), Engine::point_rows(problem.n));
+    const std::int64_t batch = std::min(problem.n, kBatch);
+    lists_ = Lists(static_cast<std::size_t>(batch), engine_.blocks(batch),
+                   static_cast<std::size_t>(engine_.segment(batch)));
+    // Rows that lanes read come again, so the last kernel gets as much L1 as there is, although the
+    // one before it has it as shared memory.
+    LLOYD_CUDA_CHECK(cudaFuncSetAttribute(label_ambiguous,
+                                          cudaFuncAttributePreferredSharedMemoryCarveout,
+                                          cudaSharedmemCarveoutMaxL1));
+    update_ = Update<float>(problem.n, problem.k, problem.dim, problem.dim, context.device,
+                            context.stream);
+  }
+
+ private:
+  void begin(Context& context) override { forget(previous_, context); }
+
+  void step(Context& context) override {
+    const cudaStream_t stream = context.stream;
+    {
+      const auto phase = context.phase("assign");
+      for (std::int64_t first = 0; first < problem_.n; first += kBatch) {
+        const Screen s = batch_from(first);
+        split_all_centroids(stream);     // C_h, and what bounds its error
+        engine_.screen(s, stream);       // labels most points, and lists the others
+        engine_.look_again(s, stream);   // finds all candidates of those that may have many
+        label_the_ambiguous(s, stream);  // compares candidates in float64
+      }
+    }
+    const auto phase = context.phase("update");
+    if (has_min_changes())
+      fast::count_changes(labels_.data(), previous_.data(), problem_.n, changes(), stream);
+    update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(), largest_move(),
+                stream);
+  }
+
+  std::vector<std::int32_t> fetch_labels(Context& context) override {
+    return download(labels_, context);
+  }
+
+  // Mean, scale, and the fp16 parts of the points, which stay as they are: so once.
+  void split_all_points(cudaStream_t stream) {
+    const auto rows = static_cast<std::size_t>(Engine::point_rows(problem_.n));
+    high_points_ = cuda::Buffer<__half>(rows * static_cast<std::size_t>(engine_.padded()));
+    high_points_.zero(stream);
+    sides_ = cuda::Buffer<float2>(rows);
+    sides_.zero(stream);
+    largest_norm_bits_ = cuda::Buffer<unsigned>(1);
+    largest_norm_bits_.zero(stream);
+    mean_ = cuda::Buffer<float>(static_cast<std::size_t>(problem_.dim));
+    scale_ =
+        centre(points_.data(), problem_.n, problem_.dim, multiprocessors_, mean_.data(), stream);
+    split_points<<<cuda::blocks_for(problem_.n * 32, kBlock), kBlock, 0, stream>>>(
+        points_.data(), problem_.n, problem_.dim, engine_.padded(), engine_.odd_swap(),
+        mean_.data(), scale_, accumulation_, high_points_.data(), sides_.data(),
+        largest_norm_bits_.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+  }
+
+  void allocate_centroids() {
+    const auto rows = static_cast<std::size_t>(engine_.centroid_rows());
+    high_centroids_ = cuda::Buffer<__half>(rows * static_cast<std::size_t>(engine_.padded()));
+    tiles_ = cuda::Buffer<char>(engine_.tile_bytes());
+    bounds_ = cuda::Buffer<float2>(rows);
+    errors_ = cuda::Buffer<float2>(rows);
+  }
+
+  void split_all_centroids(cudaStream_t stream) {
+    launch(overlap_, split_centroids, static_cast<unsigned>(engine_.centroid_rows() / kSameNorm),
+           kSameNorm * 32, 0, stream, centroids_.data(), problem_.k, problem_.dim, engine_.padded(),
+           mean_.data(), scale_, accumulation_, largest_norm_bits_.data(), high_centroids_.data(),
+           bounds_.data(), errors_.data(), tiles_.data(), engine_.columns(), lists_.again.data());
+  }
+
+  void label_the_ambiguous(const Screen& s, cudaStream_t stream) {
+    launch(overlap_, label_ambiguous, 8 * static_cast<unsigned>(multiprocessors_), kExactBlock, 0,
+           stream, s, points_.data(), centroids_.data(), problem_.k,
+           static_cast<int>(engine_.blocks(s.last - s.first)), row_lanes());
+  }
+
+  // Lanes that read a row together: whole cache lines at a time, and two loads each.
+  int row_lanes() const {
+    const int loads = problem_.dim % 4 == 0 ? problem_.dim / 4 : problem_.dim;
+    int lanes = 1;
+    while (lanes < std::min(loads, 8) || lanes < std::min((loads + 1) / 2, 32)) lanes *= 2;
+    return lanes;
+  }
+
+  Screen batch_from(std::int64_t first) const {
+    const std::int64_t last = std::min(first + kBatch, problem_.n);
+    return {.points = high_points_.data(),
+            .sides = sides_.data(),
+            .centroids = high_centroids_.data(),
+            .wide = tiles_.data(),
+            .bounds = bounds_.data(),
+            .errors = errors_.data(),
+            .padded = engine_.padded(),
+            .tiles = engine_.centroid_rows() / kTile,
+            .dim = problem_.dim,
+            .k = problem_.k,
+            .odd_swap = engine_.odd_swap(),
+            .accumulation = accumulation_,
+            .whole = 1 / (1 - accumulation_),
+            .first = first,
+            .last = last,
+            .labels = labels_.data(),
+            .segment = engine_.segment(last - first),
+            .decided_counts = lists_.decided_counts.data(),
+            .decided = lists_.decided.data(),
+            .decided_candidates = lists_.decided_candidates.data(),
+            .again = lists_.again.data(),
+            .list = lists_.list.data(),
+            .reach = lists_.reach.data(),
+            .candidate_counts = lists_.candidate_counts.data(),
+            .candidates = lists_.candidates.data()};
+  }
+
+  Engine engine_;
+  int multiprocessors_ = 1;
+  bool overlap_ = false;
+  double scale_ = 1, accumulation_ = 0;       // s and A
+  cuda::Buffer<float> points_, mean_;         // as they were given; μ
+  cuda::Buffer<__half> high_points_;          // X_h
+  cuda::Buffer<float2> sides_;                // of each point: r and q(1 − A)
+  cuda::Buffer<unsigned> largest_norm_bits_;  // of the points
+  cuda::Buffer<__half> high_centroids_;       // −C_h
+  cuda::Buffer<char> tiles_;                  // the same in tiles for wgmma
+  cuda::Buffer<float2> bounds_, errors_;      // of each centroid
+  cuda::Buffer<std::int32_t> labels_, previous_;
+  Lists lists_;
+  Update<float> update_;
+};
+#endif
+
+LLOYD_CUDA_VERSION(
+    ScreenVersion,
+    {.name = "fast_screen",
+     .family = "fast",
+     .backend = Backend::cuda,
+     .parent = "fast_counting_sort",
+     .precisions = {Precision::fp32},
+     .distance = Distance::direct,
+     .reproducible = true,
+     .summary = "fp16 products with a certified bound; float64 decides what they leave open",
+     .unsupported = [](const Problem& problem, const Tunables&,
+                       const DeviceLimits&) -> std::optional<std::string> {
+       if (problem.dim > kMostDimensions)
+         return "bounds the error of at most " + with_commas(kMostDimensions) +
+                " dimensions, not " + with_commas(problem.dim);
+       return std::nullopt;
+     }});
+
+}  // namespace
+}  // namespace lloyd::fast

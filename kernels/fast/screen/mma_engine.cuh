@@ -1,0 +1,212 @@
+// Products by mma.sync, on every GPU from Turing on, and everywhere the second look.
+#pragma once
+
+#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/fast/lib/argmin.cuh"
+#include "kernels/fast/lib/dependent_launch.cuh"
+#include "kernels/fast/lib/ptx/mma.cuh"
+#include "kernels/fast/screen/decide.cuh"
+#include "kernels/fast/screen/screen.h"
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kWarpRows = 32, kRows = kWarpRows * kBlock / 32;  // points a warp, a block
+constexpr int kStages = 3;
+
+template <int kSteps>
+constexpr int kPitch = kSteps * 16 + 8;  // halves; 8 more, so that ldmatrix meets no bank twice
+template <int kSteps>
+constexpr int kStageBytes = kTile* kPitch<kSteps> * 2 + kTile * 8;
+
+// A block multiplies 256 points at a time with all centroids; a warp has 32 of them, in fragments
+// of kSteps · 16 dimensions.
+// kCollect: a second look. The points are those of the list, every centroid whose lower bound is
+// within reach becomes a candidate, and blocks share out the tiles of centroids, as there may be
+// few points.
+template <int kSteps, bool kCollect>
+__global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
+  extern __shared__ char shared[];
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int group = lane / 4,
+            quad = lane % 4;  // rows group + 8·i and columns 2·quad + {0, 1} of a fragment
+  const int chunks = s.padded / (kSteps * 16);
+  const std::int64_t count = kCollect ? *s.again : s.last - s.first;
+  // The units of work are tiles of centroids, group of points by group of points. A block has whole
+  // groups, or in a second look, with its few points, an even share of the units.
+  const std::int64_t units = (count + kRows - 1) / kRows * s.tiles;
+  std::int64_t unit =
+      kCollect ? units * blockIdx.x / gridDim.x : std::int64_t{blockIdx.x} * s.tiles;
+  const std::int64_t last_unit = kCollect ? units * (blockIdx.x + 1) / gridDim.x : units;
+  int first_piece = 0;
+  __shared__ float4 records[kCollect ? 1 : kRows * kLanes];
+  __shared__ unsigned decided;
+  if (threadIdx.x == 0) decided = 0;
+  const unsigned keep = in_register<~kOrdinalMask>();
+
+  const auto fetch = [&](int piece) {
+    char* stage = shared + piece % kStages * kStageBytes<kSteps>;
+    const int tile = (first_piece + piece) / chunks, chunk = piece % chunks;
+    for (int i = threadIdx.x; i < kTile * kSteps * 2; i += kBlock) {
+      const int row = i / (kSteps * 2), part = i % (kSteps * 2);
+      __pipeline_memcpy_async(stage + row * kPitch<kSteps> * 2 + part * 16,
+                              s.centroids +
+                                  static_cast<std::int64_t>(tile * kTile + row) * s.padded +
+                                  chunk * kSteps * 16 + part * 8,
+                              16);
+    }
+    if (threadIdx.x < kTile / 2)
+      __pipeline_memcpy_async(stage + kTile * kPitch<kSteps> * 2 + threadIdx.x * 16,
+                              s.bounds + tile * kTile + threadIdx.x * 2, 16);
+  };
+
+  while (unit < last_unit) {
+    const std::int64_t base = unit / s.tiles * kRows;
+    const int first_tile = static_cast<int>(unit % s.tiles);
+    const int tiles = static_cast<int>(min(last_unit - unit, std::int64_t{s.tiles - first_tile}));
+    unit += kCollect ? tiles : std::int64_t{gridDim.x} * s.tiles;
+    first_piece = first_tile * chunks;
+    const int pieces = tiles * chunks;
+    __syncthreads();  // the stages of the last points are no longer read
+    for (int piece = 0; piece < kStages - 1; ++piece) {
+      if (piece < pieces) fetch(piece);
+      __pipeline_commit();
+    }
+    // A thread has a part in four rows. Past the end, that is the last row again.
+    const auto row_of = [&](int i) { return base + warp * kWarpRows + i * 8 + group; };
+    std::int64_t point[4];
+    float radius[4], reach[4];
+    TwoBest two[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const std::int64_t row = min(row_of(i), count - 1);
+      point[i] = kCollect ? s.list[row] : s.first + row;
+      radius[i] = -s.sides[point[i]].x;
+      reach[i] = kCollect ? s.reach[row] : 0;
+    }
+    using Fragments = unsigned[2][kSteps][4];
+    const auto load = [&](int chunk, Fragments& to) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const __half* row = s.points + point[i] * s.padded + chunk * kSteps * 16 + quad * 2;
+        const int swap = point[i] % 2 != 0 ? s.odd_swap : 0;
+#pragma unroll
+        for (int part = 0; part < kSteps * 2; ++part)
+          to[i / 2][part / 2][i % 2 + part % 2 * 2] =
+              *reinterpret_cast<const unsigned*>(row + (part ^ swap) * 8);
+      }
+    };
+    // Where there are several chunks, the next one is loaded ahead if a block has few tiles, which
+    // do not hide the wait, and registers are enough.
+    constexpr bool kAhead = kCollect && kSteps < 8;
+    Fragments a, ahead;
+    if (kAhead) load(0, a);
+    float d[2][kTile / 8][4];
+    for (int piece = 0; piece < pieces; ++piece) {
+      const int tile = (first_piece + piece) / chunks, chunk = piece % chunks;
+      const char* stage = shared + piece % kStages * kStageBytes<kSteps>;
+      __pipeline_wait_prior(kStages - 2);
+      __syncthreads();
+      if (piece + kStages - 1 < pieces) fetch(piece + kStages - 1);
+      __pipeline_commit();
+      if (chunks > 1 && kAhead) load((chunk + 1) % chunks, ahead);
+      if (!kAhead && (chunks > 1 || piece == 0)) load(chunk, a);
+      if (chunk == 0) {
+        const auto* bounds = reinterpret_cast<const float4*>(stage + kTile * kPitch<kSteps> * 2);
+#pragma unroll
+        for (int block = 0; block < kTile / 8; ++block) {
+          const float4 pair = bounds[block * 4 + quad];
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            d[i / 2][block][i % 2 * 2] = fmaf(radius[i], pair.y, pair.x);
+            d[i / 2][block][i % 2 * 2 + 1] = fmaf(radius[i], pair.w, pair.z);
+          }
+        }
+      }
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step)
+#pragma unroll
+        for (int block = 0; block < kTile / 8; block += 2) {
+          unsigned b[4];
+          const int row = block * 8 + lane / 16 * 8 + lane % 8;
+          ptx::ldmatrix(b, stage + (row * kPitch<kSteps> + step * 16 + lane / 8 % 2 * 8) * 2);
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            ptx::mma<__half>(d[half][block], a[half][step], b[0], b[1]);
+            ptx::mma<__half>(d[half][block + 1], a[half][step], b[2], b[3]);
+          }
+        }
+      if (chunks > 1 && kAhead) memcpy(a, ahead, sizeof a);
+      if (chunk != chunks - 1) continue;
+      if constexpr (kCollect) {
+        // One atomic addition for each row, and those of all four rows at once: the way to L2 and
+        // back takes longer than all the rest.
+        unsigned found[4], places[4], first[4] = {};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          found[i] = 0;
+#pragma unroll
+          for (int c = 0; c < kTile / 4; ++c)
+            if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i]) found[i] |= 1u << c;
+          if (row_of(i) >= count) found[i] = 0;
+          unsigned sum = static_cast<unsigned>(__popc(found[i]));
+          const unsigned own = sum;
+          for (int offset = 1; offset < kLanes; offset *= 2) {
+            const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset, kLanes);
+            if (quad >= offset) sum += other;
+          }
+          places[i] = sum - own;
+          if (quad == kLanes - 1 && sum > 0)
+            first[i] = static_cast<unsigned>(
+                atomicAdd(&s.candidate_counts[row_of(i)], static_cast<int>(sum)));
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          unsigned place = __shfl_sync(0xffffffffu, first[i], kLanes - 1, kLanes) + places[i];
+          for (; found[i] != 0 && place < kCandidates; found[i] &= found[i] - 1, ++place) {
+            const int c = __ffs(static_cast<int>(found[i])) - 1;
+            s.candidates[row_of(i) * kCandidates + place] =
+                tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
+          }
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          float best = INFINITY, second = INFINITY;
+#pragma unroll
+          for (int c = 0; c < kTile / 4; ++c) {
+            const float score =
+                __uint_as_float(pack_ordinal(d[i / 2][c / 2][i % 2 * 2 + c % 2], keep, c));
+            second = fminf(second, fmaxf(best, score));
+            best = fminf(best, score);
+          }
+          two[i].merge(best, second, tile);
+        }
+      }
+    }
+    if constexpr (!kCollect) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int ordinal = static_cast<int>(__float_as_uint(two[i].best) & kOrdinalMask);
+        two[i].index = two[i].index * kTile + ordinal / 2 * 8 + quad * 2 + ordinal % 2;
+        keep_record(records, warp * kWarpRows + i * 8 + group, quad, two[i], s.sides[point[i]]);
+      }
+      __syncwarp();
+      decide<false>(s, records, warp * kWarpRows + lane, s.first + base + warp * kWarpRows + lane,
+                    &decided);
+      __syncthreads();
+      if (threadIdx.x == 0) s.decided_counts[blockIdx.x] = decided;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lloyd::fast

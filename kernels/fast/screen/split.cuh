@@ -1,0 +1,160 @@
+// X_h and C_h: points and centroids in fp16, with the numbers that bound what that loses.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/fast/lib/dependent_launch.cuh"
+#include "kernels/fast/lib/layout.cuh"
+#include "kernels/fast/lib/warp.cuh"
+#include "kernels/fast/screen/bound.cuh"
+#include "kernels/fast/screen/screen.h"
+
+namespace lloyd::fast {
+namespace {
+
+// Eight threads at a time read two rows of points from shared memory, 16 bytes each. In rows of 64
+// halves and more, odd rows have their chunks swapped by this, so that the eight meet all banks.
+__host__ __device__ constexpr int chunk_swap(int padded) { return padded >= 64 ? 4 : 0; }
+
+// X_h and the sides of each point, by a warp each. The sides are r and q(1 − A), with q = ‖X‖²/2.
+__global__ void split_points(const float* points, std::int64_t n, int dim, int padded, int odd_swap,
+                             const float* mean, double scale, double accumulation, __half* high,
+                             float2* sides, unsigned* largest_norm_bits) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  if (i >= n) return;
+  const int lane = threadIdx.x % 32;
+  const int swap = i % 2 != 0 ? odd_swap : 0;
+  double high_square = 0, low_square = 0;
+  for (int t = lane; t < padded; t += 32) {
+    const double x = t < dim ? scale * (static_cast<double>(points[i * dim + t]) - mean[t]) : 0;
+    const __half part = __double2half(x);
+    high[i * padded + (t / 8 ^ swap) * 8 + t % 8] = part;
+    const double h = __half2float(part);
+    high_square += h * h;
+    low_square += (x - h) * (x - h);
+  }
+  const double h = norm_above(warp_sum(high_square)), l = norm_above(warp_sum(low_square));
+  if (lane != 0) return;
+  const double r = (l + (kRho + accumulation * (1 + kRho)) * h) * (1 + 2 * accumulation);
+  const float norm = __double2float_ru(h + l);
+  float2 side = {__double2float_ru(r),
+                 __double2float_rd(static_cast<double>(norm) * norm / 2 * (1 - accumulation))};
+  if (starts_by_product(padded)) side = {half_above(side.x), parts_of(side.y).sum};
+  sides[i] = side;
+  atomicMax(largest_norm_bits, __float_as_uint(norm));
+}
+
+// A tile for the wide engine: the operand of the products, then what they start from.
+__host__ __device__ constexpr int product_bytes(int padded) { return kWideTile * padded * 2; }
+__host__ __device__ constexpr int wide_tile_bytes(int padded) {
+  return product_bytes(padded) + kWideTile * (starts_by_product(padded) ? 32 : 8);
+}
+
+// Where coordinate t of a row stands in its tile.
+__device__ int wide_tile_offset(int row, int t, int padded) {
+  const int k = fragment_k(t);
+  if (padded < kPanel) return row * 64 + swizzle<64>(row, k / 8) * 16 + k % 8 * 2;
+  return static_cast<int>(panel_offset(kWideTile, row, k));
+}
+
+// A tile for the streamed engine: panels of `columns` rows, then b(1 − A) and N of each.
+__host__ __device__ constexpr std::int64_t streamed_tile_bytes(int columns, int padded) {
+  return std::int64_t{columns} * (padded * 2 + 8);
+}
+
+// −C_h, bounds and errors of each centroid to the end of the last tile: a warp each, a block for
+// kSameNorm of them.
+// wide: the same once more in tiles for wgmma, or null. columns: of a tile that is streamed, or 0.
+__global__ void __launch_bounds__(kSameNorm * 32)
+    split_centroids(const float* centroids, int k, int dim, int padded, const float* mean,
+                    double scale, double accumulation, const unsigned* largest_norm_bits,
+                    __half* high, float2* bounds, float2* errors, char* wide, int columns,
+                    unsigned* again) {
+  __shared__ float norms[kSameNorm];
+  const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int lane = threadIdx.x % 32;
+  if (j == 0 && lane == 0) *again = 0;
+  double square = 0, low_square = 0, largest = 0;
+  const float* centroid = centroids + static_cast<std::int64_t>(j) * dim;
+  const auto coordinate = [&](int t) {
+    return j < k && t < dim ? scale * (static_cast<double>(centroid[t]) - mean[t]) : 0;
+  };
+#pragma unroll 4
+  for (int t = lane; t < dim; t += 32) {
+    const double c = coordinate(t), rest = c - __half2float(__double2half(c));
+    square += c * c;
+    low_square += rest * rest;
+    largest = fmax(largest, fabs(c));
+  }
+  square = warp_sum(square);
+  low_square = warp_sum(low_square);
+  largest = warp_max(largest);
+  const bool far =
+      !(largest <= kLargestHalf) || (starts_by_product(padded) && square / 2 > kMostInParts);
+  char* tile = columns > 0 ? wide + j / columns * streamed_tile_bytes(columns, padded)
+                           : wide + std::int64_t{j / kWideTile} * wide_tile_bytes(padded);
+#pragma unroll 4
+  for (int t = lane; t < padded; t += 32) {
+    const __half part = far ? __float2half(0) : __hneg(__double2half(coordinate(t)));
+    high[static_cast<std::int64_t>(j) * padded + t] = part;
+    if (wide != nullptr)
+      *reinterpret_cast<__half*>(tile + (columns > 0
+                                             ? panel_offset(columns, j % columns, t)
+                                             : wide_tile_offset(j % kWideTile, t, padded))) = part;
+  }
+  float2 bound = {kNoCentroid, 0};
+  float more = 0;
+  if (j < k && far) {
+    const double norm = sqrt(square), reach = __uint_as_float(*largest_norm_bits);
+    const double slack = accumulation + 1e-6;  // for the products that start from it
+    const double below = norm * (norm / 2 * (1 - slack) - reach * (1 + slack));
+    bound.x = __double2float_rd(fmin(below, starts_by_product(padded) ? kMostInParts : 1e38));
+    more = INFINITY;
+  } else if (j < k) {
+    bound = {__double2float_rd(square / 2 * (1 - accumulation)),
+             __double2float_ru(fmax(norm_above(square), norm_above(low_square) / kRho))};
+    more = __double2float_ru(square / 2 * accumulation * 1.01 + 0x1p-34);
+  }
+  if (lane == 0) norms[j % kSameNorm] = bound.y;
+  __syncthreads();
+  if (lane != 0) return;
+  if (columns == 0)  // where rows are streamed there is time for each centroid's own N
+#pragma unroll
+    for (int i = 0; i < kSameNorm; ++i) bound.y = fmaxf(bound.y, norms[i]);
+  if (wide != nullptr && starts_by_product(padded)) {
+    bound.y = half_above(bound.y);
+    const Parts parts = parts_of(j < k ? bound.x : kNoCentroidInParts);
+    if (j < k) bound.x = parts.sum;
+    alignas(16) const __half start[8] = {parts.large,
+                                         parts.middle,
+                                         parts.small,
+                                         __float2half(bound.y),
+                                         __float2half(kLargestPart),
+                                         __float2half(kMiddlePart),
+                                         __float2half(kSmallestPart),
+                                         __float2half(0)};
+    auto* to = reinterpret_cast<uint4*>(tile + product_bytes(padded) + j % kWideTile * 32);
+    const int swap = j / 4 % 2;
+    to[swap] = *reinterpret_cast<const uint4*>(start);
+    to[swap ^ 1] = {0, 0, 0, 0};
+  }
+  bounds[j] = bound;
+  errors[j] = {bound.y, more};
+  if (columns > 0)
+    reinterpret_cast<float2*>(tile + std::int64_t{columns} * padded * 2)[j % columns] = bound;
+  if (columns > 0 || wide == nullptr || starts_by_product(padded)) return;
+  // Quad lane p reads its four columns of the block at once: 2p, 2p + 1, 2p + 8 and 2p + 9.
+  const int column = j % kSameNorm, place = column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
+  auto* tile_bounds = reinterpret_cast<float*>(tile + product_bytes(padded));
+  tile_bounds[j % kWideTile / kSameNorm * kSameNorm + place] = bound.x;
+  tile_bounds[kWideTile + j % kWideTile / kSameNorm] = bound.y;
+}
+
+}  // namespace
+}  // namespace lloyd::fast
