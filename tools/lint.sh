@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin
-mapfile -t cpp < <(find kernels experiments profiling data tests cmake tools \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \))
-python=(analysis kernels tests tools)
+mapfile -t cpp < <(find kernels experiments profiling data examples tests cmake tools \( -name '*.c' -o -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \))
+python=(analysis examples kernels tests tools)
 
 if [ "${1:-}" = --fix ]; then
   $bin/clang-format -i "${cpp[@]}"
@@ -18,7 +18,7 @@ $bin/ruff check "${python[@]}"
 $bin/ruff format --check "${python[@]}"
 # The tests' macros and what only nvcc understands are left to the compilers' own warnings.
 tools/build.sh build lloyd_build_info "$@"
-find kernels experiments profiling data -name '*.cpp' -print0 |
+find kernels experiments profiling data examples -name '*.cpp' -print0 |
   xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p build 2>/dev/null
 # What only the oldest GPU's pass rejects, where the build is for another.
 $bin/python tools/device_syntax.py build 75

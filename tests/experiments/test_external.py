@@ -337,27 +337,6 @@ def test_resume_refuses_a_version_that_was_changed(toys):
     assert "the external versions differ (toy_good: was " in result.stderr
 
 
-@pytest.mark.skipif(
-    subprocess.run(
-        ["sh", "-c", "perl -MTime::HiRes -e 1"], check=False, stderr=subprocess.DEVNULL
-    ).returncode
-    != 0,
-    reason="no Perl with Time::HiRes here",
-)
-def test_the_page_s_example_works(toys):
-    page = (ROOT / "kernels" / "external" / "README.md").read_text()
-    toys.add("perl_loop", re.search(r"```perl\n(.*?)```", page, re.DOTALL)[1])
-    result, rows = toys.sweep(["perl_loop"], k="1, 7")
-    assert result.returncode == 0, result.stderr
-    rows = [row for row in rows if row["version"] == "perl_loop"]
-    assert {(row["k"], row["n"], row["status"]) for row in rows} == {
-        (k, n, "ok") for k in (1, 7) for n in (100, 200)
-    }
-    # What it does not report is null, with the reason.
-    assert rows[0]["setup_ms"] is rows[0]["end_to_end_ms"] is None
-    assert rows[0]["null_reasons"]["setup_ms"] == "the external version does not report it"
-
-
 def test_an_interpreter_without_the_packages_says_so(toys, tmp_path):
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
