@@ -1,0 +1,71 @@
+"""The code agrees with docs/architecture.md: its paths exist, and includes go the way it says."""
+
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+ROOMS = ("kernels", "data", "profiling", "experiments")
+# What the files of a room may include. A family of kernels may also include itself.
+ALLOWED = {
+    "kernels/core": ("kernels/core/",),
+    "kernels": ("kernels/core/",),
+    "data": ("data/", "kernels/core/"),
+    "profiling": ("profiling/", "kernels/core/"),
+    "experiments": ("experiments/", "profiling/", "data/", "kernels/core/"),
+}
+
+
+def sources():
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*")):
+            if path.suffix in (".h", ".cuh", ".cpp", ".cu"):
+                yield path.relative_to(ROOT).as_posix(), path.read_text()
+
+
+def allowed(file):
+    room, folder, *_ = file.split("/")
+    beginnings = ALLOWED.get(f"{room}/{folder}", ALLOWED[room])
+    return (*beginnings, f"{room}/{folder}/") if room == "kernels" else beginnings
+
+
+def against_the_rules():
+    for file, text in sources():
+        for included in re.findall(r'^\s*#\s*include "([^"]+)"', text, re.MULTILINE):
+            ours = included.split("/")[0] in (*ROOMS, "tests", "analysis")
+            if ours and not included.startswith(allowed(file)):
+                yield "/".join(file.split("/")[:2]), "/".join(included.split("/")[:2])
+
+
+def test_includes_go_the_way_of_the_page():
+    """An exception that is gone must leave the page's table, too."""
+    exceptions = re.findall(r"^\| `(\S+)` \| `(\S+)` \|", PAGE, re.MULTILINE)
+    assert set(against_the_rules()) == set(exceptions)
+
+
+def test_every_include_names_a_file_from_the_root():
+    """Otherwise the test above would not see it."""
+    generated = {"build_info.h"}
+    for file, text in sources():
+        for included in re.findall(r'^\s*#\s*include "([^"]+)"', text, re.MULTILINE):
+            assert (ROOT / included).exists() or included in generated, (file, included)
+
+
+@pytest.mark.parametrize(
+    "page", ["docs/architecture.md", "docs/style.md", "CONTRIBUTING.md", "examples/README.md"]
+)
+def test_every_path_that_a_page_names_exists(page):
+    text = (ROOT / page).read_text()
+    folder = (ROOT / page).parent
+    for link in re.findall(r"\]\(([^)\s#:]+)(?:#[^)]*)?\)", text):
+        assert (folder / link).exists(), link
+    rooms = "|".join((*ROOMS, "analysis", "docs", "examples", "tests", "tools"))
+    paths = re.findall(rf"`((?:{rooms})/[\w./-]*)`", text)
+    if page == "docs/architecture.md":
+        assert len(paths) > 20
+    for path in paths:
+        # Capitals and "mine" stand for the reader's own names.
+        if "mine" not in path and not re.search("[A-Z]{4}", path.replace("README", "")):
+            assert (ROOT / path).exists(), path
