@@ -1,10 +1,11 @@
-// What biason's two versions share: buffers, the loop with its two stopping rules, and the parts of the three kernels
-// that do not depend on where the data lie.
+// What biason's two versions share: buffers, the loop with its two stopping rules, and the parts of
+// the three kernels that do not depend on the layout of the data.
 //
-// The study begins with the assignment of the University of Valladolid (its sequential program is printed there), divides
-// by the points of each cluster without asking whether there are any, and so loses an empty cluster to NaN. Here the
-// cluster keeps its centroid. Its largest move starts from FLT_MIN, the smallest positive float, as if it were the most
-// negative; here it starts from 0.
+// Fixed in both: the study starts from the assignment of the University of Valladolid, whose
+// sequential program it prints. The study divides by the number of points of each cluster, so an
+// empty cluster becomes NaN; here it keeps its centroid. The study's largest move starts from
+// FLT_MIN as if that were the most negative float; it is the smallest positive one. Here the
+// largest move starts from 0.
 #pragma once
 
 #include "kernels/biason/limits.h"
@@ -13,7 +14,7 @@
 
 namespace lloyd::biason {
 
-/// What the stopping rules ask of one iteration.
+/// What the stopping rules need from one iteration.
 struct Progress {
   int changes;         // points that changed cluster
   float largest_move;  // of a centroid, Euclidean
@@ -27,7 +28,8 @@ __device__ inline std::int64_t item() {
   return static_cast<std::int64_t>(blockIdx.x) * kThreads + thread();
 }
 
-/// The nearest of k centroids to the point whose coordinates lie `stride` apart from x on, the lowest index on ties.
+/// The nearest of k centroids to a point, the lowest index on ties. The point's coordinates start
+/// at x and are `stride` apart.
 __device__ inline int nearest(const float* x, std::int64_t stride, const float* centroids, int k,
                               int dim) {
   float best = INFINITY;
@@ -47,7 +49,8 @@ __device__ inline int nearest(const float* x, std::int64_t stride, const float* 
   return label;
 }
 
-/// Moves centroid j to the mean of its points, if it has any. Returns its move (Euclidean).
+/// Moves centroid j to the mean of its points, if it has any. Returns the Euclidean length of the
+/// move.
 __device__ inline float move_centroid(float* centroids, const float* sums, const int* counts,
                                       std::int64_t j, int dim) {
   const int count = counts[j];
@@ -62,8 +65,9 @@ __device__ inline float move_centroid(float* centroids, const float* sums, const
   return sqrtf(move);
 }
 
-/// Raises *address to `value`, where it is less: CUDA's atomicMax knows no floats. The swap is tried until it finds what it
-/// assumed. The first assumption is a guess; the study reads the value for it, which races with the others' swaps.
+/// Raises *address to `value` if it is less, because CUDA's atomicMax does not take floats. The
+/// swap is repeated until it finds the value that it assumed. The first assumption is a guess; the
+/// study reads the value instead, which races with the swaps of other threads.
 __device__ inline void custom_atomic_max(float* address, float value) {
   int* bits = reinterpret_cast<int*>(address);
   int seen = __float_as_int(0.0f), assumed;
@@ -80,13 +84,14 @@ class Biason : public Version {
   Solution fetch(Context& context) override;
 
  protected:
-  /// The problem's points to points_, in the version's layout.
+  /// Copies the problem's points to points_, in the version's layout.
   virtual void upload_points(cudaStream_t stream) = 0;
-  /// From points_ and centroids_ to labels_ (−1 before the first time) and progress_->changes.
+  /// Computes labels_ (−1 before the first call) and progress_->changes from points_ and
+  /// centroids_.
   virtual void assignment_step(cudaStream_t stream) = 0;
-  /// From points_ and labels_ to sums_ and counts_, both zeroed beforehand.
+  /// Computes sums_ and counts_, which are zero before the call, from points_ and labels_.
   virtual void update_step_points(cudaStream_t stream) = 0;
-  /// From sums_ and counts_ to centroids_ and progress_->largest_move.
+  /// Computes centroids_ and progress_->largest_move from sums_ and counts_.
   virtual void update_step_centroids(cudaStream_t stream) = 0;
 
   static dim3 block() { return {kSide, kSide}; }

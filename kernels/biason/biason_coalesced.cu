@@ -1,17 +1,22 @@
-// biason_coalesced: biason_uncoalesced with the points transposed and what a block shares in shared memory.
+// biason_coalesced: biason_uncoalesced with transposed points, and with shared memory for what a
+// block shares.
 //
 // Parent   biason_uncoalesced.
-// What     the points lie dimension by dimension: at each step of the loop over dimensions a warp reads 32 neighbours. The
-//          centroids of assignment_step, the sums and counts of update_step_points and the largest move of
-//          update_step_centroids are in shared memory first; a block adds its own to the global ones once.
-// Why      a warp's read touches 4 or 5 sectors instead of up to 32, and the global atomics fall from one a point and
-//          dimension to one a block, cluster and dimension. Table II (rows b against a) changes both at once, so the study
-//          cannot tell which of the two earned it.
-// Limits   4·k·(dim + 1) B of shared memory per block; 1,024 threads a block, always (no axis threads_per_block). Threads
-//          past the last point or centroid skip it but stay for the barriers.
-// Study    K = 30, until its rules stop, for 10,000 × 20, 10,000 × 100 and 100,000 × 100: Quadro RTX 6000 0.0389 s, 0.0334 s
-//          and 1.25 s (9.1×, 32× and 89× over its sequential program; 1.4×, 3.8× and 6.8× over rows a, where the study's
-//          "76×" is the difference of two speedups); GeForce RTX 5080 0.0052 s, 0.0087 s and 0.169 s.
+// Idea     The points are stored dimension by dimension, so at each step of the loop over
+//          dimensions a warp reads 32 neighbours. The centroids of assignment_step, the sums and
+//          counts of update_step_points and the largest move of update_step_centroids are in shared
+//          memory; a block adds its own to the global ones once.
+// Why      A warp's read touches 4 or 5 sectors instead of up to 32. The global atomics fall from
+//          one per point and dimension to one per block, cluster and dimension. Table II (rows b
+//          against a) changes both at once, so the study cannot tell which of the two gained the
+//          time.
+// Limits   4·k·(dim + 1) B of shared memory per block. Always 1,024 threads per block (no axis
+//          threads_per_block). Threads past the last point or centroid skip it but stay for the
+//          barriers.
+// Study    K = 30, until its rules stop, for 10,000 × 20, 10,000 × 100 and 100,000 × 100: Quadro
+//          RTX 6000 0.0389 s, 0.0334 s and 1.25 s (9.1×, 32× and 89× over its sequential program;
+//          1.4×, 3.8× and 6.8× over rows a, where the study's "76×" is the difference of two
+//          speedups); GeForce RTX 5080 0.0052 s, 0.0087 s and 0.169 s.
 #include "kernels/biason/limits.h"
 
 #if LLOYD_CUDA
@@ -22,7 +27,7 @@
 namespace lloyd::biason {
 namespace {
 
-// Of the greediest of the three kernels: update_step_points, with a block's sums and counts.
+// update_step_points needs the most of the three kernels: the sums and counts of a block.
 std::int64_t shared_bytes(const Problem& problem) { return 4LL * problem.k * (problem.dim + 1); }
 
 #if LLOYD_CUDA

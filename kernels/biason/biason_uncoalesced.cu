@@ -1,15 +1,18 @@
-// biason_uncoalesced: one thread a point in blocks of 32 × 32; points row by row, everything in global memory.
+// biason_uncoalesced: one thread per point in blocks of 32 × 32, row-major points, only global
+// memory.
 //
 // Parent   cpu_sequential.
-// What     three kernels. assignment_step: a thread finds its point's nearest centroid and counts a change of cluster.
-//          update_step_points: it adds its point to that centroid's sums. update_step_centroids: one thread a centroid
-//          divides, and the largest move is kept by an atomic maximum. All of it on global memory, atomically where
-//          threads meet.
-// Why      the starting point of the study's ablation (its Table II, rows marked a): "without a correct handling of memory
-//          coalescing" and "without using the shared memory". Neighbouring threads read addresses `dim` floats apart.
-// Limits   1,024 threads a block, always: the study's blocks are fixed, so there is no axis threads_per_block.
-// Study    Quadro RTX 6000, K = 30, until its rules stop: 0.0563 s (10,000 × 20), 0.128 s (10,000 × 100), 8.47 s
-//          (100,000 × 100); 6.3×, 8.3× and 13× over its sequential program.
+// Idea     Three kernels. In assignment_step a thread finds the nearest centroid of its point and
+//          counts a change of cluster. In update_step_points it adds its point to the sums of that
+//          centroid. In update_step_centroids one thread per centroid divides, and an atomic
+//          maximum keeps the largest move. Threads that write to the same place use global atomics.
+// Why      This is the starting point of the study's ablation (its Table II, rows marked a):
+//          "without a correct handling of memory coalescing" and "without using the shared memory".
+//          Neighbouring threads read addresses `dim` floats apart.
+// Limits   Always 1,024 threads per block: the study's blocks are fixed, so there is no axis
+//          threads_per_block.
+// Study    Quadro RTX 6000, K = 30, until its rules stop: 0.0563 s (10,000 × 20), 0.128 s (10,000 ×
+//          100), 8.47 s (100,000 × 100); 6.3×, 8.3× and 13× over its sequential program.
 #include "kernels/biason/limits.h"
 
 #if LLOYD_CUDA

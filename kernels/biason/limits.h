@@ -1,4 +1,4 @@
-// What both of biason's versions need of the device, with or without CUDA at hand.
+// What both of biason's versions need of the device. A build without CUDA knows it too.
 #pragma once
 
 #include <optional>

@@ -36,7 +36,7 @@ void Flores::run(Context& context) {
   const cudaStream_t stream = context.stream;
   const Stop& stop = problem_.stop;
   host_centroids_.assign(problem_.centroids.begin(), problem_.centroids.end());
-  // No cluster is -1: in the first iteration every point changes.
+  // -1 is no cluster, so every point changes in the first iteration.
   LLOYD_CUDA_CHECK(cudaMemsetAsync(labels_.data(), 0xff, labels_.bytes(), stream));
   {
     const auto phase = context.phase("transfer");

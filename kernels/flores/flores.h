@@ -1,13 +1,17 @@
-// What flores's three versions share: buffers, the loop and the division on the host. Each iteration copies something
-// down and the centroids up, which solve_ms counts.
+// What flores's three versions share: buffers, the loop, and the division on the host. Each
+// iteration copies results to the host and the centroids to the device; solve_ms includes these
+// copies.
 //
-// The study computes in two dimensions, float, and stops when no point changes cluster or after 20 iterations. Its flag
-// says that at least one point has changed, so here min_changes can be 1. (The largest move is at hand on the host.)
+// The study computes in two dimensions, in float, and stops when no point changes cluster or after
+// 20 iterations. Its flag says that at least one point has changed, so min_changes can only be 0 or
+// 1 here. The host computes the largest move anyway, so `tolerance` works too.
 //
-// The report does not say which points a thread takes. Here a block's points lie together and neighbouring threads take
-// neighbouring points: thread t takes t, t + threads, t + 2 × threads, …
+// The report does not say which points a thread takes. Here the points of a block are contiguous,
+// and neighbouring threads take neighbouring points: thread t takes t, t + threads, t + 2 ×
+// threads, …
 //
-// Corrected in all: an empty cluster keeps its centroid; the report does not say what becomes of its division by zero.
+// Fixed in all three: an empty cluster keeps its centroid. The report does not say what becomes of
+// its division by zero.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +23,8 @@
 
 namespace lloyd::flores {
 
-/// The nearest of k centroids to the point x, the lowest index on ties. Dim = 0: `dim` dimensions at run time.
+/// The nearest of k centroids to the point x, the lowest index on ties. Dim = 0 means `dim`
+/// dimensions at run time.
 template <int Dim>
 __device__ int nearest(const float* x, const float* centroids, int k, int dim) {
   const int d = Dim > 0 ? Dim : dim;
@@ -39,8 +44,8 @@ __device__ int nearest(const float* x, const float* centroids, int k, int dim) {
   return label;
 }
 
-/// Sets the label and, when it is a new one, the flag: atomically, as in the study, and only where it is not yet seen
-/// to be set, so that few threads queue for it.
+/// Sets the label and, when the label is new, the flag. The flag is set atomically, as in the
+/// study, but only by threads that do not see it set yet, so that few of them queue for it.
 __device__ inline void set_label(std::int32_t* label, std::int32_t value, int* changed) {
   if (*label == value) return;
   *label = value;
@@ -54,12 +59,13 @@ class Flores : public Version {
   Solution fetch(Context& context) override;
 
  protected:
-  /// Fills points_, once. Here: from the host, which draws generated points anew: the study's times of the whole execution
-  /// have their generation in them, and so have setup_ms and end_to_end_ms. Its rand() was one thread's; this is all cores'.
+  /// Fills points_, once. This one copies them from the host, which draws generated points again:
+  /// the study's total times include the generation, and so do setup_ms and end_to_end_ms. The
+  /// study's rand() ran on one thread; this runs on all cores.
   virtual void place_points(Context& context);
-  /// From points_ and centroids_ to labels_ and changed_ (zeroed beforehand).
+  /// Computes labels_ and changed_ from points_ and centroids_. changed_ is zero before the call.
   virtual void assign(Context& context) = 0;
-  /// The sums and counts of the clusters into host_sums_ and host_counts_.
+  /// Writes the sums and counts of the clusters to host_sums_ and host_counts_.
   virtual void sum(Context& context) = 0;
 
   std::int64_t points_per_block(const Context& context) const {

@@ -1,15 +1,18 @@
 // flores_distribution: the assignment on the GPU, the sums on the host.
 //
 // Parent   cpu_openmp.
-// What     a kernel labels the points, samples_per_thread by each thread, and raises a flag when one changes cluster. The
-//          labels are copied down, the host sums on `threads` OpenMP threads and divides, the centroids are copied up.
-// Why      each thread computes only samples_per_thread × k distances, and the labels depend on nothing but the
-//          centroids: there is much more parallelism here than a CPU has use for.
-// Limits   4·n B are copied and n × (dim + 1) additions done on the host in each iteration: the report's bottleneck. The
-//          copy is from ordinary memory, not pinned. Where the report has OpenMP's reduction clause on arrays, which
-//          lie on the threads' stacks, here each thread has its own on the heap.
-// Study    RTX 3070, Ryzen 5 2600, 20 iterations, all in all: n = 1e8, k = 64 in 7.44 s, against 24.27 s with OpenMP
-//          alone; no change with other numbers of threads per block or samples per thread.
+// Idea     A kernel labels the points, samples_per_thread by each thread, and raises a flag when
+//          one changes cluster. The labels are copied to the host, which sums on `threads` OpenMP
+//          threads and divides. The centroids are copied back.
+// Why      Each thread computes only samples_per_thread × k distances, and the labels depend only
+//          on the centroids: there is much more parallelism than a CPU can use.
+// Limits   Each iteration copies 4·n B and does n × (dim + 1) additions on the host, which is the
+//          report's bottleneck. The copy goes to pageable memory, not to pinned memory.
+// Fixed    The report uses OpenMP's reduction clause on arrays, which are on the stacks of the
+//          threads. Here the sums of each thread are on the heap.
+// Study    RTX 3070, Ryzen 5 2600, 20 iterations, total time: n = 1e8, k = 64 in 7.44 s, against
+//          24.27 s with OpenMP alone; no change with other numbers of threads per block or samples
+//          per thread.
 #include "kernels/core/limits.h"
 
 #if LLOYD_CUDA

@@ -1,13 +1,16 @@
 // flores_generation: flores_sums with the points drawn on the GPU.
 //
 // Parent   flores_sums.
-// What     a kernel draws the points, samples_per_thread by each thread, where they are used; nothing is uploaded but the
-//          centroids. The loop is flores_sums's, and so is its time: what changes is end_to_end_ms.
-// Why      in the study the host's rand() was 75% of the whole time of flores_sums.
-// Limits   as flores_sums, and the points must come from a generator: a file's cannot be drawn. The study takes cuRAND's
-//          uniform numbers. Here every version must see the same bits, so the harness's own generators run on the
-//          device: they are counter-based (Philox4x32-10, which cuRAND has too) and give the same bits everywhere.
-// Study    RTX 3070, 20 iterations, all in all: n = 1e8, k = 64 in 0.53 s, against flores_sums's 3.63 s.
+// Idea     A kernel draws the points on the device, samples_per_thread by each thread. Only the
+//          centroids are uploaded. The loop is flores_sums's and takes the same time: what changes
+//          is end_to_end_ms.
+// Why      In the study the host's rand() took 75% of the total time of flores_sums.
+// Limits   As flores_sums, and the points must come from a generator, not from a file.
+// Fixed    The study uses cuRAND's uniform numbers. Here every version must see the same bits, so
+//          the harness's own generators run on the device. They are counter-based (Philox4x32-10,
+//          which cuRAND has too) and give the same bits everywhere.
+// Study    RTX 3070, 20 iterations, total time: n = 1e8, k = 64 in 0.53 s, against flores_sums's
+//          3.63 s.
 #include "kernels/flores/sums_limits.h"
 
 #if LLOYD_CUDA
@@ -21,7 +24,7 @@ namespace lloyd::flores {
 namespace {
 
 #if LLOYD_CUDA
-/// The generators give four values of a row at a time.
+/// The generators return four values of a row at a time.
 template <typename Values>
 __global__ void draw(Values values, float* points, std::int64_t n, int dim,
                      int samples_per_thread) {

@@ -1,4 +1,4 @@
-// flores_distribution's sums, in a file that the host compiler builds with OpenMP.
+// flores_distribution's sums, in a file of their own that the host compiler builds with OpenMP.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ class HostSums {
  public:
   HostSums(int threads, int k, int dim);
 
-  /// The sums (k × dim) and counts (k) of the clusters that `labels` makes of the points (row-major). Each thread sums
-  /// into arrays of its own, merged in thread order.
+  /// Computes the sums (k × dim) and counts (k) of the clusters that `labels` gives the points
+  /// (row-major). Each thread sums into its own arrays, which are merged in thread order.
   void add_up(std::span<const float> points, std::span<const std::int32_t> labels,
               std::vector<float>& sums, std::vector<std::int64_t>& counts);
 
@@ -23,7 +23,7 @@ class HostSums {
   };
 
   int dim_;
-  std::vector<Local> local_;  // one a thread
+  std::vector<Local> local_;  // one per thread
 };
 
 }  // namespace lloyd::flores

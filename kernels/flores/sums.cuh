@@ -1,4 +1,4 @@
-// flores_sums's kernel and loop, which flores_generation has too.
+// The kernel and the loop of flores_sums, which flores_generation uses too.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace lloyd::flores {
 
-/// The block's points, sums and counts in shared memory: sums_shared_bytes().
+/// The points, sums and counts of the block are in shared memory: sums_shared_bytes().
 template <int Dim>
 __global__ void distribute_and_sum(const float* points, const float* centroids,
                                    std::int32_t* labels, int* changed, float* sums, int* counts,

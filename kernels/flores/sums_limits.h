@@ -1,4 +1,4 @@
-// What flores_sums's kernel needs, known in a build without CUDA too.
+// What the kernel of flores_sums needs. A build without CUDA knows it too.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace lloyd::flores {
 
-/// The block's points, k × dim sums and k counts.
+/// Shared memory for the points of a block, k × dim sums and k counts.
 inline std::int64_t sums_shared_bytes(const Problem& problem, const Tunables& tunables) {
   const std::int64_t points =
       std::int64_t{tunables.threads_per_block} * tunables.samples_per_thread;

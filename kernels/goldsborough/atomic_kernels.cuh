@@ -1,4 +1,5 @@
-// goldsborough_atomic's kernels and the class that launches them, which goldsborough_thrust and goldsborough_shared vary.
+// The kernels of goldsborough_atomic and the class that launches them. goldsborough_thrust and
+// goldsborough_shared are variants of it.
 #pragma once
 
 #include "kernels/goldsborough/goldsborough.cuh"
@@ -18,7 +19,7 @@ __global__ void __launch_bounds__(kMostThreads)
   atomicAdd(&counts[label], 1);
 }
 
-/// One thread a cluster.
+/// One thread per cluster.
 template <int Dim>
 __global__ void __launch_bounds__(kMostThreads)
     compute_new_means(const float* sums, const int* counts, float* means, int k, int dim,
@@ -37,7 +38,8 @@ class GlobalAtomics : public Goldsborough<Array> {
   }
 
  protected:
-  /// From points_ and means_ to labels_, sums_ and counts_ (both zeroed beforehand).
+  /// Computes labels_, sums_ and counts_ from points_ and means_. sums_ and counts_ are zero before
+  /// the call.
   virtual void add_up(Context& context) {
     with_dim(this->problem_.dim, [&](auto dim) {
       assign_clusters<dim.value>

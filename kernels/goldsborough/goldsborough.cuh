@@ -1,13 +1,17 @@
-// What goldsborough's four versions share: the arrays, the loop, and the device functions of assignment and mean.
+// What goldsborough's four versions share: the arrays, the loop, and the device functions for
+// assignment and mean.
 //
-// The study keeps x and y in arrays of their own. Here points, means and sums lie dimension by dimension, which is the same
-// for two and works for any other: coordinate t of point i is at t·n + i, of mean j at t·k + j.
+// The study keeps x and y in separate arrays. Here points, means and sums are stored dimension by
+// dimension, which is the same for two dimensions and works for any number: coordinate t of point i
+// is at t·n + i, of mean j at t·k + j.
 //
-// All correct these mistakes of the original: an empty cluster's mean jumps to the origin (its sum, 0, is divided by
-// max(1, count)); the start comes from x and y shuffled apart, so that no initial mean is a point; means are computed by one
-// block of k threads, which cannot be launched for k > 1024, and nothing checks launches. The host waited after each
-// kernel; here the stream's order does that. Two things are added: the labels are stored, 4 B a point, since every version
-// hands them back; and with a tolerance the largest move is kept and copied down each iteration.
+// Fixed in all four: in the original an empty cluster's mean jumps to the origin, because its sum,
+// 0, is divided by max(1, count). The original shuffles x and y separately, so no initial mean is a
+// point. One block of k threads computes the means, which cannot be launched for k > 1024, and no
+// launch is checked. The original's host waits after each kernel; here the order of the stream is
+// enough.
+// Added: the labels are stored (4 B per point), because every version returns them. With a
+// tolerance, the largest move is kept and copied to the host in each iteration.
 #pragma once
 
 #include <cmath>
@@ -20,11 +24,12 @@
 
 namespace lloyd::goldsborough {
 
-/// The most that threads_per_block can be. Said to the compiler, so that no GPU's registers run out in a block of that size.
+/// The largest possible threads_per_block. As a launch bound it makes the compiler limit the
+/// registers, so that a block of that size can be launched on every GPU.
 inline constexpr int kMostThreads = 1024;
 
-/// The nearest of k means to the point whose coordinates lie n apart from `point` on, the lowest index on ties. Dim = 0:
-/// `dim` dimensions at run time.
+/// The nearest of k means to a point, the lowest index on ties. The point's coordinates start at
+/// `point` and are n apart. Dim = 0 means `dim` dimensions at run time.
 template <int Dim>
 __device__ int nearest(const float* point, std::int64_t n, const float* means, int k, int dim) {
   const int d = Dim > 0 ? Dim : dim;
@@ -46,8 +51,9 @@ __device__ int nearest(const float* point, std::int64_t n, const float* means, i
   return label;
 }
 
-/// Moves a mean to sum / count, unless it has no point. The coordinates of the sum lie `stride` apart, of the mean k. Keeps
-/// the largest squared move, where that is asked for: a non-negative float orders like its bits.
+/// Moves a mean to sum / count, unless it has no point. The coordinates of the sum are `stride`
+/// apart, those of the mean k. Where `largest_squared_move` is not null, an integer maximum keeps
+/// the largest squared move: non-negative floats order like their bits.
 template <int Dim>
 __device__ void move_mean(const float* sum, std::int64_t stride, int count, float* mean, int k,
                           int dim, float* largest_squared_move) {
@@ -63,7 +69,7 @@ __device__ void move_mean(const float* sum, std::int64_t stride, int count, floa
     atomicMax(reinterpret_cast<unsigned*>(largest_squared_move), __float_as_uint(move));
 }
 
-/// Array: device memory with the members of cuda::Buffer.
+/// `Array` is device memory with the members of cuda::Buffer.
 template <template <typename> class Array>
 class Goldsborough : public Version {
  public:
@@ -123,9 +129,9 @@ class Goldsborough : public Version {
   }
 
  protected:
-  /// From points_ and means_ to labels_, and to the sums and counts that update() needs.
+  /// Computes labels_, and the sums and counts that update() needs, from points_ and means_.
   virtual void assign(Context& context) = 0;
-  /// To means_ and, where largest_squared_move_ is not empty, to that.
+  /// Computes means_ and, where it is not empty, largest_squared_move_.
   virtual void update(Context& context) = 0;
 
   unsigned blocks(const Context& context) const {

@@ -1,12 +1,14 @@
-// goldsborough_atomic: one thread a point, sums by global atomics.
+// goldsborough_atomic: one thread per point, sums by global atomics.
 //
 // Parent   cpu_sequential.
-// What     each thread scans the means in global memory and adds its point to its cluster's sum with one atomic per
-//          dimension and one for the count. A second kernel, one thread a cluster, divides.
-// Why      assignment is independent per point; the atomics are, in the study's words, "slow but simple".
-// Limits   none but the device's memory.
-// Study    Titan X (Pascal), n = 1e5, k = 5, 2-D, 300 iterations: 0.0752 s against 0.268 s for its C++ in fp64; n = 100:
-//          0.00956 s against 0.00054 s. Blocks of 1,024 threads.
+// Idea     Each thread scans the means in global memory and adds its point to the sum of its
+//          cluster, with one atomic per dimension and one for the count. A second kernel, one
+//          thread per cluster, divides.
+// Why      Each point is assigned independently of the others. The atomics are, in the study's
+//          words, "slow but simple".
+// Limits   None but the device's memory.
+// Study    Titan X (Pascal), n = 1e5, k = 5, 2-D, 300 iterations: 0.0752 s against 0.268 s for its
+//          C++ in fp64; n = 100: 0.00956 s against 0.00054 s. Blocks of 1,024 threads.
 #include "kernels/core/limits.h"
 
 #if LLOYD_CUDA

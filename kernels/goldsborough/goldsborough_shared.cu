@@ -1,13 +1,16 @@
 // goldsborough_shared: goldsborough_atomic with the means in shared memory.
 //
 // Parent   goldsborough_atomic.
-// What     each block copies the means to shared memory once and every thread scans them there; sums by global atomics
-//          still.
-// Why      every thread of atomic fetches every mean from global memory: the study calls it the line "that makes the
-//          implementation slow".
-// Limits   4·k·dim B of shared memory per block. Corrected: the original's first k threads copy the means, so that for k
-//          above the block's size some are never written; and its threads past the last point return before the barrier.
-// Study    Titan X (Pascal), n = 1e5, k = 5, 2-D, 300 iterations: 0.0611 s against atomic's 0.0752 s.
+// Idea     Each block copies the means to shared memory once, and every thread scans them there.
+//          The sums still use global atomics.
+// Why      In atomic, every thread fetches every mean from global memory: the study calls it the
+//          line "that makes the implementation slow".
+// Limits   4·k·dim B of shared memory per block.
+// Fixed    In the original only the first k threads copy the means, so for k above the block's size
+//          some are never written; here all threads copy. Its threads past the last point return
+//          before the barrier; here they return after it.
+// Study    Titan X (Pascal), n = 1e5, k = 5, 2-D, 300 iterations: 0.0611 s against atomic's 0.0752
+//          s.
 #include "kernels/core/limits.h"
 
 #if LLOYD_CUDA

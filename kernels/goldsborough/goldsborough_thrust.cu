@@ -1,12 +1,14 @@
-// goldsborough_thrust: goldsborough_atomic with its arrays kept by Thrust.
+// goldsborough_thrust: goldsborough_atomic with its arrays in Thrust vectors.
 //
 // Parent   goldsborough_atomic.
-// What     every array is a thrust::device_vector and is zeroed by thrust::fill; the kernels are atomic's own. (The study's
-//          are the same again, with thrust::device_ptr for every pointer.)
-// Why      not to be faster: memory is allocated and freed by a container, "the nasty memory management" is gone.
-// Limits   as atomic. Thrust's vectors take their memory through an allocator of a few lines, so that a device which is too
-//          small or taken is told apart as everywhere else; nothing is allocated in the loop. The fills are queued on the
-//          version's stream without waiting (par_nosync): the study's wait for each.
+// Idea     Every array is a thrust::device_vector, and thrust::fill zeroes it. The kernels are
+//          atomic's own. (The study's are the same too, with thrust::device_ptr for every pointer.)
+// Why      Not to be faster: a container allocates and frees the memory, so "the nasty memory
+//          management" is gone.
+// Limits   As atomic. Nothing is allocated in the loop. The vectors allocate through
+//          cuda::allocate, which tells a device that is too small from one that is taken.
+// Fixed    The fills are queued on the version's stream without waiting (par_nosync); the study
+//          waits for each.
 // Study    "slightly lower" than atomic at n = 100 and equal at n = 1e5 (no numbers).
 #include "kernels/core/limits.h"
 
@@ -38,7 +40,7 @@ struct Allocator : thrust::device_malloc_allocator<T> {
   }
 };
 
-/// cuda::Buffer's members over Thrust's vector.
+/// Thrust's vector with the members of cuda::Buffer.
 template <typename T>
 class Vector {
  public:
@@ -49,7 +51,7 @@ class Vector {
   std::size_t size() const { return values_.size(); }
   std::size_t bytes() const { return size() * sizeof(T); }
 
-  // By hand: thrust::copy between host and device knows no stream but the default one.
+  // Not with thrust::copy, which uses only the default stream between host and device.
   void upload(std::span<const T> host, cudaStream_t stream) {
     LLOYD_CUDA_CHECK(
         cudaMemcpyAsync(data(), host.data(), host.size_bytes(), cudaMemcpyHostToDevice, stream));

@@ -1,27 +1,31 @@
 // goldsborough_tree: sums by tree reduction, no atomics.
 //
 // Parent   goldsborough_shared.
-// What     fine_reduce assigns the block's points and then, cluster by cluster, adds them up in shared memory: each thread
-//          writes its point if it belongs to the cluster, else zeros, and the block halves what is left until one sum
-//          remains. coarse_reduce adds up the blocks' sums and divides.
-// Why      shared's atomics queue up behind each other at the k sums; a tree has log2(block) steps. The price is k trees.
-// Limits   4·max(k·dim, (dim + 1)·threads_per_block) B of shared memory per block, and 4·k·(dim + 1) B of global memory for
-//          each block.
-// Study    Titan X (Pascal), n = 1e5, k = 5, 2-D, 300 iterations: 0.0171 s against shared's 0.0611 s. As printed it does
-//          not add up all points, see below.
+// Idea     fine_reduce assigns the points of the block and then sums them in shared memory, one
+//          cluster at a time: each thread writes its point if it belongs to the cluster, else
+//          zeros, and the block halves the rows until one sum is left. coarse_reduce adds up the
+//          sums of the blocks and divides.
+// Why      shared's atomics wait for each other at the k sums; a tree takes log2(block) steps. The
+//          price is k trees.
+// Limits   4·max(k·dim, (dim + 1)·threads_per_block) B of shared memory per block, and 4·k·(dim +
+//          1) B of global memory for each block.
+// Study    Titan X (Pascal), n = 1e5, k = 5, 2-D, 300 iterations: 0.0171 s against shared's 0.0611
+//          s. The printed program does not add up all points (see below).
 //
-// What the original gets wrong, and what is done here:
-//  - coarse_reduce is one block of k × blocks threads, which cannot be launched above 1,024; it halves until a stride of k,
-//    which mixes clusters unless the number of blocks is a power of two. Here each cluster has a block of its own, whose
-//    threads first add up as many blocks' sums as there are and then reduce as in fine_reduce. For that the blocks' sums
-//    lie cluster by cluster.
-//  - it then divides the first block's sums by the first block's counts (new_sum_x[index] instead of shared_data[index];
-//    counts are not reduced at all). Here sums and counts are those of all blocks.
-//  - in fine_reduce the threads past the last point return before the barriers and leave old values in the tree. Here they
-//    stay and write zeros.
-//  - its shared memory has no room for means beyond 1.5 times the threads, and only the first k threads copy them. Here it
-//    is as large as the larger of its two uses, and all threads copy.
-//  - it halves blockDim.x, which loses values unless that is a power of two. Here a middle value waits for the next step.
+// Fixed:
+//  - coarse_reduce was one block of k × blocks threads, which cannot be launched above 1,024, and
+//    it halved down to a stride of k, which mixes clusters unless the number of blocks is a power
+//    of two. Here each cluster has a block: its threads first add up the sums of all blocks, then
+//    reduce as in fine_reduce. For that the sums of the blocks are stored cluster by cluster.
+//  - It divided the first block's sums by the first block's counts (new_sum_x[index] instead of
+//    shared_data[index]; counts were not reduced at all). Here sums and counts are those of all
+//    blocks.
+//  - In fine_reduce, threads past the last point returned before the barriers and left old values
+//    in the tree. Here they stay and write zeros.
+//  - Its shared memory had no room for more means than 1.5 times the threads, and only the first k
+//    threads copied them. Here it fits the larger of its two uses, and all threads copy.
+//  - It halved blockDim.x, which loses values unless that is a power of two. Here a middle value
+//    waits for the next step.
 #include <algorithm>
 
 #include "kernels/core/limits.h"
@@ -33,19 +37,20 @@
 namespace lloyd::goldsborough {
 namespace {
 
-// A tree for each dimension and one for the counts.
+// Shared memory for one tree per dimension and one for the counts.
 std::int64_t tree_bytes(const Problem& problem, const Tunables& tunables) {
   return 4LL * (problem.dim + 1) * tunables.threads_per_block;
 }
 
-// The means are read before the trees are grown, in the same memory.
+// The means and the trees use the same memory: the means are read before the trees are written.
 std::int64_t fine_bytes(const Problem& problem, const Tunables& tunables) {
   return std::max<std::int64_t>(4LL * problem.k * problem.dim, tree_bytes(problem, tunables));
 }
 
 #if LLOYD_CUDA
-/// Adds up `dim` rows of a float and one row of an int per thread, each into the row's first entry, where thread 0 may read
-/// them. All threads of the block must come, after a barrier.
+/// Sums `dim` rows of floats and one row of ints, with one entry per thread, into the first entry
+/// of each row. Only thread 0 may read these without a further barrier. All threads of the block
+/// must call this, after a barrier.
 __device__ void reduce_block(float* sums, int* counts, int dim) {
   const int local = threadIdx.x;
   const int threads = blockDim.x;
@@ -88,7 +93,8 @@ __global__ void __launch_bounds__(kMostThreads)
     counts[local] = label == j ? 1 : 0;
     __syncthreads();
     reduce_block(sums, counts, d);
-    // No barrier after this: a thread's next values replace its own column only, and this one's is read by it alone.
+    // No barrier is needed after this: a thread's next values replace only its own column, and only
+    // thread 0 reads column 0.
     if (local == 0) {
       const std::int64_t first = static_cast<std::int64_t>(j) * d;
       for (int t = 0; t < d; ++t)
@@ -98,7 +104,7 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-/// One block a cluster, over the sums of `blocks` blocks.
+/// One block per cluster, which adds up the sums of `blocks` blocks.
 template <int Dim>
 __global__ void __launch_bounds__(kMostThreads)
     coarse_reduce(const float* block_sums, const int* block_counts, unsigned blocks, float* means,

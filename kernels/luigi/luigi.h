@@ -1,7 +1,9 @@
-// What luigi's four versions share: buffers, the loop, and the update on the host. Each version's file has its kernel.
+// What luigi's four versions share: buffers, the loop, and the update on the host. Each version's
+// file has its kernel.
 //
-// All correct one mistake of the original: its kernels return before __syncthreads() in the threads past the last
-// point, which is undefined in a block that is not full. Here those threads stay and only skip their point.
+// Fixed in all four: the original's kernels return before __syncthreads() in the threads past the
+// last point, which is undefined in a block that is not full. Here those threads stay and only skip
+// their point.
 #pragma once
 
 #include <vector>
@@ -12,7 +14,8 @@
 
 namespace lloyd::luigi {
 
-/// The nearest of k centroids to the point x, the lowest index on ties. Dim = 0: `dim` dimensions at run time.
+/// The nearest of k centroids to the point x, the lowest index on ties. Dim = 0 means `dim`
+/// dimensions at run time.
 template <int Dim>
 __device__ int nearest(const float* x, const float* centroids, int k, int dim) {
   const int d = Dim > 0 ? Dim : dim;
@@ -39,10 +42,11 @@ class Luigi : public Version {
   Solution fetch(Context& context) override;
 
  protected:
-  /// From points_ and centroids_ to labels_, sums_ and counts_ (both zeroed beforehand), on context.stream.
+  /// Computes labels_, sums_ and counts_ from points_ and centroids_, on context.stream. sums_ and
+  /// counts_ are zero before the call.
   virtual void assign(Context& context) = 0;
-  /// From sums_ and counts_ to centroids_. Returns the largest move when the problem has a tolerance. The study's
-  /// first three versions do it on the host.
+  /// Computes centroids_ from sums_ and counts_. Returns the largest move when the problem has a
+  /// tolerance. This one runs on the host, as in the study's first three versions.
   virtual double update(Context& context);
 
   int blocks(const Context& context) const {

@@ -1,12 +1,13 @@
-// luigi_v2_split: v1's kernel cut in two, to see which half costs.
+// luigi_v2_split: v1's kernel split in two, to see which half takes the time.
 //
 // Parent   luigi_v1_fused.
-// What     the assignment kernel leaves each block's sums in global memory; a second kernel adds them up with atomics.
-// Why      not to be faster: a profiler that sees kernels only can now tell assignment from global atomics. In the study
-//          the second kernel took 3% of the time: the atomics are not the bottleneck.
-// Limits   as v1, and 4·k·(dim + 1) B of global memory for each block.
+// Idea     The assignment kernel leaves the sums of each block in global memory. A second kernel
+//          adds them up with atomics.
+// Why      Not to be faster: a profiler that sees only whole kernels can now tell the assignment
+//          from the global atomics. In the study the second kernel took 3% of the time, so the
+//          atomics are not the bottleneck.
+// Limits   As v1, and 4·k·(dim + 1) B of global memory for each block.
 // Study    GeForce 920M, n = 1e6, k = 100: 9.99 ms + 0.33 ms per iteration, against v1's 9.76 ms.
-// Here     H200, n = 1e7, k = 1000, dim 2, 2026-11-21: 3.94 ms (1024 threads per block), 4% slower than v1, as it should be.
 #include "kernels/core/limits.h"
 
 #if LLOYD_CUDA

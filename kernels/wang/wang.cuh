@@ -1,10 +1,11 @@
-// What wang's three versions share: buffers, the loop, and the accumulation and division of the first two. In float or
-// double: the study computes in double.
+// What wang's three versions share: buffers, the loop, and the accumulation and division of the
+// first two, in float or double. The study computes in double.
 //
-// Corrected in all: the original compares distances that it rounded to float, or took the root of, where two different
-// ones may become equal; here squared distances are compared in the version's own precision. And it divides by the count
-// of an empty cluster; here an empty cluster keeps its centroid. The original's `point` objects carry a pointer each;
-// here, as in its shared-memory version, points and centroids are row-major arrays.
+// Fixed in all three: the original rounds distances to float, or takes their root, before it
+// compares them, and two different distances may then become equal. Here squared distances are
+// compared in the version's own precision. The original also divides by the count of an empty
+// cluster; here an empty cluster keeps its centroid. The original's `point` objects carry a pointer
+// each; here points and centroids are row-major arrays, as in its shared-memory version.
 #pragma once
 
 #include <cmath>
@@ -35,7 +36,7 @@ __device__ int nearest(const T* x, const T* centroids, int k, int dim) {
   return label;
 }
 
-/// One thread a point, everything in global memory.
+/// One thread per point, everything in global memory.
 template <typename T>
 __global__ void map_points(const T* points, const T* centroids, std::int32_t* labels,
                            std::int64_t n, int k, int dim) {
@@ -43,7 +44,8 @@ __global__ void map_points(const T* points, const T* centroids, std::int32_t* la
   if (i < n) labels[i] = nearest(points + i * dim, centroids, k, dim);
 }
 
-/// One thread a point: dim + 1 atomics on global memory. (On double they need compute capability 6.0.)
+/// One thread per point: dim + 1 atomics on global memory. (Atomics on double need compute
+/// capability 6.0.)
 template <typename T>
 __global__ void accumulate(const T* points, const std::int32_t* labels, T* sums, int* counts,
                            std::int64_t n, int dim) {
@@ -54,8 +56,8 @@ __global__ void accumulate(const T* points, const std::int32_t* labels, T* sums,
   atomicAdd(&counts[label], 1);
 }
 
-/// One thread a centroid. A non-negative double orders like its bits, so an integer maximum keeps the largest squared
-/// move, where `largest_move_bits` is not null.
+/// One thread per centroid. Where `largest_move_bits` is not null, an integer maximum keeps the
+/// largest squared move: non-negative doubles order like their bits.
 template <typename T>
 __global__ void divide(const T* sums, const int* counts, T* centroids, int k, int dim,
                        unsigned long long* largest_move_bits) {
@@ -123,10 +125,11 @@ class Wang : public Version {
   }
 
  protected:
-  /// From points_ and centroids_ to labels_.
+  /// Computes labels_ from points_ and centroids_.
   virtual void assign(Context& context) = 0;
 
-  /// From points_ and labels_ to centroids_. Here: the study's second and third kernel.
+  /// Computes centroids_ from points_ and labels_. This one launches the study's second and third
+  /// kernels.
   virtual void update(Context& context) {
     const int block = context.tunables.threads_per_block;
     sums_.zero(context.stream);
@@ -141,7 +144,8 @@ class Wang : public Version {
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
-  /// The largest Euclidean move of a centroid in the last update(). Asked only when the problem has a tolerance.
+  /// The largest Euclidean move of a centroid in the last update(). Called only when the problem
+  /// has a tolerance.
   virtual double largest_move(Context& context) {
     double squared = 0;
     LLOYD_CUDA_CHECK(cudaMemcpyAsync(&squared, largest_move_bits_.data(), sizeof squared,
@@ -160,7 +164,7 @@ class Wang : public Version {
   cuda::Buffer<std::int32_t> labels_;
 
  private:
-  /// Waits, because the widened copy dies at the end.
+  /// Waits for the copy, because `widened` is destroyed on return.
   static void upload(cuda::Buffer<T>& buffer, std::span<const float> values, cudaStream_t stream) {
     std::vector<double> widened;
     if constexpr (std::is_same_v<T, float>) {

@@ -1,13 +1,17 @@
-// wang_global: three kernels, all of it in global memory.
+// wang_global: three kernels that work in global memory only.
 //
 // Parent   cpu_sequential.
-// What     one thread a point finds the nearest centroid; one thread a point adds its coordinates to its cluster's sums
-//          with atomics on global memory; one thread a centroid divides. Nothing is copied between iterations.
-// Why      the points are independent in the first step, and the atomics make the second one safe. The study's start.
-// Limits   none but memory. The original adds into the centroids themselves, after zeroing them: an empty cluster then
-//          has lost its place. Here the sums stand apart.
-// Study    GTX 1080 Ti, n = 65,536, dim = 32, k = 16 in double: slower than wang_shared, faster than wang_thrust, which
-//          nearly reaches it. (The speedups themselves stand in a figure only.)
+// Idea     One thread per point finds the nearest centroid. One thread per point adds its
+//          coordinates to the sums of its cluster with global atomics. One thread per centroid
+//          divides. Nothing is copied between iterations.
+// Why      The points are independent in the first step, and the atomics make the second one safe.
+//          This is where the study starts.
+// Limits   None but memory.
+// Fixed    The original zeroes the centroids and adds into them, so an empty cluster loses its
+//          place. Here the sums have an array of their own.
+// Study    GTX 1080 Ti, n = 65,536, dim = 32, k = 16 in double: slower than wang_shared, faster
+//          than wang_thrust, which nearly reaches it. (The study gives the speedups only in a
+//          figure.)
 #include "kernels/core/limits.h"
 
 #if LLOYD_CUDA

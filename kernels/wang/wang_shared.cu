@@ -1,14 +1,16 @@
 // wang_shared: wang_global with the centroids in shared memory.
 //
 // Parent   wang_global.
-// What     each block copies the centroids to shared memory once and its threads scan them there. The sums are still
-//          global atomics.
-// Why      every thread reads all k × dim values; shared memory is nearer than global memory.
-// Limits   k·dim·8 B of shared memory per block (4 B in fp32), without opting in to more, as in the study: k·dim ≤ 6144
-//          in double at 49,152 B. The original returns before __syncthreads() in the threads past the last point, which
-//          is undefined in a block that is not full, and leaves them out of the copy; here they stay and copy.
-// Study    GTX 1080 Ti, n = 65,536, dim = 32, k = 16 in double: about 5500 times the study's serial program; the fastest
-//          of its versions on each input.
+// Idea     Each block copies the centroids to shared memory once, and its threads scan them there.
+//          The sums still use global atomics.
+// Why      Every thread reads all k × dim values, and shared memory is closer than global memory.
+// Limits   k·dim·8 B of shared memory per block (4 B in fp32), without opting in to more, as in the
+//          study: k·dim ≤ 6144 in double at 49,152 B.
+// Fixed    In the original, the threads past the last point return before __syncthreads(), which is
+//          undefined in a block that is not full, and take no part in the copy. Here they stay and
+//          copy.
+// Study    GTX 1080 Ti, n = 65,536, dim = 32, k = 16 in double: about 5500 times the study's serial
+//          program; the fastest of its versions on each input.
 #include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
@@ -28,7 +30,7 @@ std::int64_t shared_bytes(const Problem& problem) {
 template <typename T>
 __global__ void map_points_shared(const T* points, const T* centroids, std::int32_t* labels,
                                   std::int64_t n, int k, int dim) {
-  extern __shared__ double shared[];  // double for its alignment: k × dim values of T
+  extern __shared__ double shared[];  // k × dim values of T; double only for its alignment
   T* block_centroids = reinterpret_cast<T*>(shared);
   for (int c = threadIdx.x; c < k * dim; c += blockDim.x) block_centroids[c] = centroids[c];
   __syncthreads();

@@ -1,19 +1,21 @@
 // wang_thrust: the update by sorting, with Thrust.
 //
 // Parent   wang_global.
-// What     every coordinate of every point gets the key label × dim + dimension; stable_sort_by_key brings the
-//          coordinates with the same key together and reduce_by_key sums them. The counts come from a second
-//          reduce_by_key, over the labels. The largest move is a transform and a reduce_by_key over the centroids.
-// Why      no atomics and no kernel of one's own. It moves much more: n·dim pairs of key and value are sorted each
-//          iteration. The study found it the slowest of its three, and expected that larger inputs would change that.
-// Limits   k·dim ≤ 2,147,483,647, so that a key is an int; about 4·n·dim·(size + 4) B of memory, the sort's included.
-//          The original takes the reduced values as they come, one after the other: an empty cluster, which has no key,
-//          shifts all that follow. Here they are scattered to the place that their key names. It also reduces labels by
-//          key without saying that they must be sorted first. Here a sorted copy is reduced.
-//          Thrust chooses the threads per block. prepare() does one iteration, so that the temporary storage which
-//          Thrust asks for is there before run(); end_to_end_ms counts it.
-// Study    GTX 1080 Ti, in double: slower than the other two on all inputs, nearly wang_global's speed at n = 65,536,
-//          dim = 32, k = 16.
+// Idea     Every coordinate of every point gets the key label × dim + dimension. stable_sort_by_key
+//          brings coordinates with the same key together, and reduce_by_key sums them. A second
+//          reduce_by_key, over the labels, gives the counts. A transform and a reduce_by_key over
+//          the centroids give the largest move.
+// Why      It needs no atomics and no hand-written kernel. It moves much more data: each iteration
+//          sorts n·dim pairs of key and value. The study found it the slowest of its three and
+//          expected larger inputs to change that.
+// Limits   k·dim ≤ 2,147,483,647, so that a key fits an int; about 4·n·dim·(size + 4) B of memory,
+//          including the sort's. Thrust chooses the threads per block.
+// Fixed    The original takes the reduced values in their order, so an empty cluster, which has no
+//          key, shifts all that follow; here each value is scattered to the place that its key
+//          names. The original also reduces the labels by key without sorting them first; here a
+//          sorted copy is reduced.
+// Study    GTX 1080 Ti, in double: slower than the other two on all inputs, nearly wang_global's
+//          speed at n = 65,536, dim = 32, k = 16.
 #include <limits>
 
 #include "kernels/core/limits.h"
@@ -40,8 +42,8 @@ namespace lloyd::wang {
 namespace {
 
 #if LLOYD_CUDA
-/// Thrust's temporary storage, kept for the next call: it asks for the same sizes in every iteration. What is reused was
-/// last used on the same stream.
+/// Temporary storage for Thrust, kept for the next call, because Thrust asks for the same sizes in
+/// every iteration. Reuse is safe because all uses are on one stream.
 class TemporaryStorage {
  public:
   using value_type = char;
@@ -127,8 +129,9 @@ class Loop : public Wang<T> {
       previous_ = cuda::Buffer<T>(cells);
       squared_moves_ = cuda::Buffer<T>(static_cast<std::size_t>(problem.k));
     }
+    // One iteration allocates the temporary storage that Thrust asks for. end_to_end_ms counts it.
     const auto phase = context.phase("init");
-    this->sums_.zero(context.stream);  // an empty cluster's is never written, but may be loaded
+    this->sums_.zero(context.stream);  // an empty cluster's sum may be loaded, but is never written
     copy(this->centroids_, this->initial_, context.stream);
     assign(context);
     update(context);
@@ -160,7 +163,7 @@ class Loop : public Wang<T> {
     thrust::scatter(policy(context), found_values_.data(), sums_end.second, found_keys_.data(),
                     this->sums_.data());
 
-    // The keys are used up; their place holds the sorted labels.
+    // The keys are no longer needed: keys_ now holds the sorted labels.
     LLOYD_CUDA_CHECK(cudaMemcpyAsync(keys_.data(), this->labels_.data(), this->labels_.bytes(),
                                      cudaMemcpyDeviceToDevice, context.stream));
     thrust::sort(policy(context), keys_.data(), keys_.data() + this->problem_.n);
