@@ -1,15 +1,16 @@
 // cpu_eigen: the assignment as one array expression.
 //
 // Parent   cpu_sequential.
-// What     all n × k distances are written out by Eigen's expression templates, one dimension after the other from a copy
-//          of that dimension for every centroid, as goldsborough carried it over from NumPy; then a row at a time gives
-//          its smallest entry to the sums.
-// Why      a large expression tree is for the library to vectorise. In the study it lost to the plain loop: what is saved in
-//          arithmetic is paid in memory traffic.
+// Idea     Eigen's expression templates compute all n × k distances, one dimension after the other,
+//          from an n × k array that repeats the coordinate of each point k times; goldsborough
+//          ported this from NumPy. Then the smallest entry of each row gives the label for the
+//          sums.
+// Why      The library can vectorise a large expression. In the study it lost to the plain loop: it
+//          pays in memory traffic for what it saves in arithmetic.
 // Limits   (dim + 1)·n·k values in memory.
-// Study    n = 1e5, k = 5, 2-D, fp64, 300 iterations: 0.569 s against 0.268 s for the plain loop. Two mistakes of its code
-//          are corrected: counts began at one, which pulls every mean to the origin, and the initial means were single
-//          numbers repeated over both coordinates.
+// Fixed    The study's counts began at one, which pulls every mean to the origin. Its initial means
+//          were single numbers repeated over both coordinates.
+// Study    n = 1e5, k = 5, 2-D, fp64, 300 iterations: 0.569 s against 0.268 s for the plain loop.
 #include <unistd.h>
 
 #include <Eigen/Core>
@@ -50,7 +51,7 @@ class Expression : public Version {
       const auto iteration = context.iteration(s.iterations);
       {
         const auto phase = context.phase("assign");
-        // Centroids are row-major: coordinate t of all of them lies `dim` apart.
+        // Centroids are row-major: coordinates t of neighbours are `dim` apart.
         using Coordinate =
             Eigen::Map<const Eigen::Array<T, 1, Eigen::Dynamic>, 0, Eigen::InnerStride<>>;
         for (int t = 0; t < dim; ++t) {

@@ -1,14 +1,16 @@
-// cpu_mpi: the naive loop on several processes that share nothing.
+// cpu_mpi: the naive loop on several processes that share no memory.
 //
 // Parent   cpu_sequential.
-// What     the points are scattered once. Each iteration a rank labels its points, has the changes counted (Iallreduce) while it
-//          adds up its points, and the sums and counts of all are reduced to every rank (Allreduce). Each rank divides its
-//          own k/P centroids; the largest move is reduced, too, and the centroids are gathered everywhere (Allgatherv).
-// Why      no memory is shared, so that the ranks may be on any machine; k × dim values travel, not n × dim.
-// Limits   five collective calls an iteration, whatever the work: the study gains until 32 ranks on 10,000 points and loses at 64.
-//          n and k × dim below 2^31, as MPI counts in int.
-// Fixed    the study divides by the count of an empty cluster; here it keeps its centroid.
-// Study    up to 53.8× on 64 ranks for 100,000 points in 100 dimensions.
+// Idea     The points are scattered once. In each iteration a rank labels its points, and
+//          Iallreduce counts the changes while the rank sums its points. Allreduce gives the sums
+//          and counts of all ranks to every rank. Each rank divides its own k/P centroids.
+//          Allreduce gives the largest move, and Allgatherv gives every rank all centroids.
+// Why      The ranks may run on any machines, because they share no memory. k × dim values travel,
+//          not n × dim.
+// Limits   Five collective calls per iteration, whatever the work: the study gains up to 32 ranks
+//          on 10,000 points and loses at 64. n and k × dim below 2^31, because MPI counts in int.
+// Fixed    The study divides by the count of an empty cluster; here the cluster keeps its centroid.
+// Study    Up to 53.8× on 64 ranks for 100,000 points in 100 dimensions.
 #include "kernels/cpu/mpi_limits.h"
 
 #if LLOYD_MPI

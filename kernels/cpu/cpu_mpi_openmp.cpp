@@ -1,13 +1,16 @@
 // cpu_mpi_openmp: cpu_mpi with OpenMP threads in each rank.
 //
 // Parent   cpu_mpi.
-// What     the loops over a rank's points and over its centroids are shared by `threads` threads. MPI is called by one thread
-//          (MPI_THREAD_FUNNELED).
-// Why      threads of a rank share the centroids, and there are fewer ranks to exchange with at the same number of cores.
-// Limits   processes × threads cores; beyond them the study falls to a tenth (4 × 32 on 64 logical cores).
-// Fixed    the study reduces into an array on each thread's stack (`reduction(+: auxCentroids[:K*D])`), which a large
-//          k × dim overflows; here each thread's sums are on the heap, merged in thread order.
-// Study    up to 56.2× at 4 ranks of 16 threads for 100,000 points in 100 dimensions.
+// Idea     `threads` threads share the loops over a rank's points and over its centroids. Only one
+//          thread calls MPI (MPI_THREAD_FUNNELED).
+// Why      The threads of a rank share the centroids, and the same number of cores needs fewer
+//          ranks that exchange messages.
+// Limits   processes × threads cores; beyond them the study falls to a tenth (4 × 32 on 64 logical
+//          cores).
+// Fixed    The study reduces into an array on each thread's stack (`reduction(+:
+//          auxCentroids[:K*D])`), which a large k × dim overflows. Here the sums of each thread are
+//          on the heap and are merged in thread order.
+// Study    Up to 56.2× at 4 ranks of 16 threads for 100,000 points in 100 dimensions.
 #include "kernels/cpu/mpi_limits.h"
 
 #if LLOYD_MPI

@@ -1,13 +1,15 @@
-// cpu_pthreads: the naive loop dealt to POSIX threads by hand.
+// cpu_pthreads: the naive loop, divided among POSIX threads by hand.
 //
 // Parent   cpu_sequential.
-// What     the threads live as long as the solve. Each owns n/t points and k/t centroids (the remainders are dealt one
-//          each): it labels its points, adds its sums to the common ones under a lock, waits at a barrier, divides its
-//          centroids, gives its largest move under a second lock and waits again.
-// Why      no thread is started per iteration and both halves are shared out; what is left is three barriers and the locks.
-// Limits   threads × k × dim sums in memory. With a few points per thread the barriers are all there is: the study loses beyond
-//          32 threads on 10,000 points.
-// Study    up to 31.28× on 32 threads for 100,000 points in 100 dimensions.
+// Idea     The threads live as long as the solve. Each owns n/t points and k/t centroids; the first
+//          threads take one more where there is a remainder. A thread labels its points, adds its
+//          sums to the common ones under a lock, waits at a barrier, divides its centroids, reports
+//          its largest move under a second lock and waits again.
+// Why      No iteration starts a thread, and the threads share both halves of the work. What is
+//          left is three barriers and the locks.
+// Limits   threads × k × dim sums in memory. With few points per thread the barriers take most of
+//          the time: the study loses beyond 32 threads on 10,000 points.
+// Study    Up to 31.28× on 32 threads for 100,000 points in 100 dimensions.
 #include <pthread.h>
 
 #include <atomic>
@@ -62,7 +64,8 @@ class Threads : public Version {
     largest_move_ = 0;
     stop_ = false;
     Barrier barrier(threads_);
-    // Threads wait until all of them are there: one that cannot be had must not leave the others at a barrier.
+    // The threads wait until all of them have started: if one fails to start, the others must not
+    // wait at a barrier.
     std::atomic<int> start{0};
     struct Argument {
       Threads* self;
@@ -110,7 +113,8 @@ class Threads : public Version {
     with_dim(problem_.dim, [&](auto dim) { work<dim.value>(context, barrier, me); });
   }
 
-  // What each thread does. The calling thread is number 0 and the only one with a context: ranges are its own.
+  // The work of each thread. The calling thread is number 0 and the only one with a context, so
+  // only its ranges are recorded.
   template <int Dim>
   void work(Context* context, Barrier& barrier, int me) {
     State<T>& s = *state_;

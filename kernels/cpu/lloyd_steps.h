@@ -1,4 +1,5 @@
-// What the CPU versions share: the distance and the division. The loops around them are each version's own.
+// What the CPU versions share: the distance and the division. Each version has its own loops around
+// them.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace lloyd::cpu {
 
-/// ‖x − c‖². Dim = 0: `dim` dimensions.
+/// ‖x − c‖². Dim = 0 means `dim` dimensions.
 template <int Dim, typename T>
 inline T squared_distance(const T* x, const T* c, int dim) {
   T distance = 0;
@@ -32,7 +33,8 @@ inline std::int32_t nearest(const T* x, const T* centroids, int k, int dim) {
   for (int j = 0; j < k; ++j) {
     const T distance = squared_distance<Dim>(
         x, centroids + static_cast<std::size_t>(j) * (Dim > 0 ? Dim : dim), dim);
-    // Selections, not a branch: GCC 12 kept a branch in cpu_sequential alone, whose mispredictions cost it up to 48% at dim 20.
+    // Written as selections: GCC 12 kept a branch in cpu_sequential only, whose mispredictions cost
+    // up to 48% at dim 20.
     const bool nearer = distance < best;
     best = nearer ? distance : best;
     label = nearer ? j : label;
@@ -40,7 +42,8 @@ inline std::int32_t nearest(const T* x, const T* centroids, int k, int dim) {
   return label;
 }
 
-/// Moves centroid j to the mean of its points, if it has any, and returns the square of its move (Euclidean).
+/// Moves centroid j to the mean of its points, if it has any. Returns the squared Euclidean length
+/// of the move.
 template <typename T>
 double move_centroid(std::vector<T>& centroids, const std::vector<T>& sums,
                      const std::vector<std::int64_t>& counts, int dim, std::size_t j) {
@@ -56,7 +59,7 @@ double move_centroid(std::vector<T>& centroids, const std::vector<T>& sums,
   return move;
 }
 
-/// move_centroid() for all of them. Returns the largest move.
+/// Calls move_centroid() for all centroids. Returns the length of the largest move.
 template <typename T>
 double move_centroids(std::vector<T>& centroids, const std::vector<T>& sums,
                       const std::vector<std::int64_t>& counts, int dim) {
@@ -66,7 +69,8 @@ double move_centroids(std::vector<T>& centroids, const std::vector<T>& sums,
   return std::sqrt(largest);
 }
 
-/// Item numbers [first, last) of worker `me` of `workers`: equal runs, the remainder dealt one each.
+/// The items [first, last) of worker `me` of `workers`. All parts are equal, except that the first
+/// workers take one item more where there is a remainder.
 struct Share {
   std::int64_t first, last;
   Share(std::int64_t items, int me, int workers)
@@ -75,8 +79,8 @@ struct Share {
   std::int64_t size() const { return last - first; }
 };
 
-/// The problem's points and centroids in T, and the state that every CPU version iterates on. For fp32 the points are
-/// the harness's own: nothing is copied.
+/// The problem's points and centroids in T, and the state that every CPU version iterates on. For
+/// fp32 the points are the harness's own, without a copy.
 template <typename T>
 struct State {
   std::span<const T> points;

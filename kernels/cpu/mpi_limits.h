@@ -1,4 +1,4 @@
-// What MPI, which counts in int, cannot express.
+// What MPI cannot express, because it counts in int.
 #pragma once
 
 #include <fmt/format.h>

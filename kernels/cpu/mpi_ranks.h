@@ -1,4 +1,5 @@
-// What the MPI versions share: who owns what, and every message. The loops over a rank's points are each version's own.
+// What the MPI versions share: which rank owns what, and every message. Each version has its own
+// loops over a rank's points.
 #pragma once
 
 #include <mpi.h>
@@ -16,7 +17,7 @@ MPI_Datatype mpi_type() {
   return std::is_same_v<T, double> ? MPI_DOUBLE : MPI_FLOAT;
 }
 
-/// Rows of `width` values as one item: MPI counts in int, and n × dim values may be more than that.
+/// Sends a row of `width` values as one item, because MPI counts in int and n × dim may be larger.
 class RowType {
  public:
   RowType(MPI_Datatype value, int width) {
@@ -31,7 +32,8 @@ class RowType {
   MPI_Datatype type_{};
 };
 
-/// How many items each rank owns, and its first one, as the …v functions of MPI want them.
+/// The number of items that each rank owns, and its first one, in the form that MPI's …v functions
+/// take.
 struct Deal {
   std::vector<int> counts, firsts;
   Deal(std::int64_t items, int ranks) {
@@ -63,7 +65,7 @@ class Ranks : public Version {
       const RowType row(MPI_FLOAT, problem.dim);
       const Deal deal(n_, ranks_);
       const auto size = static_cast<std::size_t>(points.size());
-      if (rank_ == 0) {  // its share are the first of the points that it has
+      if (rank_ == 0) {  // it has all points, and its share are the first of them
         MPI_Scatterv(problem.points.data(), deal.counts.data(), deal.firsts.data(), row,
                      MPI_IN_PLACE, 0, row, 0, comm_);
         mine_.points = problem.points.first(size * dim);
