@@ -20,36 +20,21 @@ template <int kDepth>
 struct RingPlace {
   int slot = 0, parity = 0;
 
-  /// kStep must divide kDepth.
-  template <int kStep = 1>
   __device__ __forceinline__ void advance() {
-    if ((slot += kStep) == kDepth) slot = 0, parity ^= 1;
+    if (++slot == kDepth) slot = 0, parity ^= 1;
   }
 };
 
-/// The place of the count-th use of a ring of 1 or 2 stages, for who counts anyway.
-template <int kDepth>
-__device__ __forceinline__ RingPlace<kDepth> ring_place(int count) {
-  static_assert(kDepth == 1 || kDepth == 2);
-  return kDepth == 1 ? RingPlace<kDepth>{0, count & 1}
-                     : RingPlace<kDepth>{count & 1, count >> 1 & 1};
-}
-
-/// The barriers of a ring of kDepth stages, in shared memory.
+/// The barriers of a ring of kDepth stages, in shared memory. One thread inits full[] for 1 arrival,
+/// and empty[] for as many as threads release a stage, before fence_mbarrier_init() and the block's
+/// barrier. (Where a ring does not stand first in its struct, ptxas computes its address anew behind
+/// these methods. The engines whose loops that changes have arrays `full` and `empty` of their own,
+/// and use them in the same way.)
 template <int kDepth>
 struct Ring {
   std::uint64_t full[kDepth], empty[kDepth];
 
 #if LLOYD_HOPPER_CODE
-  /// By one thread, before fence_mbarrier_init() and the block's barrier. `producers` and
-  /// `consumers`: how many threads commit and release a stage.
-  __device__ __forceinline__ void init(int producers, int consumers) {
-    for (int slot = 0; slot < kDepth; ++slot) {
-      ptx::mbarrier_init(&full[slot], producers);
-      ptx::mbarrier_init(&empty[slot], consumers);
-    }
-  }
-
   /// Producer: waits until all consumers have released the stage; the first time, not at all.
   template <typename Place>
   __device__ __forceinline__ void acquire(Place at) {
@@ -59,11 +44,6 @@ struct Ring {
   template <typename Place>
   __device__ __forceinline__ void commit(Place at, std::uint32_t bytes) {
     ptx::mbarrier_arrive_expect_tx(&full[at.slot], bytes);
-  }
-  /// Producer that has written the stage by its own stores.
-  template <typename Place>
-  __device__ __forceinline__ void commit(Place at) {
-    ptx::mbarrier_arrive(&full[at.slot]);
   }
   /// Consumer: waits until the stage is full.
   template <typename Place>

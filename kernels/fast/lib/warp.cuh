@@ -12,11 +12,6 @@ constexpr unsigned kAllLanes = 0xffffffffu;
 /// The value of lane 0, which the compiler then knows to be the same in all lanes.
 __device__ __forceinline__ int uniform(int value) { return __shfl_sync(kAllLanes, value, 0); }
 
-/// How many of the lanes with a bit in `votes` come before this one.
-__device__ __forceinline__ int rank_in(unsigned votes) {
-  return __popc(votes & ((1u << (threadIdx.x % 32)) - 1));
-}
-
 /// The sum over all lanes, in all lanes, always in the same order.
 template <typename T>
 __device__ __forceinline__ T warp_sum(T value) {

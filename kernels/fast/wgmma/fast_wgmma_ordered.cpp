@@ -1,19 +1,19 @@
 // fast_wgmma_ordered: fast_wgmma, the same bits in every run.
 //
 // Parent   fast_wgmma.
-// What     the same kernel without sums; update.cuh's counting sort adds them in a pass of its own, in the order of the points'
-//          indices. Below 512 clusters fast_wgmma does so too, and the two are one, unless points are few.
-// Why      fast_wgmma adds floats to global memory in the scheduler's order: the last bits of its centroids, and with them labels
-//          at near ties, differ from run to run. A debugger's and an auditor's k-means must not.
+// What     The same kernel without sums. The sorted update (update/update.h) adds them in a pass of
+//          its own, in the order of the points' indices. Below 512 clusters fast_wgmma does so,
+//          too, unless points are few; there the two are one.
+// Why      fast_wgmma adds floats to global memory in the scheduler's order: the last bits of its
+//          centroids, and with them labels at near ties, differ from run to run. A debugger's and
+//          an auditor's k-means must not.
 // Limits   fast_wgmma's.
-// Floor    fast_wgmma's and one more read of the points: 0.336 + 0.058 ms at dim 128, 1M × 1000.
-// Predicted 0.50 ms at 1M × 1000, dim 128, fp16, where fast_wgmma takes 0.413: products without sums 0.371, update 0.105.
-// Measured H200, 2026-11-21, there: 0.492 ms, fast_wgmma 0.417 in the same run: the price is 18%. Since update.cuh keeps sums
-//          (2026-11-22): 0.422 and 0.387, 9%; predicted 0.43.
+// Floor    fast_wgmma's and one more read of the points. The price is in the recorded run
+//          fast_reproducible, and in ../README.md.
 #include <string>
 #include <utility>
 
-#include "kernels/fast/fast_wgmma.h"
+#include "kernels/fast/wgmma/fast_wgmma.h"
 
 namespace lloyd::fast {
 namespace {

@@ -1,4 +1,4 @@
-// What fast_wgmma.cu has for fast_wgmma_ordered.
+// What fast_wgmma.cu offers to fast_wgmma_ordered.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace lloyd::fast {
 
-/// fast_wgmma with the sums always by update.cuh, never in the kernel of the products.
+/// fast_wgmma with the sums always by the sorted update, never in the kernel of the products.
 std::unique_ptr<Version> make_wgmma_ordered();
 
 }  // namespace lloyd::fast

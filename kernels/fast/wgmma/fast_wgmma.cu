@@ -1,0 +1,221 @@
+// fast_wgmma: points of 16 bits: products, nearest centroid and cluster sums in one kernel.
+//
+// Parent   fast_cublas.
+// What     A persistent block on each multiprocessor takes tiles of 256 points. One thread copies,
+//          two warpgroups multiply (wgmma) and scan the scores, three warps add up the previous
+//          tile. After three iterations only points that changed cluster are added up. A small
+//          second kernel moves the centroids. Above dim 256 both operands are streamed.
+// Why      Nothing of n × k leaves the registers, and the update costs no pass of its own. At dim
+//          128 the tensor cores leave time for 4 ALU operations a score; this takes 1.5.
+// Limits   n < 2^31. On other GPUs the same scan runs on mma.sync; bf16 needs compute capability
+//          8.0 there. Scores lose 2^-18 to the column's number. The order of the sums is the
+//          scheduler's, so labels may differ in the last bits from run to run.
+// Floor    2·n·k·dim at the rate of a 16-bit GEMM. NOTES.md has predictions and what was tried.
+#include "kernels/core/limits.h"
+#include "kernels/fast/wgmma/fast_wgmma.h"
+
+#if LLOYD_CUDA
+#include <cmath>
+#include <memory>
+
+#include "kernels/fast/lib/device_loop.h"
+#include "kernels/fast/update/update.h"
+#include "kernels/fast/wgmma/engine.cuh"
+#include "kernels/fast/wgmma/place.cuh"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+#if LLOYD_CUDA
+// From so many clusters on the sums are made in the kernel of the products: of many points, of few.
+// With fewer, a product is done before three warps have added up a tile, and additions to the same
+// cluster wait for each other. NOTES.md has the times beside the sorted update's.
+constexpr int kFewestFused = 512, kFewestFusedOfFew = 64;
+constexpr std::int64_t kFew = 200'000;
+// Points a cluster below which most change in every iteration, so that all are added up.
+constexpr int kFewestKept = 256;
+constexpr int kRenewal = 64;  // iterations, of which the first kUnsettled add up all points
+
+template <typename T>
+class WgmmaLoop : public DeviceLoop {
+ public:
+  explicit WgmmaLoop(bool ordered) : ordered_(ordered) {}
+
+  void prepare(const Problem& problem, Context& context) override {
+    allocate(problem);
+    engine_ = Engine<T>(problem, context.device);
+    const auto k = static_cast<std::size_t>(problem.k);
+    const auto padded = static_cast<std::size_t>(engine_.padded());
+    const std::int64_t rows = Engine<T>::point_rows(problem.n);
+    centroid_tiles_ = (problem.k + engine_.columns() - 1) / engine_.columns();
+    points_ = cuda::Buffer<T>(static_cast<std::size_t>(rows) * padded);
+    half_norms_ = cuda::Buffer<float>(static_cast<std::size_t>(rows));
+    labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
+    tiles_ = cuda::Buffer<char>(
+        static_cast<std::size_t>(centroid_tiles_) *
+        static_cast<std::size_t>(tile_bytes(engine_.padded(), engine_.columns())));
+    engine_.prepare(points_.data(), rows);
+    if (adds_up_at_once()) {
+      sums_ = cuda::Buffer<float>(k * padded);
+      kept_ = cuda::Buffer<double>(k * padded);
+      tallies_ = cuda::Buffer<Tally>(k);
+    } else {
+      update_ = Update<T>(problem.n, problem.k, problem.dim, engine_.padded(), context.device,
+                          context.stream);
+    }
+    place_all(rows, context);
+  }
+
+ private:
+  void begin(Context& context) override {
+    LLOYD_CUDA_CHECK(cudaMemsetAsync(labels_.data(), 0xff, labels_.bytes(), context.stream));
+    if (adds_up_at_once()) {
+      sums_.zero(context.stream);
+      tallies_.zero(context.stream);
+    }
+    move_centroids(false, context.stream);  // only lays out the initial ones
+  }
+
+  void step(Context& context) override {
+    {
+      const auto phase = context.phase("assign");
+      engine_.assign(assignment(), context.stream);  // products, labels, and the sums if at once
+    }
+    const auto phase = context.phase("update");
+    if (!adds_up_at_once())
+      update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(), largest_move(),
+                  context.stream);
+    move_centroids(true, context.stream);  // and lays them out for the next products
+  }
+
+  std::vector<std::int32_t> fetch_labels(Context& context) override {
+    return download(labels_, context);
+  }
+
+  bool adds_up_at_once() const {
+    const int fewest = problem_.n <= kFew ? kFewestFusedOfFew : kFewestFused;
+    return !ordered_ && engine_.can_add_up() && problem_.k >= fewest;
+  }
+  bool adds_all(int iteration) const {
+    return iteration % kRenewal < kUnsettled || problem_.n / problem_.k < kFewestKept;
+  }
+
+  // Centres and scales points and centroids, exactly: a power of two lifts what would be subnormal.
+  void place_all(std::int64_t rows, Context& context) {
+    const cudaStream_t stream = context.stream;
+    const cuda::Buffer<float> given = upload_points(context);
+    placement_ = Placement::of<T>(problem_, given.data(), stream);
+    const float largest = placement_.largest();
+    const int exponent = largest > 0 ? std::ilogb(largest) : 0;
+    constexpr bool kIsHalf = std::is_same_v<T, __half>;
+    if (kIsHalf && exponent < -4) placement_.scale_by(std::ldexp(1.0f, 8 - exponent));
+    if (!kIsHalf && std::abs(exponent) > 30) placement_.scale_by(std::ldexp(1.0f, -exponent));
+    placement_.require_labels(problem_, given.data(), stream);
+    initial_.upload(placement_.centroids(), stream);
+    cuda::Buffer<float> centre(placement_.centre().size());
+    centre.upload(placement_.centre(), stream);
+    place_points<<<cuda::blocks_for(rows * 32, kBlock), kBlock, 0, stream>>>(
+        given.data(), problem_.n, problem_.dim, centre.data(), placement_.scale(), rows,
+        engine_.padded(), points_.data(), half_norms_.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
+
+  Assignment assignment() const {
+    return {.points = points_.data(),
+            .half_norms = half_norms_.data(),
+            .centroids = tiles_.data(),
+            .n = problem_.n,
+            .point_tiles = static_cast<int>((problem_.n + kTilePoints - 1) / kTilePoints),
+            .centroid_tiles = centroid_tiles_,
+            .k = problem_.k,
+            .labels = labels_.data(),
+            .changes = changes(),
+            .sums = sums_.data(),
+            .tallies = tallies_.data(),
+            .all = adds_all(iterations_)};
+  }
+
+  void move_centroids(bool judged, cudaStream_t stream) {
+    const int rows = centroid_tiles_ * engine_.columns();
+    const Sums<T> sums{.sums = sums_.data(),
+                       .kept = kept_.data(),
+                       .tallies = tallies_.data(),
+                       .all = adds_all(iterations_),
+                       .renew = adds_all(iterations_ + 1),
+                       .points = points_.data(),
+                       .labels = labels_.data(),
+                       .n = problem_.n};
+    place_centroids<T><<<cuda::blocks_for(std::int64_t{rows} * 32, kBlock), kBlock, 0, stream>>>(
+        centroids_.data(), sums, problem_.k, problem_.dim, engine_.padded(), engine_.held(),
+        engine_.columns(), tiles_.data(), rows, judged ? largest_move() : nullptr);
+    LLOYD_CUDA_CHECK_LAUNCH();
+  }
+
+  bool ordered_;  // sums always by the sorted update
+  Engine<T> engine_;
+  int centroid_tiles_ = 0;
+  cuda::Buffer<T> points_;
+  cuda::Buffer<float> half_norms_;
+  cuda::Buffer<char> tiles_;  // of centroids
+  cuda::Buffer<std::int32_t> labels_;
+  // Of sums that are made at once: what came and went in an iteration, the clusters' sums, counts.
+  cuda::Buffer<float> sums_;
+  cuda::Buffer<double> kept_;
+  cuda::Buffer<Tally> tallies_;
+  Update<T> update_;
+};
+
+class WgmmaVersion : public Version {
+ public:
+  explicit WgmmaVersion(bool ordered = false) : ordered_(ordered) {}
+
+  void prepare(const Problem& problem, Context& context) override {
+    if (problem.precision == Precision::fp16)
+      loop_ = std::make_unique<WgmmaLoop<__half>>(ordered_);
+    else
+      loop_ = std::make_unique<WgmmaLoop<__nv_bfloat16>>(ordered_);
+    loop_->prepare(problem, context);
+  }
+  void run(Context& context) override { loop_->run(context); }
+  Solution fetch(Context& context) override { return loop_->fetch(context); }
+
+ private:
+  bool ordered_;
+  std::unique_ptr<Version> loop_;
+};
+#endif
+
+LLOYD_CUDA_VERSION(
+    WgmmaVersion,
+    {.name = "fast_wgmma",
+     .family = "fast",
+     .backend = Backend::cuda,
+     .parent = "fast_cublas",
+     .precisions = {Precision::fp16, Precision::bf16},
+     .distance = Distance::expanded,
+     .summary = "16-bit products, argmin and sums in one persistent kernel on Hopper's "
+                "tensor cores",
+     .unsupported = [](const Problem& problem, const Tunables&,
+                       const DeviceLimits& device) -> std::optional<std::string> {
+       constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 256;  // whole tiles
+       if (problem.n > kMost)
+         return "counts points in 32 bits: at most " + with_commas(kMost) + ", not " +
+                with_commas(problem.n);
+       const int needed = problem.precision == Precision::bf16 ? 80 : 75;
+       if (device.compute_capability < needed)
+         return std::string(to_string(problem.precision)) + " products need compute capability " +
+                std::to_string(needed / 10) + "." + std::to_string(needed % 10) +
+                ", this device has " + std::to_string(device.compute_capability / 10) + "." +
+                std::to_string(device.compute_capability % 10);
+       return std::nullopt;
+     }});
+
+}  // namespace
+
+#if LLOYD_CUDA
+std::unique_ptr<Version> make_wgmma_ordered() { return std::make_unique<WgmmaVersion>(true); }
+#endif
+
+}  // namespace lloyd::fast

@@ -1,0 +1,286 @@
+// Up to 256 dimensions on Hopper: a persistent block on each multiprocessor takes tiles of 256
+// points. One thread keeps the copy engine busy, two warpgroups multiply and scan, and three warps
+// add up (adder.cuh). Each warpgroup has two halves of 64 points with an accumulator each.
+#pragma once
+
+#include <cuda.h>  // CUtensorMap
+
+#include <cstdint>
+
+#include "kernels/fast/lib/pipeline.cuh"
+#include "kernels/fast/lib/ptx/setmaxnreg.cuh"
+#include "kernels/fast/lib/ptx/tma.cuh"
+#include "kernels/fast/lib/warp.cuh"
+#include "kernels/fast/wgmma/adder.cuh"
+#include "kernels/fast/wgmma/products.cuh"
+
+namespace lloyd::fast {
+namespace {
+
+#if LLOYD_HOPPER_CODE
+
+// Hands the labels of this thread's rows to the adders, or where nothing is added up here, to
+// global memory.
+template <int kColumns>
+__device__ __forceinline__ void label(const Assignment& in, Best& best, std::int64_t tile, int row,
+                                      int quad, int* labels) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int nearest = resolve(best, i, in.mask, kColumns, in.k);
+    const int at = row + 8 * i;
+    const std::int64_t point = tile * kTilePoints + at;
+    if (quad != 0) continue;
+    if (in.sums != nullptr)
+      labels[at] = point < in.n ? nearest : -1;
+    else if (point < in.n)
+      write_label(in, point, nearest);
+  }
+  best = {};
+}
+
+// A consumer: while the product of one half runs, the scores of the other are scanned and begun
+// anew. That goes on between tiles of points, where its fragments are loaded, too. ptxas must see
+// no product in flight over a loop's back edge (see wgmma_wait).
+template <typename T, int kDim, int kColumns>
+__device__ __forceinline__ void consume(const Assignment& in, char* stages, const char* points,
+                                        Tail& tail, int consumer) {
+  using C = Products<T, kDim, kColumns>;
+  constexpr int kParts = parts(kDim), kStaged = staged_bytes(kDim) / 4;  // bytes of a half
+  const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
+  // This thread's row in a half. Where points go through shared memory, it serves eight lanes at
+  // once: these take two rows four apart, which, swizzled, fill all banks.
+  const int row = warp * 16 + (kParts == 1 ? group / 2 + group % 2 * 4 : group);
+  const int first = 2 * consumer * kHalf + row;  // the row of half 0 in the tile
+  const int last = in.centroid_tiles - 1;
+  int slot = 0, parity = 0;  // not a RingPlace, which makes ptxas order some loops otherwise
+  int tiles_done = 0;
+  const char* stage = stages;
+  int tile = blockIdx.x;
+  points += kStaged * 2 * consumer;
+  Points<kDim> half0, half1;
+  Best best0, best1;
+  float acc0[C::kAccumulators], acc1[C::kAccumulators];
+  const auto load0 = [&](int of) {
+    if constexpr (kParts == 2)
+      half0.load(in, std::int64_t{of} * kTilePoints + first, quad);
+    else
+      half0.load(points, tail.half_norms + 2 * consumer * kHalf, row, quad);
+  };
+  const auto load1 = [&](int of) {
+    if constexpr (kParts == 2) {
+      half1.load(in, std::int64_t{of} * kTilePoints + first + kHalf, quad);
+    } else {
+      half1.load(points + kStaged, tail.half_norms + (2 * consumer + 1) * kHalf, row, quad);
+      std::uint32_t& sink = tail.sinks[threadIdx.x - 128];
+      half0.settle(sink);
+      half1.settle(sink);
+      mbarrier_arrive(&tail.points_empty);
+    }
+  };
+  const auto wait_points = [&](int done) {
+    if constexpr (kParts == 1) mbarrier_wait(&tail.points_full, done & 1);
+  };
+  const auto wait_rest = [&](int half) {
+    if constexpr (kParts == 2) mbarrier_wait(&tail.rest_full[2 * consumer + half], tiles_done & 1);
+  };
+  const auto free_rest = [&](int half) {
+    if constexpr (kParts == 2) mbarrier_arrive(&tail.rest_empty[2 * consumer + half]);
+  };
+  // Releases the first part of a tile of centroids, before all of half 1's product is done.
+  const auto free_first = [&](int of) {
+    if constexpr (kParts == 2) {
+      wgmma_wait<1>();
+      mbarrier_arrive(&tail.empty[of]);
+    }
+  };
+
+  // Waits for what is already there: a branch, which keeps the products above it. Without it ptxas
+  // puts six of half 0's eight products behind the scan of half 1, beside which they should run.
+  const auto pin = [&] { mbarrier_wait(&tail.full[slot], parity); };
+
+  wait_points(0);
+  load0(tile);
+  mbarrier_wait(&tail.full[0], 0);
+  C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
+  if constexpr (kParts == 2) mbarrier_wait(&tail.full[1], 0);
+  wait_rest(0);
+  C::multiply(acc0, half0.a, points, stage);
+  load1(tile);
+  C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
+  wait_rest(1);
+  wgmma_wait<0>();
+  for (;;) {
+    for (int t = 0; t < last; ++t) {
+      C::multiply(acc1, half1.a, points + kStaged, stage);
+      pin();
+      C::scan(acc0, in.mask, t, best0);
+      const int before = slot;
+      free_first(before);
+      if ((slot += kParts) == kDepth) slot = 0, parity ^= 1;
+      stage = stages + slot * C::kStage;
+      mbarrier_wait(&tail.full[slot], parity);
+      C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
+      if constexpr (kParts == 2) mbarrier_wait(&tail.full[slot + 1], parity);
+      wgmma_wait<0>();
+      mbarrier_arrive(&tail.empty[before + kParts - 1]);
+      C::multiply(acc0, half0.a, points, stage);
+      pin();
+      C::scan(acc1, in.mask, t, best1);
+      C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
+      wgmma_wait<0>();
+    }
+    int* labels = tail.labels[tiles_done & 1];
+    const int next = tile + static_cast<int>(gridDim.x), before = slot;
+    const bool more = next < in.point_tiles;
+    if (in.sums != nullptr)
+      mbarrier_wait(&tail.labels_empty[tiles_done & 1], (tiles_done >> 1 & 1) ^ 1);
+    C::multiply(acc1, half1.a, points + kStaged, stage);
+    pin();
+    free_rest(0);
+    C::scan(acc0, in.mask, last, best0);
+    if constexpr (kParts == 2)
+      if (more) load0(next);
+    label<kColumns>(in, best0, tile, first, quad, labels);
+    if (!more) {
+      wgmma_wait<0>();
+      C::scan(acc1, in.mask, last, best1);
+      label<kColumns>(in, best1, tile, first + kHalf, quad, labels);
+      if (in.sums != nullptr) mbarrier_arrive(&tail.labels_full[tiles_done & 1]);
+      return;
+    }
+    ++tiles_done;
+    wait_points(tiles_done);
+    if constexpr (kParts == 1) load0(next);
+    free_first(before);
+    if ((slot += kParts) == kDepth) slot = 0, parity ^= 1;
+    stage = stages + slot * C::kStage;
+    mbarrier_wait(&tail.full[slot], parity);
+    C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
+    if constexpr (kParts == 2) mbarrier_wait(&tail.full[slot + 1], parity);
+    wgmma_wait<0>();
+    mbarrier_arrive(&tail.empty[before + kParts - 1]);
+    free_rest(1);
+    wait_rest(0);
+    C::multiply(acc0, half0.a, points, stage);
+    pin();
+    C::scan(acc1, in.mask, last, best1);
+    if constexpr (kParts == 2) load1(next);
+    label<kColumns>(in, best1, tile, first + kHalf, quad, labels);
+    if (in.sums != nullptr) mbarrier_arrive(&tail.labels_full[(tiles_done & 1) ^ 1]);
+    if constexpr (kParts == 1) load1(next);
+    tile = next;
+    C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
+    wait_rest(1);
+    wgmma_wait<0>();
+  }
+}
+
+// The producer, one thread: copies the points of a tile once, and all tiles of centroids.
+template <int kDim, int kColumns>
+__device__ __forceinline__ void produce(const Assignment& in, const CUtensorMap& map, char* stages,
+                                        char* points, Tail& tail) {
+  constexpr int kStage = stage_bytes(held(kDim), kColumns), kTile = tile_bytes(kDim, kColumns);
+  constexpr int kHeldBytes = product_bytes(held(kDim), kColumns);
+  constexpr int kRestBytes = product_bytes(kDim, kColumns) - kHeldBytes;
+  constexpr int kPointBytes = kTilePoints * kDim * 2, kStagedPanels = staged_panels(kDim);
+  RingPlace<kDepth> at;
+  int tiles_done = 0;
+  const auto copy_half = [&](int i, int tile, std::uint64_t* barrier) {
+    for (int panel = 0; panel < kStagedPanels; ++panel)
+      tensor_copy(points + (i * kStagedPanels + panel) * (kHalf * 128), map,
+                  (panels(kDim) - kStagedPanels + panel) * kPanel, tile * kTilePoints + i * kHalf,
+                  barrier);
+  };
+  for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
+    if constexpr (parts(kDim) == 1) {
+      mbarrier_wait(&tail.points_empty, (tiles_done & 1) ^ 1);
+      mbarrier_arrive_expect_tx(&tail.points_full, staged_bytes(kDim) + kTilePoints * 4);
+      for (int i = 0; i < 4; ++i) copy_half(i, tile, &tail.points_full);
+      bulk_copy(tail.half_norms, in.half_norms + std::int64_t{kTilePoints} * tile, kTilePoints * 4,
+                &tail.points_full);
+    }
+    for (int t = 0; t < in.centroid_tiles; ++t) {
+      const char* from = in.centroids + std::int64_t{kTile} * t;
+      for (int part = 0; part < parts(kDim); ++part) {
+        mbarrier_wait(&tail.empty[at.slot], at.parity ^ 1);
+        char* stage = stages + at.slot * kStage;
+        if (part == 0) {
+          mbarrier_arrive_expect_tx(&tail.full[at.slot], kHeldBytes + kColumns * 4);
+          bulk_copy(stage, from, kHeldBytes, &tail.full[at.slot]);
+          bulk_copy(stage + kHeldBytes, from + kHeldBytes + kRestBytes, kColumns * 4,
+                    &tail.full[at.slot]);
+        } else {
+          mbarrier_arrive_expect_tx(&tail.full[at.slot], kRestBytes);
+          bulk_copy(stage, from + kHeldBytes, kRestBytes, &tail.full[at.slot]);
+        }
+        at.advance();
+      }
+      // The rest of the points comes after the first tile of centroids, for which there is room
+      // while the points' place is not yet free.
+      if constexpr (parts(kDim) == 2) {
+        for (int half = 0; t == 0 && half < 2; ++half)
+          for (int consumer = 0; consumer < 2; ++consumer) {
+            const int i = 2 * consumer + half;
+            mbarrier_wait(&tail.rest_empty[i], (tiles_done & 1) ^ 1);
+            mbarrier_arrive_expect_tx(&tail.rest_full[i], kStagedPanels * kHalf * 128);
+            copy_half(i, tile, &tail.rest_full[i]);
+          }
+      }
+      const std::int64_t next = std::int64_t{tile} + gridDim.x;
+      if (parts(kDim) == 2 && t == in.centroid_tiles / 2 && next < in.point_tiles)
+        bulk_prefetch(static_cast<const char*>(in.points) + next * kPointBytes, kPointBytes);
+    }
+  }
+}
+#endif
+
+template <typename T, int kDim, int kColumns>
+__global__ void __launch_bounds__(kThreads, 1)
+    assign_wgmma(const __grid_constant__ Assignment in, const __grid_constant__ CUtensorMap map) {
+#if LLOYD_HOPPER_CODE
+  extern __shared__ char raw[];
+  char* stages = raw + panel_padding(raw);
+  char* points = stages + kDepth * stage_bytes(held(kDim), kColumns);
+  Tail& tail = *reinterpret_cast<Tail*>(points + staged_bytes(kDim));
+  if (threadIdx.x == 0) {
+    mbarrier_init(&tail.points_full, 1);
+    mbarrier_init(&tail.points_empty, 256);
+    for (int i = 0; i < 4; ++i) {
+      mbarrier_init(&tail.rest_full[i], 1);
+      mbarrier_init(&tail.rest_empty[i], 128);
+    }
+    for (int i = 0; i < 2; ++i) {
+      mbarrier_init(&tail.labels_full[i], 256);
+      mbarrier_init(&tail.labels_empty[i], kAdders);
+    }
+    for (int i = 0; i < kDepth; ++i) {
+      mbarrier_init(&tail.full[i], 1);
+      mbarrier_init(&tail.empty[i], 256);
+    }
+    fence_mbarrier_init();
+  }
+  __syncthreads();
+  const int warpgroup = uniform(threadIdx.x / 128);
+  if (warpgroup == 0) {
+    setmaxnreg_dec<56>();
+    const int warp = uniform(threadIdx.x / 32);
+    if (warp == 0) {
+      if (threadIdx.x == 0) produce<kDim, kColumns>(in, map, stages, points, tail);
+    } else if (in.sums != nullptr) {
+      const Adder<T, kDim> adder{in, tail, warp - 1};
+      if (in.all)
+        adder.add_all();
+      else
+        adder.add_changed();
+    }
+  } else {
+    setmaxnreg_inc<224>();
+    consume<T, kDim, kColumns>(in, stages, points, tail, warpgroup - 1);
+  }
+#else
+  __trap();
+#endif
+}
+
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,171 @@
+// Points and centroids as the products read them: centred and scaled (lib/placement.h), rounded to
+// 16 bits and laid out.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/fast/lib/layout.cuh"
+#include "kernels/fast/wgmma/products.cuh"
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kBlock = 256;
+
+// Writes the points centred, scaled and rounded, a warp for each of `rows` rows, of which the last
+// are padding; and half of their squared norms.
+template <typename T>
+__global__ void place_points(const float* points, std::int64_t n, int dim, const float* centre,
+                             float scale, std::int64_t rows, int padded, T* placed,
+                             float* half_norms) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  if (i >= rows) return;
+  float norm = 0;
+  for (int t = threadIdx.x % 32; t < padded; t += 32) {
+    const T x = static_cast<T>(i < n && t < dim ? (points[i * dim + t] - centre[t]) * scale : 0.0f);
+    placed[i * padded + t] = x;
+    norm += static_cast<float>(x) * static_cast<float>(x);
+  }
+  for (int offset = 16; offset > 0; offset /= 2) norm += __shfl_xor_sync(0xffffffffu, norm, offset);
+  // Larger by what rounding may take away, so that no score is negative.
+  if (threadIdx.x % 32 == 0)
+    half_norms[i] = norm / 2 * (1 + static_cast<float>(padded + 64) * 0x1p-23f);
+}
+
+// What an assignment leaves to this kernel. `sums` is null where the sorted update has moved the
+// centroids.
+template <typename T>
+struct Sums {
+  // k × padded: of all points, or of those that came minus those that went; zeroed when read.
+  float* sums = nullptr;
+  double* kept = nullptr;  // k × padded: the clusters' sums
+  Tally* tallies = nullptr;
+  bool all = false;    // points are in `sums`
+  bool renew = false;  // the next assignment adds up all points
+  const T* points = nullptr;
+  const std::int32_t* labels = nullptr;
+  std::int64_t n = 0;
+};
+
+// Whether the rounding of what came and went may matter for what is left. With m the mean of |x|,
+// an addition to a sum of at most moves · m rounds by 2^-25 of it, and a random walk makes that
+// 2^-25 · moves^1.5 · m. A sum of `count` points in fp32 may be wrong by 2^-24 · count² · m; an
+// eighth of that is allowed.
+__device__ inline bool worn(unsigned count, unsigned moves) {
+  const auto c = static_cast<float>(count), m = static_cast<float>(moves);
+  return count > 0 && 16 * m * m * m > c * c * c * c;
+}
+
+// Sums cluster j anew, in in.sums, by a block: it reads all labels, and the points of the cluster.
+template <typename T>
+__device__ void sum_anew(const Sums<T>& in, int j, int padded) {
+  constexpr int kMost = kMostWgmmaDim / 32;
+  float* to = in.sums + static_cast<std::int64_t>(j) * padded;
+  for (int t = threadIdx.x; t < padded; t += kBlock) to[t] = 0;
+  __syncthreads();
+  const int lane = threadIdx.x % 32;
+  float sum[kMost] = {};
+  constexpr int kLabels = 32;  // that a lane loads at once
+  for (std::int64_t first = threadIdx.x / 32 * 32; first < in.n; first += kLabels * kBlock) {
+    unsigned found = 0;
+#pragma unroll
+    for (int u = 0; u < kLabels; ++u) {
+      const std::int64_t i = first + u * kBlock + lane;
+      found |= (i < in.n && in.labels[i] == j ? 1u : 0u) << u;
+    }
+    for (unsigned lanes = __ballot_sync(0xffffffffu, found != 0); lanes != 0; lanes &= lanes - 1) {
+      const int of = __ffs(static_cast<int>(lanes)) - 1;
+      for (unsigned bits = __shfl_sync(0xffffffffu, found, of); bits != 0; bits &= bits - 1) {
+        const T* row =
+            in.points + (first + (__ffs(static_cast<int>(bits)) - 1) * kBlock + of) * padded;
+#pragma unroll
+        for (int v = 0; v < kMost; ++v)
+          if (32 * v < padded) sum[v] += static_cast<float>(row[32 * v + lane]);
+      }
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < kMost; ++v)
+    if (32 * v < padded) atomicAdd(&to[32 * v + lane], sum[v]);
+  __syncthreads();
+}
+
+// Moves each centroid to the mean of its cluster, if it has points, zeroes the sum, and writes the
+// centroid, rounded, as a row of its tile. A warp for each of `rows` rows.
+template <typename T>
+__global__ void __launch_bounds__(kBlock)
+    place_centroids(float* centroids, const Sums<T> in, int k, int dim, int padded, int held,
+                    int columns, char* tiles, int rows, unsigned* largest_move_bits) {
+  constexpr int kWarps = kBlock / 32;
+  __shared__ bool anew[kWarps];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, j = blockIdx.x * kWarps + warp;
+  unsigned count = 0;
+  if (in.sums != nullptr) {
+    const Tally tally = j < k ? in.tallies[j] : 0;
+    count = static_cast<unsigned>(tally);
+    if (lane == 0) anew[warp] = !in.all && worn(count, static_cast<unsigned>(tally >> 32));
+    __syncthreads();
+    for (int w = 0; w < kWarps; ++w)
+      if (anew[w]) sum_anew(in, blockIdx.x * kWarps + w, padded);
+  }
+  if (j >= rows) return;
+  char* tile = tiles + static_cast<std::int64_t>(j / columns) * tile_bytes(padded, columns);
+  const int row = j % columns;
+  float moved = 0, norm = 0;
+  const bool fresh = in.all || (in.sums != nullptr && anew[warp]);
+  constexpr int kLoads = 4;  // in flight
+  for (int first = lane; first < panels(padded) * kPanel; first += 32 * kLoads) {
+    float before[kLoads], added[kLoads];
+    double kept[kLoads];
+#pragma unroll
+    for (int u = 0; u < kLoads; ++u) {
+      const int t = first + 32 * u;
+      const std::int64_t at = static_cast<std::int64_t>(j) * padded + t;
+      const bool summed = count > 0 && t < padded;
+      before[u] = j < k && t < dim ? centroids[static_cast<std::int64_t>(j) * dim + t] : 0;
+      added[u] = summed ? in.sums[at] : 0;
+      kept[u] = summed && !fresh ? in.kept[at] : 0;
+    }
+#pragma unroll
+    for (int u = 0; u < kLoads; ++u) {
+      const int t = first + 32 * u;
+      if (t >= panels(padded) * kPanel) break;
+      float c = before[u];
+      if (in.sums != nullptr && j < k && t < padded) {
+        const std::int64_t at = static_cast<std::int64_t>(j) * padded + t;
+        const double sum = kept[u] + added[u];
+        in.kept[at] = sum;  // of an empty cluster: 0, exactly
+        in.sums[at] = 0;
+        if (count > 0 && t < dim) {
+          c = static_cast<float>(sum / count);
+          moved += (c - before[u]) * (c - before[u]);
+          centroids[static_cast<std::int64_t>(j) * dim + t] = c;
+        }
+      }
+      const T rounded = static_cast<T>(c);
+      const float back = static_cast<float>(rounded);
+      norm += back * back;
+      // Dimensions that are not held in registers stay in their order.
+      const int at = t < held ? fragment_k(t) : t;
+      const int chunk = swizzle(row, at % kPanel / 8);
+      *reinterpret_cast<T*>(tile + at / kPanel * columns * 128 + row * 128 + chunk * 16 +
+                            at % 8 * 2) = rounded;
+    }
+  }
+  for (int offset = 16; offset > 0; offset /= 2) {
+    norm += __shfl_xor_sync(0xffffffffu, norm, offset);
+    moved += __shfl_xor_sync(0xffffffffu, moved, offset);
+  }
+  if (lane != 0) return;
+  // Columns 16b + 2q, + 1, + 8 and + 9 are contiguous: quad lane q starts from these.
+  const int b = row / 16, c = row % 16, q = c % 8 / 2;
+  float* bias = reinterpret_cast<float*>(tile + product_bytes(padded, columns));
+  bias[16 * b + 4 * q + c / 8 * 2 + c % 2] = j < k ? norm / 2 : INFINITY;
+  if (in.sums != nullptr && j < k) in.tallies[j] = in.renew ? 0 : count;
+  if (largest_move_bits != nullptr && count > 0)
+    atomicMax(largest_move_bits, __float_as_uint(moved));
+}
+
+}  // namespace
+}  // namespace lloyd::fast
