@@ -1,4 +1,4 @@
-"""What the peers on PyTorch share: data on the GPU, the loop, CUDA events around it."""
+"""What the peers on PyTorch share: data on the GPU, the loop, and CUDA events around it."""
 
 import time
 
@@ -6,13 +6,14 @@ import lloydbench_external
 
 
 class DeviceLloyd:
-    """Lloyd's loop on one GPU. A peer gives two methods:
+    """Lloyd's loop on one GPU. A peer defines two methods:
 
-    place()                    lays out what its assignment wants beside self.points (n × dim, in
+    place()                    prepares what its assignment needs besides self.points (n × dim, in
                                self.dtype on self.device).
-    step(centroids)            labels (n, any integer type) and the centroids of one iteration. Both
-                               centroids are k × dim float32: a mean rounded to 16 bits would be
-                               judged as a wrong one. The assignment rounds them for its product.
+    step(centroids)            returns the labels (n, any integer type) and the centroids of one
+                               iteration. The given and the returned centroids are k × dim float32:
+                               a mean rounded to 16 bits would be judged wrong. The assignment
+                               rounds them for its product.
     """
 
     def prepare(self, problem):
@@ -40,7 +41,7 @@ class DeviceLloyd:
         torch.cuda.synchronize()
         self.transfer_ms = (time.perf_counter() - begin) * 1e3
         self.place()
-        self.step(self.start)  # kernels are compiled, or chosen, the first time
+        self.step(self.start)  # the first step compiles or chooses kernels
         torch.cuda.synchronize()
 
     def run(self):

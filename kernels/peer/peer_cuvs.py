@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
 """peer_cuvs: k-means of RAPIDS cuVS, from the given centroids.
 
-What     cuvs.cluster.kmeans.fit with init_method "Array", one start and no tolerance, on points
-         that are on the GPU: tiles of distances fused with the search for the nearest, sums by key.
-Why      what cuML and many pipelines on NVIDIA GPUs call.
-Limits   fit() computes the inertia in each iteration and waits for it, and looks at it to stop: a
-         fit that ends early is `unsupported`, and so are our stopping rules. It returns no labels,
-         and two fits need not agree (rapidsai/cuvs#2657): labels and centroids are, after the clock
-         has stopped, those of a second fit: predict() before its last iteration, and what that one
-         makes.
-Source   cuvs-cu12, cuvs-cu13 on PyPI, Apache-2.0: with what it needs about 1 GB, so no package of
-         this project asks for it.
+Idea     cuvs.cluster.kmeans.fit with init_method "Array", one start and no tolerance, on points
+         that are on the GPU. It fuses tiles of distances with the search for the nearest and sums
+         by key.
+Why      cuML and many pipelines on NVIDIA GPUs call it.
+Limits   fit() computes the inertia in each iteration, waits for it and uses it to stop. A fit that
+         ends early is `unsupported`, and so are our stopping rules. fit() returns no labels, and
+         two fits need not agree (rapidsai/cuvs#2657). So, after the clock has stopped, labels and
+         centroids come from a second fit: predict() gives the labels before its last iteration,
+         which gives the centroids.
+Source   cuvs-cu12, cuvs-cu13 on PyPI, Apache-2.0. With its dependencies it takes about 1 GB, so no
+         package of this project requires it.
 """
 
 import time
 
 import lloydbench_external
 
-LEAST_TOLERANCE = 1e-30  # it refuses 0; this is lost in 1 - tolerance, which it compares with
+LEAST_TOLERANCE = 1e-30  # cuVS refuses 0, but compares with 1 - tolerance, which is 1 for this
 
 
 class Cuvs:
@@ -51,13 +52,13 @@ class Cuvs:
         )
 
     def fitted(self, iterations, start):
-        """The centroids, with the milliseconds that it took to have them."""
+        """Returns the centroids, and the milliseconds that the fit took."""
         torch = self.torch
         centroids = start.clone()
         parameters = self.parameters(iterations)
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
-        # cuVS has a stream of its own: when fit() returns it is done, and the end is marked.
+        # cuVS has its own stream: its work is done when fit() returns, and only then `last` is set.
         first.record()
         done = self.kmeans.fit(parameters, self.points, centroids)[2]  # centroids, inertia, n_iter
         last.record()
@@ -73,7 +74,7 @@ class Cuvs:
         return self.problem.iterations
 
     def fetch(self):
-        """Labels are of another fit, which is no part of the loop, nor of what a user waits for."""
+        """Takes the labels from a second fit, which is neither in solve_ms nor in fetch_ms."""
         iterations, before = self.problem.iterations, self.start
         if iterations > 1:
             before = self.fitted(iterations - 1, self.start)[0]

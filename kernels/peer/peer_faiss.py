@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""peer_faiss: FAISS, as it is installed: with a GPU's build on the GPU, else on the CPU's threads.
+"""peer_faiss: FAISS, on the GPU if the installed build is for GPUs, else on CPU threads.
 
-What     faiss-gpu-*: faiss.knn_gpu with k = 1 on points that stay on the GPU, then sums by the
-         index_add_ of PyTorch; FAISS's own clustering sends points and labels through the host in
-         each iteration. faiss-cpu: faiss.Clustering, whole: matrix products in blocks, fused with
-         the search for the nearest where the build has it, and sums by `threads` OpenMP threads.
-Why      the library that most vector search is built on; its clustering trains its indices.
-Limits   faiss-cpu: Clustering splits a cluster to fill an empty one, where here an empty cluster
-         keeps its centroid, and copies the points when n = k: both are `unsupported`, and so are
-         stopping rules. It keeps no labels: they come from one iteration less and a search, after
-         the clock has stopped.
-Source   faiss-cpu, faiss-gpu-cu12 on PyPI, MIT. No package of this project asks for them.
+Idea     faiss-gpu-*: faiss.knn_gpu with k = 1 on points that stay on the GPU, then sums by
+         PyTorch's index_add_, because FAISS's own clustering sends points and labels through the
+         host in each iteration. faiss-cpu: the whole of faiss.Clustering, that is matrix products
+         in blocks, fused with the search for the nearest where the build has that, and sums by
+         `threads` OpenMP threads.
+Why      Most vector search is built on this library, and its clustering trains its indices.
+Limits   faiss-cpu: Clustering splits a cluster to fill an empty one, but here an empty cluster
+         keeps its centroid. It copies the points when n = k. Both are `unsupported`, and so are
+         stopping rules. It keeps no labels: after the clock has stopped, a run with one iteration
+         less and a search give them.
+Source   faiss-cpu, faiss-gpu-cu12 on PyPI, MIT. No package of this project requires them.
 """
 
 from importlib.util import find_spec
@@ -21,7 +22,8 @@ from device_lloyd import DeviceLloyd
 
 
 def is_for_gpus():
-    # By what pip left beside the package: describing itself must not take the time to load FAISS.
+    # Looks at pip's folder beside the package, because `describe` must not take the time to load
+    # FAISS.
     found = find_spec("faiss")
     return bool(found and any(Path(found.origin).parents[1].glob("faiss_gpu*.dist-info")))
 
@@ -36,7 +38,7 @@ class FaissOnGpu(DeviceLloyd):
 
         self.faiss = faiss
         self.resources = faiss.StandardGpuResources()
-        self.resources.setDefaultNullStreamAllDevices()  # PyTorch's, which the events are on
+        self.resources.setDefaultNullStreamAllDevices()  # PyTorch's stream, which has the events
 
     def step(self, centroids):
         torch, k = self.torch, self.problem.k
@@ -72,8 +74,8 @@ class FaissOnCpu:
         clustering = faiss.Clustering(problem.dim, problem.k)
         clustering.niter = iterations
         clustering.min_points_per_centroid = 1
-        clustering.max_points_per_centroid = problem.n  # or it takes a sample
-        clustering.early_stop_threshold = -1.0  # or it ends when its error rests
+        clustering.max_points_per_centroid = problem.n  # else it takes a sample
+        clustering.early_stop_threshold = -1.0  # else it ends when its error no longer falls
         faiss.copy_array_to_vector(problem.centroids.ravel(), clustering.centroids)
         index = faiss.IndexFlatL2(problem.dim)
         clustering.train(problem.points, index)
@@ -105,7 +107,7 @@ class FaissOnCpu:
         return index.search(problem.points, 1)[1][:, 0]
 
     def fetch(self):
-        """Labels are of another search, which is no part of the loop."""
+        """Takes the labels from another search, which is not part of the loop."""
         import time
 
         begin = time.perf_counter()

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """peer_flash_kmeans: the two Triton kernels of flash-kmeans, one after the other.
 
-What     euclid_assign_triton (distances and argmin in one kernel, with the configuration that the
+Idea     euclid_assign_triton (distances and argmin in one kernel, with the configuration that the
          package's own heuristic picks for the GPU) and triton_centroid_update_sorted_euclid (labels
          sorted, sums over runs), as the package's batch_kmeans_Euclid calls them.
-Why      the fastest public k-means for GPUs that is known to us.
-Limits   the loop is ours, and kinder to it: the package's own waits for the largest move in each
-         iteration, and copies the centroids. Float32 points go through TF32 products. The division
-         is ours too, as the package writes it but for the end: it would round means to 16 bits.
+Why      It is the fastest public k-means for GPUs that we know of.
+Limits   The loop is ours and favours the package, whose own loop waits for the largest move in each
+         iteration and copies the centroids. Float32 points go through TF32 products. The division
+         is ours too. It is the package's except for the last step, which would round means to 16
+         bits.
 Source   flash-kmeans on PyPI, Apache-2.0.
 """
 
@@ -22,7 +23,7 @@ class FlashKMeans(DeviceLloyd):
         try:
             super().prepare(problem)
         except OutOfResources as error:
-            # The heuristic's configuration, which the package does not replace by another.
+            # The heuristic's configuration does not fit, and the package tries no other.
             raise lloydbench_external.Unsupported(f"the package's own choice: {error}") from None
 
     def place(self):
@@ -35,7 +36,7 @@ class FlashKMeans(DeviceLloyd):
         self.norms = (self.batch.float() ** 2).sum(dim=-1).to(self.dtype)
 
     def nearest(self, centroids):
-        """Labels (1 × n) of 1 × k × dim float32 centroids."""
+        """Returns the labels (1 × n) for 1 × k × dim float32 centroids."""
         return self.assign(self.batch, centroids.to(self.dtype), self.norms)
 
     def step(self, centroids):

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""peer_flashlib: flash-kmeans' kernel for Hopper in CuTe DSL, as its successor FlashLib has it.
+"""peer_flashlib: flash-kmeans' kernel for Hopper in CuTe DSL, from its successor FlashLib.
 
-What     cutedsl_assign_euclid (TMA and wgmma, scores in registers; tile shape and warp
-         specialisation are tried out at the first call, and the fastest stays), then
-         triton_centroid_update_sorted_euclid, as the package's cutedsl_kmeans_Euclid calls them.
-Why      the fastest public assignment of 16-bit points that is known to us.
-Limits   what the package leaves to its Triton kernel (dim not a multiple of 16, or above 512, and
-         more) is `unsupported`: that kernel is peer_flash_kmeans, whose loop and update these are.
-Source   flashlib[cutedsl] on PyPI, Apache-2.0. No package of this project asks for it.
+Parent   peer_flash_kmeans, whose loop and update it uses.
+Idea     cutedsl_assign_euclid (TMA and wgmma, scores in registers; the first call tries tile shapes
+         and warp specialisation and keeps the fastest), then triton_centroid_update_sorted_euclid,
+         as the package's cutedsl_kmeans_Euclid calls them.
+Why      It is the fastest public assignment of 16-bit points that we know of.
+Limits   What the package leaves to its Triton kernel (dim not a multiple of 16, or above 512, and
+         more) is `unsupported`. That kernel is peer_flash_kmeans, which also
+         has the loop and update of this version.
+Source   flashlib[cutedsl] on PyPI, Apache-2.0. No package of this project requires it.
 """
 
 import lloydbench_external
@@ -25,9 +27,9 @@ class FlashLib(FlashKMeans):
             )
 
         torch, problem = self.torch, self.problem
-        # It turns to Triton without a word, wherever its own kernel cannot be had or fails.
+        # The package silently uses Triton wherever its own kernel is unavailable or fails.
         cutedsl.assign.euclid_assign_triton = to_triton
-        # It keeps a view of every tensor that it has seen, by address: so always the same ones.
+        # It caches a view of each tensor by address, so every step uses the same tensors.
         cutedsl.assign._dlpack_cache.clear()
         self.assign, self.update = (
             cutedsl.cutedsl_assign_euclid,

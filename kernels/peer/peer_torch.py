@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """peer_torch: PyTorch as its users write k-means, with one matrix product per chunk of points.
 
-What     for each chunk of points: ‖c‖² − 2x·c by torch.addmm, argmin; then sums by index_add_ and
-         counts by bincount over all points, and the division. ‖x‖² is the same for every centroid
-         and is left out.
-Why      what a Python program without a library of its own would do on a GPU.
-Limits   the product of a chunk (at most 1 GiB) is written out and read again. index_add_ adds with
-         atomics, in float32, in any order.
+Idea     For each chunk of points, torch.addmm computes ‖c‖² − 2x·c and argmin gives the labels.
+         Then index_add_ sums and bincount counts over all points, and a division follows. ‖x‖² is
+         left out because it is the same for every centroid.
+Why      A Python program without a k-means library would do this on a GPU.
+Limits   The product of a chunk (at most 1 GiB) is written to memory and read again. index_add_ adds
+         with atomics, in float32, in any order.
 """
 
 import lloydbench_external

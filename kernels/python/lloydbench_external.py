@@ -1,12 +1,12 @@
-"""For authors of external versions in Python: speaks the protocol of kernels/external/README.md.
+"""Speaks the protocol of kernels/external/README.md, for external versions in Python.
 
 A version's file defines a class with `prepare`, `run` and `fetch`, and ends with
 
     if __name__ == "__main__":
         lloydbench_external.main(MyVersion, name="python_mine", …)
 
-The harness puts this module's folder on PYTHONPATH. Import what is heavy in `prepare`, not at the
-top of the file: `describe` is asked of every version each time that the program starts.
+The harness puts this module's folder on PYTHONPATH. Import large packages in `prepare`, not at the
+top of the file: the program runs `describe` for every version each time that it starts.
 """
 
 import json
@@ -15,7 +15,7 @@ from importlib.util import find_spec
 
 
 class Unsupported(Exception):  # noqa: N818 - a verdict, not an error
-    """What this version cannot do with this problem on this machine. Say it with the numbers."""
+    """The version cannot run this problem on this machine. The reason should give the numbers."""
 
 
 def check_memory(problem, needed_bytes, what):
@@ -28,7 +28,8 @@ def check_memory(problem, needed_bytes, what):
 def stops(problem, labels_before, labels, centroids_before, centroids):
     """Whether the rules `tolerance` and `min_changes` end the loop after this step (NumPy arrays).
 
-    Labels (n) and centroids (k × dim), each before and after; `labels_before` is None at first.
+    Takes the labels (n) and centroids (k × dim) before and after the step. `labels_before` is None
+    in the first step.
     """
     if problem.tolerance > 0:
         moves = ((centroids.astype("float64") - centroids_before) ** 2).sum(axis=1)
@@ -52,25 +53,25 @@ def main(
     distance="direct",
     study="",
 ):
-    """Describes or serves, as the command line says.
+    """Describes the version or serves it, as the command line says.
 
-    `requires`: the Python packages without which the version cannot run, by the name that is
-    imported. `version_class()` is made anew for each problem and has three methods:
+    `requires` names the Python packages that the version imports and cannot run without. A new
+    `version_class()` is made for each problem. It has three methods:
 
-    prepare(problem)  allocates and re-lays out. problem has n, dim, k, precision ("fp32"),
+    prepare(problem)  allocates and changes the layout. problem has n, dim, k, precision ("fp32"),
                       iterations, tolerance, min_changes, points (n × dim float32), centroids
                       (k × dim float32), the tunables (threads, …), device (CUDA index) and
                       memory_bytes (free, or None).
-    run()             iterates from the initial centroids, and returns the number of iterations
+    run()             iterates from the initial centroids. It returns the number of iterations
                       once all work is done (a GPU is synchronised). It is timed from outside,
-                      unless it sets self.solve_ms, as a GPU's events tell it. Nothing but the loop
-                      belongs here: the harness compares that time with its own clock's.
-    fetch()           returns labels (n) and centroids (k × dim) of the last run. A library that
-                      keeps no labels makes them here, not in run(), and the version sets
-                      self.fetch_ms to what a user would have waited for.
+                      unless it sets self.solve_ms, for example from GPU events. Only the loop
+                      belongs here: the harness compares that time with its own clock.
+    fetch()           returns labels (n) and centroids (k × dim) of the last run. If a library
+                      keeps no labels, fetch() computes them, not run(), and the version sets
+                      self.fetch_ms to the time that a user would have waited.
 
     A version that copies to and from a device sets `self.transfer_ms` in prepare and in fetch;
-    without it, 0 ms are reported. Raise Unsupported(reason) for what cannot be done.
+    without it, 0 ms are reported. A version raises Unsupported(reason) for what it cannot run.
     """
     if sys.argv[1:] == ["describe"]:
         missing = [package for package in requires if find_spec(package) is None]
@@ -95,10 +96,10 @@ def main(
         import os
 
         if backend == "cpu" and "threads" not in axes:
-            # One thread, as the row says; the libraries read this when they are loaded.
+            # The row says one thread. The libraries read these variables when they are loaded.
             for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
                 os.environ[variable] = "1"
-        # Standard output is the conversation's alone: what libraries print goes to the log.
+        # Standard output carries only the protocol: what libraries print goes to the log.
         answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
         _serve(_Conversation(version_class, sys.argv[2], requires), answers)
@@ -174,7 +175,7 @@ class _Conversation:
         return getattr(self.version, "transfer_ms", 0.0)
 
     def _tell_libraries(self):
-        """In the log: which libraries were measured."""
+        """Writes to the log which libraries were measured."""
         self.told_libraries = True
         modules = [(name, sys.modules.get(name)) for name in self.requires]
         versions = [f"{name} {getattr(module, '__version__', '?')}" for name, module in modules]
@@ -183,7 +184,7 @@ class _Conversation:
 
 
 def _timed(body, *arguments):
-    """Milliseconds, and what `body` returned."""
+    """Returns the milliseconds that `body` took, and what it returned."""
     import time
 
     start = time.perf_counter()

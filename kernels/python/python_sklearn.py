@@ -2,16 +2,16 @@
 """python_sklearn: the compiled Lloyd step of sklearn.cluster.KMeans, from the given centroids.
 
 Parent   python_numpy.
-What     lloyd_iter_chunked_dense is what KMeans(init=centroids, n_init=1, algorithm="lloyd").fit()
-         calls for each iteration: chunks of 256 points, a matrix product for each, shared out among
-         `threads` OpenMP threads.
-Why      the matrix product uses a centroid for a whole chunk while both are in cache, and chunks
+Idea     KMeans(init=centroids, n_init=1, algorithm="lloyd").fit() calls lloyd_iter_chunked_dense
+         for each iteration. It does one matrix product for each chunk of 256 points, and `threads`
+         OpenMP threads share the chunks.
+Why      The matrix product uses a centroid for a whole chunk while both are in cache, and chunks
          run in parallel. The step is called directly because fit() cannot make a given number of
-         them: it stops as soon as labels repeat, whatever tol and max_iter are, and labels the
-         points once more after its last update. What fit() does besides (checks, a centred copy of
+         steps: it stops as soon as labels repeat, whatever tol and max_iter are, and labels the
+         points once more after its last update. Whatever else fit() does (checks, a centred copy of
          the points, that last labelling, the inertia) is not measured here.
-Limits   an empty cluster is `unsupported`: scikit-learn moves it to the farthest point, where here
-         it keeps its centroid. The function is private: a scikit-learn that has it elsewhere, or
+Limits   An empty cluster is `unsupported`: scikit-learn moves it to the farthest point, but here it
+         must keep its centroid. The function is private: a scikit-learn that has it elsewhere, or
          with other arguments, is `unsupported` too.
 Study    goldsborough: 1.23 s for n = 100,000, k = 5, dim 2, 300 iterations (its own machine), with
          fit().
@@ -24,7 +24,7 @@ import lloydbench_external
 
 class SklearnLloyd:
     def prepare(self, problem):
-        # As in KMeans, whose threads make a product each. OpenBLAS reads this when it is loaded.
+        # As in KMeans, where each thread does its own product. OpenBLAS reads this when loaded.
         os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
         import numpy as np
         import sklearn
@@ -71,7 +71,7 @@ class SklearnLloyd:
         return problem.iterations
 
     def check_no_cluster_is_empty(self, iteration):
-        # An empty cluster is counted the one point that it was given, whose label is another's.
+        # An empty cluster has a count of 1, for the point it was moved to; no label names it.
         empty = self.counts <= 1
         if not empty.any():
             return
