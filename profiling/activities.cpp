@@ -14,10 +14,11 @@ namespace {
 
 constexpr std::array kKinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                             CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME};
-// CUPTI wants its buffers aligned to 8 and recommends 1 to 10 MB: some ten thousand records.
+// CUPTI requires 8-byte alignment and recommends 1 to 10 MB. This size holds about ten thousand
+// records.
 constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
 
-// CUPTI's callbacks carry no pointer of ours.
+// Global, because CUPTI passes no user pointer to its buffer callbacks.
 struct {
   std::mutex mutex;
   const Cupti* cupti = nullptr;
@@ -42,7 +43,7 @@ const char* direction(std::uint8_t kind) {
   }
 }
 
-// cudaLaunchKernel_v7000 → cudaLaunchKernel: the suffix is the ABI's.
+// Drops the suffix for the ABI version: cudaLaunchKernel_v7000 → cudaLaunchKernel.
 std::string call_name(const Cupti& cupti, std::uint32_t callback) {
   const char* name = nullptr;
   if (cupti.result("cuptiGetCallbackName", CUPTI_CB_DOMAIN_RUNTIME_API, callback, &name) !=
@@ -104,7 +105,8 @@ void keep(const Cupti& cupti, const CUpti_Activity* record) {
       const auto& r = *reinterpret_cast<const CUpti_ActivityAPI*>(record);
       Activity a = base(Activity::Kind::api, r.start, r.end, r.correlationId);
       a.name = call_name(cupti, r.cbid);
-      // The checks after each launch would be half of all records and take no time.
+      // Programs check for errors after each launch. These calls take no time and would be half of
+      // all records.
       if (a.name == "cudaGetLastError" || a.name == "cudaPeekAtLastError") break;
       a.thread = r.threadId;
       recorded.activities.push_back(std::move(a));
@@ -118,7 +120,7 @@ void keep(const Cupti& cupti, const CUpti_Activity* record) {
 void CUPTIAPI lend_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
   *buffer = static_cast<std::uint8_t*>(std::malloc(kBufferBytes));
   *size = *buffer == nullptr ? 0 : kBufferBytes;
-  *most = 0;  // as many as fit
+  *most = 0;  // 0: as many records as fit
 }
 
 void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,

@@ -1,4 +1,5 @@
-// What the CUDA runtime and the device did, told by CUPTI's Activity API. Only in a build with CUDA.
+// Records runtime calls, kernels, copies and memsets by CUPTI's Activity API. Compiled only in a
+// build with CUDA.
 #pragma once
 
 #include <array>
@@ -13,16 +14,16 @@ namespace lloyd::profiling {
 struct Activity {
   enum class Kind { kernel, copy, memset, api };
   Kind kind = Kind::api;
-  std::string name;  // of the kernel or the call; "copy HtoD"
+  std::string name;  // of the kernel or call; "memset"; "copy HtoD"
   std::int64_t begin_ns = 0, end_ns = 0;
-  std::uint32_t correlation = 0;  // of a call and of what it started on the device
+  std::uint32_t correlation = 0;  // shared by a call and the device work that it started
   std::uint32_t stream = 0, thread = 0;
   std::uint64_t bytes = 0;
   std::array<int, 3> grid{}, block{};
   int registers_per_thread = 0, shared_bytes = 0;
 };
 
-/// Records from its making until stop(). One at a time in a process.
+/// Records from construction until stop(). A process can have only one at a time.
 class ActivityRecorder {
  public:
   /// Throws Unavailable.
@@ -30,9 +31,10 @@ class ActivityRecorder {
   ~ActivityRecorder();
   ActivityRecorder(const ActivityRecorder&) = delete;
 
-  /// The clock of the records.
+  /// The current time on the clock that the records use.
   std::int64_t now() const;
-  /// Everything recorded; the device must be idle. `dropped`: records that found no room.
+  /// Stops recording and returns all records. The device must be idle. `dropped` is the number of
+  /// records that CUPTI lost for lack of buffer space.
   std::vector<Activity> stop(std::size_t& dropped);
 
  private:

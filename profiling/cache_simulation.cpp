@@ -1,5 +1,5 @@
-// Callgrind rather than cachegrind: it is the same cache model, and takes requests from the program to begin, to end
-// and to write what it counted.
+// Uses callgrind instead of cachegrind: it has the same cache model, and the program can ask it to
+// start, to stop and to write its counts.
 #include "profiling/cache_simulation.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
 #else
-// A build without valgrind's headers cannot talk to it.
+// Without valgrind's headers, the requests to valgrind do nothing.
 #define RUNNING_ON_VALGRIND 0
 #define CALLGRIND_START_INSTRUMENTATION
 #define CALLGRIND_STOP_INSTRUMENTATION
@@ -42,7 +42,7 @@ struct Simulated {
   }
 };
 
-// A dump at each change of phase, which takes what was counted since the last one.
+// Makes callgrind dump at each change of phase. A dump holds the events since the previous one.
 class PhaseDumps : public RangeObserver {
  public:
   explicit PhaseDumps(std::string file) : file_(std::move(file)) {}
@@ -98,7 +98,7 @@ std::vector<std::string> simulator_command(const std::string& folder) {
   const std::string file = folder + "/callgrind";
   return {"env",
           fmt::format("{}={}", kVariable, file),
-          "OMP_WAIT_POLICY=passive",  // valgrind runs one thread at a time
+          "OMP_WAIT_POLICY=passive",  // valgrind runs one thread at a time, so none may spin
           "valgrind",
           "--tool=callgrind",
           "--cache-sim=yes",
@@ -159,7 +159,7 @@ std::vector<std::pair<std::string, double>> callgrind_totals(const std::string& 
     if (word == "events:")
       while (words >> word) totals.emplace_back(word, 0);
     if (word == "totals:") {
-      // Trailing zeros are left out.
+      // Callgrind omits trailing zeros.
       for (auto& [name, value] : totals)
         if (!(words >> value)) break;
       return totals;

@@ -1,4 +1,4 @@
-// Cache misses without a PMU: valgrind's cache model, phase by phase.
+// Counts cache misses per phase without a PMU, by valgrind's cache model.
 #pragma once
 
 #include <string>
@@ -8,16 +8,18 @@
 
 namespace lloyd::profiling {
 
-/// The command that a worker is started with so that simulate_caches() works in it, its results going to files in `folder`; empty
-/// when there is no valgrind.
+/// The command prefix that starts a worker in which simulate_caches() works. Results go to files in
+/// `folder`. Empty when valgrind is not installed.
 std::vector<std::string> simulator_command(const std::string& folder);
 
-/// Simulates one run of the (unprepared) subject: for each phase l1d_misses and llc_misses (reads and writes), l1d_accesses and
-/// instructions, the mean over its calls. Phases within a phase count on their own. Throws Unavailable in a process
-/// that was not started by simulator_command().
+/// Prepares the subject and simulates one run. Each phase gets l1d_misses and llc_misses (reads and
+/// writes), l1d_accesses and instructions, as means over its calls. An event in a nested phase
+/// counts only for the inner phase. Throws Unavailable in a process that simulator_command() did
+/// not start.
 Profile simulate_caches(Subject& subject);
 
-/// The events of a file that callgrind dumped: "Ir", "D1mr" and so on to their totals. Throws std::runtime_error when it has none.
+/// The total of each event ("Ir", "D1mr", …) in a file that callgrind dumped. Throws
+/// std::runtime_error when the file has no totals.
 std::vector<std::pair<std::string, double>> callgrind_totals(const std::string& text);
 
 }  // namespace lloyd::profiling

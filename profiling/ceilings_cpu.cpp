@@ -1,5 +1,6 @@
-// The CPU's ceilings over all cores: McCalpin's STREAM loops and chains of FMAs, compiled for each instruction set and
-// chosen when they run, so that one program reaches what the machine has.
+// The CPU's ceilings on all cores, by McCalpin's STREAM loops and by chains of FMAs. The loops are
+// compiled for each instruction set and chosen at run time, so that one program reaches the
+// ceilings of every machine.
 #include <fmt/format.h>
 #include <omp.h>
 #include <unistd.h>
@@ -26,7 +27,8 @@ constexpr double kSampleMs = 30;
 template <typename T, int bytes>
 using Vector [[gnu::vector_size(bytes)]] = T;
 
-// Ten chains: two FMAs a cycle of latency four need eight, and with the two factors they fit 16 registers.
+// Two FMAs per cycle with a latency of four cycles need eight chains. Ten chains and the two
+// factors fit 16 registers.
 constexpr int kChains = 10;
 
 template <typename T, int bytes>
@@ -63,7 +65,7 @@ template <int bytes>
 
 struct Kernels {
   const char* instructions;
-  int bytes;  // of a register
+  int bytes;  // of a vector register
   double (*fma_fp32)(std::int64_t);
   double (*fma_fp64)(std::int64_t);
   float (*sum)(const float*, std::int64_t);
@@ -116,7 +118,8 @@ class Bench {
   }
 
  private:
-  // `body(core, times)` does `work` on each core per time; all cores start together and the last one counts.
+  // body(core, times) does the work `times` times on one core. All cores start together, and the
+  // time ends when the last core is done.
   template <typename Body>
   void take(const char* name, const char* unit, std::string method, double work, Body&& body) {
     announce_(fmt::format("{}: {}", name, method));
@@ -148,14 +151,15 @@ class Bench {
   }
 
   void memory() {
-    // STREAM's rule: each array at least four times the caches; and no more than a sixteenth of the memory.
+    // STREAM requires each array to be at least four times as large as the caches. A sixteenth of
+    // the memory is a limit that takes precedence.
     const std::int64_t memory =
         static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
     const std::int64_t wanted = std::max(4 * cpu_cache_bytes(), std::int64_t{256} << 20);
     const std::int64_t each =
-        std::min(wanted, memory / 16) / cores_ / 4096 * 1024;  // floats of a core
+        std::min(wanted, memory / 16) / cores_ / 4096 * 1024;  // floats per core
     const auto floats = static_cast<std::size_t>(each);
-    // A core's pages are where the core is: it touches them first.
+    // Each core touches its pages first, which places them in its own NUMA node.
     std::vector<std::unique_ptr<float[]>> a(static_cast<std::size_t>(cores_)), b(a.size()),
         c(a.size());
 #pragma omp parallel num_threads(cores_)
@@ -232,7 +236,7 @@ std::vector<Ceiling> measure_cpu_ceilings(int cores, const Announce& announce) {
 
 std::int64_t cpu_cache_bytes() {
   namespace fs = std::filesystem;
-  std::set<std::string> seen;  // a cache shows up once for each core that shares it
+  std::set<std::string> seen;  // every core that shares a cache lists it
   std::int64_t sum = 0;
   std::error_code error;
   for (int core = 0; fs::exists(fmt::format("/sys/devices/system/cpu/cpu{}", core), error); ++core)

@@ -1,5 +1,5 @@
-// The GPU's ceilings. Each is tried in a few ways, because which one a chip likes best is not known beforehand; the
-// harness keeps the best and lists the others.
+// The GPU's ceilings. Each is measured by several methods, because the fastest method differs
+// between chips. The harness keeps the best result and lists the others.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -15,7 +15,8 @@
 #include "kernels/core/cuda.h"
 #include "profiling/ceilings.h"
 
-// <mma.h> declares this tag from compute capability 8.0 on only; it is named, and not used, below that.
+// <mma.h> declares this tag only for compute capability 8.0 and newer. Template arguments below
+// name it for older GPUs too, but their code does not use it.
 namespace nvcuda::wmma::precision {
 struct tf32;
 }
@@ -24,10 +25,11 @@ namespace lloyd::profiling {
 namespace {
 
 constexpr int kSamples = 15;
-// Long enough for NVML to be asked in the middle.
+// Long enough for an NVML query during the sample.
 constexpr double kSampleMs = 15;
-// An H200 runs into its power limit after some 50 ms of matrix products (measured: bf16 689 TFLOP/s at 1530 MHz back to back).
-// A solve of some milliseconds does not, so the ceiling is that of a burst out of a pause.
+// An H200 reaches its power limit after about 50 ms of back-to-back matrix products (bf16, 8192³:
+// 689 TFLOP/s at 1530 MHz; 2026-11-21). A solve of a few milliseconds does not reach it, so the
+// ceiling is measured in bursts after pauses.
 constexpr double kBurstMs = 8, kPauseMs = 150;
 enum class Pace { back_to_back, bursts };
 // An idle GPU takes this long to raise its clocks.
@@ -61,7 +63,7 @@ enum class Cache { all, l2_only };
 
 template <Cache cache>
 __device__ uint4 load(const uint4* from) {
-  // volatile: a load whose value is known already must happen all the same.
+  // volatile makes every load happen, even if the compiler knows the value already.
   uint4 v;
   if constexpr (cache == Cache::all)
     asm volatile("ld.global.ca.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -74,7 +76,8 @@ __device__ uint4 load(const uint4* from) {
   return v;
 }
 
-// The whole grid walks over `mask` + 1 elements (a power of two), again and again until `steps` are done.
+// The grid walks cyclically over `mask` + 1 elements (a power of two). Each thread makes `steps`
+// loads.
 __global__ void __launch_bounds__(kBlock)
     read_around(const uint4* from, std::size_t mask, int steps, unsigned* never) {
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kBlock;
@@ -89,7 +92,7 @@ __global__ void __launch_bounds__(kBlock)
     for (int u = 0; u < kUnroll; ++u) bits |= v[u].x | v[u].y | v[u].z | v[u].w;
     at += kUnroll * stride;
   }
-  if (bits == 0) *never = bits;  // the data are not zero
+  if (bits == 0) *never = bits;  // never: the data are not zero
 }
 
 __global__ void __launch_bounds__(kBlock)
@@ -106,7 +109,8 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// Loads of the same addresses round after round would be merged into one, so each round starts a warp's width further on.
+// The compiler could merge loads of the same addresses in successive rounds, so each round starts
+// 32 elements, the width of a warp, further on.
 constexpr int kShifts = 8;
 constexpr int kHeld = kUnroll * kBlock + (kShifts - 1) * 32;  // 35.5 KiB
 
@@ -143,7 +147,7 @@ __global__ void __launch_bounds__(kBlock)
   if (bits == 0) *never = bits;
 }
 
-// Eight chains a thread cover the latency of an FMA even at a quarter of the occupancy.
+// Eight chains per thread hide the latency of an FMA even at a quarter of the full occupancy.
 constexpr int kChains = 8, kFmasPerRound = 32;
 
 template <typename T>
@@ -161,13 +165,13 @@ __global__ void __launch_bounds__(kBlock) fma_chains(T a, T b, int rounds, T* ne
   T sum = 0;
 #pragma unroll
   for (int i = 0; i < kChains; ++i) sum += x[i];
-  if (sum < 0) *never = sum;  // a, b and x are positive
+  if (sum < 0) *never = sum;  // never: a, b and x are positive
 }
 
 constexpr int kMmaSums = 4;
 
-// Matrix products of fragments that stay in registers, by the warp-level instruction (WMMA). Below what Hopper's
-// warpgroup instructions reach, so only where cuBLAS cannot be had.
+// Multiplies fragments that stay in registers, by the warp-level instruction (WMMA). It is slower
+// than Hopper's warpgroup instructions, so this kernel runs only where cuBLAS is not available.
 template <typename Stored, typename Fragment, typename Sum, int m, int n, int k>
 __global__ void __launch_bounds__(kBlock) mma_chains(int rounds, Sum* never) {
 #if __CUDA_ARCH__ >= 800
@@ -184,7 +188,7 @@ __global__ void __launch_bounds__(kBlock) mma_chains(int rounds, Sum* never) {
   for (int round = 0; round < rounds; ++round)
 #pragma unroll
     for (int s = 0; s < kSums; ++s) mma_sync(sums[s], a, b, sums[s]);
-  Sum all = 0;  // of every element: products that nobody reads would not be made
+  Sum all = 0;  // uses every element, or the compiler would drop products
 #pragma unroll
   for (int s = 0; s < kSums; ++s)
     for (int i = 0; i < sums[s].num_elements; ++i) all += sums[s].x[i];
@@ -195,7 +199,8 @@ template <typename T>
 __global__ void fill_random(T* values, std::size_t count) {
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
        i += static_cast<std::size_t>(gridDim.x) * blockDim.x) {
-    // The finaliser of MurmurHash3: any spread of bits will do, zeros would not (they draw less power).
+    // The finaliser of MurmurHash3. Any well-spread bits would do, but zeros would not: they draw
+    // less power.
     std::uint32_t bits = static_cast<std::uint32_t>(i) + 0x9e3779b9u;
     bits = (bits ^ (bits >> 16)) * 0x85ebca6bu;
     bits = (bits ^ (bits >> 13)) * 0xc2b2ae35u;
@@ -204,7 +209,7 @@ __global__ void fill_random(T* values, std::size_t count) {
   }
 }
 
-// With random floats in it.
+// A buffer of random floats.
 cuda::Buffer<uint4> random_buffer(std::size_t bytes, cudaStream_t stream) {
   cuda::Buffer<uint4> buffer(bytes / sizeof(uint4));
   fill_random<<<1024, kBlock, 0, stream>>>(reinterpret_cast<float*>(buffer.data()), bytes / 4);
@@ -218,7 +223,7 @@ std::size_t power_of_two_below(std::size_t limit) {
   return size;
 }
 
-// Not fmt: nvcc 13.0 miscompiles its consteval format strings in some of these places.
+// Replaces fmt::format, because nvcc 13.0 miscompiles some of its consteval format strings here.
 template <typename... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
@@ -245,7 +250,7 @@ class Bench {
   }
 
  private:
-  // As many blocks as are resident at a time, so that none waits for a second turn.
+  // The number of blocks that are resident at once, so that no block has to wait.
   template <typename Kernel>
   int resident_blocks(Kernel kernel) const {
     int blocks = 0;
@@ -253,14 +258,15 @@ class Bench {
     return blocks * device_.multiprocessors;
   }
 
-  // `work` units of 1e9 (GB/s) or 1e12 (TFLOP/s) per second are done by one call of `launch`.
+  // One call of `launch` moves `work` bytes (unit GB/s) or does `work` floating-point operations
+  // (unit TFLOP/s).
   template <typename Launch>
   void take(const char* name, const char* unit, std::string method, double work, Launch&& launch,
             Pace pace = Pace::back_to_back) {
     announce_(text(name, ": ", method));
     const double scale = std::string_view(unit) == "GB/s" ? 1e9 : 1e12;
     Ceiling ceiling{name, unit, std::move(method), {}, {}, {}};
-    double one_ms = timed(1, launch);  // with what is loaded and allocated on first use: discarded
+    double one_ms = timed(1, launch);  // not a sample: loads and allocates
     for (double spent = 0; spent < kWarmUpMs;) {
       const int count = std::max(1, static_cast<int>(kSampleMs / one_ms));
       const double ms = timed(count, launch);
@@ -317,8 +323,9 @@ class Bench {
            LLOYD_CUDA_CHECK(
                cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, stream_));
          });
-    // A block for every kUnroll elements of its threads, or few enough blocks for each to stay a while. Powers of two
-    // divide the buffer, so that a grid walks it in whole steps.
+    // The first grid has a block for every kBlock × kUnroll elements. The second has fewer blocks,
+    // which each run longer. Both numbers of blocks are powers of two, so that a grid covers the
+    // buffer in whole steps.
     const std::size_t most = from.size() / (std::size_t{kBlock} * kUnroll);
     for (const std::size_t blocks :
          {most, power_of_two_below(static_cast<std::size_t>(device_.multiprocessors) * 64)}) {
@@ -456,7 +463,8 @@ class Bench {
          });
   }
 
-  // Where the kernels write what they never write; without it the compiler would see that nothing is needed.
+  // The target of the kernels' stores, which never execute. Without the stores the compiler would
+  // remove the work.
   template <typename T>
   T* never() const {
     return reinterpret_cast<T*>(never_.data());

@@ -27,12 +27,12 @@ namespace {
 
 using Row = nlohmann::ordered_json;
 
-// The counter data of so many ranges is some 100 MB, and replaying them takes minutes: a solve that launches more
-// kernels in its profiled iterations is counted by phase only.
+// The counter data of this many ranges take about 100 MB, and replaying them takes minutes. A solve
+// that launches more kernels in its profiled iterations is counted per phase only.
 constexpr std::size_t kMostRanges = 2000;
 
 struct Asked {
-  std::string preset;  // "" for a metric that was asked for by its own name
+  std::string preset;  // "" for a metric requested by its own name
   std::vector<std::string> metrics, missing;
   std::vector<Derived> derived;
 };
@@ -52,14 +52,14 @@ std::vector<Asked> resolve(const std::vector<std::string>& wanted, const Chip& c
   return all;
 }
 
-// Ranges that are told as one: all of a phase, or all launches of a kernel in a phase.
+// Ranges whose mean is reported: all calls of a phase, or all launches of a kernel in a phase.
 struct Group {
   std::string phase, kernel;
   std::vector<std::size_t> ranges;
-  const Launch* launch = nullptr;  // the first, of a kernel
+  const Launch* launch = nullptr;  // a kernel's first launch; null for a phase
 };
 
-// Only of phases that launch something: copies alone have nothing to count.
+// Skips phases that launch nothing: copies have no counters.
 std::vector<Group> phase_groups(const std::vector<std::string>& names,
                                 const std::set<std::string>& launching) {
   std::vector<Group> groups;
@@ -110,7 +110,8 @@ class Counting {
             fmt::format("{} has no such counter", chip_.name()));
   }
 
-  /// Rows for what was not counted at all: kernels that cannot be told apart, say.
+  /// Adds rows without values for metrics that were not counted, for example because CUPTI cannot
+  /// tell the kernels apart.
   void uncounted(const std::string& reason) {
     for (const Asked& asked : asked_)
       for (const std::string& metric : asked.metrics)
@@ -173,7 +174,8 @@ class Counting {
           unit);
   }
 
-  // What the launch could reach, beside what it did: from the driver's occupancy function, in no pass.
+  // Adds the occupancy that the launch could reach. The driver's occupancy function computes it, so
+  // it needs no profiling pass.
   void add_theory(const Group& group) {
     const std::size_t counted_passes = std::exchange(passes_, 0);
     const Launch& launch = *group.launch;
@@ -231,7 +233,8 @@ Profile count(Subject& subject, const std::vector<std::string>& wanted, int devi
   driver_call("cuCtxGetCurrent", &context);
   subject.prepare();
   const Launches launches = record_launches(cupti, subject);
-  // CUPTI 13.0 counted none of a graph's instructions, which is worse than nothing, and left the context broken.
+  // CUPTI 13.0 counted no instructions in a graph's kernels, which would be a wrong result, and
+  // left the context broken.
   if (launches.graphs > 0)
     throw Unavailable(fmt::format(
         "{} launches of CUDA graphs in {} iterations: CUPTI does not count what kernels "

@@ -15,10 +15,11 @@ using Row = nlohmann::ordered_json;
 struct Counted {
   std::string phase;
   std::size_t calls = 0;
-  std::vector<double> events;  // of each counter
+  std::vector<double> events;  // per counter
 };
 
-// Reads every counter at each begin and end of a phase. A phase within a phase counts in both.
+// Reads all counters when a phase begins and when it ends. Events in a nested phase count for both
+// phases.
 class PhaseCounter : public RangeObserver {
  public:
   explicit PhaseCounter(const std::vector<std::unique_ptr<PerfEvent>>& counters)
@@ -75,7 +76,7 @@ Row row(const std::string& metric) {
 }  // namespace
 
 Profile count_cpu(Subject& subject, const std::vector<std::string>& wanted) {
-  // Pages are touched and threads started once: neither belongs in the counts.
+  // The warm-up touches pages and starts threads for the first time, which must not be counted.
   subject.prepare();
   subject.run();
   subject.fetch();

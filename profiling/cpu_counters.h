@@ -1,4 +1,4 @@
-// The pass of CPU counters: rows for each phase of a solve.
+// The CPU counter pass makes rows for each phase of a solve.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace lloyd::profiling {
 
-/// Counts `wanted` (of l1d_misses, llc_misses, instructions, cycles) in user space, over all threads, in each phase of one run
-/// after a warm-up. A value is the mean over `calls`, the times that the phase was entered. A counter that cannot be had is a row
-/// with status `unavailable` and the reason; throws Unavailable when that is all of them.
+/// Counts the events in `wanted` (of l1d_misses, llc_misses, instructions, cycles) in user space,
+/// over all threads, in each phase of one run after a warm-up. A value is the mean over `calls`,
+/// the number of times that the phase was entered. A counter that cannot be opened gives a row with
+/// status `unavailable` and the reason. Throws Unavailable when no counter can be opened.
 Profile count_cpu(Subject& subject, const std::vector<std::string>& wanted);
 
 }  // namespace lloyd::profiling

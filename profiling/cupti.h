@@ -1,5 +1,5 @@
-// CUPTI, opened at run time: a machine without it, or without a driver, gets a reason and never a link error.
-// Only for code built with CUDA, whose headers declare what is called here.
+// Opens CUPTI at run time, so that a machine without it or without a driver gets a reason instead
+// of a link error. Only for code built with CUDA, whose headers declare the functions called here.
 #pragma once
 
 #include <cupti_result.h>
@@ -12,28 +12,28 @@ namespace lloyd::profiling {
 
 class Cupti {
  public:
-  /// Opens the library that LLOYDBENCH_CUPTI names; else libcupti as the loader finds it (LD_LIBRARY_PATH, a bundle's
-  /// lib/), in $CUDA_HOME, in the toolkit of the build, or in /usr/local/cuda. Stays open to the end of the process.
-  /// Throws Unavailable.
+  /// Opens the library that LLOYDBENCH_CUPTI names. If that is not set, searches for libcupti on
+  /// the loader's path (LD_LIBRARY_PATH, a bundle's lib/), in $CUDA_HOME, in the build's toolkit
+  /// and in /usr/local/cuda. The library stays open until the process ends. Throws Unavailable.
   static const Cupti& open();
-  /// Opens `path` alone.
+  /// Opens `path` and searches nowhere else. Throws Unavailable.
   explicit Cupti(const std::string& path);
 
-  /// The function's own answer. Throws Unavailable when this CUPTI does not have it.
+  /// Calls the function and returns its result. Throws Unavailable when this CUPTI lacks it.
   template <typename... Arguments>
   CUptiResult result(const char* name, Arguments... arguments) const {
     return reinterpret_cast<CUptiResult (*)(Arguments...)>(function(name))(arguments...);
   }
-  /// Throws Unavailable with what the failure means and what helps.
+  /// Calls the function. If it fails, throws Unavailable with the cause and a remedy.
   template <typename... Arguments>
   void call(const char* name, Arguments... arguments) const {
     if (const CUptiResult code = result(name, arguments...); code != CUPTI_SUCCESS)
       throw Unavailable(explain(name, code));
   }
 
-  /// Why `function` failed, in a user's words, with the remedy where there is one.
+  /// Explains to the user why `function` failed, with the remedy where there is one.
   std::string explain(const std::string& function, CUptiResult code) const;
-  /// As "13.0.1".
+  /// For example "13.0.1".
   std::string version() const;
   const std::string& path() const { return path_; }
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kNone = 0;
 
-// TFLOP/s without sparsity, at the vendor's boost clock; 0: not in the document.
+// Rates in TFLOP/s without sparsity, at the vendor's boost clock. 0: the document has no figure.
 struct Sheet {
   std::string_view gpu;
   double dram_gb_s, fp64, fp64_tensor, fp32, tf32, half;  // half: fp16 and bf16, sums in fp32

@@ -1,4 +1,4 @@
-// The vendor's own figures, to stand beside what was measured.
+// The vendor's figures, for comparison with the measured ceilings.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ struct DatasheetFigure {
   std::string source;           // the document, or why there is no figure
 };
 
-/// `gpu` as CUDA names it; `ceiling` as measure_gpu_ceilings() does.
+/// `gpu` is CUDA's name of the device, `ceiling` a name that measure_gpu_ceilings() uses.
 DatasheetFigure datasheet(const std::string& gpu, const std::string& ceiling);
 
 }  // namespace lloyd::profiling

@@ -1,4 +1,5 @@
-// The few functions of the CUDA driver that profiling needs, from libcuda opened at run time. Only in a build with CUDA.
+// Calls functions of the CUDA driver from libcuda, which is opened at run time. Compiled only in a
+// build with CUDA.
 #pragma once
 
 #include <cuda.h>
@@ -7,13 +8,13 @@
 
 namespace lloyd::profiling {
 
-/// A function of the driver, or null where there is no driver or it is too old for that function.
+/// Looks up a function of the driver. Null when there is no driver or it is too old.
 void* driver_function(const char* name);
 
 /// "the driver's CUDA 13.0", or "no driver".
 std::string driver_version();
 
-/// CUDA_ERROR_NOT_FOUND when there is no such function.
+/// Calls a function of the driver. Returns CUDA_ERROR_NOT_FOUND when it does not exist.
 template <typename... Arguments>
 CUresult driver_call(const char* name, Arguments... arguments) {
   auto* function = reinterpret_cast<CUresult (*)(Arguments...)>(driver_function(name));

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLongestArguments = 40;
 
-// FNV-1a, 64 bits: the same on every machine, which std::hash does not promise.
+// FNV-1a with 64 bits. Unlike std::hash, it gives the same value on every machine.
 std::uint64_t hash(const std::string& text) {
   std::uint64_t value = 14695981039346656037u;
   for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -30,8 +30,8 @@ std::string kernel_name(const std::string& symbol) {
   const std::string anonymous = "(anonymous namespace)::";
   for (std::size_t at; (at = name.find(anonymous)) != std::string::npos;)
     name.erase(at, anonymous.size());
-  // The parameters begin at the first parenthesis outside of template arguments; a template's return type ends at the
-  // last blank before them.
+  // The parameters begin at the first parenthesis outside template arguments. A template's return
+  // type ends at the last blank before them.
   int depth = 0;
   std::size_t begin = 0, arguments = std::string::npos, end = name.size();
   for (std::size_t i = 0; i < name.size(); ++i) {

@@ -10,7 +10,7 @@
 namespace lloyd::profiling {
 namespace {
 
-// Every way to launch from the driver's side, to which the runtime's lead.
+// All launch functions of the driver. The runtime's launch functions call them.
 constexpr std::array kLaunchCalls{CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
                                   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
                                   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
@@ -25,8 +25,9 @@ struct Recording {
   Launches launches;
 };
 
-// What callbacks of these functions get: their parameters, in order (generated_cuda_meta.h, which wants the types of the
-// driver's first version and does not compile here). cuLaunchKernel and cuLaunchCooperativeKernel begin alike.
+// The parameters that a callback receives, in order. CUPTI's generated_cuda_meta.h also declares
+// them, but it needs the types of the driver's first version and does not compile here. The
+// parameters of cuLaunchKernel and cuLaunchCooperativeKernel begin alike.
 struct LaunchParams {
   CUfunction function;
   std::array<unsigned, 3> grid, block;

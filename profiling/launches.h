@@ -1,4 +1,5 @@
-// Which kernels a solve launches, in order, and in which phase. Only in a build with CUDA.
+// Records the kernels that a solve launches, in order and with their phases. Compiled only in a
+// build with CUDA.
 #pragma once
 
 #include <cuda.h>
@@ -14,7 +15,7 @@
 
 namespace lloyd::profiling {
 
-/// Which phases are open, and which have begun.
+/// Records which phases have begun and which are open.
 class PhaseRecorder : public RangeObserver {
  public:
   void begin_phase(const char* name) override;
@@ -23,9 +24,9 @@ class PhaseRecorder : public RangeObserver {
   void end_iteration() override {}
 
   const std::vector<std::string>& open() const { return open_; }
-  /// Every phase, in the order in which they began.
+  /// A name for each time that a phase began, in order.
   const std::vector<std::string>& ranges() const { return ranges_; }
-  /// How deep phases were nested.
+  /// The greatest depth of nested phases.
   std::size_t depth() const { return depth_; }
 
  private:
@@ -42,13 +43,14 @@ struct Launch {
 
 struct Launches {
   std::vector<Launch> kernels;
-  std::set<std::string> phases;  // in which something was launched
-  std::size_t graphs = 0;        // launches of CUDA graphs, whose kernels are not among the above
-  std::vector<std::string> ranges;  // phases, in the order in which they begin
-  std::size_t depth = 0;            // of nested phases
+  std::set<std::string> phases;     // phases that launched something
+  std::size_t graphs = 0;           // launches of CUDA graphs; their kernels are not in `kernels`
+  std::vector<std::string> ranges;  // as PhaseRecorder::ranges()
+  std::size_t depth = 0;            // as PhaseRecorder::depth()
 };
 
-/// Runs the (prepared) subject once. Throws Unavailable when another CUPTI client has the callbacks.
+/// Runs the subject once, which must be prepared. Throws Unavailable when another CUPTI client
+/// holds the callbacks.
 Launches record_launches(const Cupti& cupti, Subject& subject);
 
 }  // namespace lloyd::profiling

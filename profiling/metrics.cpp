@@ -25,7 +25,7 @@ constexpr std::array<std::pair<CUpti_MetricType, const char*>, 3> kTypes{
      {CUPTI_METRIC_TYPE_RATIO, "ratio"},
      {CUPTI_METRIC_TYPE_THROUGHPUT, "throughput"}}};
 
-// Fails where there is no driver or another profiler is attached; the host's functions work all the same.
+// Fails without a driver or when another profiler is attached. The host functions work even then.
 CUptiResult initialize(const Cupti& cupti) {
   CUpti_Profiler_Initialize_Params params{};
   params.structSize = CUpti_Profiler_Initialize_Params_STRUCT_SIZE;
@@ -92,7 +92,7 @@ Chip::Chip(const std::string& name) : name_(name), host_(std::make_unique<Host>(
       metrics_.push_back(std::move(info));
     }
   }
-  if (metrics_.empty())  // CUPTI 13.0 lists GV11B among its chips and has nothing for it
+  if (metrics_.empty())  // CUPTI 13.0 lists the chip GV11B but has no metrics for it
     throw Unavailable(
         fmt::format("CUPTI {} has no counters for the chip {}", host_->cupti.version(), name));
 }
@@ -144,7 +144,7 @@ std::string Chip::unit(const std::string& metric) const {
 std::optional<std::string> chip_of_device(int device) {
   try {
     const Cupti& cupti = Cupti::open();
-    // CUPTI 13.0 dies of the question without this: where there is no driver, and under ncu.
+    // If initialize() fails (no driver, or under ncu), CUPTI 13.0 would crash in the call below.
     if (initialize(cupti) != CUPTI_SUCCESS) return std::nullopt;
     CUpti_Device_GetChipName_Params params{};
     params.structSize = CUpti_Device_GetChipName_Params_STRUCT_SIZE;
@@ -188,7 +188,7 @@ std::optional<UnknownMetric> unknown_metric(const std::string& metric, int devic
     for (const std::string& other : known_chips()) {
       try {
         if (Chip(other).has(metric)) return std::nullopt;
-      } catch (const Unavailable&) {  // a chip that CUPTI names and has nothing for
+      } catch (const Unavailable&) {  // CUPTI lists some chips without metrics
       }
     }
     return UnknownMetric{fmt::format("{}{} has no such counter", chip.name(),

@@ -11,7 +11,8 @@
 namespace lloyd::profiling {
 namespace {
 
-// The few declarations that we need of nvml.h (stable ABI, NVML reference manual): the header comes with no wheel.
+// The declarations of nvml.h that this file uses (stable ABI, NVML reference manual). No wheel
+// contains the header.
 using Device = void*;
 using Return = int;
 constexpr Return kSuccess = 0;
@@ -142,7 +143,7 @@ class Library : public Nvml {
     unsigned count = samples.size();
     const Return code = call<Return(Device, ProcessUtilization*, unsigned*, unsigned long long)>(
         "nvmlDeviceGetProcessUtilization", device, samples.data(), &count, now - kSecond);
-    constexpr Return kNotFound = 6;  // nobody used it
+    constexpr Return kNotFound = 6;  // no process used the GPU
     if (code == kNotFound) return 0;
     if (code != kSuccess) return std::nullopt;
     std::map<unsigned, std::pair<double, int>> use;  // sum and number of a process's samples
@@ -216,7 +217,8 @@ class Library : public Nvml {
     return device;
   }
 
-  // nvmlClocksEventReasons, NVML reference manual. Idle and "as the application asked" hold nothing back.
+  // nvmlClocksEventReasons, NVML reference manual. The reasons for an idle GPU and for clocks set
+  // by the application are left out, because they are not throttling.
   static std::string throttle_names(unsigned long long reasons) {
     static constexpr std::array<std::pair<unsigned long long, const char*>, 6> kNames{{
         {0x4, "sw_power_cap"},

@@ -1,4 +1,5 @@
-// What NVML says of a GPU. The library is opened at run time: machines without a driver have none.
+// The GPU's state by NVML. The library is opened at run time, because a machine without a driver
+// does not have it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace lloyd::profiling {
 
-/// The GPU's state at one moment. A field that NVML does not give is empty.
+/// The GPU's state at one moment. A field that NVML does not report is empty.
 struct GpuState {
   std::optional<int> sm_mhz, mem_mhz, temp_c;
   std::optional<double> power_w;
@@ -19,26 +20,29 @@ struct GpuState {
 
 class Nvml {
  public:
-  /// Null when NVML cannot be had; `why_not` then says why.
+  /// Null when NVML is not available; `why_not` then holds the reason.
   static std::shared_ptr<Nvml> open(std::string& why_not);
   virtual ~Nvml() = default;
-  /// `uuid` as CUDA gives it: NVML's own order ignores CUDA_VISIBLE_DEVICES.
+  /// `uuid` comes from CUDA: NVML's own order of devices ignores CUDA_VISIBLE_DEVICES.
   virtual GpuState state(const std::string& uuid) = 0;
-  /// Driver, ECC, MIG, persistence, compute mode, clocks, power limit, processes on it: for environment.json.
+  /// Driver, ECC, MIG, persistence, compute mode, clocks, power limit and processes on the GPU, for
+  /// environment.json.
   virtual nlohmann::json describe(const std::string& uuid) = 0;
-  /// Processes that compute on the GPU, as the driver numbers them: in a container with numbers of its own those of the
-  /// host. nullopt where the driver does not say.
+  /// Ids of the processes that compute on the GPU, as the driver numbers them. In a container with
+  /// its own process ids these are the host's. nullopt when the driver does not report them.
   virtual std::optional<std::set<unsigned>> processes(const std::string& uuid) = 0;
-  /// Percent of the GPU that processes other than `own` used during the last second; nullopt where the driver does not say.
+  /// Percent of the GPU that processes other than `own` used during the last second. nullopt when
+  /// the driver does not report it.
   virtual std::optional<double> others_percent(const std::string& uuid,
                                                const std::set<unsigned>& own) = 0;
   /// Energy that the GPU has used since the driver was loaded, in joules; nullopt before Volta.
   virtual std::optional<double> energy_j(const std::string& uuid) = 0;
-  /// A clock that the GPU can hold under load: the highest that it offers up to four fifths of its maximum.
+  /// An SM clock that the GPU can hold under load: the highest supported clock of at most four
+  /// fifths of the maximum.
   virtual std::optional<unsigned> sustainable_mhz(const std::string& uuid) = 0;
-  /// Holds the SM clock at `mhz`. Empty when it does, else why not.
+  /// Locks the SM clock at `mhz`. Returns "" on success, else the reason.
   virtual std::string lock_clocks(const std::string& uuid, unsigned mhz) = 0;
-  /// Lets the clock go. Empty when it does, else why not.
+  /// Unlocks the SM clock. Returns "" on success, else the reason.
   virtual std::string reset_clocks(const std::string& uuid) = 0;
 };
 

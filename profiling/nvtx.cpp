@@ -37,7 +37,8 @@ struct Phase {
   std::uint32_t category;
 };
 
-// A phase's name is registered the first time it is seen and gets a category of its own, after those of the levels.
+// Registers a phase's name at its first use and gives it its own category after those of the
+// levels.
 const Phase& registered(const char* name) {
   static std::map<std::string_view, Phase> known;
   const auto found = known.find(name);

@@ -1,4 +1,4 @@
-// NVTX ranges: experiment > point > repetition > iteration > phase, in a domain of our own.
+// NVTX ranges in the domain "lloydbench": experiment > point > repetition > iteration > phase.
 #pragma once
 
 #include <string>
@@ -7,18 +7,19 @@
 
 namespace lloyd::profiling {
 
-/// A range that ends with the object. Without NVTX in the build (no CUDA toolkit) it is nothing.
+/// A range that ends with the object. It does nothing in a build without CUDA, which has no NVTX.
 class NvtxRange {
  public:
   enum class Level { experiment = 1, point, repetition, iteration, phase };
-  /// `message` may be anything; `payload` shows beside it in Nsight Systems.
+  /// `message` is any text. Nsight Systems shows `payload` beside it.
   NvtxRange(Level level, const std::string& message, std::int64_t payload);
   ~NvtxRange();
   NvtxRange(const NvtxRange&) = delete;
   NvtxRange& operator=(const NvtxRange&) = delete;
 };
 
-/// What --nsys and --ncu record: the range "capture", a registered string, without which nsys would not see it.
+/// The range "capture", which --nsys and --ncu record. Its name is a registered string, because
+/// nsys would not recognise it otherwise.
 class CaptureRange {
  public:
   CaptureRange();
@@ -26,7 +27,8 @@ class CaptureRange {
   CaptureRange(const CaptureRange&) = delete;
 };
 
-/// Iterations and phases as NVTX ranges. Their names are registered strings: an iteration costs no formatting.
+/// Marks iterations and phases as NVTX ranges. Their names are registered strings, so that an
+/// iteration formats no text.
 class NvtxObserver : public RangeObserver {
  public:
   void begin_phase(const char* name) override;

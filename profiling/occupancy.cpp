@@ -5,8 +5,8 @@
 namespace lloyd::profiling {
 namespace {
 
-// The runtime may hand over a kernel of a library that is loaded lazily, for which functions of functions want the
-// context's own function.
+// The runtime may pass the handle of a kernel in a lazily loaded library. The driver's cuFunc…
+// calls need the function of the current context instead.
 CUfunction function_of(CUfunction handle) {
   int value = 0;
   if (driver_call("cuFuncGetAttribute", &value, CU_FUNC_ATTRIBUTE_NUM_REGS, handle) == CUDA_SUCCESS)
@@ -48,8 +48,9 @@ std::optional<Occupancy> occupancy_of(const Launch& launch) {
   if (!known) return std::nullopt;
   const int warps = (threads + warp - 1) / warp, most_warps = most_threads / warp;
   o.percent = 100.0 * o.blocks * warps / most_warps;
-  // The driver's number, explained by the limits that need no knowledge of how registers are dealt out: what none of
-  // them explains is the registers' doing.
+  // Explains the driver's number by the limits on warps, blocks and shared memory. If none of them
+  // explains it, registers are the limit: how the hardware allocates registers is not modelled
+  // here.
   const long used = o.static_shared_bytes + static_cast<long>(launch.dynamic_shared_bytes);
   if (o.blocks >= most_warps / warps)
     o.limiter = "warps";

@@ -1,4 +1,5 @@
-// How many of a multiprocessor's warps a launch can keep resident, and what keeps it from more. Only in a build with CUDA.
+// The share of a multiprocessor's warps that a launch can keep resident, and the resource that
+// limits it. Compiled only in a build with CUDA.
 #pragma once
 
 #include <optional>
@@ -11,13 +12,13 @@ namespace lloyd::profiling {
 struct Occupancy {
   int registers_per_thread = 0;
   long static_shared_bytes = 0;
-  int blocks = 0;      // resident on a multiprocessor, as the driver's occupancy function says
-  double percent = 0;  // warps of those blocks, of the most that the multiprocessor can hold
-  std::string
-      limiter;  // blocks, warps, shared_memory or registers: the resource that is used up first
+  int blocks = 0;      // resident on a multiprocessor, by the driver's occupancy function
+  double percent = 0;  // their warps, of the most that a multiprocessor can hold
+  // The resource that is used up first: blocks, warps, shared_memory or registers.
+  std::string limiter;
 };
 
-/// nullopt when the driver does not tell (no driver, or a kernel that it does not know).
+/// nullopt without a driver, or when the driver does not know the kernel.
 std::optional<Occupancy> occupancy_of(const Launch& launch);
 
 }  // namespace lloyd::profiling

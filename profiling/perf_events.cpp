@@ -19,7 +19,7 @@ namespace {
 perf_event_attr attributes(const std::string& name) {
   perf_event_attr attr{};
   attr.size = sizeof attr;
-  attr.exclude_kernel = 1;  // what perf_event_paranoid = 2 allows
+  attr.exclude_kernel = 1;  // perf_event_paranoid = 2 allows user space only
   attr.exclude_hv = 1;
   attr.inherit = 1;
   attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
@@ -76,7 +76,7 @@ std::string reason(const std::string& name, int error) {
 
 std::unique_ptr<PerfEvent> PerfEvent::open(const std::string& name, std::string& why_not) {
   perf_event_attr attr = attributes(name);
-  // Owned from the first descriptor on, so that a failure closes the others.
+  // Owns the descriptors from the first one on, so that a failure closes them all.
   std::unique_ptr<PerfEvent> event(new PerfEvent({}));
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     const int thread = std::stoi(task.path().filename());
@@ -84,7 +84,7 @@ std::unique_ptr<PerfEvent> PerfEvent::open(const std::string& name, std::string&
         syscall(SYS_perf_event_open, &attr, thread, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (descriptor >= 0) {
       event->descriptors_.push_back(static_cast<int>(descriptor));
-    } else if (errno != ESRCH) {  // the thread has ended meanwhile
+    } else if (errno != ESRCH) {  // ESRCH: the thread has ended meanwhile
       why_not = reason(name, errno);
       return nullptr;
     }

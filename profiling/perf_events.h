@@ -1,4 +1,4 @@
-// Counters of the CPU, from Linux' perf_event_open: user-space events of every thread of this process.
+// CPU counters by Linux' perf_event_open: user-space events of all threads of this process.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,19 @@
 
 namespace lloyd::profiling {
 
-/// What a counter says: events since it was opened, scaled up when it shared the hardware with others.
+/// A counter's value: the events since it was opened, scaled up if it shared the hardware with
+/// other counters.
 struct PerfReading {
   double events = 0;
-  double share = 1;  // of the time in which it was on the hardware
+  double share = 1;  // of the time during which it was on the hardware
 };
 
-/// One event over all threads that exist when it is opened and all that they start later.
+/// Counts one event over all threads that exist at open() and all threads that these start later.
 class PerfEvent {
  public:
-  /// `name`: l1d_misses, llc_misses, instructions, cycles, or page_faults, which needs no PMU. Null when it cannot be had; `why_not` then says why, with
-  /// the remedy. Throws std::invalid_argument for another name.
+  /// `name` is l1d_misses, llc_misses, instructions, cycles or page_faults, which needs no PMU.
+  /// Returns null when the counter is not available; `why_not` then holds the reason and the
+  /// remedy. Throws std::invalid_argument for another name.
   static std::unique_ptr<PerfEvent> open(const std::string& name, std::string& why_not);
   ~PerfEvent();
   PerfEvent(const PerfEvent&) = delete;
@@ -27,7 +29,7 @@ class PerfEvent {
 
  private:
   explicit PerfEvent(std::vector<int> descriptors) : descriptors_(std::move(descriptors)) {}
-  std::vector<int> descriptors_;  // a thread each
+  std::vector<int> descriptors_;  // one per thread
 };
 
 }  // namespace lloyd::profiling

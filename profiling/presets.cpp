@@ -7,7 +7,8 @@
 namespace lloyd::profiling {
 namespace {
 
-// Names that chips have for one thing, the first that a chip has is taken; or a pattern, with every metric that matches.
+// A metric under its names on different chips, of which the first known one is taken. Without
+// names: all metrics that match the pattern.
 struct Entry {
   std::vector<std::string> names;
   std::string pattern, sub_metric;
@@ -17,8 +18,8 @@ const std::string kTime = "gpu__time_duration.sum";
 const std::string kL1Bytes = "l1tex__t_bytes.sum";
 const std::string kL2Bytes = "lts__t_bytes.sum";
 const std::string kDramBytes = "dram__bytes.sum";
-// Of all the chips CUPTI 13.0 knows, those with memory shared with the CPU (GA10B, GB10B, GB20B) count no DRAM traffic;
-// consumer Blackwell (GB20x) names its reads and writes otherwise.
+// Among the chips that CUPTI 13.0 knows, those that share memory with the CPU (GA10B, GB10B, GB20B)
+// do not count DRAM traffic. Consumer Blackwell (GB20x) has other names for reads and writes.
 const Entry kDramRead{{"dram__bytes_read.sum", "dram__bytes_op_read.sum"}, "", ""};
 const Entry kDramWrite{{"dram__bytes_write.sum", "dram__bytes_op_write.sum"}, "", ""};
 
@@ -28,7 +29,8 @@ std::string thread_instructions(const std::string& operation) {
   return "smsp__sass_thread_inst_executed_op_" + operation + "_pred_on.sum";
 }
 
-// Tensor cores by the type of what they multiply; without the finer counters beside (sparsity, samples in real time).
+// Operations of the tensor cores by operand type, without the finer counters (sparsity, real-time
+// samples).
 const Entry kTensor{{}, "sm__ops_path_tensor_src_(?!.*(sparsity|realtime)).*", ".sum"};
 
 const std::vector<std::pair<std::string, std::vector<Entry>>>& table() {

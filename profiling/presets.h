@@ -1,4 +1,5 @@
-// Presets: a question about a kernel, and the counters of a chip that answer it. profiling/README.md has the table.
+// A preset is a question about a kernel, with the counters of a chip that answer it.
+// profiling/README.md has the table.
 #pragma once
 
 #include <string>
@@ -8,17 +9,17 @@
 
 namespace lloyd::profiling {
 
-/// Names, in the order in which they are told.
+/// The names of the presets, in the order in which they are listed.
 const std::vector<std::string>& presets();
 
 struct PresetMetrics {
   std::vector<std::string> metrics;  // full names that this chip has
-  std::vector<std::string> missing;  // what the chip has under no name
+  std::vector<std::string> missing;  // metrics that this chip lacks
 };
 /// `preset` must be one of presets().
 PresetMetrics metrics_of(const std::string& preset, const Chip& chip);
 
-/// A quantity that is a sum of counters, each times a factor.
+/// A weighted sum of counters.
 struct Derived {
   std::string name;  // "flop_fp32"
   std::string unit;
@@ -28,7 +29,8 @@ struct Derived {
   };
   std::vector<Term> terms;
 };
-/// What `preset` tells beside its counters: the floating-point operations of "roofline", with the tensor cores' apart.
+/// The quantities that `preset` computes from its counters. Only "roofline" has some:
+/// floating-point operations by precision, and separately those of the tensor cores.
 std::vector<Derived> derived_of(const std::string& preset, const Chip& chip);
 
 }  // namespace lloyd::profiling

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kLongestOutput = 1 << 20;
 
-/// What comes through `pipe` until its end; nullopt when it is too long or does not end in time.
+/// Reads `pipe` to its end. nullopt when the text is too long or does not end in time.
 std::optional<std::string> read_all(int pipe, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
@@ -71,7 +71,7 @@ std::optional<std::string> output_of(std::vector<std::string> command, double se
   posix_spawn_file_actions_addopen(&streams, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&streams, pipe[1], STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&streams, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;  // a group of its own, so that all of it can be killed
+  posix_spawnattr_t attributes;  // its own process group, so that kill() ends all of it
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t child = -1;

@@ -1,4 +1,4 @@
-// Other programs, looked up and asked without a shell: a path is never read as a command.
+// Finds and runs other programs without a shell, so that a path is never read as a command.
 #pragma once
 
 #include <optional>
@@ -7,11 +7,13 @@
 
 namespace lloyd::profiling {
 
-/// Where PATH has an executable file `name`; a name with a '/' is its own place. Empty when there is none.
+/// The path of the executable file `name` in PATH. A `name` with '/' is itself the path. Empty when
+/// there is no such file.
 std::string find_program(const std::string& name);
 
-/// What `command` (its first word as find_program() takes it) prints on standard output; what it prints on standard error
-/// is thrown away. nullopt when it cannot be started, fails, prints more than a megabyte or takes longer than `seconds`.
+/// Runs `command`, whose first word is found by find_program(), and returns its standard output.
+/// Discards its standard error. nullopt when the command cannot be started, fails, prints more than
+/// a megabyte or takes longer than `seconds`.
 std::optional<std::string> output_of(std::vector<std::string> command, double seconds = 20);
 
 }  // namespace lloyd::profiling

@@ -11,7 +11,7 @@ void RangeLog::part(const char* name, const std::function<void()>& body) {
 void RangeLog::begin(Level level, const char* name, int iteration) {
   open_.push_back(ranges_.size());
   ranges_.push_back({level, name, iteration, 0, 0});
-  ranges_.back().begin_ns = clock_();  // last, so that what stands above is not in the range
+  ranges_.back().begin_ns = clock_();  // last, so that the lines above are outside the range
 }
 
 void RangeLog::end() {
@@ -23,7 +23,7 @@ void RangeLog::end() {
 RangeLog::Where RangeLog::at(std::int64_t ns) const {
   Where where;
   for (const Range& range : ranges_) {
-    if (range.begin_ns > ns) break;  // the rest begins later still
+    if (range.begin_ns > ns) break;  // all further ranges begin later
     if (range.end_ns < ns) continue;
     if (range.level == Level::part) where.part = range.name;
     if (range.level == Level::iteration) where.iteration = range.iteration;

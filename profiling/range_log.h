@@ -1,4 +1,4 @@
-// When each part, iteration and phase of a solve began and ended on the host.
+// Records when each part, iteration and phase of a solve begins and ends on the host.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,16 @@ class RangeLog : public RangeObserver {
 
   explicit RangeLog(std::function<std::int64_t()> clock) : clock_(std::move(clock)) {}
 
-  /// "setup", "solve" or "fetch", while `body` runs.
+  /// Runs `body` as the part "setup", "solve" or "fetch".
   void part(const char* name, const std::function<void()>& body);
   void begin_phase(const char* name) override { begin(Level::phase, name, 0); }
   void end_phase() override { end(); }
   void begin_iteration(int iteration) override { begin(Level::iteration, "iteration", iteration); }
   void end_iteration() override { end(); }
 
-  /// In the order in which they began.
+  /// All ranges, in the order in which they began.
   const std::vector<Range>& ranges() const { return ranges_; }
-  /// The innermost part, iteration and phase around a moment of the clock.
+  /// The innermost part, iteration and phase that contain the time `ns`.
   Where at(std::int64_t ns) const;
 
  private:

@@ -17,13 +17,15 @@ std::vector<const char*> pointers(const std::vector<std::string>& texts) {
   return all;
 }
 
-// The host's side: which raw counters the metrics need, in how many passes, and what the values mean.
+// The host side: which raw counters the metrics need, in how many passes, and how values are
+// computed from them.
 class Host {
  public:
   Host(const Cupti& cupti, CUcontext context, const std::string& chip,
        const std::vector<std::string>& metrics)
       : cupti_(cupti), names_(pointers(metrics)) {
-    // What this very device lets us count, which may be less than its chip could (MIG, a driver's restrictions).
+    // The counters that this device allows, which may be fewer than its chip has (MIG, restrictions
+    // of the driver).
     CUpti_Profiler_GetCounterAvailability_Params available{};
     available.structSize = CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE;
     available.ctx = context;
@@ -100,7 +102,7 @@ class Host {
   CUpti_Profiler_Host_Object* object_ = nullptr;
 };
 
-// The target's side, on for as long as this lives.
+// The target side. The profiler is enabled as long as this object lives.
 class Target {
  public:
   Target(const Cupti& cupti, CUcontext context) : cupti_(cupti) {
@@ -158,7 +160,7 @@ class Target {
     params.pRangeProfilerObject = object_;
     cupti_.call("cuptiRangeProfilerStart", &params);
   }
-  /// True when every counter was seen.
+  /// True when all passes are done.
   bool stop() {
     CUpti_RangeProfiler_Stop_Params params{};
     params.structSize = CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE;
@@ -213,7 +215,7 @@ class Target {
   std::vector<std::uint8_t> data_;
 };
 
-// A range of the profiler for each phase, numbered: CUPTI adds up what has one name.
+// Pushes a numbered range for each phase, because CUPTI sums ranges that have the same name.
 class Pusher : public RangeObserver {
  public:
   explicit Pusher(Target& target) : target_(target) {}
@@ -238,7 +240,7 @@ RangeValues profile_ranges(const Cupti& cupti, CUcontext context, const std::str
   Target target(cupti, context);
   target.configure(host, ranges, expected, depth);
   RangeValues result;
-  // Each level of nesting takes its own passes.
+  // Each level of nesting needs its own passes.
   const std::size_t most = host.passes() * depth;
   bool complete = false;
   while (!complete) {

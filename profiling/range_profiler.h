@@ -1,5 +1,5 @@
-// CUPTI's range profiler over a subject that can be run again: how often it must run is CUPTI's to say, and each run starts
-// from a new prepare(). Only in a build with CUDA.
+// CUPTI's range profiler. CUPTI decides how often the subject must run, and each run starts with a
+// new prepare(). Compiled only in a build with CUDA.
 #pragma once
 
 #include <cuda.h>
@@ -12,17 +12,17 @@
 
 namespace lloyd::profiling {
 
-/// What counts as a range: each phase of the subject, or each kernel that it launches.
+/// What a range is: each phase of the subject, or each kernel that it launches.
 enum class Ranges { phases, kernels };
 
 struct RangeValues {
-  std::vector<std::string> names;  // phases: as given; kernels: CUPTI's own, which are numbers
-  std::vector<std::vector<double>> values;  // by range, then in the order of the metrics
+  std::vector<std::string> names;           // phases: see below; kernels: CUPTI's numbers
+  std::vector<std::vector<double>> values;  // by range, then by metric
   std::size_t passes = 0;                   // runs of the subject
 };
 
-/// `metrics` are full names that `chip` has; `expected` ranges come in a run, nested up to `depth`. A phase that begins
-/// for the third time is the range "phase#2". Throws Unavailable.
+/// `metrics` are full names of metrics that `chip` has. A run has `expected` ranges, nested up to
+/// `depth` levels. The third call of a phase is the range "phase#2". Throws Unavailable.
 RangeValues profile_ranges(const Cupti& cupti, CUcontext context, const std::string& chip,
                            const std::vector<std::string>& metrics, Ranges ranges,
                            std::size_t expected, std::size_t depth, Subject& subject);

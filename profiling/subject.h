@@ -1,5 +1,5 @@
-// What a profiling pass works on, and what it gives back. Profiling knows nothing of k-means: it gets something that
-// runs, and is told of ranges.
+// The input and the result of a profiling pass. Profiling knows nothing about k-means: it runs a
+// Subject and observes its ranges.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,28 +10,29 @@
 
 namespace lloyd::profiling {
 
-/// A solve that can be had again from its start as often as a profiler needs it.
+/// A solve that a profiler can restart as often as it needs.
 class Subject {
  public:
   virtual ~Subject() = default;
-  /// Makes the version anew and lets it allocate and upload: nothing that an earlier run() changed is left.
+  /// Creates the version anew and lets it allocate and upload, so that nothing remains of an
+  /// earlier run().
   virtual void prepare() = 0;
-  /// The loop. Blocks until the device is done.
+  /// Runs the loop. Blocks until the device is done.
   virtual void run() = 0;
   virtual void fetch() = 0;
-  /// Who is told of the ranges of what follows; null: nobody.
+  /// Sets the observer of the following ranges; null: none.
   virtual void observe(RangeObserver* observer) = 0;
-  /// Of one run(), at most.
+  /// The largest number of iterations of one run().
   virtual int iterations() const = 0;
 };
 
-/// Rows without their point and version, which the harness adds.
+/// Rows without point and version, which the harness adds.
 struct Profile {
   std::vector<nlohmann::ordered_json> counters;  // phase, kernel, metric … reason (counters.jsonl)
   std::vector<nlohmann::ordered_json> events;    // timeline.jsonl
 };
 
-/// This kind of profile cannot be had here; what() says why and what would help.
+/// This kind of profile is not available here. what() gives the reason and a remedy.
 struct Unavailable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -19,7 +19,7 @@ namespace {
 
 using Row = nlohmann::ordered_json;
 
-// A solve shorter than this is run thrice untraced, and the fastest counts.
+// A solve shorter than this is run three more times untraced, and the fastest of those counts.
 constexpr std::int64_t kShortNs = 1'000'000'000;
 
 std::int64_t steady_ns() {
@@ -40,7 +40,7 @@ std::int64_t untraced_solve_ns(Subject& subject) {
     subject.run();
     const std::int64_t spent = steady_ns() - start;
     if (run == 0 && spent >= kShortNs) return spent;
-    if (run == 1 || (run > 1 && spent < best)) best = spent;  // the first loads and allocates
+    if (run == 1 || (run > 1 && spent < best)) best = spent;  // the first run loads and allocates
   }
   return best;
 }
@@ -64,7 +64,7 @@ class Timeline {
 
 #if LLOYD_CUDA
   void add(const std::vector<Activity>& activities) {
-    std::map<std::uint32_t, std::int64_t> called;  // when the call of a correlation began
+    std::map<std::uint32_t, std::int64_t> called;  // when the call with a correlation began
     for (const Activity& activity : activities)
       if (activity.kind == Activity::Kind::api) called[activity.correlation] = activity.begin_ns;
     for (const Activity& activity : activities) {

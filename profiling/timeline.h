@@ -1,15 +1,17 @@
-// The pass of timelines: what happened when, on the host and on the device.
+// The timeline pass: what happens when, on the host and on the device.
 #pragma once
 
 #include "profiling/subject.h"
 
 namespace lloyd::profiling {
 
-/// Traces one prepare(), run() and fetch(), after an untraced one that warms up and tells what tracing costs. Rows of
-/// timeline.jsonl, by the time of their beginning: kind (trace, part, iteration, phase, api, kernel, copy, memset),
-/// name, part, phase and iteration (for device work those of the call that started it), start_us, duration_us, and what the kind has besides. The
-/// first row, the trace's, has the solve with tracing (duration_us) and without (untraced_us). Of a version that runs on the CPU
-/// (`cuda` false) there are host ranges only. Throws Unavailable when there is no CUPTI.
+/// Traces one prepare(), run() and fetch(). Untraced runs before it warm up and show what tracing
+/// costs. Returns the rows of timeline.jsonl, ordered by start. Each row has kind (trace, part,
+/// iteration, phase, api, kernel, copy, memset), name, part, phase, iteration, start_us,
+/// duration_us and the fields of its kind. Device work has the part, phase and iteration of the
+/// call that started it. The first row (kind trace) has the duration of the solve with tracing
+/// (duration_us) and without it (untraced_us). A CPU version (`cuda` false) has host ranges only.
+/// Throws Unavailable when a CUDA version is traced without CUPTI.
 Profile trace(Subject& subject, bool cuda);
 
 }  // namespace lloyd::profiling
