@@ -31,7 +31,8 @@ Json or_null(const std::optional<T>& value) {
 
 constexpr int kCeilingsSchema = 1;
 
-// Least, median and most of what NVML said while the samples ran; null when it said nothing.
+// The smallest, median and largest value that NVML reported during the samples. Null if it reported
+// none.
 template <typename T>
 Json spread_of(const std::vector<GpuState>& states, std::optional<T> GpuState::*field) {
   std::vector<T> values;
@@ -42,7 +43,7 @@ Json spread_of(const std::vector<GpuState>& states, std::optional<T> GpuState::*
   return {{"min", values.front()}, {"median", values[values.size() / 2]}, {"max", values.back()}};
 }
 
-// Samples under each reason that held the clocks back; "" is none.
+// Counts the samples by the reason that throttled the clocks. Unthrottled samples are not counted.
 Json throttle_of(const std::vector<GpuState>& states) {
   Json counts = nullptr;
   for (const GpuState& state : states) {
@@ -83,7 +84,7 @@ Json to_json(const Ceiling& ceiling, const std::string& gpu) {
   return json;
 }
 
-// The best of the ways to each ceiling; the others stay in its "others".
+// Keeps the best method for each ceiling. The other methods go into its "others".
 void append_best(Json& list, const std::vector<Ceiling>& measured, const std::string& gpu) {
   std::vector<std::string> names;
   std::map<std::string, std::vector<Json>> ways;
@@ -148,7 +149,7 @@ void write_file(const fs::path& path, const std::string& text) {
   if (!file) throw std::runtime_error(fmt::format("{}: cannot be written", path.string()));
 }
 
-// Every file of ceilings on this machine, and what could not be read.
+// Every ceilings file on this machine. `unreadable` lists the files that could not be read.
 std::vector<std::pair<fs::path, Json>> known_files(std::string& unreadable) {
   std::vector<fs::path> paths;
   std::error_code error;
@@ -170,7 +171,8 @@ std::vector<std::pair<fs::path, Json>> known_files(std::string& unreadable) {
   return files;
 }
 
-// The best sample of any of these, not the median: a floor must not be too high.
+// Takes the best sample under any of these names, not the median, because a floor must never be too
+// high.
 std::optional<double> best_of(const Json& json, std::initializer_list<const char*> names) {
   std::optional<double> best;
   for (const Json& ceiling : json.at("ceilings"))
@@ -184,7 +186,8 @@ std::optional<double> best_of(const Json& json, std::initializer_list<const char
 
 enum class Match { none, model, exact };
 
-// The newest of the best matches. `match` tells how well a file's machine is this one.
+// Picks the best match, and the newest file among equal matches. `match` says how well the machine
+// of a file matches this machine.
 template <typename Matcher, typename Rates>
 KnownCeilings find(const std::string& what, Matcher&& match, Rates&& rates) {
   KnownCeilings known;

@@ -1,4 +1,4 @@
-// ceilings.json: measured, kept for later runs, and found by them.
+// Measures ceilings.json, keeps it for later runs and finds it again.
 #pragma once
 
 #include <filesystem>
@@ -12,29 +12,30 @@
 namespace lloyd {
 
 struct CeilingsOptions {
-  std::filesystem::path
-      out;  // a file, or a folder for ceilings.json; empty: keep it for later runs only
+  std::filesystem::path out;  // file or folder; empty: only the copy for later runs
   int device = 0;
   bool json = false;
   bool quiet = false;
 };
 
-/// `run_experiment --ceilings`: measures the GPU, where there is one, and the CPU. The exit status.
+/// `run_experiment --ceilings`: measures the CPU, and the GPU if the machine has one. Returns the
+/// exit status.
 int run_ceilings(const DeviceQuery& gpus, const CeilingsOptions& options);
 
-/// Where measured ceilings are kept: $LLOYDBENCH_CEILINGS, else lloydbench/ceilings in $XDG_CACHE_HOME or ~/.cache; empty
-/// when none of these is set.
+/// The folder that keeps measured ceilings: $LLOYDBENCH_CEILINGS, else lloydbench/ceilings in
+/// $XDG_CACHE_HOME or ~/.cache. Empty if none of these is set.
 std::filesystem::path ceilings_folder();
 
 struct KnownCeilings {
   std::optional<FloorRates> rates;
   std::string why_not;
-  nlohmann::ordered_json source;  // for environment.json: which file, and what it was measured on
+  nlohmann::ordered_json source;  // for environment.json: the file and what it was measured on
 };
 
-/// The newest ceilings of this GPU, else of one of the same model; in ceilings_folder(), then in data/recorded.
+/// The newest ceilings of this GPU, else of a GPU of the same model. Searches ceilings_folder(),
+/// then data/recorded.
 KnownCeilings find_gpu_ceilings(const DeviceLimits& device);
-/// The newest ceilings of this host, else of one with the same processor and as many cores.
+/// The newest ceilings of this host, else of a host with the same processor and number of cores.
 KnownCeilings find_cpu_ceilings();
 
 }  // namespace lloyd

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMostWatts = 1000;  // of a package
+constexpr double kMostWatts = 1000;  // more than any package draws
 
 class GpuEnergy : public EnergyCounter {
  public:
@@ -79,7 +79,7 @@ std::unique_ptr<EnergyCounter> cpu_energy(const fs::path& powercap, std::string&
   std::error_code error;
   for (const auto& zone : fs::directory_iterator(powercap, error)) {
     const std::string name = zone.path().filename().string();
-    // intel-rapl:0 is a package (AMD's too); intel-rapl:0:1 is a part of one.
+    // intel-rapl:0 is a package (on AMD too). intel-rapl:0:1 is a part of one.
     if (name.rfind("intel-rapl:", 0) != 0 || std::count(name.begin(), name.end(), ':') != 1)
       continue;
     const auto range = read_number(zone.path() / "max_energy_range_uj");

@@ -1,4 +1,4 @@
-// Energy of a solve, from the counters that the machine has.
+// Measures the energy of a solve with the counters of the machine.
 #pragma once
 
 #include <filesystem>
@@ -14,30 +14,32 @@ namespace lloyd {
 class EnergyCounter {
  public:
   virtual ~EnergyCounter() = default;
-  /// Joules since some moment; nullopt when it cannot be read any more. To be called more often than it overflows.
+  /// Joules since an arbitrary moment, or nullopt if the counter can no longer be read. The caller
+  /// must read it more often than it overflows.
   virtual std::optional<double> joules() = 0;
-  /// Seconds in which it overflows at most once; 0: it does not.
+  /// Within this many seconds the counter overflows at most once. 0 means that it never overflows.
   virtual double overflow_s() const { return 0; }
 };
 
-/// NVML's counter of a GPU. Null when there is none; `why_not` then says why.
+/// The NVML energy counter of a GPU. Null if there is none; `why_not` then gives the reason.
 std::unique_ptr<EnergyCounter> gpu_energy(std::shared_ptr<profiling::Nvml> nvml,
                                           const std::string& uuid, std::string& why_not);
-/// The packages' counters (RAPL) in `powercap`, together: of all that runs on the machine's CPUs. Null when none can be
-/// read.
+/// The sum of the package counters (RAPL) in `powercap`, which covers everything that runs on the
+/// machine's CPUs. Null if none can be read; `why_not` then gives the reason.
 std::unique_ptr<EnergyCounter> cpu_energy(const std::filesystem::path& powercap,
                                           std::string& why_not);
-/// Where Linux has them, or $LLOYDBENCH_POWERCAP.
+/// The powercap folder of Linux, or $LLOYDBENCH_POWERCAP.
 std::filesystem::path powercap_directory();
 
 struct SolveEnergy {
   std::optional<double> joules;  // of one solve
   std::string why_not;
 };
-/// Solves for two seconds, once at least, between two readings.
+/// Repeats the solve for two seconds, and at least once, between two readings of the counter.
 SolveEnergy solve_energy(EnergyCounter& counter, const std::function<void()>& solve);
 
-/// The loop is taken where it is small (a tenth) beside the time that a spec allows a point.
+/// Energy is measured only if a spec allows a point at least kEnergyMaxSeconds. The loop then takes
+/// at most a tenth of that time.
 inline constexpr double kEnergySeconds = 2, kEnergyMaxSeconds = 20;
 
 }  // namespace lloyd

@@ -1,4 +1,4 @@
-// What a right run of a problem looks like, and how far rounding moves it.
+// Describes a correct run of a problem, and how far rounding errors can move it.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,17 @@
 
 namespace lloyd {
 
-/// How far disturbed runs (kernels/core/reference.h) ended from the undisturbed one, at most.
+/// The largest differences between disturbed runs (kernels/core/reference.h) and the undisturbed
+/// run.
 struct Spread {
-  std::vector<double> inertia;  // after t iterations, relative; [0] is 0
-  double centroids = 0;         // centroid_distance()
-  std::int64_t changes = 0;     // of next_changes
-  int fewest = 0, most = 0;     // iterations, where a rule stops them
+  std::vector<double> inertia;  // relative difference after t iterations; [0] is 0
+  double centroids = 0;         // as centroid_distance() measures it
+  std::int64_t changes = 0;     // difference in next_changes
+  int fewest = 0, most = 0;     // number of iterations, if a rule stops the run
 };
 
-/// The reference's whole run. The same for every version of a problem; the supervisor hands it from worker to worker.
+/// The whole run of the reference. It is the same for every version of a problem, so the supervisor
+/// passes it from worker to worker.
 struct ExpectedRun {
   double initial_inertia = 0;
   double inertia = 0;
@@ -27,10 +29,10 @@ struct ExpectedRun {
   std::int64_t next_changes = 0;  // points that one more assignment would move
   std::vector<double> inertias;   // after t iterations: [0] is initial_inertia, the last is inertia
   std::vector<double> centroids;  // k × dim; empty beyond kMostCells
-  std::vector<std::int64_t> counts;        // of the clusters; empty beyond kMostCells
-  std::optional<Spread> direct, expanded;  // by the version's distance; computed when one asks
+  std::vector<std::int64_t> counts;        // cluster sizes; empty beyond kMostCells
+  std::optional<Spread> direct, expanded;  // by the version's distance; computed on demand
 
-  static constexpr std::size_t kMostCells = std::size_t{1} << 20;  // of JSON, some 20 MB
+  static constexpr std::size_t kMostCells = std::size_t{1} << 20;  // about 20 MB of JSON
 
   std::optional<Spread>& spread(Distance distance) {
     return distance == Distance::direct ? direct : expanded;
@@ -40,13 +42,15 @@ struct ExpectedRun {
   }
 };
 
-/// Completes `known`, or computes the run when there is none, so that it has the spread for `distance`: from five disturbed
-/// runs of a small problem (n·k·dim·iterations up to 1e9), three of a larger one and two beyond 1e13.
+/// Returns a run that has the spread for `distance`. Completes `known`, or computes the run if
+/// `known` is empty. The spread comes from five disturbed runs of a small problem
+/// (n·k·dim·iterations up to 1e9), three of a larger one and two beyond 1e13.
 ExpectedRun expected_run(Reference& reference, const Problem& problem, Distance distance,
                          std::optional<ExpectedRun> known = std::nullopt);
 
-/// How far two sets of centroids are apart, as a share of the distance that a point has from its centroid:
-/// √(Σ_j n_j·‖a_j − b_j‖² / inertia). Infinite when one is not finite, or inertia is 0 and they differ.
+/// The distance between two sets of centroids, as a share of the distance of a point from its
+/// centroid: √(Σ_j n_j·‖a_j − b_j‖² / inertia). Infinite if one of them is not finite, or if
+/// inertia is 0 and they differ.
 double centroid_distance(std::span<const double> a, std::span<const double> b,
                          std::span<const std::int64_t> counts, double inertia);
 

@@ -30,12 +30,14 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr double kEndMs = 5'000;  // for a GPU's context to close
-// An answer has some hundred characters; without a bound, a version that prints for ever fills our memory.
+constexpr double kEndMs = 5'000;  // gives the context of a GPU time to close
+// An answer has a few hundred characters. Without a bound, a version that never stops printing
+// would fill our memory.
 constexpr std::size_t kLongestAnswer = 1 << 20;
 
-/// One version's process and the folder that it shares with us, for all points of a worker: starting an interpreter and
-/// its libraries anew for each repetition would take seconds.
+/// The process of one version and the folder that it shares with us. It serves all points of a
+/// worker, because starting an interpreter and its libraries for each repetition would take
+/// seconds.
 class Conversation {
  public:
   Conversation(const fs::path& file, const fs::path& base)
@@ -50,8 +52,8 @@ class Conversation {
 
   const fs::path& folder() const { return folder_.path(); }
 
-  /// Throws Unsupported when that is the answer, and std::runtime_error for every other failure, after which the
-  /// conversation is of no more use.
+  /// Throws Unsupported if the version answers so, and std::runtime_error for every other failure.
+  /// After a std::runtime_error the conversation must not be used again.
   Json ask(const Json& request) {
     const std::string what = request.at("do");
     const auto fail = [&](const std::string& how) {
@@ -81,16 +83,17 @@ class Conversation {
   }
 
   std::string name_;
-  bool broken_ = false;  // nobody knows what it would answer next
+  bool broken_ = false;  // the next answer would be unpredictable
   WorkDirectory folder_;
-  StraysEnd strays_;  // once the process has ended, before its folder goes
+  // Destroyed after the process has ended and before its folder is removed.
+  StraysEnd strays_;
   ChildProcess child_;
 };
 
 constexpr const char *kPoints = "points.f32", *kCentroids = "centroids.f32",
                      *kLabels = "labels.i32", *kAnswer = "centroids.f64";
 
-// `values`, then `rest`.
+// Writes `values`, then `rest`.
 template <typename T>
 void write_array(const fs::path& path, std::span<const T> values, std::span<const T> rest = {}) {
   std::ofstream out(path, std::ios::binary);
@@ -121,7 +124,8 @@ std::vector<T> read_array(const fs::path& path, std::size_t count, const char* w
   return values;
 }
 
-/// A folder with room for `bytes`: memory if it has it twice (the version makes a copy), else a disk's.
+/// A folder with room for `bytes`. Prefers memory, if twice as much is free (the version makes a
+/// copy), and falls back to disk.
 fs::path base_for(std::uintmax_t bytes) {
   const auto has_room = [&](const fs::path& base) {
     std::error_code error;
@@ -135,7 +139,7 @@ fs::path base_for(std::uintmax_t bytes) {
                                 with_commas(static_cast<std::int64_t>(bytes)), disk.string()));
 }
 
-/// What the instances of one version share.
+/// The state that all instances of one version share.
 struct External {
   fs::path file;
   std::unique_ptr<Conversation> conversation;
@@ -204,10 +208,12 @@ class ExternalVersion : public Version {
     Solution solution;
     attempt([&] {
       const fs::path& folder = external_->conversation->folder();
-      for (const char* file : {kLabels, kAnswer}) fs::remove(folder / file);  // no answer of before
+      // An answer left from an earlier solve must not count.
+      for (const char* file : {kLabels, kAnswer}) fs::remove(folder / file);
       const Json reply = ask("fetch");
       report_.fetch_ms = milliseconds(reply, "fetch_ms");
-      // Of a repetition as a whole: unknown unless both parts are told.
+      // The transfer time covers the whole repetition, so it is known only if the version reports
+      // both parts.
       const auto download_ms = milliseconds(reply, "transfer_ms");
       report_.transfer_ms =
           upload_ms_ && download_ms ? std::optional(*upload_ms_ + *download_ms) : std::nullopt;
@@ -223,7 +229,8 @@ class ExternalVersion : public Version {
   std::optional<SelfReport> self_report() const override { return report_; }
 
  private:
-  // After a failure nobody knows what the process would answer next: the next prepare() starts another.
+  // After a failure the next answer of the process is unpredictable, so the next prepare() starts a
+  // new process.
   template <typename Body>
   void attempt(Body&& body) {
     try {
@@ -243,7 +250,7 @@ class ExternalVersion : public Version {
     return external_->conversation->ask({{"do", what}});
   }
 
-  // A conversation in a folder that has room for the problem.
+  // Provides a conversation in a folder that has room for the problem.
   void place(std::uintmax_t bytes) {
     if (external_->conversation) {
       const fs::path& folder = external_->conversation->folder();
@@ -271,7 +278,7 @@ std::vector<std::string> external_environment() {
     const std::string_view text = *entry;
     if (text.rfind("PYTHONPATH=", 0) != 0)
       variables.emplace_back(text);
-    else if (text.back() != '=')  // an empty one would name the current directory
+    else if (text.back() != '=')  // an empty entry would mean the current directory
       python_path += ":" + std::string(text.substr(text.find('=') + 1));
   }
   variables.push_back("PYTHONPATH=" + python_path);

@@ -1,4 +1,5 @@
-// Versions that run as a process of their own, in any language. kernels/external/README.md has the protocol.
+// Versions that run as separate processes, in any language. kernels/external/README.md describes
+// the protocol.
 #pragma once
 
 #include <filesystem>
@@ -8,21 +9,24 @@
 
 namespace lloyd {
 
-/// Registers kernels/python/python_*.py and kernels/peer/peer_*.py of home_directory(), and every executable file of the
-/// folder that the environment variable LLOYDBENCH_VERSIONS names; with `only`, the version of that name alone. The files
-/// are asked what they are; one that fails, says nothing for 5 s or answers nonsense is registered as unavailable, with
-/// that as the reason. Throws std::runtime_error when the folder is absent or cannot be read.
+/// Registers kernels/python/python_*.py and kernels/peer/peer_*.py of home_directory(), and every
+/// executable file in the folder that the environment variable LLOYDBENCH_VERSIONS names. `only`
+/// restricts this to the version of that name. Each file is asked to describe itself. A file that
+/// fails, takes longer than 5 s or gives an invalid answer is registered as unavailable, with the
+/// reason. Throws std::runtime_error if the folder is absent or unreadable.
 void discover_external_versions(const std::string& only = "");
 
-/// A file of that folder that cannot be a version: odd, or with a name that is taken or none.
+/// A file in that folder that cannot be a version: it is not a readable program, its name is
+/// invalid, or its name is taken.
 struct SetAside {
   std::filesystem::path file;
   std::string reason;
 };
-/// Those of the last discover_external_versions().
+/// The files that the last discover_external_versions() set aside.
 const std::vector<SetAside>& files_set_aside();
 
-/// The file of a version that discover_external_versions() registered; nullopt for any other.
+/// The file of a version that discover_external_versions() registered. nullopt for any other
+/// version.
 std::optional<std::filesystem::path> external_file(const std::string& version);
 
 }  // namespace lloyd

@@ -1,4 +1,5 @@
-// Finds external versions and asks each what it is. Whatever is wrong with one file costs that file and nothing else.
+// Finds external versions and asks each one to describe itself. An error in one file affects only
+// that file.
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -31,17 +32,17 @@ namespace fs = std::filesystem;
 constexpr double kDescribeMs = 5'000;
 constexpr std::size_t kLongestDescription = 1 << 20;
 constexpr std::size_t kLongestError = 4096;
-// Interpreters with their libraries take memory and descriptors: so many are asked at once.
+// Limits how many interpreters run at once, because each one takes memory and file descriptors.
 constexpr std::size_t kAskedAtOnce = 16;
 
-/// What a file said when it was asked to describe itself.
+/// The answer of a file that was asked to describe itself.
 struct Description {
   fs::path file;
   std::string output;
-  std::string problem;  // why there is none
+  std::string problem;  // why there is no output
 };
 
-/// The process of one file, and what it has written so far.
+/// The process of one file and its output so far.
 class Asked {
  public:
   explicit Asked(const fs::path& file) {
@@ -53,7 +54,7 @@ class Asked {
     error_ = std::move(error.from);
   }
 
-  /// Adds what to poll for; nothing once its output has ended.
+  /// Adds the streams to poll. Adds none once the output has ended.
   void wait_for(std::vector<pollfd>& streams) const {
     if (!open_) return;
     streams.push_back({child_->output(), POLLIN, 0});
@@ -75,7 +76,7 @@ class Asked {
     }
   }
 
-  /// What came of it, at `deadline` (now_ms()) at the latest.
+  /// Waits for the result until `deadline` (now_ms()).
   Description result(const fs::path& file, double deadline) {
     if (output_.size() > kLongestDescription) return {file, "", "describe: prints without end"};
     const std::optional<int> status = child_->wait(deadline);
@@ -92,7 +93,7 @@ class Asked {
  private:
   static std::string last_line(std::string text) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
-    return valid_utf8(text.substr(text.rfind('\n') + 1));  // npos + 1 is 0
+    return valid_utf8(text.substr(text.rfind('\n') + 1));  // if there is no newline: npos + 1 is 0
   }
 
   Descriptor error_;
@@ -101,7 +102,7 @@ class Asked {
   std::string output_, words_;
 };
 
-/// Asks all of `files` at once.
+/// Asks all `files` at the same time.
 std::vector<Description> describe(std::span<const fs::path> files) {
   const StraysEnd strays;
   std::vector<std::unique_ptr<Asked>> asked;
@@ -168,7 +169,7 @@ void register_external(const Description& told) {
     register_unavailable(std::move(info), unavailable);
 }
 
-/// What editors and tools leave beside a file, and hidden files: never meant as versions.
+/// Hidden files, and files that editors and tools leave behind, are never meant as versions.
 bool is_left_by_a_tool(const std::string& name) {
   for (const char* pattern : {".*", "*~", "#*#", "*.swp", "*.bak", "*.orig"})
     if (glob_match(pattern, name)) return true;
@@ -188,8 +189,8 @@ const char* kind_of(fs::file_type type) {
   }
 }
 
-/// Why `file` of the folder LLOYDBENCH_VERSIONS cannot be a version; empty when it may be one, nullopt when it is not
-/// meant as one.
+/// Why `file` in the folder LLOYDBENCH_VERSIONS cannot be a version. Empty if it may be one,
+/// nullopt if it is not meant as one.
 std::optional<std::string> why_no_version(const fs::path& file) {
   const std::string name = file.filename().string();
   if (is_left_by_a_tool(name)) return std::nullopt;
@@ -210,7 +211,6 @@ std::optional<std::string> why_no_version(const fs::path& file) {
   return "";
 }
 
-/// The files of `folder`, sorted.
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -220,7 +220,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
-/// The files of the project and of LLOYDBENCH_VERSIONS that are to be asked.
+/// The files to ask: those of the project, then those in LLOYDBENCH_VERSIONS.
 std::vector<fs::path> candidates() {
   std::vector<fs::path> files;
   for (const char* family : {"python", "peer"})
@@ -250,7 +250,7 @@ std::vector<fs::path> candidates() {
 void discover_external_versions(const std::string& only) {
   set_aside().clear();
   std::vector<fs::path> files;
-  std::map<std::string, std::string> taken;  // names, and what has them
+  std::map<std::string, std::string> taken;  // names and their owners
   for (const RegisteredVersion& version : versions())
     taken[version.info.name] = "this program's own";
   for (fs::path& file : candidates()) {

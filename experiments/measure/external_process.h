@@ -1,4 +1,4 @@
-// How the process of an external version is started. For external.cpp and external_discovery.cpp.
+// Starts the process of an external version. Shared by external.cpp and external_discovery.cpp.
 #pragma once
 
 #include <filesystem>
@@ -10,13 +10,14 @@
 
 namespace lloyd {
 
-/// What starts `file`: a Python file runs under the project's own interpreter, which has its packages.
+/// The command that starts `file`. A Python file runs under the project's own interpreter, which
+/// has its packages.
 std::vector<std::string> external_command(const std::filesystem::path& file);
-/// This process's environment, and where the helper for authors in Python stands.
+/// The environment of this process, with the Python helper for authors added to PYTHONPATH.
 std::vector<std::string> external_environment();
-/// In words what waitpid() says; nullopt: the process is still there.
+/// Describes a status from waitpid() in words. nullopt means that the process is still running.
 std::string how_it_ended(std::optional<int> status);
-/// Makes versions that share one process of `file`.
+/// Makes version instances that share one process of `file`.
 VersionFactory external_version(const std::filesystem::path& file);
 
 }  // namespace lloyd

@@ -12,19 +12,19 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Clocks of two processes, and a reading of each.
+// The clocks of two processes may differ by this much, reading them included.
 constexpr double kClockSlackMs = 1;
 constexpr double kLeastIterationMs = 1e-6;
 
 constexpr std::size_t kLongestReason = 2000, kLongestLine = 300;
 
-/// Discarded when `text` is not JSON, or too deep to be an answer.
+/// Returns discarded JSON if `text` is not JSON or is nested too deeply.
 Json parse_answer(const std::string& text) {
   return nested_too_deeply(text) ? Json(Json::value_t::discarded)
                                  : Json::parse(text, nullptr, false);
 }
 
-/// What a user is shown of an answer that is none.
+/// The part of an invalid answer that the user sees.
 std::string shown(const std::string& text) { return in_quotes(text.substr(0, text.find('\n'))); }
 
 template <typename Value>

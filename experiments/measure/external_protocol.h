@@ -1,4 +1,5 @@
-// What an external version says, without the process that says it. kernels/external/README.md has the protocol.
+// Parses the messages of an external version, independent of the process that sends them.
+// kernels/external/README.md describes the protocol.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,31 +11,35 @@
 namespace lloyd {
 
 inline constexpr std::size_t kLongestVersionName = 64;
-/// Letters, digits, '_' and '-', the first a letter or digit: fit for a file, a spec, a figure and a table.
+/// Allows letters, digits, '_' and '-', with a letter or digit first. Such a name is valid in a
+/// file name, a spec, a figure and a table.
 bool is_version_name(const std::string& name);
 
-/// The version as `text`, the output of its describe, has it; `name` is that of its file without the ending.
-/// `unavailable` is set when it says so. Throws std::runtime_error when the description is not what the protocol asks
-/// for.
+/// Parses `text`, the output of describe. `name` is the file name without its extension. Sets
+/// `unavailable` if the version says that it is unavailable. Throws std::runtime_error if the
+/// description breaks the protocol.
 VersionInfo parse_description(const std::string& name, const std::string& text,
                               std::string& unavailable);
 
-/// The reply in `line` to the request `what`, whose `ok` is true. Throws Unsupported when that is the answer, and
-/// std::runtime_error for every other failure; `name` is the version's, for the message.
+/// Parses `line`, the reply to the request `what`, and returns it if its `ok` is true. Throws
+/// Unsupported if the version answers so, and std::runtime_error for every other failure. The
+/// message names the version, `name`.
 nlohmann::json parse_reply(const std::string& what, const std::string& name,
                            const std::string& line);
 
-/// A duration that the version may report; nullopt where it does not. Throws std::runtime_error when it is none.
+/// A duration that the version may report, or nullopt if it does not. Throws std::runtime_error if
+/// the value is not a duration.
 std::optional<double> milliseconds(const nlohmann::json& reply, const char* key);
 
 struct RunReply {
   double solve_ms = 0;
   int iterations = 0;
 };
-/// The reply to `run`, for which the harness waited `waited_ms`. Throws std::runtime_error when it lacks a number, when its
-/// iterations are not from 1 to those `asked` for, or when its time is longer than that wait or shorter than a
-/// nanosecond for each iteration. A time may be far below brute force's floor, since versions may skip distances, so what
-/// is left of the wait is judged over all solves (Judge).
+/// Parses the reply to `run`, for which the harness waited `waited_ms`. Throws std::runtime_error
+/// if a number is missing, if the iterations are not between 1 and `asked`, or if the time is
+/// longer than the wait or shorter than one nanosecond per iteration. Versions may skip distances,
+/// so a time may be far below the floor of brute force. Judge therefore checks the unexplained part
+/// of the wait over all solves.
 RunReply parse_run_reply(const nlohmann::json& reply, double waited_ms, int asked);
 
 }  // namespace lloyd

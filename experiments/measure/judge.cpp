@@ -38,7 +38,8 @@ void Judge::begin(Solution first, Context& context, const std::optional<Expected
   }
   verdict_ =
       lloyd::verify(first, make_, problem_, context, version_.distance, reference(), *expected_);
-  reference_.reset();  // no copy of the points beside the version's while it is timed
+  // During timing, no copy of the points may occupy memory beside the version's own.
+  reference_.reset();
   if (!verdict_.lengths.empty()) {
     std::string lengths;
     for (const int t : verdict_.lengths)

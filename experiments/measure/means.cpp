@@ -9,11 +9,12 @@
 namespace lloyd {
 namespace {
 
-constexpr double kLambda = 8;    // of mean_bound
-constexpr double kSlack = 4;     // other orders than the sequential one may be worse
-constexpr double kVague = 1e-2;  // an error of a mean that says that the sums are no good
+constexpr double kLambda = 8;    // of mean_bound()
+constexpr double kSlack = 4;     // orders other than the sequential one may be worse
+constexpr double kVague = 1e-2;  // above this relative error of a mean, plain sums are useless
 
-// Of each cluster and coordinate the largest error that a running sum in T has on its way, divided by the count.
+// For each cluster and coordinate: the largest error that a running sum in T has at any point,
+// divided by the count.
 template <typename T, typename Exact>
 std::vector<double> sequential_errors(const Problem& problem, const Solution& solution,
                                       const ClusterSums& clusters) {
@@ -45,7 +46,7 @@ double sum_roundoff(Precision precision) {
 }
 
 double mean_bound(Precision precision, std::int64_t count) {
-  // The harness' own sums are in fp64.
+  // The second term covers the harness's own sums, which are in fp64.
   const double u = sum_roundoff(precision) + unit_roundoff(Precision::fp64);
   const auto n = static_cast<double>(count);
   return (std::min(n, kLambda * std::sqrt(n)) + 2) * u;
@@ -55,7 +56,7 @@ MeansVerdict check_means(const Problem& problem, const Solution& solution,
                          const ClusterSums& clusters) {
   MeansVerdict verdict;
   const auto dim = static_cast<std::size_t>(problem.dim);
-  std::vector<double> sequential;  // made when one is needed
+  std::vector<double> sequential;  // computed on demand
   for (std::size_t c = 0; c < clusters.sums.size(); ++c) {
     const std::int64_t points = clusters.counts[c / dim];
     if (points == 0) continue;

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kWindowMs = 500;    // 50 ticks of /proc/stat on each core
-constexpr double kShortestMs = 100;  // below which ticks say nothing
+constexpr double kShortestMs = 100;  // below this, ticks are too coarse
 constexpr double kSwitchMs = 0.1, kSwitchShare = 0.01;
 constexpr double kOtherCores = 0.2;
 constexpr double kOtherGpuPercent = 5;
@@ -44,7 +44,7 @@ std::optional<pid_t> pid_named(const fs::path& path) {
   return pid;
 }
 
-// Of /proc/PID/stat (proc(5)); times with those of children that ended.
+// Fields of /proc/PID/stat (proc(5)). cpu_s includes children that have ended.
 struct Stat {
   pid_t parent = 0;
   std::int64_t minor_faults = 0, major_faults = 0;
@@ -53,7 +53,7 @@ struct Stat {
 
 std::optional<Stat> read_stat(pid_t pid) {
   const std::string text = read_text(fmt::format("/proc/{}/stat", pid));
-  const std::size_t name_end = text.rfind(')');  // the name may hold anything
+  const std::size_t name_end = text.rfind(')');  // the name may contain any character
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(text.substr(name_end + 1));
   std::string state, skipped;
@@ -79,7 +79,8 @@ std::map<pid_t, Stat> read_tree(pid_t root) {
   std::map<pid_t, Stat> tree;
   for (const auto& [pid, stat] : all) {
     pid_t at = pid;
-    // A process that ended between two reads leaves a gap, and one that changed its parent could make a circle.
+    // The step limit ends the loop: a process that changed its parent between two reads can create
+    // a cycle. A process that ended leaves a gap.
     for (std::size_t steps = 0; at != root && all.contains(at) && steps < all.size(); ++steps)
       at = all.at(at).parent;
     if (at == root) tree[pid] = stat;
@@ -87,7 +88,7 @@ std::map<pid_t, Stat> read_tree(pid_t root) {
   return tree;
 }
 
-// The sum over a process's threads of the number after `key` in a file of each.
+// Sums the number after `key` in `file` over all threads of a process.
 std::optional<std::int64_t> sum_over_threads(pid_t pid, const char* file, std::string_view key) {
   std::optional<std::int64_t> sum;
   std::error_code error;
@@ -119,7 +120,7 @@ std::optional<CpuReading> read_cpu(pid_t root) {
     if (line[3] == ' ' || !(fields >> cpu) || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed))
       continue;
     fields >> user >> nice >> system >> idle >> wait >> irq >> soft_irq >> steal;
-    busy += user + nice + system + irq + soft_irq + steal;  // stolen: by the host's other guests
+    busy += user + nice + system + irq + soft_irq + steal;  // steal: used by other guests
     ++reading.cores;
   }
   if (reading.cores == 0) return std::nullopt;
@@ -186,7 +187,7 @@ Noise NoiseMeter::stop(double solve_ms) {
   int cores = 0;
   if (const auto now = read_cpu(watched_.run)) {
     cores = now->cores;
-    // The latest reading that is far enough back, else the earliest.
+    // Use the latest reading that is at least kWindowMs old, else the earliest reading.
     while (readings_.size() > 1 && now->at_ms - readings_[1].at_ms >= kWindowMs)
       readings_.pop_front();
     if (!readings_.empty() && now->at_ms - readings_.front().at_ms >= kShortestMs) {
@@ -205,7 +206,7 @@ Noise NoiseMeter::stop(double solve_ms) {
 
 NoiseMeter::Solvers NoiseMeter::read_solvers() const {
   rusage self{};
-  getrusage(RUSAGE_SELF, &self);  // of threads that ended, too
+  getrusage(RUSAGE_SELF, &self);  // includes threads that have ended
   Solvers solvers{self.ru_nivcsw, self.ru_minflt + self.ru_majflt, self.ru_majflt};
   if (watched_.solvers == 0) return solvers;
   for (const auto& [pid, stat] : read_tree(watched_.solvers)) {

@@ -22,10 +22,10 @@ constexpr std::array<std::pair<Pass, std::string_view>, 6> kPasses{
      {Pass::cachegrind, "cachegrind"},
      {Pass::energy, "energy"}}};
 
-// Enough that the mean does not hang on the first, whose labels all change.
+// Three iterations keep the first one, in which all labels change, from dominating the mean.
 constexpr int kCountedIterations = 3;
 
-// n·k·dim of a simulated iteration: some seconds.
+// n·k·dim of a simulated iteration, which takes a few seconds.
 constexpr std::int64_t kSimulatedProducts = 2'000'000;
 
 constexpr const char* kCachegrind = "cachegrind";
@@ -46,7 +46,7 @@ class ProfiledSolve : public profiling::Subject {
       : make_(make), problem_(problem), context_(context), session_(session) {}
 
   void prepare() override {
-    version_.reset();  // its memory first: two may not fit
+    version_.reset();  // frees its memory first: two may not fit
     version_ = make_();
     version_->prepare(problem_, context_);
     session_.synchronize();
@@ -120,7 +120,8 @@ profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Sub
                                 const DeviceLimits& device) {
   switch (pass) {
     case Pass::counters:
-      // Kernels are loaded, libraries opened and files read at their first use: none of it belongs in a profile.
+      // The first run loads kernels, opens libraries and reads files. None of this belongs in a
+      // profile.
       subject.prepare();
       subject.run();
       subject.fetch();
@@ -165,7 +166,7 @@ std::vector<Row> missing_counters(const Point& point, Pass pass, const Profile& 
     rows.push_back(
         counter_row(point, pass, {{field, name}, {"status", status}, {"reason", reason}}));
   };
-  // CUPTI's own names have two underscores in a row; a preset has none.
+  // CUPTI's own names contain two consecutive underscores. Names of presets do not.
   if (pass == Pass::counters)
     for (const std::string& word : wanted.counters)
       add(word.find("__") == std::string::npos ? "preset" : "metric", word);

@@ -1,5 +1,6 @@
-// Profiling passes. Times and profiles never come from the same process: counters replay the solve and tracing slows it,
-// so each pass has a worker of its own, after the timing of the version's points and for those alone that were timed.
+// Profiling passes. Times and profiles never come from the same process, because counters replay
+// the solve and tracing slows it. Each pass therefore has its own worker. It runs after the timing
+// of the version's points, and only for points that were timed.
 #pragma once
 
 #include <memory>
@@ -17,26 +18,29 @@ class Session;
 
 enum class Pass { timing, counters, timeline, cpu, cachegrind, energy };
 std::string_view to_string(Pass pass);
-/// Throws std::invalid_argument for anything else than the names of to_string().
+/// Throws std::invalid_argument unless `name` is a result of to_string().
 Pass parse_pass(std::string_view name);
 
-/// What `profile` asks for that applies to this version: a timeline to all, the GPU's counters to CUDA versions, the CPU's
-/// counters to the others.
+/// The requested passes that apply to this version: the timeline to all versions, the GPU counters
+/// to CUDA versions, the CPU counters to all others.
 std::vector<Pass> profiling_passes(const Profile& profile, const VersionInfo& version);
 
-/// Iterations of the solve that a pass sees: all in a timeline of the GPU. Elsewhere they would cost minutes (counters
-/// replay them, a CPU may take seconds for each) and tell the same: Lloyd iterations differ in their labels only.
+/// How many iterations of the solve a pass sees. A GPU timeline shows all of them. Elsewhere this
+/// would take minutes (counters replay them, a CPU may take seconds for each) and add no
+/// information, because Lloyd iterations differ only in their labels.
 int profiled_iterations(Pass pass, Backend backend, const Stop& stop);
 
-/// The point that a pass runs: a simulation a hundred times slower than the processor gets fewer points.
+/// The point that a pass runs. A simulation is a hundred times slower than the processor, so it
+/// gets fewer points.
 Point profiled_point(Pass pass, const Point& point);
 
-/// A new version for each prepare(), told of no observers but the profiler's and `others`.
+/// Each prepare() makes a new version. Its observers are those of `context` and the profiler's.
 std::unique_ptr<profiling::Subject> profiled_solve(const VersionFactory& make,
                                                    const Problem& problem, const Context& context,
                                                    Session& session);
 
-/// Takes the profile. `device`: where the version runs; default-constructed for the CPU. Throws profiling::Unavailable, or whatever went wrong.
+/// Takes the profile. `device` is where the version runs; default-constructed for the CPU. Throws
+/// profiling::Unavailable, or any error of the solve.
 profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Subject& subject,
                                 const DeviceLimits& device);
 
@@ -44,11 +48,11 @@ profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Sub
 Row event_row(const Point& point, const Row& rest);
 /// A row of counters.jsonl with point, version, pass and the fields of `rest`.
 Row counter_row(const Point& point, Pass pass, const Row& rest);
-/// The rows of counters.jsonl for counters that were asked for and not had; none for a timeline.
+/// The rows of counters.jsonl for requested counters that are missing. A timeline has none.
 std::vector<Row> missing_counters(const Point& point, Pass pass, const Profile& wanted,
                                   const std::string& status, const std::string& reason);
-/// A row of passes.jsonl: how one pass of a point ended, with `launch` where it is a timing pass. Written last, it makes
-/// the pass complete.
+/// A row of passes.jsonl, which says how one pass of a point ended. A timing pass also has a
+/// `launch`. This row is written last and marks the pass as complete.
 Row pass_row(const Point& point, Pass pass, std::optional<int> launch, const std::string& status,
              const std::string& reason, std::size_t rows, double seconds);
 

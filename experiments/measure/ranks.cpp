@@ -10,7 +10,7 @@
 namespace lloyd {
 namespace {
 
-// What rank 0 tells the others; bytes on the wire.
+// A command from rank 0 to the others, sent as bytes.
 struct Command {
   enum What { make, drop, prepare, run, fetch, evict, end } what = end;
   int instance = 0;
@@ -23,7 +23,7 @@ struct Command {
 };
 static_assert(std::is_trivially_copyable_v<Command>);
 
-// Those who wait sleep in between, so that the data and the verification of rank 0 have the cores.
+// Waiting ranks sleep between two tests, so that rank 0 has the cores for data and verification.
 constexpr int kNapMicroseconds = 100;
 
 void broadcast(Command& command, MPI_Comm communicator) {
@@ -33,7 +33,7 @@ void broadcast(Command& command, MPI_Comm communicator) {
     usleep(kNapMicroseconds);
 }
 
-// Milliseconds of the slowest rank.
+// The milliseconds of the slowest rank.
 double timed_run(Version& version, Context& context) {
   MPI_Barrier(context.communicator);
   const double start = now_ms();
@@ -45,7 +45,7 @@ double timed_run(Version& version, Context& context) {
 
 }  // namespace
 
-// Shared by the leader, its sessions and the instances that they make.
+// The state that the leader, its sessions and their instances share.
 struct Lead {
   MPI_Comm communicator = MPI_COMM_NULL;
   int instances = 0;
@@ -92,7 +92,7 @@ class LeadVersion : public Version {
     tell(Command::prepare);
     lead_->attempt([&] {
       own_->prepare(problem, context);
-      MPI_Barrier(lead_->communicator);  // set up when the last rank is
+      MPI_Barrier(lead_->communicator);  // set-up ends when the last rank is done
     });
   }
 

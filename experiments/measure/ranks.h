@@ -1,4 +1,4 @@
-// Rank 0 leads: what the harness asks of a version there, the other ranks do with theirs.
+// Rank 0 leads: whatever the harness calls on a version there, the other ranks call on theirs.
 #pragma once
 
 #include <mpi.h>
@@ -11,23 +11,26 @@ namespace lloyd {
 
 struct Lead;
 
-/// On rank 0.
+/// Used on rank 0.
 class Leader {
  public:
   explicit Leader(MPI_Comm communicator);
   Leader(const Leader&) = delete;
-  /// Lets the others go; when a version failed half-way, they wait for messages that never come, and it aborts them.
+  /// Releases the other ranks. If a version failed half-way, the others wait for messages that
+  /// never come, so it aborts them.
   ~Leader();
 
-  /// Instances that its factory() makes have a sister on each other rank, whose calls follow theirs; run() begins with
-  /// a barrier, and stop() gives the time of the slowest rank from there on. Ends before the leader.
+  /// A session whose factory() creates each instance on every rank; calls on the rank 0 instance
+  /// are repeated on the others. run() begins with a barrier, and stop() gives the time from there
+  /// until the slowest rank ends. The session must end before the leader.
   std::unique_ptr<Session> session();
 
  private:
   std::shared_ptr<Lead> lead_;
 };
 
-/// On the other ranks. Returns when rank 0 lets them go; a version that throws aborts all.
+/// Used on the other ranks. Returns when rank 0 releases them. If a version throws, all ranks
+/// abort.
 void follow_rank_0(MPI_Comm communicator);
 
 }  // namespace lloyd

@@ -11,8 +11,8 @@
 namespace lloyd {
 namespace {
 
-// Drops the lowest `bits` bits of a float's significand, to nearest, ties to even. A carry moves on into the exponent,
-// as it should.
+// Rounds a float to nearest, ties to even, and clears the lowest `bits` bits of its significand. A
+// carry correctly moves into the exponent.
 float drop_bits(float x, int bits) {
   const auto word = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t half = (1u << (bits - 1)) - 1, odd = (word >> bits) & 1;
@@ -21,7 +21,7 @@ float drop_bits(float x, int bits) {
 
 float to_fp16(float x) {
   if (std::abs(x) >= 0x1p-14f) return drop_bits(x, 13);
-  // Subnormal: a multiple of 2^-24, which is the last place of 0.5.
+  // A subnormal fp16 value is a multiple of 2^-24, which is the last place of 0.5.
   return std::copysign((std::abs(x) + 0.5f) - 0.5f, x);
 }
 
@@ -43,7 +43,7 @@ void round_to_storage(Precision precision, std::span<float> values, int dim, con
   for (std::int64_t i = 0; i < size; ++i) {
     float& x = values[static_cast<std::size_t>(i)];
     const float rounded = fp16 ? to_fp16(x) : to_bf16(x);
-    // What is left as it was can be named below.
+    // Leave a value beyond the format unchanged, so that the error below can show it.
     if (std::abs(rounded) <= largest)
       x = rounded;
     else

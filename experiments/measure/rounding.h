@@ -1,4 +1,4 @@
-// A problem in 16 bits is given in 16 bits: what every version and the oracle are handed is rounded first.
+// A problem in 16 bits is rounded to 16 bits before any version or the oracle sees it.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,16 @@
 
 namespace lloyd {
 
-/// The precision that a problem's points and initial centroids are given in: `precision` itself when it is fp16 or bf16,
-/// fp32 for every other (tf32 names what a product does with float32 values). Without this the oracle would judge
-/// labels by coordinates that no 16-bit version has seen.
+/// The precision in which a problem's points and initial centroids are given: `precision` itself
+/// for fp16 and bf16, fp32 for all others (tf32 only says how products treat float32 values).
+/// Without this rounding, the oracle would judge labels by coordinates that no 16-bit version has
+/// seen.
 Precision storage_precision(Precision precision);
 
-/// Rounds `values` (row-major, `dim` columns) to the nearest fp16 or bf16 value, ties to even, fp16's subnormals
-/// included; in storage_precision() fp32 they stay as they are. Throws Unsupported for the first value that is beyond
-/// the format's largest, naming it; `what` is what a row is: "point".
+/// Rounds `values` (row-major, `dim` columns) to the nearest fp16 or bf16 value, ties to even,
+/// including the subnormals of fp16. If storage_precision() is fp32, it leaves them unchanged.
+/// Throws Unsupported for the first value beyond the largest value of the format and names it.
+/// `what` says what a row is, such as "point".
 void round_to_storage(Precision precision, std::span<float> values, int dim, const char* what);
 
 }  // namespace lloyd

@@ -16,7 +16,7 @@ void CpuSession::start() { start_ = now_ms(); }
 double CpuSession::stop() { return now_ms() - start_; }
 
 void CpuSession::evict_caches() {
-  // Larger than any last-level cache that one socket has today.
+  // This is larger than the last-level cache of any current socket.
   sweep_.assign(std::size_t{512} << 20, static_cast<char>(sweep_.empty() ? 0 : sweep_[0] + 1));
 }
 

@@ -1,4 +1,4 @@
-// What the harness needs of the place where a version runs: a clock, a cache to empty, an oracle.
+// What the harness needs where a version runs: a clock, a way to empty the caches, and an oracle.
 #pragma once
 
 #include <map>
@@ -16,29 +16,30 @@ class Session {
   virtual ~Session() = default;
   virtual CUstream_st* stream() const = 0;
   /// "cuda_events": events on the version's stream. "steady_clock": the host's clock around a
-  /// blocking call. "mpi_max": from a barrier on, the steady clock of the slowest rank.
+  /// blocking call. "mpi_max": the steady clock of the slowest rank, from a barrier on.
   virtual std::string timing_basis() const = 0;
   virtual void start() = 0;
-  /// Milliseconds since start(), once everything that was queued between is done.
+  /// Milliseconds since start(). Waits for all work queued since then.
   virtual double stop() = 0;
   virtual void synchronize() = 0;
-  /// Fills the last-level cache with something else.
+  /// Fills the last-level cache with other data.
   virtual void evict_caches() = 0;
-  /// A moment on the device's own timeline, to be read after synchronize(); false when there is no
-  /// such timeline.
+  /// Records a moment on the device's timeline, which can be read after synchronize(). Returns
+  /// false if the device has no timeline.
   virtual bool mark(std::size_t slot) = 0;
   virtual double between_marks(std::size_t first, std::size_t second) const = 0;
   virtual std::unique_ptr<Reference> reference(std::span<const float> points, std::int64_t n,
                                                int dim) const = 0;
-  /// What makes instances of `version` that run here.
+  /// The factory for instances of `version` that run here.
   virtual VersionFactory factory(const RegisteredVersion& version) { return version.make; }
-  /// The ranks that run a version together; null where it runs in this process alone.
+  /// The ranks that run a version together. Null if it runs in this process alone.
   virtual ompi_communicator_t* communicator() const { return nullptr; }
-  /// False when an instance failed half-way and left the others waiting: no more can be run here.
+  /// False if an instance failed half-way and left the others waiting. No further solve can run
+  /// here.
   virtual bool usable() const { return true; }
 };
 
-/// The host's clock and caches.
+/// Uses the clock and the caches of the host.
 class CpuSession : public Session {
  public:
   CUstream_st* stream() const override { return nullptr; }
@@ -58,11 +59,11 @@ class CpuSession : public Session {
 };
 
 std::unique_ptr<Session> make_cpu_session();
-/// Throws what was attempted when the device cannot be had. Only in a build with CUDA.
+/// Throws an error that names the failed call if the device is unavailable. Exists only in a build
+/// with CUDA.
 std::unique_ptr<Session> make_cuda_session(int device);
 
-/// Time spent in each phase: calls, host time and, where there is one, time on the device's
-/// timeline.
+/// The calls, the host time and, if the device has a timeline, the device time of each phase.
 class PhaseTimes : public RangeObserver {
  public:
   struct Times {
@@ -77,7 +78,7 @@ class PhaseTimes : public RangeObserver {
   void begin_iteration(int) override {}
   void end_iteration() override {}
 
-  /// By phase, in the order first seen. Synchronizes.
+  /// Sorted by first occurrence. Synchronizes.
   std::vector<std::pair<std::string, Times>> collect();
   bool has_device_times() const { return has_device_; }
 
@@ -99,7 +100,7 @@ class PhaseTimes : public RangeObserver {
   bool has_device_ = false;
 };
 
-/// Milliseconds of the steady clock, since some fixed moment.
+/// Milliseconds of the steady clock since a fixed moment.
 double now_ms();
 
 }  // namespace lloyd

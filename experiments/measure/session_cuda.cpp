@@ -15,7 +15,7 @@ class CudaSession : public Session {
   CUstream_st* stream() const override { return stream_; }
   std::string timing_basis() const override { return "cuda_events"; }
   void start() override {
-    // An idle device: the first event must not wait for what came before.
+    // Wait until the device is idle: the first event must not wait for earlier work.
     synchronize();
     start_.record(stream_);
   }

@@ -15,15 +15,16 @@ namespace {
 
 using profiling::NvtxRange;
 
-// A warm cache is made by an untimed solve right before the timed one; what runs longer than this
-// keeps nothing in cache that it does not touch itself.
+// An untimed solve right before the timed one warms the cache. A solve longer than this evicts
+// earlier data anyway, so it needs no warm-up.
 constexpr double kWarmSolveMs = 100;
-// What is still noisy after this many samples stays so, and a recorded run stays small.
+// Stop here: more samples would not reduce the noise, and a recorded run stays small.
 constexpr int kMostRepetitions = 50;
-// What is still throttled after so many attempts is kept: a GPU at its power limit stays there.
+// Keep a sample that is still throttled after this many attempts: a GPU at its power limit stays
+// throttled.
 constexpr int kMostAttempts = 4;
 
-// Google Benchmark's results, instead of a table on standard output.
+// Collects the results of Google Benchmark instead of printing a table.
 class Collector : public benchmark::BenchmarkReporter {
  public:
   explicit Collector(std::vector<double> taken) : solve_ms(std::move(taken)) {}
@@ -38,14 +39,16 @@ class Collector : public benchmark::BenchmarkReporter {
 
 }  // namespace
 
-// Google Benchmark repeats the solve and reports the times that the stopping rule works on. It cannot choose the order:
-//  - its random interleaving (1.7) shuffles the repetitions of all registered benchmarks with std::random_device, so no
-//    seed of the spec could give the same order again;
-//  - it fixes the number of repetitions at registration, while max_noise adds to them as the samples come in;
-//  - a point's timeout, the crash that costs only this point and the samples kept for --resume all need one point to be
-//    asked for at a time.
-// Points are therefore interleaved by launches (supervisor.cpp). It also reports repetitions in bulk, after the last
-// one, so each sample is handed on from within the loop.
+// Google Benchmark repeats the solve and reports the times that the stopping rule uses. It cannot
+// choose the order of the points:
+//  - its random interleaving (1.7) shuffles the repetitions of all registered benchmarks with
+//    std::random_device, so no seed in the spec could reproduce the order;
+//  - it fixes the number of repetitions at registration, but max_noise adds repetitions as samples
+//    arrive;
+//  - a timeout per point, a crash that loses only one point, and the samples kept for --resume all
+//    require one point at a time.
+// The supervisor therefore interleaves points by launches (supervisor.cpp). Google Benchmark also
+// reports repetitions only after the last one, so the loop itself passes on each sample.
 void Timer::run(const std::string& name, const Problem& problem, Context& context,
                 const std::vector<double>& taken, std::optional<double> needed_cores,
                 const Check& check, const std::function<void(const Sample&)>& keep) {
@@ -74,7 +77,8 @@ void Timer::run(const std::string& name, const Problem& problem, Context& contex
                                    }
                                  })
         ->UseManualTime()
-        ->Iterations(1)  // a sample each: more would be reported as their mean
+        // One sample each: several would be reported as their mean.
+        ->Iterations(1)
         ->Repetitions(batch)
         ->Unit(benchmark::kMillisecond);
     benchmark::RunSpecifiedBenchmarks(&collector);
@@ -100,7 +104,7 @@ Sample Timer::take_unthrottled(const Problem& problem, Context& context, const C
   return sample;
 }
 
-// Allocation, upload, solve and download anew: each repetition is a whole end-to-end execution.
+// Every repetition is a complete end-to-end execution: allocation, upload, solve and download.
 Sample Timer::take(const Problem& problem, Context& context, const Check& check) {
   const NvtxRange range(NvtxRange::Level::repetition, "repetition", next_repetition_);
   Sample s;
@@ -116,7 +120,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check)
     return ms;
   };
   const std::unique_ptr<Version> version = make_();
-  // Nobody can foresee it, so no answer that was kept from before is of use.
+  // No version can foresee this number, so an answer kept from an earlier solve is useless.
   const auto others = static_cast<std::uint64_t>(problem.n - 1);
   context.first_row = others == 0 ? 0 : 1 + static_cast<std::int64_t>(random_() % others);
   s.setup_ms = timed([&] { version->prepare(problem, context); });

@@ -1,4 +1,4 @@
-// The timed repetitions of a point, in one launch.
+// Times the repetitions of a point in one launch.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,15 @@ namespace lloyd {
 /// The timing_basis of a version that reports its own times.
 inline constexpr const char* kSelfReported = "self_reported";
 
-/// What one timed repetition gave.
+/// The result of one timed repetition.
 struct Sample {
-  int repetition = 0;  // within the launch
+  int repetition = 0;  // index within the launch
   double solve_ms = 0;
-  double waited_ms = 0;  // by the harness's clock, around the solve
+  double waited_ms = 0;  // measured by the harness around the solve
   std::optional<double> setup_ms, fetch_ms, transfer_ms;
   std::string timing_basis;
-  std::optional<std::string> chosen;  // by a version that hands its problem on
+  // Set by a version that passes its problem on to another version.
+  std::optional<std::string> chosen;
   int iterations = 0;
   profiling::GpuState gpu;
   Noise noise;
@@ -37,7 +38,8 @@ class Timer {
  public:
   using Check = std::function<void(Solution, const Sample&)>;
 
-  /// `nvml`: null where the version runs on no GPU or NVML cannot be had. All arguments outlive this.
+  /// `nvml` is null if the version does not run on a GPU or NVML is unavailable. All arguments must
+  /// outlive this object.
   Timer(Session& session, const VersionFactory& make, const Measure& measure, NoiseMeter& noise,
         profiling::Nvml* nvml, const std::string& gpu_uuid, bool on_gpu)
       : session_(session),
@@ -48,17 +50,18 @@ class Timer {
         gpu_uuid_(gpu_uuid),
         on_gpu_(on_gpu) {}
 
-  /// Repeats the solve until the launch has `measure.repetitions` samples and its median is known within
-  /// `measure.max_noise`, or until time or patience are spent; at least once. `taken`: solve_ms of the samples that an
-  /// earlier process took in this launch. `check` is given each answer and throws when it is wrong; `keep` is handed each
-  /// sample before the next one is taken. Each sample has another context.first_row. `needed_cores`: see
-  /// NoiseMeter::begin.
+  /// Repeats the solve until the launch has `measure.repetitions` samples and its median is known
+  /// within `measure.max_noise`, or until measure.max_seconds or the limit of repetitions is
+  /// reached. Takes at least one sample. `taken` holds the solve_ms of samples that an earlier
+  /// process took in this launch. `check` receives each answer and throws if it is wrong. `keep`
+  /// receives each sample before the next one is taken. Each sample has a different
+  /// context.first_row. For `needed_cores` see NoiseMeter::begin.
   void run(const std::string& name, const Problem& problem, Context& context,
            const std::vector<double>& taken, std::optional<double> needed_cores, const Check& check,
            const std::function<void(const Sample&)>& keep);
 
  private:
-  /// A sample; with `throttled: retry` another one where the GPU held its clock back, a few times.
+  /// Takes a sample. With `throttled: retry` it takes a few more while the GPU throttles its clock.
   Sample take_unthrottled(const Problem& problem, Context& context, const Check& check);
   Sample take(const Problem& problem, Context& context, const Check& check);
 

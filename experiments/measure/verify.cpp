@@ -19,16 +19,16 @@
 namespace lloyd {
 namespace {
 
-// Seconds that the checks of the last iteration and of drawn ones may take.
+// The seconds that the checks of the last iteration and of the drawn iterations may take.
 constexpr double kLastSeconds = 20, kDrawnSeconds = 1;
 constexpr int kMostDrawn = 4;
-// A run may be as many times as far from the oracle's as the worst of two to five disturbed runs.
-// How far a run goes has a heavy tail: one point at a near tie decides it. With a factor of 3, 2 of
-// 265 right answers on an H200 lay just outside.
+// A run may be this many times as far from the oracle's run as the worst of two to five disturbed
+// runs. This distance has a heavy tail, because one point at a near tie decides it: with a factor
+// of 3, 2 of 265 correct answers on an H200 were just outside.
 constexpr double kSpreadFactor = 10;
-// A run may also be as far as so many points in another cluster bring it.
+// A run may also be as far away as this many points in another cluster move it.
 constexpr double kFewPoints = 10;
-// Labels are as good as random when more than this share of random ones would pass.
+// If more than this share of random labels would pass, a correct label proves nothing.
 constexpr double kBlind = 0.5;
 constexpr int kAttempts = 4;
 
@@ -68,7 +68,7 @@ std::uint64_t scrambled(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// What the oracle sees from a set of centroids.
+// The oracle's assignment for a set of centroids.
 struct Nearest {
   std::vector<std::int32_t> labels;
   std::vector<double> distances;
@@ -87,7 +87,7 @@ struct LabelsVerdict {
 
 class Labels {
  public:
-  // `slack`: how far each centroid that a version used may be from that in `centroids`.
+  // `slack`: how far each centroid that the version used may be from the one in `centroids`.
   Labels(const Problem& problem, Distance distance, Centroids centroids, const Nearest& nearest,
          std::vector<double> slack = {})
       : problem_(problem),
@@ -128,7 +128,8 @@ class Labels {
     return verdict;
   }
 
-  // The share of random labels, of those farther away than the nearest, whose regret is at most `regret`.
+  // Among random labels that are farther away than the nearest: the share whose regret is at most
+  // `regret`.
   double random_labels_within(double regret) const {
     constexpr std::int64_t kSample = 20'000;
     std::int64_t farther = 0, within = 0;
@@ -191,7 +192,8 @@ std::optional<std::string> empty_cluster_moved(const Solution& s, Centroids befo
   return std::nullopt;
 }
 
-// What sums in any order leave of a centroid's move: its Euclidean length, for the worst cluster.
+// How much of a centroid's move may come from the order of the sums: the Euclidean length for the
+// worst cluster.
 double sums_noise(const Problem& problem, const ClusterSums& clusters) {
   const auto dim = static_cast<std::size_t>(problem.dim);
   double most = 0;
@@ -204,10 +206,11 @@ double sums_noise(const Problem& problem, const ClusterSums& clusters) {
   return 2 * most;
 }
 
-// A whole run against the oracle's.
+// Compares a whole run with the oracle's.
 class RunCheck {
  public:
-  // `mismatches`: labels that single steps of the version had otherwise than the oracle, within their bound.
+  // `mismatches`: labels in the version's single steps that differ from the oracle's, within their
+  // bound.
   RunCheck(const Problem& problem, Distance distance, const ExpectedRun& expected,
            std::int64_t mismatches = 0)
       : problem_(problem),
@@ -219,10 +222,11 @@ class RunCheck {
     spread_ = &*expected.spread(distance);
   }
 
-  // Relative difference that the inertia after t iterations may have.
+  // The relative difference that the inertia after t iterations may have.
   double inertia_allowed(int t) const {
     const double spread = spread_->inertia[at(t)];
-    // Disturbed runs that differ by more than the whole inertia, over an outlier's cluster for instance, bound nothing.
+    // If disturbed runs differ by more than the whole inertia, for instance because of an outlier's
+    // cluster, they give no bound.
     if (spread > 1) return std::numeric_limits<double>::infinity();
     return std::max(kSpreadFactor * spread, few_ / static_cast<double>(problem_.n));
   }
@@ -237,19 +241,19 @@ class RunCheck {
         inertia, t, expected, std::abs(inertia - expected) / expected, allowed);
   }
 
-  // Farther above than an answer that is not imprecise may end.
+  // Above this inertia an answer is imprecise.
   bool is_far_above(int t, double inertia) const {
     return inertia > (1 + flat_) * inertia_expected(t);
   }
 
-  // Of a run of as many iterations as the oracle's; others cannot be compared.
+  // Judges only runs with as many iterations as the oracle's. Others cannot be compared.
   std::optional<std::string> wrong_centroids(const Solution& s) const {
     if (expected_.centroids.empty() || s.iterations != expected_.iterations ||
         is_degenerate(expected_.centroids, expected_.counts))
       return std::nullopt;
     const double apart =
         centroid_distance(s.centroids, expected_.centroids, expected_.counts, expected_.inertia);
-    // One point more in a cluster moves its centroid by a share 1/n_k of the point's distance.
+    // One more point in a cluster moves its centroid by 1/n_k of the point's distance.
     const double few = few_ * std::sqrt(2.0 * problem_.k) / static_cast<double>(problem_.n);
     const double allowed = std::max(kSpreadFactor * spread_->centroids, few);
     if (apart <= allowed) return std::nullopt;
@@ -259,7 +263,7 @@ class RunCheck {
         s.iterations, apart, allowed);
   }
 
-  // Fills the verdict's inertia and excess; `clusters` are those of the answer.
+  // Fills in the verdict's inertia and excess. `clusters` are those of the answer.
   void judge(const Solution& s, const ClusterSums& clusters, const Nearest& nearest,
              Verdict& verdict) const {
     verdict.correct = verdict.imprecise = false;
@@ -269,7 +273,8 @@ class RunCheck {
     verdict.no_excess.clear();
     const double one_rounding = rounding_inertia(s.centroids, clusters.counts);
     if (expected <= kDegenerate * one_rounding) {
-      // Points that all but coincide within each cluster: inertia is rounding errors and nothing else.
+      // The points of each cluster almost coincide, so the inertia consists of rounding errors
+      // only.
       verdict.no_excess = fmt::format(
           "the float64 run's inertia, {:.3g}, is no more than what one rounding of the centroids "
           "makes ({:.3g})",
@@ -330,7 +335,8 @@ class RunCheck {
     return std::min(static_cast<std::size_t>(std::max(t, 0)), expected_.inertias.size() - 1);
   }
 
-  // What rounding each centroid to fp32 adds to the inertia: the points are float32, and so is any answer but fp64's.
+  // The inertia that rounding each centroid to fp32 adds. The points are float32, and so is every
+  // answer except in fp64.
   double rounding_inertia(Centroids centroids, std::span<const std::int64_t> counts) const {
     const auto dim = static_cast<std::size_t>(problem_.dim);
     double total = 0;
@@ -360,10 +366,10 @@ class RunCheck {
   const ExpectedRun& expected_;
   const Spread* spread_ = nullptr;
   double flat_;
-  double few_;  // points in another cluster that say nothing
+  double few_;  // this many points in another cluster are no sign of an error
 };
 
-// How long a version takes, so that what is checked beyond the least stays affordable.
+// How long a version takes. Keeps the optional checks affordable.
 struct Cost {
   double fixed = 0, iteration = 0;  // seconds
   double of(int iterations) const { return fixed + iteration * iterations; }
@@ -452,7 +458,7 @@ class Verification {
     return s;
   }
 
-  // `iterations` from the initial centroids, without a rule.
+  // Runs `iterations` from the initial centroids, without a stopping rule.
   Solution run_for(int iterations) {
     Problem fixed = problem_;
     fixed.stop = {.iterations = iterations};
@@ -478,8 +484,9 @@ class Verification {
     return found.wrong;
   }
 
-  // Whether `after`, of t iterations, went on from `before`, of t − 1. `slack`: how far reruns of
-  // t − 1 are apart. `counts`: of the clusters of `before`, if reruns differ; otherwise empty.
+  // Checks that `after`, of t iterations, continued from `before`, of t − 1. `slack`: how far
+  // reruns of t − 1 are apart. `counts`: the cluster sizes of `before` if reruns differ, otherwise
+  // empty.
   std::optional<std::string> check_pair(const Solution& after, const Solution& before, int t,
                                         double slack, std::span<const std::int64_t> counts,
                                         std::int64_t* mismatches) {
@@ -487,18 +494,19 @@ class Verification {
     double largest = 0;
     for (std::size_t j = 0; j < static_cast<std::size_t>(problem_.k); ++j)
       largest = std::max(largest, norm(row(before.centroids, j, dim)));
-    // Its own centroids may be in double and those that it hands back in float.
+    // The version may keep its centroids in double and return them in float.
     const double allowed = slack + 2 * sum_roundoff(problem_.precision) * largest;
     const Nearest nearest(reference_, before.centroids, problem_);
     const double inertia = sum(nearest.distances);
     if (auto why = run_check().wrong_inertia_after(t - 1, inertia)) {
-      // So far above that the whole run may be imprecise: its end decides, if every single step is right.
+      // If the inertia is this far above, the run may be only imprecise. The end of the run
+      // decides, if every single step is correct.
       if (!run_check().is_far_above(t - 1, inertia)) return why;
       if (!drifted_) drifted_ = std::move(why);
     }
     std::vector<double> moves(static_cast<std::size_t>(problem_.k), allowed);
-    // The sums of a version whose reruns differ have no fixed order: a few points at near ties may
-    // have gone to another cluster in this rerun.
+    // If reruns of a version differ, its sums have no fixed order. A few points at near ties may
+    // then have gone to another cluster in this rerun.
     const double typical_distance = std::sqrt(inertia / static_cast<double>(problem_.n));
     for (std::size_t j = 0; j < counts.size(); ++j)
       moves[j] += typical_distance * std::min(1.0, kFewPoints / static_cast<double>(counts[j] + 1));
@@ -513,9 +521,9 @@ class Verification {
     return empty_cluster_moved(after, before.centroids, clusters, allowed);
   }
 
-  // Lets the version make t − 1 iterations, and t where `after` is null; what is wrong with the
-  // pair. Reruns that differ excuse as much as they differ, and what a few points in another
-  // cluster move. `before` gets the last rerun.
+  // Runs t − 1 iterations, and t if `after` is null. Returns what is wrong with the pair. If reruns
+  // differ, allows for that difference and for what a few points in another cluster move. `before`
+  // receives the last rerun.
   std::optional<std::string> check_iteration(const Solution* after, int t, Solution& before,
                                              std::int64_t* mismatches = nullptr) {
     std::vector<std::vector<double>> seen;
@@ -546,7 +554,7 @@ class Verification {
     return why;
   }
 
-  // The farthest that two sets of centroids have one of theirs apart.
+  // The largest distance between a centroid in `a` and the same centroid in `b`.
   double apart(Centroids a, Centroids b) const {
     const auto dim = static_cast<std::size_t>(problem_.dim);
     double most = 0;
@@ -576,7 +584,8 @@ class Verification {
     return check_rule(whole, before, sums_noise(problem_, clusters), mismatches);
   }
 
-  // Does the rule end the loop where the version did, by the version's own centroids and labels?
+  // Checks, with the version's own centroids and labels, that the rule ends the loop where the
+  // version ended it.
   std::optional<std::string> check_rule(const Solution& whole, const Solution& before, double noise,
                                         std::int64_t near_ties) {
     const Stop& stop = problem_.stop;
@@ -610,7 +619,7 @@ class Verification {
   }
 
   std::optional<std::string> check_drawn(int iterations) {
-    std::vector<int> lengths;  // that may be drawn
+    std::vector<int> lengths;  // candidates for the draw
     const auto pair_cost = [&](int t) { return cost_.of(t) + cost_.of(t - 1); };
     for (int t = 2; t < iterations; ++t)
       if (t == 2 || pair_cost(t) <= kDrawnSeconds) lengths.push_back(t);
@@ -639,8 +648,11 @@ class Verification {
   const ExpectedRun& expected_;
   std::vector<double> initial_;
   Cost cost_;
-  bool hands_on_ = false;  // to another version, maybe one for t − 1 iterations and one for t
-  std::optional<std::string> drifted_;  // an inertia on the way that is far above the oracle's
+  // The version passes its problem to another one, possibly to different ones for t − 1 and t
+  // iterations.
+  bool hands_on_ = false;
+  // The first inertia during the run that is far above the oracle's.
+  std::optional<std::string> drifted_;
   Verdict verdict_;
 };
 
@@ -687,7 +699,7 @@ std::optional<std::string> difference(const Solution& first, const Solution& aga
       first.centroids.size() != again.centroids.size())
     return fmt::format("{} labels and {} coordinates, then {} and {}", first.labels.size(),
                        first.centroids.size(), again.labels.size(), again.centroids.size());
-  // Two NaNs may be equal, 0 and −0 are not.
+  // Compare bits: two NaNs may be equal, but 0 and −0 are not.
   const auto bits = [](auto value) {
     return std::bit_cast<std::array<std::byte, sizeof value>>(value);
   };
