@@ -1,4 +1,4 @@
-// npy and fvecs.
+// Reads npy and fvecs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ static_assert(std::endian::native == std::endian::little, "byte orders below are
 
 constexpr std::int64_t kChunkRows = 1 << 14;
 
-/// A T at any address, its bytes reversed if `swap`.
+/// Reads a T at any address; reverses its bytes if `swap`.
 template <class T>
 T value_at(const char* address, bool swap) {
   char bytes[sizeof(T)];
@@ -34,7 +34,8 @@ T value_at(const char* address, bool swap) {
   return value;
 }
 
-/// Rows and columns in messages count from 1, as lines and columns of text do.
+/// `value` as a float, which must be finite. In messages, rows and columns count from 1, as the
+/// lines and columns of text do.
 float checked(const std::string& name, std::int64_t row, std::int64_t column, double value) {
   const auto result = static_cast<float>(value);
   if (std::isfinite(result)) return result;
@@ -52,7 +53,7 @@ struct NpyHeader {
   std::size_t data_at = 0;  // offset of the first value
 };
 
-/// Reads the Python dictionary of an npy header, as numpy writes it: three keys, values of known
+/// Reads the Python dictionary of an npy header as NumPy writes it: three keys with values of known
 /// kinds.
 class NpyDictionary {
  public:
@@ -204,7 +205,7 @@ Dataset npy_values(const std::string& name, std::string_view bytes, const NpyHea
           for (std::int64_t column = 0; column < wanted.dim; ++column) {
             const std::int64_t at = row * row_stride + column * column_stride;
             const T value = value_at<T>(in + at * static_cast<std::int64_t>(sizeof(T)), swap);
-            // An integer goes straight to float: through double it would be rounded twice.
+            // An integer is converted to float directly: through double it would be rounded twice.
             if constexpr (std::is_integral_v<T>) {
               out[row * wanted.dim + column] = static_cast<float>(value);
             } else {
@@ -265,7 +266,8 @@ Dataset read_fvecs(const std::string& name, std::string_view bytes, Limits limit
     throw DataError(fmt::format("{}: row {} says that it has {} values; the first row has {}", name,
                                 row + 1, grouped(length), grouped(columns)));
   };
-  // Before the size: where the rows differ in length, the remainder means nothing.
+  // This check comes before that of the size: if the rows differ in length, the remainder means
+  // nothing.
   parallel_rows(rows, kChunkRows, threads, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
     for (std::int64_t row = begin; row < end; ++row) check_length(row);
   });

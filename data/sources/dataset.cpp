@@ -43,8 +43,8 @@ std::string fingerprint(const Source& source) {
   } else {
     const auto option = [](const auto& value) { return value ? std::to_string(*value) : "-"; };
     read_mapped(source.file, [&](std::string_view bytes) {
-      // The format that is used, not the key: a file that is renamed from .csv to .txt holds the
-      // same points.
+      // Adds the format in use and not the key: a file renamed from .csv to .txt has the same
+      // points.
       add(fmt::format("{} {} {} {}\n", file_format(source, bytes), option(source.header),
                       option(source.index_column), option(source.label_column)));
       add(bytes);

@@ -13,13 +13,14 @@
 
 namespace lloyd::data {
 
-/// A data file that cannot be used. what() is `path:line:column: reason` (line and column where they are known).
+/// A data file that cannot be used. what() is `path:line:column: reason`, with line and column
+/// where they are known.
 struct DataError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Either `generator` or `file` is set. Defaults of `low`, `high`, `centers`, `sigma` depend on the generator:
-/// generators() has them.
+/// Either `generator` or `file` is set. The defaults of `low`, `high`, `centers` and `sigma` depend
+/// on the generator; generators() lists them.
 struct Source {
   std::string generator;  // a name from generators(); empty when a file is read
   std::uint64_t seed = 42;
@@ -27,14 +28,12 @@ struct Source {
   std::optional<int> centers;       // spec key `centers`
   std::optional<double> sigma;      // spec key `sigma`
 
-  std::filesystem::path
-      file;            // absolute or relative to the current directory; empty when generated
-  std::string format;  // a name from formats(); empty: by extension and content
-  std::optional<bool>
-      header;  // text: first line is a header; unset: detected (a first line that is not numeric)
+  std::filesystem::path file;  // absolute or relative to the current directory; empty: generated
+  std::string format;          // a name from formats(); empty: detected by extension and content
+  // Text formats only: is the first line a header? If unset, a first line of names is one.
+  std::optional<bool> header;
   std::optional<int> index_column;  // text: 0-based column to leave out
-  std::optional<int>
-      label_column;  // text: 0-based column to leave out; negative counts from the end
+  std::optional<int> label_column;  // text: the same; a negative one counts from the end
 
   /// One line that names the data: "uniform(range=[0,1), seed=42)" or the file's name.
   std::string describe() const;
@@ -43,12 +42,12 @@ struct Source {
 struct GeneratorInfo {
   std::string name;
   std::string summary;
-  std::vector<std::string> keys;  // of {range, centers, sigma}, besides seed
+  std::vector<std::string> keys;  // of {range, centers, sigma}; all generators have seed
 };
 const std::vector<GeneratorInfo>& generators();
 const std::vector<std::string>& formats();
 
-/// How large a file is: rows, and columns of numbers that are read. 0: there is none.
+/// The size of a file: its rows, and its columns of numbers that are read. 0: no file.
 struct Extent {
   std::int64_t n = 0;
   int dim = 0;
@@ -57,8 +56,9 @@ struct Extent {
 /// n × dim floats, row-major.
 class Dataset {
  public:
-  Dataset(std::int64_t n,
-          int dim);  // uninitialised; throws DataError with the sizes when it cannot be had
+  /// Leaves the values uninitialised. Throws DataError with the sizes when there is not enough
+  /// memory.
+  Dataset(std::int64_t n, int dim);
   std::int64_t n() const { return n_; }
   int dim() const { return dim_; }
   std::span<float> values() { return {values_.get(), static_cast<std::size_t>(n_) * dim_}; }
@@ -72,20 +72,25 @@ class Dataset {
   std::unique_ptr<float[]> values_;
 };
 
-/// Throws DataError when n × dim × 4 bytes overflow or exceed the memory that this machine has free, naming both.
+/// Throws DataError when n × dim × 4 bytes overflow or exceed this machine's free memory. The
+/// message names both sizes.
 void check_fits_memory(std::int64_t n, int dim);
 
-/// The whole file, parsed and checked (rectangular, numeric, finite). `threads` parse in parallel (0: all cores).
+/// Reads the whole file and checks that it is rectangular, numeric and finite. `threads` threads
+/// parse in parallel (0: all cores).
 Dataset read_file(const Source& source, int threads = 0);
 
-/// n × dim points of a generator. Value (i, j) depends only on the options, the seed, i and j: identical bits on any
-/// machine, thread count and device, and a smaller n or dim is a prefix of a larger one.
+/// n × dim points of a generator. Value (i, j) depends only on the options, the seed, i and j. So
+/// the bits are the same on every machine, thread count and device, and a smaller n or dim gives a
+/// prefix of a larger one.
 Dataset generate(const Source& source, std::int64_t n, int dim, int threads = 0);
 
-/// generate() or read_file() and then the first n rows and dim columns (0: all). Throws DataError when the file has fewer.
+/// The first n rows and dim columns (0: all) of generate() or read_file(). Throws DataError when
+/// the file has fewer.
 Dataset load(const Source& source, std::int64_t n, int dim, int threads = 0);
 
-/// 128-bit hash, in hex, of the source: the file's bytes and reading options, or the generator's options.
+/// A 128-bit hash of the source in hex: of the file's bytes and reading options, or of the
+/// generator's options.
 std::string fingerprint(const Source& source);
 
 struct Init {
@@ -95,9 +100,10 @@ struct Init {
 };
 const std::vector<std::string>& init_methods();  // random_points, kmeans++, kmeans||, file
 
-/// k × dim initial centroids for the n × dim points (row-major). Deterministic: the same bits on any thread count.
-/// random_points: k distinct rows drawn uniformly. kmeans++: Arthur & Vassilvitskii 2007. kmeans||: Bahmani et al. 2012
-/// (oversampling 2k, 5 rounds, weighted kmeans++ on the candidates). Throws DataError when k > n or the file does not fit.
+/// k × dim initial centroids for the n × dim points (row-major). The bits are the same on any
+/// thread count. random_points: k distinct rows drawn uniformly. kmeans++: Arthur & Vassilvitskii
+/// 2007. kmeans||: Bahmani et al. 2012 (oversampling 2k, 5 rounds, weighted kmeans++ on the
+/// candidates). Throws DataError when k > n or the file has another shape.
 std::vector<float> initial_centroids(const Init& init, std::span<const float> points,
                                      std::int64_t n, int dim, int k, int threads = 0);
 

@@ -44,7 +44,7 @@ float greatest_float(double high) {
 template <class Values>
 void fill(float* out, std::int64_t n, int dim, int threads, const Values& values) {
   static constexpr std::int64_t kChunkValues =
-      1 << 16;  // 256 KiB: small beside the work, large beside a page
+      1 << 16;  // 256 KiB: small compared with the work, large compared with a page
   parallel_rows(n, std::max<std::int64_t>(1, kChunkValues / dim), threads,
                 [&](std::int64_t begin, std::int64_t end, std::int64_t) {
                   for (std::int64_t row = begin; row < end; ++row) {
@@ -97,7 +97,7 @@ GeneratorOptions generator_options(const Source& source) {
     options.sigma = inverse * inverse * inverse;
   }
 
-  // Noise is added to what the range gives, and the sum must stay a finite float.
+  // Noise is added to values in the range, and the sum must remain a finite float.
   if (!(std::fabs(options.low) <= 1e38 && std::fabs(options.high) <= 1e38)) {
     throw DataError(fmt::format("range [{}, {}): low and high must be from -1e38 to 1e38",
                                 options.low, options.high));
@@ -145,7 +145,7 @@ std::shared_ptr<const Generator> make_generator(const Source& source) {
 }
 
 Dataset generate(const Source& source, std::int64_t n, int dim, int threads) {
-  generator_info(source.generator);  // a file has none: the error says which there are
+  generator_info(source.generator);  // throws for a file and lists the generators
   const std::shared_ptr<const Generator> generator = make_generator(source);
   Dataset data(n, dim);
   draw(*generator, data.values(), dim, threads);

@@ -1,4 +1,4 @@
-// A generator's options, with its defaults filled in and checked.
+// A generator's options, checked and with its defaults filled in.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,16 @@ struct GeneratorOptions {
   double sigma = 0;
 };
 
-/// Throws DataError for an unknown generator, an option it does not have, or a value that makes no
-/// sense.
+/// Throws DataError for an unknown generator, an option that it does not have, or an invalid value.
 GeneratorOptions generator_options(const Source& source);
 
-/// "uniform(range=[0,1), seed=42)": every option that decides the values, in a fixed order. Throws
-/// like generator_options().
+/// All options that determine the values, in a fixed order, such as "uniform(range=[0,1),
+/// seed=42)". Throws like generator_options().
 std::string generator_text(const Source& source);
 
 struct Generator;  // data/sources/random_values.h
 
-/// What draws the source's points; null when it is a file. Throws like generator_options().
+/// The generator of the source's points; null for a file. Throws like generator_options().
 std::shared_ptr<const Generator> make_generator(const Source& source);
 
 /// Fills `points` (n × dim, row-major) as generate() does, on `threads` threads (0: all cores).

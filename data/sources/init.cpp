@@ -1,7 +1,7 @@
 // Initial centroids.
 //
-// All sums are in double, over fixed chunks of rows whose results are then added in order, and all
-// random numbers are functions of a counter: the number of threads changes nothing.
+// The number of threads changes nothing: all sums are in double over fixed chunks of rows, the
+// chunks' results are added in order, and all random numbers are functions of a counter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kChunkRows = 1 << 13;
 
-/// Points in rows of `dim`, with weights (empty: all 1).
+/// n points of `dim` values, with weights (empty: all 1).
 struct Rows {
   std::span<const float> values;
   std::int64_t n;
@@ -34,7 +34,7 @@ struct Rows {
   }
 };
 
-/// A sequence of random numbers of its own for each seed and stream.
+/// A sequence of random numbers, independent for each seed and stream.
 class Draws {
  public:
   Draws(std::uint64_t seed, Stream stream) : seed_(seed), stream_(stream) {}
@@ -59,8 +59,7 @@ class Draws {
   std::uint64_t next_ = 0;
 };
 
-/// The squared distance of every row to the nearest of the centres so far, and which centre that
-/// is.
+/// For every row: the squared distance to the nearest centre so far, and the index of that centre.
 class Nearest {
  public:
   Nearest(const Rows& rows, int threads)
@@ -72,8 +71,7 @@ class Nearest {
     add({});
   }
 
-  /// Takes more centres into account (whole rows, one after the other). Without any so far, every
-  /// distance is 1.
+  /// Adds centres (contiguous rows). Before the first centre, every distance is 1.
   void add(std::span<const float> centers) {
     const std::int64_t added = static_cast<std::int64_t>(centers.size()) / rows_.dim;
     parallel_rows(rows_.n, kChunkRows, threads_,
@@ -91,8 +89,8 @@ class Nearest {
   /// Σ weight × squared distance.
   double total() const { return std::accumulate(sums_.begin(), sums_.end(), 0.0); }
 
-  /// A row with probability weight × squared distance / total(), by inversion of `unit` in [0, 1).
-  /// total() > 0.
+  /// Draws a row with probability weight × squared distance / total(), by inversion of `unit` in
+  /// [0, 1). Requires total() > 0.
   std::int64_t draw(double unit) const {
     double left = unit * total();
     std::size_t chunk = 0;
@@ -106,7 +104,7 @@ class Nearest {
       if (left < mass) return row;
       left -= mass;
     }
-    // Rounding left a crumb: the last row that can be drawn, here or in an earlier chunk.
+    // Rounding left a remainder. Take the last row that can be drawn, here or in an earlier chunk.
     for (row = std::int64_t(chunk) * kChunkRows - 1; last < 0; --row) {
       if (rows_.weight(row) * squared_[static_cast<std::size_t>(row)] > 0) last = row;
     }
@@ -147,8 +145,8 @@ void append(std::vector<float>& centers, std::span<const float> row) {
   centers.insert(centers.end(), row.begin(), row.end());
 }
 
-/// The first k of a random permutation of 0 … n − 1 (Fisher and Yates, the untouched part left
-/// out), so that fewer centroids are a prefix of more.
+/// The first k rows of a random permutation by Fisher and Yates, so that fewer centroids are a
+/// prefix of more. `moved` stores only the positions that the permutation has changed.
 std::vector<float> random_points(const Rows& rows, int k, std::uint64_t seed) {
   Draws draws(seed, Stream::init_draw);
   std::unordered_map<std::int64_t, std::int64_t> moved;
@@ -166,9 +164,9 @@ std::vector<float> random_points(const Rows& rows, int k, std::uint64_t seed) {
   return centers;
 }
 
-/// kmeans++ from the centres that are there to k centres: each next one is a row drawn with
-/// probability proportional to weight × squared distance to the nearest so far. Once all rows
-/// coincide with a centre, any row is as good.
+/// Extends the centres to k by kmeans++: each new centre is a row drawn with probability
+/// proportional to weight × squared distance to its nearest centre so far. Once all rows coincide
+/// with a centre, rows are drawn uniformly.
 void plus_plus(const Rows& rows, std::vector<float>& centers, int k, Draws& draws,
                Nearest& nearest) {
   while (static_cast<std::int64_t>(centers.size()) < std::int64_t{k} * rows.dim) {
@@ -212,7 +210,7 @@ std::vector<float> parallel_seeding(const Rows& rows, int k, std::uint64_t seed,
   }
 
   const std::int64_t count = static_cast<std::int64_t>(candidates.size()) / rows.dim;
-  if (count <= k) {  // so few points: all candidates, and the rest as kmeans++ would go on
+  if (count <= k) {  // keep all candidates; kmeans++ draws the rest
     plus_plus(rows, candidates, k, draws, nearest);
     return candidates;
   }

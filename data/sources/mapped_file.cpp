@@ -19,19 +19,20 @@
 namespace lloyd::data {
 namespace {
 
-/// What the handler needs of a mapping. Atomic, as it may run in any thread at any time.
+/// What the SIGBUS handler must know about a mapping. Atomic, because the handler may run in any
+/// thread at any time.
 struct Mapping {
-  std::atomic<std::uintptr_t> begin{0}, end{0};  // begin is 0: free
+  std::atomic<std::uintptr_t> begin{0}, end{0};  // begin = 0: the slot is free
   std::atomic<bool> lost{false};                 // a page could not be read
 };
 
-// More are not open at once: data and init_file.
+// At most two files are open at once: data and init_file.
 std::array<Mapping, 16> mappings;
 std::mutex mappings_in_use;
 struct sigaction action_before;
-std::uintptr_t page_size;  // asked for before the handler is set, as it may not ask
+std::uintptr_t page_size;  // set before the handler, which may not call sysconf()
 
-/// Puts zeros in place of the page that is no longer there, and of all that follow it in its file. Only system calls here.
+/// Maps zeros over the lost page and all later pages of its file. Makes only system calls.
 void on_lost_page(int signal, siginfo_t* info, void* context) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   for (Mapping& mapping : mappings) {
@@ -47,7 +48,7 @@ void on_lost_page(int signal, siginfo_t* info, void* context) {
     mapping.lost = true;
     return;
   }
-  // Not ours: as if this handler were not there.
+  // The address is not ours, or there are no zeros: behave as if this handler were not installed.
   if ((action_before.sa_flags & SA_SIGINFO) != 0) {
     action_before.sa_sigaction(signal, info, context);
   } else if (action_before.sa_handler != SIG_DFL && action_before.sa_handler != SIG_IGN) {

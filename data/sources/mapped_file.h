@@ -10,8 +10,9 @@
 
 namespace lloyd::data {
 
-/// Read-only and private. A page that another process cuts off while it is mapped reads as zeros, where the system would
-/// end this process with SIGBUS: what was read is worth something only if check_unchanged() returns afterwards.
+/// A read-only, private mapping. If another process truncates the file meanwhile, the lost pages
+/// read as zeros instead of ending this process by SIGBUS. So what was read is valid only if
+/// check_unchanged() returns afterwards.
 class MappedFile {
  public:
   /// Throws DataError when the file is missing, not a regular file, not readable or empty.
@@ -22,7 +23,8 @@ class MappedFile {
 
   std::string_view bytes() const { return {static_cast<const char*>(address_), size_}; }
 
-  /// Throws DataError when the file has been written to or shortened since it was opened, or could not be read.
+  /// Throws DataError when the file has been written to or shortened since it was opened, or could
+  /// not be read.
   void check_unchanged() const;
 
  private:
@@ -33,10 +35,11 @@ class MappedFile {
   timespec modified_{};
   void* address_ = nullptr;
   std::size_t size_ = 0;
-  std::size_t slot_ = 0;  // among the mappings that the handler of SIGBUS knows
+  std::size_t slot_ = 0;  // index in the table of the SIGBUS handler
 };
 
-/// `read(bytes)` of a file; an error that a change of the file meanwhile may have caused is that change.
+/// Returns read(bytes) for the file's bytes. If the file changed meanwhile, throws an error that
+/// says so, and not an error of `read` that the change may have caused.
 template <class Read>
 auto read_mapped(const std::filesystem::path& path, const Read& read) {
   const MappedFile file(path);

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The number alone in a file; nullopt when there is none ("max").
+/// The number that a file consists of; nullopt when it is not a number ("max").
 std::optional<std::uint64_t> number_in(const fs::path& path) {
   std::ifstream in(path);
   std::uint64_t value;
@@ -40,7 +40,7 @@ void lower(std::optional<std::uint64_t>& least, std::uint64_t value) {
   least = std::min(least.value_or(std::numeric_limits<std::uint64_t>::max()), value);
 }
 
-/// What the group in `folder` leaves, if it has a limit.
+/// The bytes that the group in `folder` leaves; nullopt when it has no limit.
 std::optional<std::uint64_t> left_in_group(const fs::path& folder, const char* limit_file,
                                            const char* usage_file, const char* reclaimable) {
   const auto limit = number_in(folder / limit_file);
@@ -66,8 +66,8 @@ std::optional<std::uint64_t> free_memory(const fs::path& root) {
     const bool v2 = controllers == ",,";
     if (!v2 && controllers.find(",memory,") == std::string::npos) continue;
     const fs::path mount = root / (v2 ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
-    // A limit on a parent binds too. In a container the path may not exist here; the mount itself
-    // then has the limit.
+    // A parent's limit applies too. In a container the path may not exist here; then the root of
+    // the mount has the limit.
     fs::path group = fs::path(line.substr(second + 1)).relative_path();
     while (true) {
       const auto left =

@@ -1,4 +1,4 @@
-// How much memory this process may still have.
+// How much memory this process can still have.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace lloyd::data {
 
-/// Bytes: the least of the kernel's MemAvailable and what each control group (v1 and v2) of this
-/// process leaves, page cache that can be dropped counted as free; nullopt where the system tells
-/// neither. `root` is where /proc and /sys are looked up.
+/// The free bytes: the minimum of the kernel's MemAvailable and of what each control group (v1 and
+/// v2) of this process leaves. Page cache that can be dropped counts as free. nullopt when the
+/// system reports neither. `root` is the folder of proc and sys.
 std::optional<std::uint64_t> free_memory(const std::filesystem::path& root = "/");
 
 /// check_fits_memory() for a machine with `free_bytes` (nullopt: unknown, so only overflow is an

@@ -1,4 +1,4 @@
-// Work in numbered chunks on several threads, with the errors of a sequential loop.
+// Runs numbered chunks of work on several threads, with the errors of a sequential loop.
 #pragma once
 
 #include <omp.h>
@@ -10,9 +10,8 @@
 
 namespace lloyd::data {
 
-/// Calls work(0) … work(count − 1) on `threads` threads (0: all cores). What a chunk throws is
-/// thrown again here; of several, the one of the lowest chunk, so that the error does not depend on
-/// the number of threads.
+/// Calls work(0) … work(count − 1) on `threads` threads (0: all cores). If chunks throw, rethrows
+/// the exception of the lowest one, so that the error does not depend on the number of threads.
 template <class Work>
 void parallel_chunks(std::int64_t count, int threads, const Work& work) {
   std::atomic<std::int64_t> failed{count};
@@ -34,7 +33,7 @@ void parallel_chunks(std::int64_t count, int threads, const Work& work) {
   if (error) std::rethrow_exception(error);
 }
 
-/// Calls work(begin, end, chunk) for rows 0 … n − 1 in chunks of `rows` rows; the cut does not
+/// Calls work(begin, end, chunk) for rows 0 … n − 1 in chunks of `rows` rows. The chunks do not
 /// depend on `threads`.
 template <class Work>
 void parallel_rows(std::int64_t n, std::int64_t rows, int threads, const Work& work) {

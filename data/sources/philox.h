@@ -1,7 +1,7 @@
-// Philox4x32-10, the counter-based generator that every random number here comes from.
+// Philox4x32-10, the counter-based generator of all random numbers in this folder.
 //
-// Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11. Integer
-// operations only, so the same words on any machine, thread count and device.
+// Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11. It uses only
+// integer operations, so it gives the same words on every machine, thread count and device.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Words {
   std::uint32_t word[4];
 };
 
-/// The 128 random bits of a 128-bit counter under a 64-bit key (low word first in both).
+/// Maps a 128-bit counter and a 64-bit key (both with the low word first) to 128 random bits.
 LLOYD_HOST_DEVICE inline Words philox4x32_10(Words counter, std::uint64_t key) {
   std::uint32_t key0 = static_cast<std::uint32_t>(key);
   std::uint32_t key1 = static_cast<std::uint32_t>(key >> 32);
@@ -35,9 +35,9 @@ LLOYD_HOST_DEVICE inline Words philox4x32_10(Words counter, std::uint64_t key) {
   return counter;
 }
 
-/// What a number is for. Part of the counter, so that numbers of different purpose are independent
-/// even where a user gives the points and the initial centroids the same seed. Changing a value
-/// changes every data set.
+/// The purpose of a number. It is part of the counter, so that numbers of different purposes are
+/// independent even if the user gives the points and the initial centroids the same seed. Changing
+/// a value changes every data set.
 enum class Stream : std::uint32_t { points, centers, choice, init_draw, init_round };
 
 /// Words 4·block … 4·block + 3 of row `row` of a stream.
@@ -51,7 +51,7 @@ LLOYD_HOST_DEVICE inline Words random_words(std::uint64_t seed, Stream stream, s
 /// In [0, 1), a multiple of 2^-24: exact as a double and as a float.
 LLOYD_HOST_DEVICE inline double unit24(std::uint32_t word) { return (word >> 8) * 0x1p-24; }
 
-/// In (0, 1), an odd multiple of 2^-33, so never nearer than 2^-33 to either end: exact as a
+/// In (0, 1), an odd multiple of 2^-33, so never closer than 2^-33 to either end: exact as a
 /// double.
 LLOYD_HOST_DEVICE inline double open_unit32(std::uint32_t word) { return (word + 0.5) * 0x1p-32; }
 

@@ -1,10 +1,11 @@
-// What every generator computes for the values 4·block … 4·block + 3 of a row, in arithmetic that
-// gives the same bits on every machine and device.
+// The values 4·block … 4·block + 3 of a row by each generator, in arithmetic that gives the same
+// bits on every machine and device.
 //
-// IEEE 754 fixes + − × ÷ and √ to the bit, but not log, and not whether a compiler fuses a × b + c
-// into one rounding. So the logarithm is written out here, device code uses the intrinsics that are
-// never fused, and host files that include this header are compiled with -ffp-contract=off.
-// `static` keeps a copy in a file that is not from replacing theirs at link time.
+// IEEE 754 fixes + − × ÷ and √ to the bit. It does not fix log, nor whether a compiler fuses a × b
+// + c into one rounding. So the logarithm is written out here, device code uses the intrinsics that
+// are never fused, and host files that include this header are compiled with -ffp-contract=off. The
+// functions are `static`, so that the linker cannot replace them by those of a file that is
+// compiled without that option.
 #pragma once
 
 #include <cmath>
@@ -38,11 +39,11 @@ LLOYD_HOST_DEVICE static inline double polynomial(const double (&c)[count], doub
   return value;
 }
 
-/// ln x for a positive normal x; relative error below 2^-52 for x in [2^-33, 1/2] (a test holds it
-/// to that).
+/// ln x for a positive normal x. A test checks that the relative error is below 2^-52 for x in
+/// [2^-33, 1/2].
 ///
-/// x = 2^e m with m in [√½, √2) and ln m = 2 artanh s, s = (m − 1) / (m + 1), |s| < 0.1716. The
-/// series to s^21 leaves a relative error of s^22 / 23 < 7e-19.
+/// x = 2^e m with m in [√½, √2), and ln m = 2 artanh s with s = (m − 1) / (m + 1), |s| < 0.1716.
+/// Ending the series at s^21 leaves a relative error of s^22 / 23 < 7e-19.
 LLOYD_HOST_DEVICE static inline double natural_log(double x) {
   std::uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -60,17 +61,17 @@ LLOYD_HOST_DEVICE static inline double natural_log(double x) {
                            1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21};
   const double two_s = add(s, s);
   const double correction = multiply(multiply(two_s, z), polynomial(series, z));
-  // ln 2 in two parts: the high one has 21 trailing zero bits, so its product with the exponent is
+  // ln 2 in two parts. The high part has 21 trailing zero bits, so its product with the exponent is
   // exact.
   const double high = multiply(exponent, 0x1.62e42feep-1);
   const double low = multiply(exponent, 0x1.a39ef35793c76p-33);
   return add(high, add(two_s, add(correction, low)));
 }
 
-/// The x for which a standard normal variable is below x with probability p, for p in [2^-33, 1 −
-/// 2^-33]; relative error about 1e-16 (the formula) plus a few roundings. Wichura, "Algorithm AS
-/// 241", Applied Statistics 37 (1988), PPND16. Its third branch is for p < e^-25 < 2^-33 and so is
-/// left out.
+/// The quantile x of a standard normal variable, which is below x with probability p, for p in
+/// [2^-33, 1 − 2^-33]. The relative error is about 1e-16 by the formula, plus a few roundings.
+/// Wichura, "Algorithm AS 241", Applied Statistics 37 (1988), PPND16. Its third branch is for p <
+/// e^-25 < 2^-33, so it is left out.
 LLOYD_HOST_DEVICE static inline double normal_quantile(double p) {
   const double central_above[] = {3.3871328727963666080e0, 1.3314166789178437745e2,
                                   1.9715909503065514427e3, 1.3731693765509461125e4,
@@ -107,7 +108,7 @@ LLOYD_HOST_DEVICE static inline double normal_quantile(double p) {
   return q < 0 ? -value : value;
 }
 
-/// low + (high − low) u for u in [0, 1), in double.
+/// low + (high − low) u in double, for the u in [0, 1) that `word` gives.
 LLOYD_HOST_DEVICE static inline double between(double low, double high, std::uint32_t word) {
   return add(low, multiply(add(high, -low), unit24(word)));
 }
@@ -115,7 +116,7 @@ LLOYD_HOST_DEVICE static inline double between(double low, double high, std::uin
 struct UniformValues {
   std::uint64_t seed;
   double low, high;
-  float least, greatest;  // the floats nearest to the ends of [low, high) that are inside it
+  float least, greatest;  // the smallest and the largest float in [low, high)
 
   LLOYD_HOST_DEVICE void operator()(std::uint64_t row, std::uint32_t block, float (&out)[4]) const {
     const Words words = random_words(seed, Stream::points, row, block);
@@ -135,8 +136,8 @@ struct NormalValues {
   }
 };
 
-/// Normal noise of standard deviation `sigma` around one of `centers` centres; the centres'
-/// coordinates are uniform in [low, high) and each row has its own uniformly chosen centre.
+/// Normal noise of standard deviation `sigma` around one of `centers` centres. The centres'
+/// coordinates are uniform in [low, high), and each row chooses its own centre uniformly.
 struct BlobValues {
   std::uint64_t seed;
   double low, high;
@@ -168,8 +169,8 @@ struct IntegerValues {
   }
 };
 
-/// A generator with its options filled in: value (row, 4·block + i) of the points is out[i] after
-/// values(row, block, out).
+/// A generator with its options. values(row, block, out) sets out[i] to value (row, 4·block + i) of
+/// the points.
 struct Generator {
   std::variant<UniformValues, NormalValues, BlobValues, IntegerValues> values;
 };

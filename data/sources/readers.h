@@ -1,4 +1,4 @@
-// One reader for each kind of file. All throw DataError.
+// One reader for each kind of file. All readers throw DataError.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,26 @@
 
 namespace lloyd::data {
 
-/// How much of a file is wanted (0: all).
+/// How much of a file to read (0: all).
 struct Limits {
   std::int64_t n = 0;
   int dim = 0;
 };
 
-/// `limits` with the file's own n and dim where it says 0. Throws when the file has fewer.
+/// `limits` with the file's own n and dim in place of 0. Throws when the file has fewer.
 Limits within(const std::string& name, Limits limits, std::int64_t n, std::int64_t dim);
 
 /// The format by the extension and, for text, the first line: one of formats().
 std::string file_format(const Source& source, std::string_view bytes);
 
-/// csv, tsv and space.
+/// Reads csv, tsv and space.
 Dataset read_text(const Source& source, const std::string& format, std::string_view bytes,
                   Limits limits, int threads);
-/// NumPy's format (versions 1 to 3): 1-D or 2-D, either order, either endianness, 4- or 8-byte
-/// floats and integers.
+/// Reads NumPy's format (versions 1 to 3): 1-D or 2-D, either order, either endianness, 4- or
+/// 8-byte floats, 1- to 8-byte integers.
 Dataset read_npy(const std::string& name, std::string_view bytes, Limits limits, int threads);
-/// Each row: its length (int32) and that many float32, little-endian (corpus-texmex.irisa.fr).
+/// Reads fvecs. Each row is its length (int32) and that many float32, little-endian
+/// (corpus-texmex.irisa.fr).
 Dataset read_fvecs(const std::string& name, std::string_view bytes, Limits limits, int threads);
 
 }  // namespace lloyd::data

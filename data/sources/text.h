@@ -1,4 +1,4 @@
-// Numbers and file contents as messages show them.
+// Formats numbers and file contents for messages.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ std::string grouped(std::int64_t value);
 /// A number of bytes with a decimal unit: 999 → "999 B", 25.6e12 → "25.6 TB".
 std::string bytes_text(double bytes);
 
-/// In single quotes, all but printable ASCII escaped (a message must be valid UTF-8), cut after 40
-/// bytes.
+/// The text in single quotes, cut after 40 bytes. All but printable ASCII is escaped, because a
+/// message must be valid UTF-8.
 std::string in_quotes(std::string_view text);
 
 }  // namespace lloyd::data

@@ -1,7 +1,6 @@
-// csv, tsv and blank-separated text.
-//
-// Three passes: the first row tells the shape; the lines are counted in chunks, so that every chunk
-// knows its first row and line number; the chunks are parsed, each straight to its place.
+// Reads csv, tsv and blank-separated text in three passes. The first row gives the shape. Then the
+// lines are counted in chunks, so that every chunk knows its first row and line number. Then the
+// chunks are parsed, each directly into its place.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,10 +15,11 @@
 namespace lloyd::data {
 namespace {
 
-/// Big enough to make the cost of a chunk vanish, small enough for many chunks per thread.
+/// Large enough that the overhead of a chunk is negligible, small enough for many chunks per
+/// thread.
 constexpr std::size_t kChunkBytes = 1 << 20;
 
-/// A run of whole lines.
+/// Consecutive whole lines.
 struct Chunk {
   std::string_view text;
   std::int64_t lines = 0;
@@ -45,14 +45,15 @@ void count(const Grammar& grammar, Chunk& chunk) {
     if (grammar.carries_row(take_line(rest))) ++chunk.rows;
 }
 
-/// The first `rows` rows of the chunk into `out`.
+/// Parses the first `rows` rows of the chunk into `out`.
 void parse(const Grammar& grammar, const Shape& shape, const Chunk& chunk, std::int64_t rows,
            float* out) {
   std::vector<std::string_view> fields;
   const char* at = chunk.text.data();
   const char* const end = at + chunk.text.size();
   std::int64_t number = chunk.first_line;
-  // parse_plain_row() and Lines must agree on what is a row, or a row would be lost or made up.
+  // parse_plain_row() and Lines must agree on what a row is. Otherwise a row would be lost or
+  // invented.
   const auto disagree = [&] {
     throw DataError(fmt::format(
         "{}:{}: another number of rows than when they were counted; was the file changed?",
@@ -78,7 +79,8 @@ void parse(const Grammar& grammar, const Shape& shape, const Chunk& chunk, std::
   if (rows == chunk.rows && rest().next(line)) disagree();
 }
 
-/// The column that a spec's index_column or label_column means; nullopt when it is not set.
+/// The 0-based column that a spec's index_column or label_column selects; nullopt when it is not
+/// set.
 std::optional<std::size_t> left_out(const std::string& name, const char* key,
                                     std::optional<int> column, bool from_end, std::size_t columns) {
   if (!column) return std::nullopt;
@@ -110,8 +112,8 @@ std::string_view without_bom(std::string_view bytes) {
 
 enum class FirstLine { numbers, names, unclear };
 
-/// What the fields of a first line are that are to be read. A line that is neither must not be dropped as a header: it may
-/// be a row whose numbers are written in a way that is not read.
+/// Classifies the kept fields of a first line. An unclear line must not be dropped as a header: it
+/// may be a row whose numbers have a notation that this reader does not accept.
 FirstLine kind_of(const std::vector<std::string_view>& fields, const std::vector<bool>& kept) {
   bool numbers = true, names = false, unclear = false;
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -153,7 +155,7 @@ Dataset read_text(const Source& source, const std::string& format, std::string_v
   const std::string name = source.file.string();
   const Grammar grammar(name, format);
   Shape shape;
-  // No number has a NUL; binary files and UTF-16 have one early.
+  // Text has no NUL. Binary files and UTF-16 have one early.
   static constexpr std::size_t kSample = 4096;
   if (bytes.substr(0, kSample).find('\0') != std::string_view::npos) {
     throw DataError(fmt::format(
@@ -186,7 +188,7 @@ Dataset read_text(const Source& source, const std::string& format, std::string_v
           fmt::format("{}:{}: a header, but no rows after it", name, header_line.number));
     split(grammar, line, fields);
     shape.kept = kept_columns(name, source, fields.size());
-    // R leaves the column of row names without a name.
+    // R gives the column of row names no name.
     const bool unnamed_index = source.index_column && names + 1 == fields.size();
     if (grammar.separator != '\0' && names != fields.size() && !unnamed_index) {
       grammar.fail(line, line.text.data(),
@@ -196,7 +198,7 @@ Dataset read_text(const Source& source, const std::string& format, std::string_v
   }
   shape.first_line = line.number;
 
-  // Rows begin where the first one does: the lines before it are dealt with.
+  // The chunks begin at the first row. The lines before it have been handled.
   const char* const begin = line.text.data();
   std::vector<Chunk> chunks =
       cut({begin, static_cast<std::size_t>(bytes.data() + bytes.size() - begin)});

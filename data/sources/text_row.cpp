@@ -17,24 +17,26 @@ namespace {
 const std::string kLoneReturn =
     "a carriage return without a newline; lines must end with a newline";
 
-// Blanks to some programs, which would see more columns: U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029,
-// U+202F, U+205F, U+3000.
+// Some programs treat these characters as blanks and would see more columns: U+0085, U+00A0,
+// U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000.
 constexpr std::array<std::string_view, 19> kOtherBlanks = {
     "\xC2\x85",     "\xC2\xA0",     "\xE1\x9A\x80", "\xE2\x80\x80", "\xE2\x80\x81",
     "\xE2\x80\x82", "\xE2\x80\x83", "\xE2\x80\x84", "\xE2\x80\x85", "\xE2\x80\x86",
     "\xE2\x80\x87", "\xE2\x80\x88", "\xE2\x80\x89", "\xE2\x80\x8A", "\xE2\x80\xA8",
     "\xE2\x80\xA9", "\xE2\x80\xAF", "\xE2\x81\x9F", "\xE3\x80\x80"};
 
-/// Tabs apart, none belongs into a line of text. A carriage return is one, too, where no newline follows.
+/// No control character except tab may be in a line of text. That includes a carriage return
+/// without a newline after it.
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\t'; }
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// The quoted field whose first quote is at `begin`; `at` is left behind its closing quote.
+/// The quoted field whose opening quote is at `begin`. Sets `at` to the position after the closing
+/// quote.
 std::string_view quoted_field(const Grammar& grammar, const Line& line, std::size_t begin,
                               std::size_t& at) {
   const std::string_view text = line.text;
-  for (at = begin + 1;; at += 2) {  // a doubled quote stands for one in the field
+  for (at = begin + 1;; at += 2) {  // a doubled quote is one quote in the field
     at = text.find('"', at);
     if (at == std::string_view::npos)
       grammar.fail(line, text.data() + begin,
@@ -110,7 +112,7 @@ bool Lines::next(Line& line) {
     line.text = take_line(rest_);
     line.number = number_++;
     if (grammar_.carries_row(line.text)) return true;
-    // To others the comment ends there, and a row may follow.
+    // For other programs the comment may end at the carriage return, with a row after it.
     if (const std::size_t at = line.text.find('\r'); at != std::string_view::npos)
       grammar_.fail(line, line.text.data() + at, kLoneReturn);
   }
@@ -155,7 +157,7 @@ Parsed parse_number(std::string_view field, float& value) {
   const char* const end = begin + field.size();
   if (*begin == '+' && field.size() > 1 && field[1] != '-') ++begin;
   const auto [stop, error] = fast_float::from_chars(begin, end, value);
-  // Some versions of the library report a number that rounds to zero as out of range; here it is
+  // Some versions of fast_float report a number that rounds to zero as out of range. Here it is
   // zero.
   const bool range = error == std::errc::result_out_of_range;
   if ((error != std::errc() && !range) || stop != end) return Parsed::text;

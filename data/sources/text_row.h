@@ -1,4 +1,4 @@
-// One line of a text file: what separates its fields, which of them carry a number, and which number.
+// Splits one line of a text file into fields and parses their numbers.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ struct Line {
   std::int64_t number = 0;  // from 1
 };
 
-/// What a text format has of its own.
+/// The rules of one text format.
 struct Grammar {
   std::string file;  // for messages
   char separator;    // '\0': any run of blanks
 
   explicit Grammar(std::string name, const std::string& format);
-  /// A tab separates in tsv; elsewhere it is a blank, as a space is.
+  /// In tsv a tab is the separator. In other formats it is a blank, like a space.
   bool is_blank(char c) const { return c == ' ' || (c == '\t' && separator != '\t'); }
   /// False for blank lines and comments.
   bool carries_row(std::string_view line) const;
@@ -28,10 +28,11 @@ struct Grammar {
   [[noreturn]] void fail(const Line& line, const char* at, const std::string& reason) const;
 };
 
-/// Cuts the first line off `text`.
+/// Removes the first line from `text` and returns it.
 std::string_view take_line(std::string_view& text);
 
-/// The lines of a text that carry a row. Throws DataError for a comment with a carriage return in it.
+/// The lines of a text that carry a row. Throws DataError for a comment that contains a carriage
+/// return.
 class Lines {
  public:
   Lines(const Grammar& grammar, std::string_view text, std::int64_t first_number)
@@ -47,8 +48,9 @@ class Lines {
   std::int64_t number_;
 };
 
-/// The fields of a line, blanks around them and quotes left out; each points into the line. Throws DataError for a quote
-/// that is not closed on the line, for text after a closing quote, and for control characters.
+/// Splits a line into its fields, without quotes and without the blanks around them. Each field
+/// points into the line. Throws DataError for a quote that is not closed on the line, for text
+/// after a closing quote, and for control characters.
 void split(const Grammar& grammar, const Line& line, std::vector<std::string_view>& fields);
 
 enum class Parsed { number, empty, text, not_finite, out_of_range };
@@ -56,23 +58,26 @@ enum class Parsed { number, empty, text, not_finite, out_of_range };
 /// The float nearest to the decimal number in `field`.
 Parsed parse_number(std::string_view field, float& value);
 
-/// A word such as a header has: it begins with a letter, and does not say that a value is missing.
+/// Whether the field could be a column's name: it begins with a letter or '_' and is not a word for
+/// a missing value or a truth value.
 bool is_name(std::string_view field);
 
-/// What every row must look like and where its numbers go.
+/// The layout that all rows must have, and which of their numbers are stored.
 struct Shape {
   std::int64_t first_line = 1;     // number of the line with the first row
   bool header_may_be_set = false;  // the first row may be a header that was not recognised
-  std::vector<bool> kept;          // per column: a number is read
-  int dim = 0;                     // values stored per row: the first of the kept columns
+  std::vector<bool> kept;          // per column: whether its number is read
+  int dim = 0;                     // values stored per row, of the first columns that are kept
 };
 
-/// One row, field by field: the definition of what is accepted, and the source of every message.
+/// Parses one row field by field. This function defines what is accepted and writes all error
+/// messages.
 void parse_row(const Grammar& grammar, const Shape& shape, const Line& line,
                std::vector<std::string_view>& fields, float* out);
 
-/// The same for the usual row, plain finite numbers without quotes, several times faster. Returns the start of the next
-/// line, or null where parse_row() has to look. `end` is the end of the text.
+/// The same for the usual row of plain finite numbers without quotes, several times faster. Returns
+/// the start of the next line, or null when parse_row() must parse the row. `end` is the end of the
+/// text.
 const char* parse_plain_row(const Grammar& grammar, const Shape& shape, const char* at,
                             const char* end, float* out);
 

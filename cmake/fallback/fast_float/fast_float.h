@@ -1,4 +1,5 @@
-// What this project uses of fast_float, over the standard library, for distributions that do not package it.
+// The part of fast_float that this project uses, by the standard library, for distributions that do
+// not package fast_float.
 #pragma once
 
 #include <charconv>
@@ -9,7 +10,7 @@
 
 namespace fast_float {
 
-/// As std::from_chars, except that a number out of range gives infinity or zero, as fast_float does.
+/// Like std::from_chars, but a number out of range gives infinity or zero, as in fast_float.
 template <typename Float>
 std::from_chars_result from_chars(const char* first, const char* last, Float& value) {
   const std::from_chars_result result = std::from_chars(first, last, value);
