@@ -21,7 +21,8 @@ namespace {
 
 constexpr int kSliceMs = 200;
 
-// As exec wants them. Made before the fork: a child of a process with threads may not allocate.
+// Arrays for exec. They are made before the fork, because a child of a process with threads must
+// not allocate.
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
   for (std::string& text : texts) all.push_back(text.data());
@@ -29,7 +30,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-// In a child: its three streams, and none of the worker's own line to the supervisor.
+// Runs in the child: sets its three streams and closes the worker's own connection to the
+// supervisor on exec.
 void use_streams(int input, int output, int error) {
   dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
@@ -48,7 +50,8 @@ Pipe::Pipe() {
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
   const Descriptor read_end(ends[0]), write_end(ends[1]);
-  // Above the descriptors that a child's own ends are put on, so that dup2 never meets itself.
+  // Moves both ends above the descriptors that a child uses for its streams, so that dup2 never
+  // gets equal arguments.
   from = Descriptor(fcntl(ends[0], F_DUPFD_CLOEXEC, 10));
   to = Descriptor(fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
   if (from.get() < 0 || to.get() < 0)
@@ -57,7 +60,8 @@ Pipe::Pipe() {
 
 ChildProcess::ChildProcess(std::vector<std::string> command, std::vector<std::string> variables,
                            int error, Output output) {
-  // Before the fork, as it allocates. exec's own search hands what is no program to a shell.
+  // Searches before the fork, because the search allocates. exec's own search would pass a file
+  // that is not a program to a shell.
   const std::string found = profiling::find_program(command.at(0));
   const bool has_folder = command[0].find('/') != std::string::npos;
   const std::string program = found.empty() && has_folder ? command[0] : found;  // "" cannot start
@@ -90,7 +94,7 @@ ChildProcess::~ChildProcess() {
 }
 
 bool ChildProcess::send(const std::string& text) {
-  std::signal(SIGPIPE, SIG_IGN);  // its death while it is asked is an answer, not our end
+  std::signal(SIGPIPE, SIG_IGN);  // if the child dies now, send() returns false and we live on
   for (std::size_t sent = 0; sent < text.size();) {
     const ssize_t wrote = write(to_.get(), text.data() + sent, text.size() - sent);
     if (wrote < 0 && errno != EINTR) return false;
@@ -107,7 +111,8 @@ std::optional<std::string> ChildProcess::line(std::size_t longest) {
       unread_.erase(0, end == std::string::npos ? end : end + 1);
       return line;
     }
-    // In slices: a process that it left behind may hold its output open when it has ended itself.
+    // Polls in slices: a process that the child left behind may keep the output open after the
+    // child has ended.
     pollfd ready{from_.get(), POLLIN, 0};
     if (poll(&ready, 1, kSliceMs) == 0) {
       if (!has_ended(pid_) || poll(&ready, 1, 0) != 0) continue;

@@ -1,4 +1,4 @@
-// Another program as a process with a pipe each way.
+// Runs another program as a process, with a pipe in each direction.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 
 namespace lloyd {
 
-/// A file descriptor that is closed when this goes; -1: none.
+/// Owns a file descriptor and closes it in the destructor. -1: none.
 class Descriptor {
  public:
   explicit Descriptor(int descriptor = -1) : descriptor_(descriptor) {}
@@ -34,27 +34,31 @@ struct Pipe {
   Descriptor from, to;
 };
 
-/// A program with a pipe to its standard input and one from its standard output; dies with this process.
+/// A program with a pipe to its standard input and one from its standard output. It dies with this
+/// process.
 class ChildProcess {
  public:
   enum class Output { piped, to_error };
-  /// Starts `command` (looked up in PATH; never by a shell) with the environment `variables` ("NAME=value"); its standard
-  /// error goes to `error`, and with Output::to_error its standard output too. A program that cannot be started exits
-  /// with status 127. Throws std::system_error when no process can be had.
+  /// Starts `command`, which is looked up in PATH and never run by a shell, with the environment
+  /// `variables` ("NAME=value"). Its standard error goes to `error`; with Output::to_error its
+  /// standard output does too. A program that cannot be started exits with status 127. Throws
+  /// std::system_error if no process can be created.
   ChildProcess(std::vector<std::string> command, std::vector<std::string> variables, int error,
                Output output = Output::piped);
   ChildProcess(const ChildProcess&) = delete;
-  /// Kills it unless it has ended.
+  /// Kills the program unless it has ended.
   ~ChildProcess();
 
-  /// Its standard output, for poll() and read().
+  /// The program's standard output, for poll() and read().
   int output() const { return from_.get(); }
-  /// False when it reads no more.
+  /// Returns false if the program no longer reads.
   bool send(const std::string& text);
   void end_input() { to_ = Descriptor(); }
-  /// Its next line; nullopt at the end of its output. A line longer than `longest` is cut. Waits as long as it takes.
+  /// Returns the next line, or nullopt at the end of the output. Cuts a line longer than `longest`.
+  /// Waits without a limit.
   std::optional<std::string> line(std::size_t longest);
-  /// Its status as waitpid() has it, or nullopt when it is still there at `deadline` (now_ms()).
+  /// Returns the status from waitpid(), or nullopt if the program still runs at `deadline`
+  /// (now_ms()).
   std::optional<int> wait(double deadline);
 
  private:

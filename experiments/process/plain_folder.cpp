@@ -23,7 +23,7 @@ constexpr const char* kNew = ".new";
                           fmt::format("cannot {} {}", what, path.string()));
 }
 
-// A descriptor that is closed at the end.
+// Owns a descriptor and closes it in the destructor.
 class Opened {
  public:
   Opened(int descriptor, fs::path path) : descriptor_(descriptor), path_(std::move(path)) {}
@@ -54,7 +54,8 @@ class Opened {
   fs::path path_;
 };
 
-// A stream into a file. A stream swallows what a buffer throws unless it is told not to.
+// A stream buffer that writes to a file. It reports errors by exceptions, which a stream passes on
+// only if exceptions() allows it.
 class Buffer : public std::streambuf {
  public:
   explicit Buffer(const Opened& file) : file_(file) {
@@ -109,8 +110,8 @@ bool PlainFolder::has(const std::string& name) const {
 }
 
 int PlainFolder::open(const std::string& name, int flags) const {
-  has(name);  // for its message; what counts is checked on what was opened
-  // O_NONBLOCK: the opening of a pipe that came in between would wait for its other end.
+  has(name);  // only for its message; the opened file is checked below
+  // Without O_NONBLOCK, opening a pipe that has replaced the file would wait for its other end.
   const int descriptor =
       openat(folder_, name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
   if (descriptor < 0) fail("open", path_ / name);
@@ -149,7 +150,7 @@ void PlainFolder::replace(const std::string& name,
     if (renameat(folder_, temporary.c_str(), folder_, name.c_str()) != 0)
       fail("rename", path_ / temporary);
   } catch (...) {
-    unlinkat(folder_, temporary.c_str(), 0);  // what was wrong first is what is told
+    unlinkat(folder_, temporary.c_str(), 0);  // report the first error, not one of unlinkat
     throw;
   }
   sync();

@@ -1,5 +1,6 @@
-// Plain files of a folder, whoever made it. Names are looked up in the folder that was opened once, links are never
-// followed, and what is neither a file nor absent is refused: a pipe would block, a link lead anywhere.
+// Accesses plain files of a folder that anybody may have made. Names are looked up in the folder as
+// it was opened once, and links are never followed. An entry that exists but is not a plain file is
+// refused: a pipe would block, and a link could lead anywhere.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +16,7 @@
 
 namespace lloyd {
 
-/// The entry is a symbolic link, a folder, a pipe, a device; what() names it.
+/// The entry is a symbolic link, a folder, a pipe or a device. what() names it.
 struct NotPlain : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -26,10 +27,11 @@ struct CloseFile {
 };
 using InputFile = std::unique_ptr<std::FILE, CloseFile>;
 
-/// Every function throws NotPlain, and std::system_error that names the file when the system refuses something.
+/// Every function throws NotPlain. It throws std::system_error that names the file if a system call
+/// fails.
 class PlainFolder {
  public:
-  /// Opens an existing folder, which may itself be reached through links.
+  /// Opens an existing folder. The path to it may contain links.
   explicit PlainFolder(std::filesystem::path path);
   PlainFolder(PlainFolder&& other) noexcept;
   PlainFolder(const PlainFolder&) = delete;
@@ -37,19 +39,19 @@ class PlainFolder {
 
   const std::filesystem::path& path() const { return path_; }
   bool has(const std::string& name) const;
-  /// For reading; null when there is none.
+  /// Opens the file for reading. Null if it does not exist.
   InputFile input(const std::string& name) const;
-  /// The file's descriptor, which the caller closes. `flags`: as open() has them.
+  /// Returns the descriptor of the file, which the caller closes. `flags` are those of open().
   int open(const std::string& name, int flags) const;
 
-  /// Replaces the file by what `fill` writes, all at once and lasting: after a crash there is the old file or the new
-  /// one, whole, and perhaps one called `name`.new.
+  /// Replaces the file atomically and durably by what `fill` writes. After a crash there is either
+  /// the complete old file or the complete new one, and perhaps a file `name`.new.
   void replace(const std::string& name, const std::function<void(std::ostream&)>& fill) const;
-  /// Adds `text` to the end of the file and waits until it is on disk. What cannot be written whole is taken back.
+  /// Appends `text` to the file and waits until it is on disk. Undoes a partial write.
   void append(const std::string& name, const std::string& text) const;
-  /// Cuts the file after `size` bytes.
+  /// Truncates the file after `size` bytes.
   void shorten(const std::string& name, off_t size) const;
-  /// Removes a file or a link, if it is there.
+  /// Removes a file or a link if it exists.
   void remove(const std::string& name) const;
 
  private:
@@ -59,7 +61,7 @@ class PlainFolder {
   int folder_ = -1;
 };
 
-/// Makes a folder with its parents, to last.
+/// Makes a folder with its parents, durably.
 void make_folder(const std::filesystem::path& path);
 
 }  // namespace lloyd

@@ -20,21 +20,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kPatienceMs = 5'000;  // a killed process may still have memory to give back
-constexpr double kKeepersPatienceMs = 30'000;  // to remove what a version has written
+constexpr double kPatienceMs = 5'000;          // a killed process may still have to free memory
+constexpr double kKeepersPatienceMs = 30'000;  // time to remove what a version has written
 
-// Never destroyed: external versions, which the registry holds, end their strays when the program exits.
+// Never destroyed: the registry holds external versions, which end their strays when the program
+// exits.
 std::set<pid_t>& own_children() {
   static auto& pids = *new std::set<pid_t>;
   return pids;
 }
 
-/// The parent of a process as /proc has it; -1 when it is gone.
+/// The parent of a process according to /proc, or -1 if the process is gone.
 pid_t parent_of(const fs::path& process) {
   std::ifstream in(process / "stat");
   std::string text;
   std::getline(in, text);
-  const std::size_t name_end = text.rfind(')');  // the name may hold anything
+  const std::size_t name_end = text.rfind(')');  // the name may contain any character
   if (name_end == std::string::npos || name_end + 4 > text.size()) return -1;
   return static_cast<pid_t>(std::strtol(text.c_str() + name_end + 4, nullptr, 10));
 }
@@ -50,7 +51,7 @@ std::vector<pid_t> children() {
     for (pid_t pid = 0; in >> pid;) pids.push_back(pid);
   }
   if (listed) return pids;
-  // A kernel without CONFIG_PROC_CHILDREN.
+  // The kernel lacks CONFIG_PROC_CHILDREN.
   pids.clear();
   for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
@@ -85,7 +86,7 @@ bool end_strays() {
     bool strays = false, keepers = false;
     for (const pid_t pid : children()) {
       if (own_children().contains(pid)) continue;
-      // It cannot be another process of that number: nobody else waits for our children.
+      // `pid` cannot have been reused, because nobody else waits for our children.
       const bool keeper = is_folder_keeper(pid) && now_ms() < start + kKeepersPatienceMs;
       if (!keeper) kill(pid, SIGKILL);
       if (waitpid(pid, nullptr, WNOHANG) == pid && keeper) continue;

@@ -1,5 +1,5 @@
-// The processes below this one. A version may start others, and they may turn into daemons that outlive it and slow
-// whatever is measured next: nothing of a version is left when it has ended.
+// The processes below this one. A version may start processes, and these may become daemons that
+// outlive it and slow down the next measurement. Nothing of a version is left after it has ended.
 #pragma once
 
 #include <sys/types.h>
@@ -8,12 +8,13 @@
 
 namespace lloyd {
 
-/// From now on a process below this one that loses its parent becomes a child of this one, daemons too (setsid, double
-/// fork). Not inherited: each program of ours calls it.
+/// From now on, a process below this one that loses its parent becomes a child of this one, even a
+/// daemon (setsid, double fork). This setting is not inherited, so each of our programs calls it.
 void adopt_orphans();
 
-/// A child that this process started and waits for itself. end_strays() spares it as long as this lives: workers,
-/// programs that are asked something, and helpers that have a job to finish (the keeper of work_directory.h).
+/// A child that this process started and waits for. end_strays() spares it during the lifetime of
+/// this object. Such children are workers, programs that answer a question, and helpers that have
+/// to finish their work (the keeper of work_directory.h).
 class OwnChild {
  public:
   explicit OwnChild(pid_t pid = -1);
@@ -28,14 +29,15 @@ class OwnChild {
   pid_t pid_;
 };
 
-/// Kills every other child, and its children as they come up, and waits until they are gone. Keepers of workers that
-/// died may finish first. Gives up after some seconds on what cannot be killed; false then.
+/// Kills every other child, and their children once they become ours, and waits until they are
+/// gone. Keepers of workers that died may finish first. Returns false if some cannot be killed
+/// within a few seconds.
 bool end_strays();
 
-/// Whether a child has ended, without taking its status.
+/// Whether a child has ended. Does not take its status.
 bool has_ended(pid_t pid);
 
-/// end_strays() where it goes.
+/// Calls end_strays() in its destructor.
 struct StraysEnd {
   StraysEnd() = default;
   StraysEnd(const StraysEnd&) = delete;

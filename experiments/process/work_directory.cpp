@@ -22,10 +22,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kKeeperName = "lloyd-keeper";  // 15 characters at most
+constexpr const char* kKeeperName = "lloyd-keeper";  // at most 15 characters
 
-/// What a keeper does: notes the folders that its owner names through `orders` ("+PATH" and "-PATH", each ended by a 0
-/// byte), and removes those that are left when the owner, which alone holds the other end, is gone.
+/// The work of a keeper. It notes the folders that its owner sends through `orders` ("+PATH" and
+/// "-PATH", each ended by a 0 byte). Only the owner holds the other end. When the owner is gone,
+/// the keeper removes the remaining folders.
 [[noreturn]] void keep_folders(int orders) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(signal, SIG_IGN);
   std::set<std::string> folders;
@@ -45,7 +46,7 @@ constexpr const char* kKeeperName = "lloyd-keeper";  // 15 characters at most
       unread.erase(0, end + 1);
     }
   }
-  // A program that dies with the owner may still be writing.
+  // Retry: a program that dies with the owner may still be writing.
   for (int attempt = 0; attempt < 5 && !folders.empty(); ++attempt) {
     if (attempt > 0) sleep(1);
     std::erase_if(folders, [](const std::string& folder) {
@@ -65,12 +66,12 @@ class Keeper {
     if (pid < 0)
       throw std::system_error(errno, std::generic_category(), "cannot start a keeper of folders");
     if (pid == 0) {
-      // dup2 onto a low number, so that all others can be closed: a lock or a pipe that stays open here would outlive its
-      // owner.
+      // Moves the pipe to a low number, so that all other descriptors can be closed. A lock or a
+      // pipe that stayed open here would outlive its owner.
       dup2(orders.from.get(), STDIN_FILENO);
       prctl(PR_SET_NAME, kKeeperName);
-      setsid();                                        // no signal to the owner's group reaches it
-      if (close_range(STDIN_FILENO + 1, ~0U, 0) != 0)  // `ready` too, which tells the owner
+      setsid();  // signals to the owner's group do not reach it
+      if (close_range(STDIN_FILENO + 1, ~0U, 0) != 0)  // also closes `ready`: tells the owner
         for (int descriptor = 1; descriptor < 65536; ++descriptor) close(descriptor);
       keep_folders(STDIN_FILENO);
     }
@@ -83,14 +84,16 @@ class Keeper {
   }
   void tell(char what, const fs::path& folder) const {
     const std::string order = what + folder.string() + '\0';
-    // Far below what a pipe takes in one piece; a keeper that somebody killed is no reason to stop.
+    // An order is far smaller than what a pipe takes atomically. If somebody killed the keeper, the
+    // run continues without it.
     if (write(orders_.get(), order.data(), order.size()) < 0 && errno == EPIPE) return;
   }
 
  private:
   OwnChild child_;
-  Descriptor
-      orders_;  // closed with this process: the keeper ends then, and whoever adopts it takes its status
+  // Closed when this process ends. The keeper then ends too, and the process that adopts it
+  // takes its status.
+  Descriptor orders_;
 };
 
 Keeper& keeper() {
@@ -107,7 +110,7 @@ bool is_folder_keeper(pid_t pid) {
   std::ifstream in(process + "comm");
   std::string name;
   std::getline(in, name);
-  // Anybody may take the name, but not our program with it.
+  // Any process may use the name, but only ours also has our executable.
   struct stat its {
   }, ours{};
   return name == kKeeperName && stat((process + "exe").c_str(), &its) == 0 &&

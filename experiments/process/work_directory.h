@@ -1,4 +1,4 @@
-// A folder to share with another program, that goes whatever happens.
+// A folder that is shared with another program and is always removed in the end.
 #pragma once
 
 #include <sys/types.h>
@@ -7,7 +7,8 @@
 
 namespace lloyd {
 
-/// A folder of its own in `base`, removed when this goes or this process does, even by SIGKILL. Throws std::system_error.
+/// A new folder in `base`. It is removed with this object, or when this process ends, even by
+/// SIGKILL. Throws std::system_error.
 class WorkDirectory {
  public:
   explicit WorkDirectory(const std::filesystem::path& base);
@@ -19,8 +20,9 @@ class WorkDirectory {
   std::filesystem::path path_;
 };
 
-/// Starts the process that removes the folders of this one if this one cannot: a copy of this process, so best called
-/// while that is small. The first WorkDirectory calls it where nobody did.
+/// Starts the process that removes the folders of this one if this one cannot. It is a copy of this
+/// process, so start it while this process is small. The first WorkDirectory starts it if nobody
+/// did.
 void start_folder_keeper();
 /// Whether a process is such a keeper, of this process or of a worker.
 bool is_folder_keeper(pid_t pid);

@@ -54,7 +54,8 @@ Json text_or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(valid_utf8(text));
 }
 
-// What decides how fast a run is. A run directory is published: of all other variables not even the value is looked at.
+// These variables affect how fast a run is. Run directories are published, so the value of any
+// other variable is not even read.
 constexpr std::array kRecordedVariables = {"OMP_NUM_THREADS",
                                            "OMP_PROC_BIND",
                                            "OMP_PLACES",
@@ -88,7 +89,7 @@ constexpr std::array kRecordedVariables = {"OMP_NUM_THREADS",
                                            "NCCL_MIN_NCHANNELS",
                                            "NCCL_MAX_NCHANNELS"};
 
-/// Numbers, words and lists of them.
+/// Allows only numbers, words and lists of them.
 bool is_plain(std::string_view value) {
   constexpr std::size_t kLongest = 64;
   return value.size() <= kLongest &&
@@ -97,7 +98,8 @@ bool is_plain(std::string_view value) {
              " _.,:;+*=(){}-") == std::string_view::npos;
 }
 
-/// `variables`: the recorded ones and their values. `variables_not_recorded`: the names of others that may matter.
+/// Records `variables`, the names and values of the recorded variables, and
+/// `variables_not_recorded`, the names of others that may matter.
 void record_variables(Json& env) {
   Json kept = Json::object();
   std::set<std::string> others;
@@ -143,7 +145,8 @@ std::filesystem::path home_directory() {
 }
 
 std::string binary_fingerprint() {
-  // Run through a loader of its own, /proc/self/exe is the loader: the bundle's launcher names the program.
+  // If the program was started through a separate loader, /proc/self/exe is that loader. The
+  // launcher of the bundle therefore names the program.
   const char* binary = std::getenv("LLOYDBENCH_BINARY");
   return file_fingerprint(binary == nullptr ? "/proc/self/exe" : binary).value_or("");
 }

@@ -1,4 +1,4 @@
-// What a referee wants to know of the machine and the build: environment.json.
+// environment.json: describes the machine and the build for a reviewer of the results.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,15 @@ namespace lloyd {
 
 nlohmann::ordered_json describe_environment(const DeviceQuery& gpus);
 
-/// Cores that this process may use (affinity and cgroup quota are what OpenMP sees).
+/// The cores that this process may use, as OpenMP sees them (affinity and cgroup quota).
 int available_cores();
 
-/// As /proc/cpuinfo names it; empty where it does not.
+/// The name in /proc/cpuinfo. Empty if there is none.
 std::string cpu_model();
 
-/// XXH3 (128 bits) of this program's file, in hex.
+/// The XXH3 hash (128 bits) of this program's file, in hex.
 std::string binary_fingerprint();
-/// The same of any file; nullopt when it is none that can be read.
+/// The same hash of any file, or nullopt if it is not a readable file.
 std::optional<std::string> file_fingerprint(const std::filesystem::path& file);
 /// The command that starts this program again.
 std::string program_path();

@@ -17,7 +17,8 @@ Row or_null(const std::optional<T>& value) {
   return value ? Row(*value) : Row(nullptr);
 }
 
-// Whether more threads than the machine has cores are at work; nullopt for a version that is given no number of them.
+// Whether the point uses more threads than the machine has cores. nullopt for a version that takes
+// no number of threads.
 std::optional<bool> oversubscribed(const Point& point, int cores) {
   if (!point.threads && !point.processes) return std::nullopt;
   return std::int64_t{point.threads.value_or(1)} * point.processes.value_or(1) > cores;

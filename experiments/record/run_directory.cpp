@@ -23,25 +23,26 @@ constexpr const char* kPhases = "phases.jsonl";
 constexpr const char* kCounters = "counters.jsonl";
 constexpr const char* kTimeline = "timeline.jsonl";
 constexpr const char* kPasses = "passes.jsonl";
-// In the order in which rows of a point are taken out: a pass is not said to be finished any more once its rows go.
+// The order in which a point's rows are removed. Passes come first, so that no pass is marked as
+// finished when its rows are removed.
 constexpr std::array<const char*, 5> kRowFiles{kPasses, kCounters, kTimeline, kMeasurements,
                                                kPhases};
 constexpr const char* kTiming = "timing";
 constexpr const char* kPlan = "plan.json";
 constexpr const char* kLock = ".lock";
 constexpr const char* kNew = ".new";
-// What is there before the plan is, which is the last that creation writes.
+// Creation writes these files before the plan, which it writes last.
 constexpr std::array<const char*, 2> kBeforePlan{"spec.yaml", "spec.resolved.json"};
-// What else a run writes, or has a tool write.
+// All other files that a run, or a tool for it, writes.
 constexpr std::array<const char*, 9> kOthers{"log.txt",      "environment.json", "benchmark.json",
                                              "summary.md",   "timeline.json",    "trace.nsys-rep",
                                              "trace.qdstrm", "report.ncu-rep",   "trace.sqlite"};
 
-// Ours have some thousand bytes. Without a bound a file of zeros would fill the memory, and a row of a million keys, which
-// are looked up one by one, would take minutes.
+// Our rows have a few thousand bytes. Without a bound, a file of zeros would fill the memory, and a
+// row with a million keys would take minutes, because keys are looked up one by one.
 constexpr std::size_t kLongestRow = 1 << 18;
 
-/// The lines of a file of the C library.
+/// Reads a C library file line by line.
 class Lines {
  public:
   explicit Lines(std::FILE* file) : file_(file) {}
@@ -52,7 +53,7 @@ class Lines {
     for (std::size_t searched = begin_; !whole_line(searched);) {
       searched = block_.size() - begin_;
       block_.erase(0, std::exchange(begin_, 0));
-      // Of a line that is too long the beginning is kept.
+      // If a line is too long, only its beginning is kept.
       searched = std::min(searched, kLongestRow + 1);
       block_.resize(searched);
       if (!fill()) {
@@ -63,7 +64,7 @@ class Lines {
     }
     return !text_.empty();
   }
-  /// With its newline, unless it is the last line and has none, or is too long.
+  /// Includes the newline, unless the last line has none or the line is too long.
   std::string_view text() const { return text_; }
   bool too_long() const { return text_.size() > kLongestRow; }
   std::size_t number() const { return number_; }
@@ -87,7 +88,7 @@ class Lines {
 
   std::FILE* file_;
   std::string block_;
-  std::size_t begin_ = 0;  // of what was not yet handed out
+  std::size_t begin_ = 0;  // start of the unread part
   std::size_t number_ = 0;
   std::string_view text_;
 };
@@ -124,8 +125,9 @@ nlohmann::json parse(const PlainFolder& folder, const std::string& name,
   const InputFile file = folder.input(name);
   const std::string path = (folder.path() / name).string();
   if (!file) throw RunDirectoryError(fmt::format("{}: is missing; start a new run", path));
-  constexpr int kDeepest =
-      16;  // ours have 4 levels; a deeper document could not be copied or compared
+  // Our documents have 4 levels. nlohmann copies and compares recursively, so a deeper one
+  // could overflow the stack.
+  constexpr int kDeepest = 16;
   using Event = nlohmann::json::parse_event_t;
   try {
     return nlohmann::json::parse(file.get(), [&](int depth, Event event, nlohmann::json& parsed) {
@@ -145,7 +147,7 @@ RunDirectoryError damaged_row(const fs::path& file, std::size_t line, const std:
       fmt::format("{}:{}: {}; the file was edited or damaged", file.string(), line, how));
 }
 
-/// The row is JSON, and no run has written it.
+/// The row is valid JSON, but no run could have written it.
 struct WrongRow : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -156,7 +158,7 @@ int launch_of(const Row& row) {
   return *launch;
 }
 
-// What the summary asks of a row of measurements, so that a resumed run does not fail at its end.
+// Checks the fields that the summary needs, so that a resumed run does not fail at its end.
 void check_measurement(const Row& row) {
   row.at("oversubscribed");
   if (row.at("status") != "ok") {
@@ -168,7 +170,8 @@ void check_measurement(const Row& row) {
       throw WrongRow(fmt::format("{} must be a number from 0 on", key));
 }
 
-// The first entry that is not what a run leaves that ends before its plan is written; empty when there is none.
+// Returns the first entry that a run which ended before writing its plan would not leave behind.
+// Empty if there is none.
 std::string foreign_entry(const fs::path& path) {
   std::vector<std::string> ours{kLock, std::string(kPlan) + kNew};
   for (const char* name : kBeforePlan) {
@@ -184,7 +187,7 @@ std::string foreign_entry(const fs::path& path) {
     if (std::find(ours.begin(), ours.end(), name) == ours.end()) return name;
     first = name;
   }
-  // Only an empty folder gets a lock: what is beside one is ours.
+  // Only an empty folder gets a lock, so anything beside a lock is ours.
   return locked ? "" : first;
 }
 
@@ -196,7 +199,7 @@ void refuse_foreign(const fs::path& path) {
                     path.string(), name));
 }
 
-// Throws unless the folder has a plan, and NotPlain when a file of a run is none.
+// Throws unless the folder has a plan. Throws NotPlain if a file of the run is not a plain file.
 void check_run(const PlainFolder& folder) {
   for (const char* name : kRowFiles) folder.has(name);
   for (const char* name : kBeforePlan) folder.has(name);
@@ -252,11 +255,11 @@ RunDirectory RunDirectory::open(const fs::path& path) try {
   throw RunDirectoryError(error.what());
 }
 
-// Every line must be JSON, but for the last: it goes when it is not, or does not end (a crash of the machine may leave
-// zeros).
+// Every line except the last must be JSON. The last line is removed if it is not JSON or has no
+// newline. A crash of the machine may leave zeros there.
 void RunDirectory::drop_torn_line(const char* name) const {
   off_t whole = 0;
-  std::size_t damaged = 0;  // a line
+  std::size_t damaged = 0;  // number of the damaged line; 0: none
   {
     const InputFile file = folder_.input(name);
     if (!file) return;
@@ -295,7 +298,7 @@ nlohmann::json RunDirectory::plan_of(const fs::path& path) try {
   const PlainFolder folder = open_folder(path);
   check_run(folder);
   using Event = nlohmann::json::parse_event_t;
-  bool points = false;  // the list that comes next
+  bool points = false;  // true while the next list is "points"
   return parse(folder, kPlan, [&](int depth, Event event, nlohmann::json& parsed) {
     if (event == Event::key && depth == 1) points = parsed == "points";
     return !(points && depth == 2 && event == Event::object_end);

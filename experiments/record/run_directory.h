@@ -1,8 +1,8 @@
-// The folder that a run writes. Rows are appended and flushed one sample at a time, so that whatever kills the run costs
-// the sample in flight and nothing else.
+// The folder that a run writes. Rows are appended and flushed one sample at a time, so whatever
+// kills the run costs only the sample in progress.
 //
-// A point has samples, all ok, or one row that says why it has none. Which of its launches are finished is said in
-// passes.jsonl, by a row that is written after the launch's last sample.
+// A point has either samples, all ok, or one row that says why it has none. passes.jsonl records
+// which of its launches are finished: it gets a row after the last sample of a launch.
 #pragma once
 
 #include <filesystem>
@@ -20,64 +20,66 @@
 
 namespace lloyd {
 
-/// The folder cannot be used as asked: exit status 2.
+/// The folder cannot be used as requested. The exit status is 2.
 struct RunDirectoryError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A sample that is in the rows.
+/// A sample that already has a row.
 struct TakenSample {
   double solve_ms = 0;
   SampleNoise noise;
 };
 TakenSample taken_sample(const Row& row);
 
-/// How far a point came, from its rows.
+/// The progress of a point, according to its rows.
 struct PointState {
-  std::string status;  // of all its rows; empty where it has none in measurements.jsonl
+  // The status of all its rows. Empty if it has none in measurements.jsonl.
+  std::string status;
   std::map<int, std::vector<TakenSample>> samples;  // by launch
-  std::set<int> finished;                           // launches
+  std::set<int> finished;                           // finished launches
 };
 
 class RunDirectory {
  public:
-  /// Makes the folder with its parents and locks it. One that holds nothing but what a run left that died before its
-  /// plan was written is made anew. Throws RunDirectoryError when it holds anything else, cannot be written or another
-  /// run has it.
+  /// Makes the folder with its parents and locks it. If it holds only the files of a run that died
+  /// before it wrote its plan, they are replaced. Throws RunDirectoryError if it holds anything
+  /// else, is not writable, or another run uses it.
   static RunDirectory create(const std::filesystem::path& path);
-  /// Locks an existing one and takes away what a run that died left in the making: torn last lines, files under their
-  /// temporary names. Throws RunDirectoryError when it has no plan, another run has it, or one of its files is no
-  /// plain file.
+  /// Locks an existing folder and removes what a run that died left unfinished: torn last lines and
+  /// temporary files. Throws RunDirectoryError if it has no plan, if another run uses it, or if one
+  /// of its files is not a plain file.
   static RunDirectory open(const std::filesystem::path& path);
   RunDirectory(RunDirectory&& other) noexcept;
   RunDirectory(const RunDirectory&) = delete;
   ~RunDirectory();
 
   const std::filesystem::path& path() const { return folder_.path(); }
-  /// Replaces a whole file at once: readers see the old one or the new one.
+  /// Replaces a whole file atomically: readers see either the old or the new file.
   void write(const std::string& name, const std::string& text);
   void write(const std::string& name, const std::function<void(std::ostream&)>& fill);
-  /// Appends rows as JSON lines in one piece and waits until they are on disk. On a full disk the file is cut back to
-  /// what it held before and std::system_error is thrown.
+  /// Appends rows as JSON lines in one piece and waits until they are on disk. If the disk is full,
+  /// cuts the file back to its previous content and throws std::system_error.
   void append(const std::string& name, const std::vector<Row>& rows);
-  /// A whole file as JSON. Throws RunDirectoryError when it is not that.
+  /// Reads a whole file as JSON. Throws RunDirectoryError if that fails.
   nlohmann::json read_json(const std::string& name) const;
-  /// What plan.json of the run in `path` says, without its points, of which there may be a million. Locks and changes
-  /// nothing; throws as open() does.
+  /// Reads plan.json of the run in `path` without its points, because there may be a million of
+  /// them. Neither locks nor changes anything. Throws as open() does.
   static nlohmann::json plan_of(const std::filesystem::path& path);
-  /// Calls `visit` for each row in order. Throws RunDirectoryError that names file and line of a row that is damaged or
-  /// lacks what `visit` asks of it.
+  /// Calls `visit` for each row in order. Throws RunDirectoryError with file and line if a row is
+  /// damaged or lacks a field that `visit` needs.
   void for_each_row(const std::string& name, const std::function<void(const Row&)>& visit) const;
   std::vector<Row> read_rows(const std::string& name) const;
-  /// By point id.
+  /// The states of all points, by point id.
   std::map<std::string, PointState> states() const;
-  /// The status of each profiling pass (not of timing) that ended, by point id and the pass's name.
+  /// The status of each profiling pass (timing excluded) that ended, by point id and the name of
+  /// the pass.
   std::map<std::pair<std::string, std::string>, std::string> passes() const;
-  /// Puts what the energy passes found into the samples' rows.
+  /// Copies the results of the energy passes into the rows of the samples.
   void fill_energy();
-  /// Takes out every row of these points: times and profiles.
+  /// Removes every row of these points, both times and profiles.
   void forget(const std::set<std::string>& points);
-  /// Takes out the rows of these profiling passes (point id, name of the pass).
+  /// Removes the rows of these profiling passes (point id, name of the pass).
   void forget_passes(const std::set<std::pair<std::string, std::string>>& passes);
 
  private:

@@ -10,7 +10,7 @@
 namespace lloyd {
 namespace {
 
-/// Some value has the wrong type: a conversion would make another one of it, or fail.
+/// A value has the wrong type. A conversion would change it or fail.
 struct WrongValue : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

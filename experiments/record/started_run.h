@@ -1,4 +1,4 @@
-// How a run was started, as its plan.json says it.
+// How a run was started, according to its plan.json.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,8 @@
 
 namespace lloyd {
 
-/// What a run directory keeps of its command line, so that --resume can go on without it.
+/// The part of the command line that a run directory keeps, so that --resume needs no other
+/// options.
 nlohmann::json to_json(const Overrides& overrides);
 
 struct StartedRun {
@@ -17,7 +18,7 @@ struct StartedRun {
   Overrides overrides;
   nlohmann::json fingerprints;  // an object with data, binary and external
 };
-/// Throws RunDirectoryError when the folder is no run's, or its plan is damaged.
+/// Throws RunDirectoryError if the folder is not a run directory or its plan is damaged.
 StartedRun started_run(const std::filesystem::path& directory);
 
 }  // namespace lloyd

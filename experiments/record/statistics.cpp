@@ -15,8 +15,8 @@ double student_quantile(std::size_t freedom) {
                                  2.200985,  2.178813, 2.160369, 2.144787, 2.131450,
                                  2.119905,  2.109816, 2.100922, 2.093024, 2.085963};
   if (freedom <= kTable.size()) return kTable[freedom - 1];
-  // Cornish-Fisher expansion about the normal quantile (Abramowitz & Stegun 26.7.5): the error is
-  // below 1e-5 from 21 degrees of freedom on.
+  // Cornish-Fisher expansion about the normal quantile (Abramowitz & Stegun 26.7.5). From 21
+  // degrees of freedom on, its error is below 1e-5.
   const double z = 1.959964, v = static_cast<double>(freedom);
   return z + (std::pow(z, 3) + z) / (4 * v) +
          (5 * std::pow(z, 5) + 16 * std::pow(z, 3) + 3 * z) / (96 * v * v) +
@@ -37,8 +37,8 @@ Interval median_interval(std::vector<double> samples) {
   const std::size_t n = samples.size();
   Interval interval;
   interval.median = n % 2 == 1 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
-  // The r-th smallest and r-th largest miss the median with probability 2·P(B(n, 1/2) < r): take
-  // the largest r for which that is at most 5%. Logarithms, because 2^-n underflows for many
+  // The r-th smallest and r-th largest miss the median with probability 2·P(B(n, 1/2) < r). Take
+  // the largest r for which that is at most 5%. Use logarithms, because 2^-n underflows for many
   // samples.
   double below = 0;
   std::size_t rank = 0;

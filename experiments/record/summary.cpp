@@ -27,19 +27,20 @@ struct Result {
   }
 };
 
-// What a point is divided by: the baseline's fastest point of the same problem.
+// Identifies a problem. Speedups compare with the fastest baseline point of the same problem.
 std::string problem_key(const Point& point) {
   return fmt::format("{}/{}/{}/{}", point.n, point.k, point.dim, to_string(point.precision));
 }
 
-// The id without what has a column of its own: "n:10000 k:5 dim:2 …".
+// The id without the version, which has its own column: "n:10000 k:5 dim:2 …".
 std::string parameters(const Point& point) {
   std::string text = point.id.substr(std::min(point.id.size(), point.version.size() + 1));
   std::replace(text.begin(), text.end(), '/', ' ');
   return text;
 }
 
-// As many columns as code points: the terminal's, for the letters we use.
+// The number of terminal columns. Each code point takes one, which is true for the letters that we
+// use.
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -50,7 +51,7 @@ std::string padded(const std::string& text, std::size_t columns) {
   return text + std::string(columns - std::min(columns, width(text)), ' ');
 }
 
-// Three significant digits, and no exponent as long as it is of any use.
+// Three significant digits, without an exponent as long as the number is readable.
 std::string format_ratio(double ratio) {
   return ratio >= 100 && ratio < 1e15 ? with_commas(std::llround(ratio)) + "×"
                                       : fmt::format("{:.3g}×", ratio);
@@ -127,7 +128,7 @@ std::string summary_table(const std::vector<SummaryLine>& lines) {
                       "  speedup\n";
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const SummaryLine& line = lines[i];
-    // Points without a time that share version, status and reason are one line.
+    // Points without a time share a line if version, status and reason are equal.
     const auto same = [&](const SummaryLine& other) {
       return other.iteration.empty() && other.version == line.version &&
              other.status == line.status && other.reason == line.reason;
@@ -197,7 +198,7 @@ nlohmann::ordered_json benchmark_json(const std::vector<Row>& measurements,
                      {"note", "real_time is solve_ms, timed by hand; cpu_time repeats it"}};
   json["benchmarks"] = nlohmann::ordered_json::array();
   std::map<std::string, int> families;
-  std::map<std::string, std::size_t> samples, before;  // of all launches
+  std::map<std::string, std::size_t> samples, before;  // over all launches
   for (const Row& row : measurements) ++samples[row.at("point").get<std::string>()];
   for (const Row& row : measurements) {
     if (row.at("status") != "ok") continue;

@@ -14,7 +14,8 @@ constexpr int kRanges = 0;
 
 class Tracks {
  public:
-  // The numbers of a point's process and of a track in it, with the names that a viewer shows, said once.
+  // Returns the numbers of the point's process and of the event's track in it. When a number is
+  // new, appends the name that the viewer shows.
   std::pair<int, int> of(const Row& event, std::string& out) {
     const std::string& point = event.at("point").get_ref<const std::string&>();
     const auto [process, is_new] =
@@ -52,7 +53,7 @@ std::string timeline_file(const RunDirectory& run) {
   bool any = false;
   run.for_each_row("timeline.jsonl", [&](const Row& event) {
     any = true;
-    if (event.at("kind") == "trace") return;  // no event of its own
+    if (event.at("kind") == "trace") return;  // describes the trace, not an event
     const auto [process, track] = tracks.of(event, entries);
     Row entry;
     entry["ph"] = "X";

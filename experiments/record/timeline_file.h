@@ -1,4 +1,4 @@
-// timeline.json: the rows of timeline.jsonl for a viewer.
+// Converts the rows of timeline.jsonl to timeline.json for a viewer.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace lloyd {
 
-/// In the Trace Event Format of Chrome, which ui.perfetto.dev opens: a process for each point, in it a track for the ranges,
-/// for the calls of each thread and for each stream. Every point starts at zero. Empty where the run has no such rows; throws
-/// RunDirectoryError that names a row that is none.
+/// Writes Chrome's Trace Event Format, which ui.perfetto.dev opens. Each point is a process. It has
+/// one track for the ranges, one for the calls of each thread and one for each stream. Every point
+/// starts at zero. Returns an empty string if the run has no timeline rows. Throws
+/// RunDirectoryError that names an invalid row.
 std::string timeline_file(const RunDirectory& run);
 
 }  // namespace lloyd

@@ -20,7 +20,7 @@ std::string shown(const json* value) {
   return shortened(text, kShortText);
 }
 
-// What `of` has and `others` has not.
+// Describes the elements of `of` that are not in `others`.
 std::string alone(const json& of, const std::set<json>& others) {
   const json* first = nullptr;
   std::size_t count = 0;

@@ -1,4 +1,4 @@
-// Where two JSON documents differ, in words.
+// Describes in words where two JSON documents differ.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,8 +6,8 @@
 
 namespace lloyd {
 
-/// The first few places, as "measure/repetitions: was 9, is 5"; of long lists what is in one of them alone. Empty when
-/// the documents are equal.
+/// Lists the first few places, such as "measure/repetitions: was 9, is 5". For long lists, names
+/// the elements that only one of them has. Empty if the documents are equal.
 std::string differences(const nlohmann::json& was, const nlohmann::json& is);
 
 }  // namespace lloyd

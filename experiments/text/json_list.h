@@ -1,4 +1,4 @@
-// A JSON list that is written element by element, so that a long one is never whole in memory.
+// Writes a JSON list element by element, so that a long list is never complete in memory.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 
 namespace lloyd {
 
-/// Writes what json_text(list, 1) makes of a list, and a newline when it ends.
+/// Writes the same text as json_text(list, 1). Adds a newline at the end.
 class JsonList {
  public:
   explicit JsonList(std::ostream& out) : out_(out) { out_ << '['; }
@@ -18,7 +18,8 @@ class JsonList {
   ~JsonList() { out_ << (empty_ ? "]\n" : "\n]\n"); }
 
   void add(nlohmann::json element) {
-    // As a list of its own, whose brackets and line ends are left out: "[\n", then "\n]".
+    // Formats the element as a list of one and removes the brackets and line ends: "[\n", then
+    // "\n]".
     nlohmann::json alone = nlohmann::json::array();
     alone.push_back(std::move(element));
     const std::string list = json_text(alone, 1);

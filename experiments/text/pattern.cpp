@@ -8,10 +8,10 @@
 namespace lloyd {
 namespace {
 
-// A longer one can only be a mistake, such as a file's contents in place of its name.
+// A longer pattern must be a mistake, such as the contents of a file instead of its name.
 constexpr std::size_t kLongest = 10'000;
 
-// RE2 ends its message with the part of the text that it complains of; a position is easier to find.
+// RE2's message ends with the part of the text that is wrong. A position is easier to find.
 std::string complaint(const RE2& expression, const std::string& text) {
   std::string what = expression.error();
   const std::string& part = expression.error_arg();

@@ -1,4 +1,4 @@
-// Regular expressions that a user types.
+// Regular expressions that a user enters.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@ class RE2;
 
 namespace lloyd {
 
-/// A regular expression in RE2's syntax (Perl's without look-around and back-references), which no pattern can keep
-/// busy for longer than the text is long.
+/// A regular expression in RE2's syntax (Perl's without look-around and back-references). The time
+/// of a match is linear in the length of the text for every pattern.
 class Pattern {
  public:
-  /// The text is no regular expression; what() quotes it and says what is wrong, and where.
+  /// The text is not a regular expression. what() quotes it and says what is wrong, and where.
   struct Error : std::runtime_error {
     using std::runtime_error::runtime_error;
   };

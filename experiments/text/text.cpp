@@ -14,10 +14,11 @@
 namespace lloyd {
 namespace {
 
-// Longer than any number one means; also keeps std::regex, which recurses, away from hostile input.
+// No meaningful number is longer. The limit also protects std::regex, which is recursive, from
+// hostile input.
 constexpr std::size_t kLongestNumber = 64;
 
-// Longer than any name; the distance to each takes time in proportion.
+// No name is longer. The limit bounds the time of edit_distance().
 constexpr std::size_t kLongestWord = 100;
 
 struct NumberParts {
@@ -44,11 +45,11 @@ std::string lower(std::string text) {
 }
 
 struct Character {
-  std::size_t bytes = 0;  // 0: none, as the text does not begin with well-formed UTF-8
+  std::size_t bytes = 0;  // 0: `text` does not begin with well-formed UTF-8
   std::uint32_t code = 0;
 };
 
-/// The character that `text`, which is not empty, begins with (RFC 3629, section 4).
+/// Decodes the first character of `text`, which must not be empty (RFC 3629, section 4).
 Character first_character(std::string_view text) {
   const auto byte = [&](std::size_t i) -> std::uint32_t {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
@@ -67,7 +68,8 @@ Character first_character(std::string_view text) {
   return {bytes, code};
 }
 
-/// C1 control characters, and Unicode's marks that are not seen but break lines or turn the direction of writing.
+/// C1 control characters, and invisible Unicode characters that break lines or change the writing
+/// direction.
 bool moves_the_cursor(std::uint32_t code) {
   const auto in = [&](std::uint32_t low, std::uint32_t high) {
     return low <= code && code <= high;
@@ -76,7 +78,7 @@ bool moves_the_cursor(std::uint32_t code) {
          code == 0x061C || code == 0xFEFF;
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
+/// Counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> before_last, last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
@@ -92,7 +94,7 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return last[b.size()];
 }
 
-/// "tpb" of "threads_per_block".
+/// "tpb" for "threads_per_block".
 std::string initials(const std::string& name) {
   std::string result;
   for (std::size_t i = 0; i < name.size(); ++i)
@@ -117,7 +119,7 @@ WholeNumber parse_whole(const std::string& text) {
   digits.erase(0, digits.find_first_not_of('0'));
   if (digits.empty()) return {WholeNumber::Form::whole, false, 0};
 
-  // No sensible exponent has more than three digits; past that only its sign matters.
+  // A sensible exponent has at most three digits. Beyond that, only its sign matters.
   const std::size_t exponent_digits = parts->exponent.size();
   const long written = exponent_digits == 0  ? 0
                        : exponent_digits > 4 ? (parts->exponent[0] == '-' ? -9999 : 9999)
@@ -292,7 +294,7 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
 
 bool glob_match(const std::string& pattern, const std::string& text) {
   std::size_t p = 0, t = 0;
-  std::size_t star = std::string::npos, resume = 0;  // the last *, and where its match ends so far
+  std::size_t star = std::string::npos, resume = 0;  // last '*' and the end of its match
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;

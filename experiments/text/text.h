@@ -1,8 +1,8 @@
-// The words and numbers of a spec, and text on its way in and out.
+// Reads the words and numbers of a spec, and converts text at input and output.
 //
-// What others wrote (a version's answers and errors, file names, environment variables, error texts of libraries) may
-// hold any byte. It becomes UTF-8 where it comes in, stays as it is in rows, and is escaped where it goes out to a
-// terminal or into Markdown.
+// Text from outside (a version's answers and errors, file names, environment variables, error texts
+// of libraries) may contain any byte. It becomes UTF-8 at input, remains unchanged in rows, and is
+// escaped when it is written to a terminal or into Markdown.
 #pragma once
 
 #include <cstdint>
@@ -15,51 +15,55 @@
 
 namespace lloyd {
 
-/// A number as a spec writes it, `1e6` or `1_000_000` or `1.5e3`, read exactly: no rounding through
-/// a double.
+/// A number as a spec writes it: `1e6`, `1_000_000` or `1.5e3`. It is read exactly, without
+/// rounding through a double.
 struct WholeNumber {
   enum class Form { whole, fraction, too_large, not_a_number } form = Form::not_a_number;
   bool negative = false;
   std::uint64_t magnitude = 0;
 
-  /// The value, when it is whole and fits.
+  /// The value, if it is whole and fits.
   std::optional<std::int64_t> as_int64() const;
 };
 WholeNumber parse_whole(const std::string& text);
 
-/// A finite real number with the same freedoms; nullopt for anything else (nan, infinities,
+/// A finite real number in the same notations. nullopt for anything else (nan, infinities,
 /// hexadecimal, words).
 std::optional<double> parse_real(const std::string& text);
 
 /// "a, b, c"
 std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");
 
-/// The pieces of `text` between commas, without the blanks around them. "" gives no pieces, "a,,b"
-/// an empty one.
+/// The pieces of `text` between commas, without surrounding blanks. "" gives no pieces, "a,,b"
+/// gives an empty one.
 std::vector<std::string> split_list(const std::string& text);
 
-/// Where `text` is no UTF-8 (RFC 3629) any more; std::string_view::npos when all of it is.
+/// The position of the first byte that is not valid UTF-8 (RFC 3629), or std::string_view::npos if
+/// all of `text` is valid.
 std::size_t invalid_utf8(std::string_view text);
 /// `text` with U+FFFD for each byte that is not part of a UTF-8 character.
 std::string valid_utf8(std::string_view text);
-/// The first `most` bytes of `text` without a torn character, and how long it was when it is longer.
+/// The first `most` bytes of `text`, without an incomplete character at the end. If `text` is
+/// longer, adds its length.
 std::string shortened(std::string_view text, std::size_t most);
-/// For a terminal: valid UTF-8 on one line, control characters and those that change the direction of writing as \x1b
-/// or \u202e.
+/// Escapes for a terminal: valid UTF-8 on one line. Control characters, and characters that change
+/// the writing direction, become \x1b or \u202e.
 std::string for_terminal(std::string_view text);
-/// For a line of Markdown or a cell of its tables: the same, with Markdown's and HTML's own characters escaped.
+/// Escapes for a line of Markdown or a cell of its tables: like for_terminal(), and the special
+/// characters of Markdown and HTML are escaped too.
 std::string for_markdown(std::string_view text);
-/// `json` as text, with U+FFFD for what is no UTF-8: dump() throws there.
+/// Returns `json` as text, with U+FFFD for invalid UTF-8, where dump() would throw.
 template <typename Json>
 std::string json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Whether lists and objects stand in each other in `json` deeper than anything that is read here. nlohmann copies,
-/// compares and writes by recursion, so such a text must not become a document.
+/// Whether lists and objects in `json` are nested deeper than in any document that we read.
+/// nlohmann copies, compares and writes recursively, so such a text must not become a document.
 bool nested_too_deeply(std::string_view json);
 
-/// `json` as an int, when it is a whole number that fits: nlohmann would make 0 of 2^32, and 1 of true.
+/// `json` as an int, if it is a whole number that fits. nlohmann would convert 2^32 to 0 and true
+/// to 1.
 template <typename Json>
 std::optional<int> as_int(const Json& json) {
   constexpr int kLow = std::numeric_limits<int>::min(), kHigh = std::numeric_limits<int>::max();
@@ -70,10 +74,11 @@ std::optional<int> as_int(const Json& json) {
   return fits ? std::optional(json.template get<int>()) : std::nullopt;
 }
 
-/// `text` in quotes, shortened and fit for a terminal, so that one bad value cannot fill the screen.
+/// `text` in quotes, shortened and escaped for a terminal, so that one bad value cannot fill the
+/// screen.
 std::string in_quotes(const std::string& text);
 
-/// "unknown <kind> 'word'; did you mean 'x'?", or with the choices when nothing is close.
+/// "unknown <kind> 'word'; did you mean 'x'?", or the list of choices if none is similar.
 std::string unknown_word(const std::string& kind, const std::string& word,
                          const std::vector<std::string>& known);
 
