@@ -1,4 +1,4 @@
-// A version that hands its problem on to another one says which, so that its row can.
+// The interface of a version that runs another one: its row names that version.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@ namespace lloyd {
 
 struct Chooser {
   virtual ~Chooser() = default;
-  /// After prepare(): what does the work, as a point's id names it: "fast_optin/threads_per_block:128".
+  /// Call after prepare(). The version that does the work, in the form of a point's id:
+  /// "fast_optin/threads_per_block:128".
   virtual std::string chosen() const = 0;
 };
 

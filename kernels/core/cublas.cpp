@@ -9,7 +9,8 @@
 
 namespace lloyd::cuda {
 
-// The few declarations that we need of cublas_v2.h (cuBLAS library guide, chapter 2; the ABI of a major version is stable).
+// The few declarations of cublas_v2.h that we need (cuBLAS library guide, chapter 2; the ABI of a
+// major version is stable).
 struct Cublas::Library {
   using Handle = void*;
   static constexpr int kSuccess = 0, kTranspose = 1, kNoTranspose = 0, kPedanticMath = 2;
@@ -42,7 +43,7 @@ Cublas::Cublas(cudaStream_t stream, Math math) : library_(std::make_unique<Libra
 Cublas::~Cublas() {
   if (library_->handle == nullptr) return;
   auto* destroy = reinterpret_cast<int (*)(void*)>(dlsym(library_->library, "cublasDestroy_v2"));
-  destroy(library_->handle);  // the library itself stays open: it does not stand being opened again
+  destroy(library_->handle);  // the library stays open: it cannot be opened again
 }
 
 void Cublas::gemm_tn(int m, int n, int k, float alpha, const float* a, const float* b, float beta,

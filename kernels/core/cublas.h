@@ -1,4 +1,5 @@
-// cuBLAS opened at run time: the program starts on machines without it, and a bundle need not carry half a gigabyte.
+// cuBLAS, opened at run time: the program then starts on machines without it, and a bundle need not
+// contain half a gigabyte of library.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,10 +14,10 @@ class Cublas {
     pedantic,  // fp32 with fp32 products: no TF32, no emulation
     standard,
   };
-  /// What the tensor cores multiply. Sums are fp32, of fp64 fp64.
+  /// What the tensor cores multiply. The sums are fp32, or fp64 for fp64.
   enum class Tensor { fp16, bf16, tf32, fp64 };
 
-  /// Throws Unsupported when libcublas of the toolkit's major version cannot be had.
+  /// Throws Unsupported when there is no libcublas of the toolkit's major version.
   Cublas(cudaStream_t stream, Math math);
   ~Cublas();
   Cublas(const Cublas&) = delete;
@@ -25,7 +26,8 @@ class Cublas {
   void gemm_tn(int m, int n, int k, float alpha, const float* a, const float* b, float beta,
                float* c);
 
-  /// c = a · b or aᵀ · b, column-major, all size × size and of the type that `tensor` stores (tf32: float).
+  /// c = a · b or aᵀ · b, column-major. All are size × size and of the type that `tensor` stores
+  /// (float for tf32).
   void square_gemm(Tensor tensor, bool transpose_a, int size, const void* a, const void* b,
                    void* c);
 

@@ -14,7 +14,8 @@ Error::Error(cudaError_t error, const char* attempted, const char* file, int lin
       code(error) {}
 
 namespace {
-// What this process holds, so that "the device is too small" and "somebody else has it" can be told apart.
+// The bytes that this process holds: they tell a device that is too small from one whose memory
+// another process holds.
 std::atomic<std::int64_t> held_bytes{0};
 }  // namespace
 
@@ -22,7 +23,7 @@ void* allocate(std::size_t bytes) {
   void* pointer = nullptr;
   const cudaError_t code = cudaMalloc(&pointer, bytes);
   if (code == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // not sticky: the next call must not see it
+    cudaGetLastError();  // clears the error, which the next check would see; it is not sticky
     std::size_t free_bytes = 0, total = 0;
     LLOYD_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total));
     const std::int64_t held = held_bytes;

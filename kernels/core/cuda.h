@@ -1,5 +1,5 @@
-// RAII and checks for the CUDA runtime. Every call and every launch is checked: an error left for later poisons
-// whatever runs next.
+// RAII and checks for the CUDA runtime. Every call and every launch is checked: an unchecked error
+// appears in whatever runs next.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,7 +20,7 @@ struct Error : std::runtime_error {
   cudaError_t code;
 };
 
-/// cudaMalloc did not give `needed` bytes though the device has them: somebody holds them.
+/// cudaMalloc failed although the device has enough memory: another process holds it.
 struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -30,16 +30,16 @@ inline void check(cudaError_t code, const char* attempted, const char* file, int
 }
 
 #define LLOYD_CUDA_CHECK(call) ::lloyd::cuda::check((call), #call, __FILE__, __LINE__)
-/// Right after a kernel launch: catches a launch that never started.
+/// Use right after a kernel launch. Catches a launch that never started.
 #define LLOYD_CUDA_CHECK_LAUNCH() \
   ::lloyd::cuda::check(cudaGetLastError(), "kernel launch", __FILE__, __LINE__)
 
-/// `bytes` of device memory. Throws Unsupported when the whole device is smaller, OutOfMemory when it is taken; both
-/// name the sizes.
+/// Allocates `bytes` of device memory. Throws Unsupported when the whole device is smaller and
+/// OutOfMemory when the memory is taken; both messages give the sizes.
 void* allocate(std::size_t bytes);
 void release(void* pointer, std::size_t bytes) noexcept;
 
-/// `size` values of T on the device, uninitialised, freed at the end.
+/// `size` uninitialised values of T on the device. The destructor frees them.
 template <typename T>
 class Buffer {
  public:
@@ -63,7 +63,7 @@ class Buffer {
     LLOYD_CUDA_CHECK(
         cudaMemcpyAsync(data_, host.data(), host.size_bytes(), cudaMemcpyHostToDevice, stream));
   }
-  /// Blocks until the values are there.
+  /// Blocks until the values are on the host.
   void download(std::span<T> host, cudaStream_t stream) const {
     LLOYD_CUDA_CHECK(
         cudaMemcpyAsync(host.data(), data_, host.size_bytes(), cudaMemcpyDeviceToHost, stream));
@@ -76,7 +76,7 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-/// A place on a stream, and when the device came to it.
+/// A position in a stream, and the time when the device reached it.
 class Event {
  public:
   Event() { LLOYD_CUDA_CHECK(cudaEventCreate(&event_)); }
@@ -86,7 +86,7 @@ class Event {
   }
 
   void record(cudaStream_t stream) { LLOYD_CUDA_CHECK(cudaEventRecord(event_, stream)); }
-  /// Both must have been reached: synchronize the stream first.
+  /// The device must have reached both events: synchronize the stream first.
   double ms_since(const Event& first) const {
     float ms = 0;
     LLOYD_CUDA_CHECK(cudaEventElapsedTime(&ms, first.event_, event_));
@@ -97,7 +97,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Blocks for `items` with `block` threads each.
+/// The number of blocks of `block` threads that `items` need.
 inline unsigned blocks_for(std::int64_t items, int block) {
   return static_cast<unsigned>((items + block - 1) / block);
 }

@@ -13,7 +13,7 @@ DeviceQuery query_devices() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code == cudaErrorInsufficientDriver) {
-    // Also what the runtime says where there is no driver at all.
+    // The runtime returns this error also where there is no driver at all.
     int driver = 0;
     cudaDriverGetVersion(&driver);
     if (driver == 0) return {{}, "no CUDA device: no NVIDIA driver is installed"};

@@ -1,4 +1,4 @@
-// The GPU at hand, asked without creating a context on it.
+// The GPUs of this machine, queried without creating a context on them.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ struct DeviceQuery {
   std::string problem;                // why `devices` is empty
 };
 
-/// Never throws: a machine without GPU, driver or CUDA build is an answer.
+/// Never throws: a machine without GPU or driver, or a build without CUDA, has no devices and a
+/// `problem`.
 DeviceQuery query_devices();
 
 }  // namespace lloyd

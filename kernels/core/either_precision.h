@@ -1,4 +1,4 @@
-// One loop, written once for both precisions.
+// A version whose loop is a template over fp32 and fp64.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,11 @@
 
 namespace lloyd {
 
-/// A version that computes in fp32 or fp64, as the problem asks: Single or Double.
+/// Runs Single for fp32 and Double for fp64, as the problem asks.
 ///
-/// Two types, not one template: GCC gives EitherPrecision<Loop> external linkage even where the template Loop is of an
-/// unnamed namespace, and then all files with a Loop of their own silently share the first one's code.
+/// It takes two types, not one template: GCC gives EitherPrecision<Loop> external linkage even if
+/// the template Loop is in an unnamed namespace, and then all files with a Loop of their own
+/// silently share the code of the first one.
 template <typename Single, typename Double>
 class EitherPrecision : public Version {
  public:

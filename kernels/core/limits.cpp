@@ -8,7 +8,8 @@
 namespace lloyd {
 namespace {
 
-// The CUDA versions count points in ints, and one thread or block a point is a grid of at most so many blocks.
+// The CUDA versions count points in ints, and a grid with one thread or block per point has at most
+// this many blocks.
 constexpr std::int64_t kMostPointsOnDevice = std::numeric_limits<std::int32_t>::max();
 
 std::string names(const std::vector<Precision>& precisions) {

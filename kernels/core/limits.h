@@ -1,4 +1,5 @@
-// Why a version cannot run a problem: what holds for all, and the reasons of VersionInfo::unsupported, worded once.
+// Reasons why a version cannot run a problem: those that hold for all versions, and common ones for
+// VersionInfo::unsupported, worded once.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +10,28 @@
 
 namespace lloyd {
 
-/// Why `problem` cannot run with these tunables on this device: what holds for every version, and then what the version
-/// itself says in VersionInfo::unsupported.
+/// Why `problem` cannot run with these tunables on this device. Checks what holds for every
+/// version, and the version's own VersionInfo::unsupported.
 std::optional<std::string> unsupported_reason(const VersionInfo& version, const Problem& problem,
                                               const Tunables& tunables, const DeviceLimits& device);
 
 /// 49152 → "49,152".
 std::string with_commas(std::int64_t value);
 
-/// Set when a block needs more than the `device` gives without opting in.
+/// Set when a block needs more shared memory than the device gives without opting in.
 std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block,
                                                    const DeviceLimits& device);
 
-/// Set when it needs more than the device gives a block that opts in (cudaFuncAttributeMaxDynamicSharedMemorySize).
+/// Set when a block needs more shared memory than the device gives a block that opts in
+/// (cudaFuncAttributeMaxDynamicSharedMemorySize).
 std::optional<std::string> optin_shared_shortfall(std::int64_t bytes_per_block,
                                                   const DeviceLimits& device);
 
-/// Set when the problem asks for the rule `min_changes`, which this version's strategy has no count for.
+/// Set when the problem has the rule `min_changes` and the version does not count changes.
 std::optional<std::string> no_change_count(const Stop& stop);
 
-/// Set when the problem asks for a min_changes above 1, of a version that only knows whether any point changed cluster.
+/// Set when the problem has a min_changes above 1 and the version only knows whether any point
+/// changed cluster.
 std::optional<std::string> only_a_change_flag(const Stop& stop);
 
 }  // namespace lloyd

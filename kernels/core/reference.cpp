@@ -7,7 +7,8 @@
 #include <cmath>
 #include <limits>
 
-// Wider vectors where the machine has them, the same bits everywhere: the file is compiled without contraction.
+// The clones use wider vectors where the machine has them. The bits are the same everywhere,
+// because this file is compiled without contraction.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define LLOYD_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -18,9 +19,9 @@
 namespace lloyd {
 namespace {
 
-constexpr int kTile = 64;  // points whose distances are computed together: one lane each
+constexpr int kTile = 64;  // points whose distances are computed together, one per vector lane
 
-// `tile` holds kTile points dimension by dimension.
+// `tile` holds kTile points, dimension by dimension.
 LLOYD_CLONES void nearest_of_tile(const double* tile, int dim, const double* centroids, int k,
                                   std::int32_t* labels, double* distances) {
   double best[kTile];
@@ -90,8 +91,9 @@ std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std
 ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim, int k,
                          std::span<const std::int32_t> labels) {
   const std::size_t cells = static_cast<std::size_t>(k) * dim;
-  // Enough chunks to feed the cores, few enough that their partial sums stay below 64 MiB. Fixed by the sizes: the
-  // order of the additions, and so the last bit, is the same on any machine.
+  // As many chunks as keep the cores busy, but few enough that their partial sums stay below 64
+  // MiB. The number depends only on the sizes, so the order of the additions, and with it the last
+  // bit, is the same on every machine.
   const auto chunks = std::clamp<std::int64_t>(
       (std::int64_t{64} << 20) /
           static_cast<std::int64_t>(cells * 16 + static_cast<std::size_t>(k) * 8),
@@ -162,7 +164,7 @@ double sum(std::span<const double> values) {
 
 namespace {
 
-// In [−1, 1), of a counter: SplitMix64 (Steele, Lea, Flood 2014).
+// A number in [−1, 1) from a counter: SplitMix64 (Steele, Lea, Flood 2014).
 double random_sign(std::uint64_t seed, std::uint64_t number) {
   std::uint64_t z = seed * 0x9E3779B97F4A7C15u + (number + 1) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -176,7 +178,7 @@ double norm_of(std::span<const double> values) {
   return std::sqrt(squares);
 }
 
-// Root of the mean square of the points' norms.
+// The root mean square of the points' norms.
 double typical_norm(const Problem& problem) {
   double squares = 0;
   const auto size = static_cast<std::int64_t>(problem.points.size());
@@ -201,7 +203,7 @@ class Errors {
     if (distance == Distance::expanded) point_norm_ = typical_norm(problem);
   }
 
-  // The centroids as an assignment in iteration `iteration` sees them.
+  // The centroids that the assignment of this iteration sees.
   std::vector<double> seen(std::span<const double> centroids, int iteration) const {
     std::vector<double> moved(centroids.begin(), centroids.end());
     const auto at = std::min(static_cast<std::size_t>(iteration), plain_.steps.size() - 1);
@@ -212,7 +214,7 @@ class Errors {
     for (std::size_t j = 0; j < static_cast<std::size_t>(problem_.k); ++j) {
       const double reach = point_norm_ + norm_of(centroids.subspan(j * dim, dim));
       const double scale = distance_ == Distance::expanded ? reach * reach : 2 * typical * typical;
-      // A centroid moved by δ changes D by 2·√D·δ; no further than a point is away.
+      // Moving a centroid by δ changes D by 2·√D·δ. δ is at most the typical distance of a point.
       const double most = std::min(typical, label_error_ * scale / (2 * typical));
       for (std::size_t c = j * dim; c < (j + 1) * dim; ++c)
         moved[c] += most * random_sign(seed_, 2 * (c + moved.size() * at_step(iteration)));
@@ -237,7 +239,7 @@ class Errors {
   double label_error_ = 0, mean_error_ = 0, point_norm_ = 0;
 };
 
-// Σ over clusters of Σ|x − c|², given that sum to `seen` and the clusters' own sums.
+// Σ over clusters of Σ|x − c|², from the same sum to `seen` and the sums of the clusters.
 double inertia_to(std::span<const double> centroids, std::span<const double> seen,
                   const ClusterSums& clusters, int dim, double inertia_to_seen) {
   double total = inertia_to_seen;
@@ -293,7 +295,7 @@ ReferenceRun run_lloyd(Reference& reference, const Problem& problem, const Error
     ++run.iterations;
     if (problem.stop.tolerance > 0 && step.largest_move < problem.stop.tolerance) break;
     if (problem.stop.min_changes > 0 && step.changes < problem.stop.min_changes) break;
-    // Where no label changed nothing changes any more, unless errors do it.
+    // Without errors nothing changes any more once no label has changed.
     if (errors == nullptr && step.changes == 0) {
       run.iterations = problem.stop.iterations;
       run.steps.resize(static_cast<std::size_t>(run.iterations), {step.inertia, 0, 0});

@@ -9,17 +9,17 @@ namespace {
 constexpr int kBlock = 128;
 constexpr int kAtOnce =
     16;  // centroids per pass: a coordinate is loaded once for all their distances
-constexpr std::int64_t kUpload = std::int64_t{1} << 26;  // values at a time
-constexpr int kSlice = 32;  // dimensions of them in shared memory at a time
+constexpr std::int64_t kUpload = std::int64_t{1} << 26;  // values uploaded at a time
+constexpr int kSlice = 32;  // dimensions of the centroids in shared memory at a time
 
-// `columns` is dim × n: the threads of a warp read neighbours. The _rn intrinsics keep nvcc from contracting to FMA: the
-// bits must be those of the CPU's reference.
+// `columns` is dim × n, so the threads of a warp read neighbours. The _rn intrinsics keep nvcc from
+// contracting to FMA, because the bits must be those of the CPU's reference.
 __global__ void nearest_kernel(const float* columns, std::int64_t n, int dim,
                                const double* centroids, int k, std::int32_t* labels,
                                double* distances) {
   __shared__ double tile[kSlice][kAtOnce];
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
-  const std::int64_t at = min(i, n - 1);  // past the end the last point stands in
+  const std::int64_t at = min(i, n - 1);  // threads past the end read the last point
   double best = INFINITY;
   int label = 0;
   for (int first = 0; first < k; first += kAtOnce) {
@@ -54,7 +54,7 @@ __global__ void nearest_kernel(const float* columns, std::int64_t n, int dim,
   distances[i] = best;
 }
 
-// `rows` holds `count` points from number `first` on.
+// `rows` holds `count` points; the first has number `first`.
 __global__ void into_columns(const float* rows, std::int64_t count, std::int64_t first,
                              std::int64_t n, int dim, float* columns) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;

@@ -1,4 +1,5 @@
-// The oracle: float64, brute force, lowest index on ties. Every version is judged by it and it is never timed.
+// The oracle: float64, brute force, lowest index on ties. Every version is verified against it. It
+// is never timed.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +14,32 @@ namespace lloyd {
 class Reference {
  public:
   virtual ~Reference() = default;
-  /// For each of the n points: the index of the nearest of the k centroids (k × dim, row-major) and the squared
-  /// distance to it, both in float64 with one rounding per operation, dimensions summed in order. Identical bits on
-  /// the CPU and the GPU.
+  /// Computes, for each of the n points, the index of the nearest of the k centroids (k × dim,
+  /// row-major) and the squared distance to it. Both are in float64 with one rounding per
+  /// operation, and dimensions are summed in order, so the CPU and the GPU give identical bits.
   virtual void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
                        std::span<double> distances) = 0;
 };
 
-/// On all cores. `points` (n × dim, row-major) must outlive it.
+/// Uses all cores. `points` (n × dim, row-major) must outlive the reference.
 std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std::int64_t n,
                                               int dim);
-/// On the current CUDA device, with a copy of the points there.
+/// Uses the current CUDA device, with a copy of the points there.
 std::unique_ptr<Reference> make_cuda_reference(std::span<const float> points, std::int64_t n,
                                                int dim);
 
-/// Sums of the points of each cluster, in float64, in an order that depends on the sizes only.
+/// Sums of the points of each cluster, in float64, in an order that depends only on the sizes.
 struct ClusterSums {
   std::vector<double> sums;           // k × dim
-  std::vector<double> absolute_sums;  // k × dim: Σ|x|, what rounding bounds are relative to
+  std::vector<double> absolute_sums;  // k × dim: Σ|x|, to which rounding bounds are relative
   std::vector<std::int64_t> counts;   // k
 };
-/// Labels outside [0, k) throw std::out_of_range, naming the point.
+/// Throws std::out_of_range, with the point's number, when a label is outside [0, k).
 ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim, int k,
                          std::span<const std::int32_t> labels);
 
-/// Σ of `values` with an error independent of their number and an order independent of the threads.
+/// The sum of `values`. Its error does not depend on their number, and its order not on the
+/// threads.
 double sum(std::span<const double> values);
 
 /// One iteration of a reference run.
@@ -59,15 +61,17 @@ struct ReferenceRun {
 };
 ReferenceRun reference_solve(Reference& reference, const Problem& problem);
 
-/// The same run with errors in it, as if a version of problem.precision had made it: in each iteration every distance is off
-/// by about `labels` and every mean by about `means`, at random but determined by `seed`. Two right answers may part at a
-/// near tie, and such runs show how far.
+/// The same run with random errors, as a version of problem.precision might make them: each
+/// iteration changes every distance and every mean by about the error of that precision. `seed`
+/// determines the errors. Two correct answers may diverge after a near tie, and such runs show how
+/// far.
 ///
-/// A distance is made wrong by moving the centroid that the assignment sees. Its error is relative to D for a direct
-/// distance and to (‖x‖ + ‖c‖)² for an expanded one: 2u of the operands' and the result's rounding in tf32, fp16 and bf16, and
-/// (4 + √dim)·2^-24 of the sum (u alone in fp64). A mean's error is (√n_k + 2)·u·mean|x|, u = 2^-24 (2^-53 in
-/// fp64). Both are several times what versions were seen to do: three runs without a parting then say that partings are rare.
-/// `plain` is the run without errors.
+/// Distances get their error by moving the centroid that the assignment sees. The error is relative
+/// to D for a direct distance and to (‖x‖ + ‖c‖)² for an expanded one. It has two parts: 2u for the
+/// rounding of the operands and the result in tf32, fp16 and bf16, and (4 + √dim)·2^-24 for the sum
+/// ((4 + √dim)·2^-53 in fp64). The error of a mean is (√n_k + 2)·u·mean|x|, with u = 2^-24 (2^-53
+/// in fp64). Both are several times what versions were seen to make, so if three runs do not
+/// diverge, divergence is rare. `plain` is the run without errors.
 ReferenceRun disturbed_solve(Reference& reference, const Problem& problem, Distance distance,
                              std::uint64_t seed, const ReferenceRun& plain);
 

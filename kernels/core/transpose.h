@@ -8,7 +8,7 @@
 
 namespace lloyd {
 
-/// `rows` × `columns` values, row-major, as `columns` × `rows`: value (i, t) moves to t · rows + i.
+/// Transposes `rows` × `columns` values, row-major: value (i, t) moves to t · rows + i.
 inline std::vector<float> transposed(std::span<const float> values, std::int64_t rows,
                                      std::int64_t columns) {
   std::vector<float> result(values.size());

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """peer_flashlib: flash-kmeans' kernel for Hopper in CuTe DSL, from its successor FlashLib.
 
-Parent   peer_flash_kmeans, whose loop and update it uses.
 Idea     cutedsl_assign_euclid (TMA and wgmma, scores in registers; the first call tries tile shapes
          and warp specialisation and keeps the fastest), then triton_centroid_update_sorted_euclid,
          as the package's cutedsl_kmeans_Euclid calls them.
