@@ -29,7 +29,7 @@ TEST_F(BoundedLogTest, KeepsWhatIsShort) {
     log.next_part();
     dprintf(log.descriptor(), "two\n");
   }
-  { dprintf(BoundedLog(file_).descriptor(), "three\n"); }  // a run that goes on
+  { dprintf(BoundedLog(file_).descriptor(), "three\n"); }  // a resumed run
   EXPECT_EQ(text(), "one\ntwo\nthree\n");
 }
 

@@ -56,12 +56,12 @@ TEST_F(Powercap, SaysWhyThereIsNone) {
   std::string why_not;
   EXPECT_EQ(cpu_energy(root_, why_not), nullptr);
   EXPECT_EQ(why_not.rfind("no energy counter of the CPU here", 0), 0u) << why_not;
-  set("intel-rapl:0", "");  // as it reads where only root may
+  set("intel-rapl:0", "");  // reads as empty if only root has access
   EXPECT_EQ(cpu_energy(root_, why_not), nullptr);
   EXPECT_NE(why_not.find("intel-rapl:0/energy_uj cannot be read"), std::string::npos) << why_not;
 }
 
-// A joule for each solve.
+// Counts one joule per solve.
 struct Counted : EnergyCounter {
   std::optional<double> joules() override { return 10 + per_solve * solves; }
   double overflow_s() const override { return overflow; }

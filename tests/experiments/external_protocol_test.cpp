@@ -1,4 +1,4 @@
-// What is accepted of a version's own report of a run.
+// Tests which parts of a version's own report of a run are accepted.
 #include "experiments/measure/external_protocol.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(RunReply, HasATimeThatCanBeOne) {
   EXPECT_EQ(refusal("20", "null"), "run: reports no solve_ms and iterations");
 }
 
-// What deep JSON does to whoever prints, compares or copies it is a stack overflow.
+// Printing, comparing or copying deeply nested JSON overflows the stack.
 TEST(Answer, IsRefusedWhenNestedTooDeeply) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   std::string unavailable;

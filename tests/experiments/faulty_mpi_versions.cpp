@@ -1,4 +1,4 @@
-// Versions of several ranks of which one misbehaves. Compiled twice, as every MPI version is.
+// Versions with several ranks, one of which misbehaves. Compiled twice, like every MPI version.
 #include "kernels/core/version.h"
 
 #if LLOYD_MPI
@@ -13,7 +13,8 @@ namespace lloyd {
 namespace {
 
 #if LLOYD_MPI
-// The others wait for it in a barrier, as they would in the messages of any version.
+// The other ranks wait for the faulty one in a barrier, as they would wait for the messages of any
+// version.
 template <int Rank, typename Fault>
 class Faulty : public Version {
  public:

@@ -1,4 +1,4 @@
-// Versions that misbehave, one way each. They are in run_experiment_faulty only.
+// Versions that each misbehave in one way. Only run_experiment_faulty contains them.
 #include <unistd.h>
 
 #include <chrono>
@@ -15,7 +15,7 @@
 namespace lloyd {
 namespace {
 
-// Answers with zeros, which is wrong, unless the fault strikes first.
+// Answers with zeros, which is wrong, unless the fault occurs first.
 class Faulty : public Version {
  public:
   void prepare(const Problem& problem, Context&) override { problem_ = problem; }
@@ -44,7 +44,8 @@ struct Hangs : Faulty {
 struct Exits : Faulty {
   void run(Context&) override { _exit(3); }
 };
-// Leaves a daemon that holds whatever this process has open, the pipe to the supervisor too.
+// Leaves a daemon that keeps every open descriptor of this process, including the pipe to the
+// supervisor.
 struct Forks : Faulty {
   void run(Context&) override {
     if (fork() != 0) return;
@@ -70,7 +71,7 @@ struct NotANumber : Faulty {
     return s;
   }
 };
-// Right within any bound, but for the last bit of one centroid never twice the same.
+// Correct within any bound, but the last bits of one centroid differ from call to call.
 struct Wanders : Version {
   void prepare(const Problem& problem, Context& context) override {
     version_->prepare(problem, context);
@@ -86,7 +87,7 @@ struct Wanders : Version {
  private:
   std::unique_ptr<Version> version_ = find_version("cpu_sequential")->make();
 };
-// Right, and slow enough to be killed between two samples.
+// Correct, but slow enough that a test can kill it between two samples.
 struct Slow : Version {
   void prepare(const Problem& problem, Context& context) override {
     version_->prepare(problem, context);
@@ -104,7 +105,8 @@ struct Greedy : Faulty {
   void prepare(const Problem&, Context&) override { throw std::bad_alloc(); }
 };
 
-// Right in the first process that runs it, whose number the file $LLOYDBENCH_TEST_FIRST keeps; a fault in any later one.
+// Correct in the first process that runs it, faulty in every later one. The file
+// $LLOYDBENCH_TEST_FIRST stores the id of the first process.
 template <typename Fault>
 struct Later : Version {
   void prepare(const Problem& problem, Context& context) override {
@@ -125,7 +127,7 @@ struct Later : Version {
   std::unique_ptr<Version> version_;
 };
 
-// No fault: it does what fast_auto does, where there is no GPU.
+// Has no fault: does what fast_auto does, but needs no GPU.
 struct Delegates : Version, Chooser {
   void prepare(const Problem& problem, Context& context) override {
     version_->prepare(problem, context);

@@ -23,7 +23,8 @@ Problem problem(std::int64_t n, int k, int dim, Precision precision = Precision:
   return p;
 }
 
-// A machine of round numbers: 1 GB/s from memory, 4 from a cache of 1000 B, 1 GFLOP/s in fp32, 100 in bf16.
+// A machine with round numbers: 1 GB/s from memory, 4 GB/s from a cache of 1000 B, 1 GFLOP/s in
+// fp32 and 100 in bf16.
 FloorRates rates() {
   FloorRates r;
   r.dram = 1e9;
@@ -62,7 +63,8 @@ TEST(IterationWork, TakesTwoBytesWhereTheArithmeticIsHalf) {
 }
 
 TEST(Floor, IsTheLargerOfMemoryAndArithmetic) {
-  // k = 10: 40,000 operations at 1 GFLOP/s beat 8360 B at 1 GB/s; k = 1: 4000 operations do not beat 8216 B.
+  // k = 10: 40,000 operations at 1 GFLOP/s take longer than 8360 B at 1 GB/s. k = 1: 4000
+  // operations take less time than 8216 B.
   EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2)), 40000 / 1e9 * 1e3);
   EXPECT_DOUBLE_EQ(floor_of(problem(1000, 1, 2)), (8000 + 16 + 200) / 1e9 * 1e3);
 }
@@ -75,10 +77,10 @@ TEST(Floor, TakesTheRateOfThePrecision) {
 TEST(Floor, ReadsFromTheCacheWhatFitsIt) {
   FloorRates fast = rates();
   fast.fp32 = 1e12;
-  // 100 points: 800 B and 8 B of centroids fit 1000 B; 200 do not.
+  // 100 points: 800 B and 8 B of centroids fit into 1000 B. 200 points do not fit.
   EXPECT_DOUBLE_EQ(floor_of(problem(100, 1, 2), 1, fast), (800 + 16 + 20) / 4e9 * 1e3);
   EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 1, fast), (1600 + 16 + 40) / 1e9 * 1e3);
-  // On two devices half of the 200 fits each, and they share the work.
+  // On two devices half of the 200 points fits into each cache, and the devices share the work.
   EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 2, fast), (1600 + 16 + 40) / 4e9 / 2 * 1e3);
 }
 
@@ -105,7 +107,7 @@ class CeilingsFolder : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // Ceilings of a GPU whose best sample of fp32 is `tflops`.
+  // Writes the ceilings of a GPU whose best sample of fp32 is `tflops`.
   void write(const std::string& name, const std::string& uuid, double tflops,
              const std::string& t_utc, const std::string& gpu = "Card") const {
     const auto ceiling = [](const char* of, const char* unit, double most) {

@@ -17,15 +17,15 @@ Noise other_cpu(double cores) {
 }
 
 TEST(Disturbances, OfTheCpuCountWhenTheVersionNeedsTheCores) {
-  EXPECT_TRUE(disturbances(other_cpu(1.0), 10, 1, 2).empty());  // there is a core for each
+  EXPECT_TRUE(disturbances(other_cpu(1.0), 10, 1, 2).empty());  // one core for each
   EXPECT_EQ(disturbances(other_cpu(1.9), 10, 1, 2),
             std::vector<std::string>{"other processes used 1.9 of 2 cores"});
   EXPECT_FALSE(disturbances(other_cpu(0.5), 10, 2, 2).empty());
-  EXPECT_TRUE(disturbances(other_cpu(0.1), 10, 2, 2).empty());  // a quiet machine's services
-  // A GPU version needs a core of 16, a CPU version with 16 threads all.
+  EXPECT_TRUE(disturbances(other_cpu(0.1), 10, 2, 2).empty());  // services of a quiet machine
+  // A GPU version needs one of the 16 cores. A CPU version with 16 threads needs all of them.
   EXPECT_TRUE(disturbances(other_cpu(1.0), 10, 1, 16).empty());
   EXPECT_FALSE(disturbances(other_cpu(1.0), 10, 16, 16).empty());
-  // More threads than cores need no more than there are.
+  // A version with more threads than cores needs all cores.
   EXPECT_FALSE(disturbances(other_cpu(0.3), 10, 64, 16).empty());
 }
 
@@ -41,7 +41,8 @@ TEST(Disturbances, SwitchesCountByTheTimeTheyTake) {
 
 TEST(Disturbances, PagesCountWhenTheyWereRead) {
   Noise noise;
-  noise.page_faults = 100'000;  // memory that a version takes for the first time is its own affair
+  // A version's first access to new memory is not a disturbance.
+  noise.page_faults = 100'000;
   EXPECT_TRUE(disturbances(noise, 10, 1, 2).empty());
   noise.disk_page_faults = 3;
   EXPECT_EQ(disturbances(noise, 10, 1, 2), std::vector<std::string>{"3 pages read from disk"});
@@ -80,7 +81,7 @@ TEST(PointNoise, AWideIntervalIsNamedWithItsWidth) {
   for (int i = 0; i < 6; ++i) samples.push_back({i < 3 ? 0.9 : 1.1, false, "", ""});
   EXPECT_EQ(point_noise(samples, 0.02), "still noisy: interval ±10% after 6 samples");
   EXPECT_EQ(point_noise(samples, 0.2), "");
-  samples.resize(5);  // no interval, so nothing is known of it
+  samples.resize(5);  // no interval, so the noise is unknown
   EXPECT_EQ(point_noise(samples, 0.02), "");
 }
 
@@ -89,7 +90,7 @@ TEST(PointNoise, AThrottledClockIsNamed) {
   EXPECT_EQ(point_noise(samples, 0.02), "throttled (hw_thermal): 4 of 4 samples");
 }
 
-// Busy loops in threads that the meter is told are somebody else's.
+// Busy loops in threads. The meter counts them as somebody else's.
 class Busy {
  public:
   explicit Busy(int threads) {
@@ -121,8 +122,8 @@ TEST(ReadCpu, TellsOursFromOthers) {
     return std::make_pair(last->own_s - first->own_s, others_between(*first, *last));
   };
   const auto [own, besides] = others(getpid());
-  EXPECT_GT(own, 0.02);  // the loop is ours: it has a share of a core even on a busy machine
-  // Seen from a process that is not there, all of it is others'.
+  EXPECT_GT(own, 0.02);  // our loop gets part of a core even on a busy machine
+  // For an unrelated process, everything is other processes' work.
   const pid_t nobody = fork();
   if (nobody == 0) {
     pause();
@@ -138,7 +139,7 @@ TEST(ReadCpu, TellsOursFromOthers) {
 TEST(NoiseMeter, NamesABusyNeighbour) {
   const auto cores = read_cpu(getpid());
   if (!cores) GTEST_SKIP() << "/proc does not say";
-  // Somebody else's loops on all cores and more, for a second.
+  // A neighbour whose busy loops use all cores.
   const pid_t neighbour = fork();
   if (neighbour == 0) {
     const Busy busy(2 * cores->cores);
@@ -147,7 +148,7 @@ TEST(NoiseMeter, NamesABusyNeighbour) {
   }
   NoiseMeter::Watched watched;
   watched.run = getpid();
-  // The neighbour is our child here, so watch from one that is not its parent.
+  // The neighbour is our child, so watch from a process that is not its parent.
   const pid_t bystander = fork();
   if (bystander == 0) {
     pause();

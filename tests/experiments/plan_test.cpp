@@ -1,4 +1,4 @@
-// The plan: which points a spec stands for, in which order, and which of them can run.
+// Tests the plan: which points a spec produces, in which order, and which of them can run.
 #include <gtest/gtest.h>
 
 #include "kernels/core/version.h"
@@ -124,7 +124,7 @@ TEST(Plan, DefaultsOfAxesThatAreLeftOut) {
   EXPECT_EQ(point.dim, 2);
   EXPECT_EQ(point.threads_per_block, 256);
   EXPECT_EQ(point.samples_per_thread, 1);
-  EXPECT_GE(point.threads.value(), 1);  // every core of the machine
+  EXPECT_GE(point.threads.value(), 1);  // all cores of the machine
   EXPECT_EQ(point.processes, 1);
   EXPECT_EQ(point.gpus, 1);
   EXPECT_EQ(point.precision, Precision::fp32);
@@ -233,12 +233,12 @@ INSTANTIATE_TEST_SUITE_P(
                     {"h10s", "h10d", "h20s", "h20d", "h30s", "h30d", "l10s", "l20s", "l30s"}},
         ExcludeCase{"{version: [\"luigi_*\", \"plan*\"], precision: \"*64\", n: \"> 10\"}",
                     {"h10s", "h10d", "h20s", "h30s", "l10s", "l10d", "l20s", "l30s"}},
-        // plantest_host has no threads per block: the key cannot match it.
+        // plantest_host has no threads per block, so the key cannot match it.
         ExcludeCase{"{threads_per_block: 64}", {"h10s", "h10d", "h20s", "h20d", "h30s", "h30d"}},
         ExcludeCase{
             "{threads_per_block: \"!= 32\", n: 10}",
             {"h10s", "h10d", "h20s", "h20d", "h30s", "h30d", "l20s", "l20d", "l30s", "l30d"}},
-        // A version that this spec does not have, and a value that no axis has, leave out nothing.
+        // A version that this spec does not have, or a value that no axis has, excludes nothing.
         ExcludeCase{"{version: plantest_unbuilt, n: 7}",
                     {"h10s", "h10d", "h20s", "h20d", "h30s", "h30d", "l10s", "l10d", "l20s", "l20d",
                      "l30s", "l30d"}},

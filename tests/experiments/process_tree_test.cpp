@@ -11,7 +11,7 @@
 namespace lloyd {
 namespace {
 
-/// A daemon: its parent has ended, and it is in a session of its own.
+/// Starts a daemon: its parent has ended, and it has its own session.
 pid_t start_daemon() {
   std::array<int, 2> pipe{};
   EXPECT_EQ(::pipe(pipe.data()), 0);
@@ -46,7 +46,7 @@ TEST(ProcessTree, StraysEndAndOwnChildrenDoNot) {
     EXPECT_FALSE(has_ended(mine));
   }
   EXPECT_TRUE(end_strays());
-  EXPECT_EQ(waitpid(mine, nullptr, 0), -1);  // it was waited for
+  EXPECT_EQ(waitpid(mine, nullptr, 0), -1);  // end_strays() has waited for it
   EXPECT_EQ(errno, ECHILD);
 }
 

@@ -1,4 +1,5 @@
-// Half precision on the host is arithmetic on bits: every value and every midpoint is tried.
+// Rounding to half precision on the host manipulates bits, so the tests try every value and every
+// midpoint.
 #include "experiments/measure/rounding.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,8 @@ float rounded(Precision precision, float x) {
   return x;
 }
 
-// Walks up all non-negative finite values; `infinity` is the pattern of infinity.
+// Checks all non-negative finite values in ascending order. `infinity` is the bit pattern of
+// infinity.
 void expect_nearest_even(Precision precision, float (*value)(unsigned), unsigned infinity) {
   for (unsigned bits = 0; bits + 1 < infinity; ++bits) {
     const float low = value(bits), high = value(bits + 1);
@@ -35,7 +37,7 @@ void expect_nearest_even(Precision precision, float (*value)(unsigned), unsigned
     ASSERT_EQ(rounded(precision, -low), -low);
     const float middle = std::midpoint(low, high), even = bits % 2 == 0 ? low : high;
     if (static_cast<double>(low) + static_cast<double>(high) != 2 * static_cast<double>(middle))
-      continue;  // between the least bf16 values there is no float
+      continue;  // there is no float between the smallest bf16 values
     ASSERT_EQ(rounded(precision, middle), even) << bits;
     ASSERT_EQ(rounded(precision, -middle), -even) << bits;
     ASSERT_EQ(rounded(precision, std::nextafterf(middle, low)), low) << bits;

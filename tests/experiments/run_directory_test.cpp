@@ -130,7 +130,7 @@ TEST_F(RunDirectoryTest, ALaunchIsFinishedByItsPassAndNotByItsSamples) {
   EXPECT_EQ(a.samples.at(1)[0].solve_ms, 10);
   EXPECT_EQ(states.at("b").status, "timeout");
   EXPECT_TRUE(states.at("b").samples.empty());
-  EXPECT_TRUE(directory.passes().empty());  // of profiles there are none
+  EXPECT_TRUE(directory.passes().empty());  // there are no profiles
 }
 
 TEST_F(RunDirectoryTest, ForgetsPoints) {
@@ -156,7 +156,8 @@ TEST_F(RunDirectoryTest, NamesALineThatIsNoJson) {
             std::string::npos);
 }
 
-// Which end at the line that is wrong and not, half-way through a resumed run, in whoever uses it.
+// A resumed run must report the wrong line at once, not fail half-way in the code that uses the
+// row.
 TEST_F(RunDirectoryTest, RefusesRowsThatNoRunHasWritten) {
   const auto refusal_of = [&](const char* key, const std::string& value) {
     Row wrong = row("b", 1, 0);
@@ -173,7 +174,7 @@ TEST_F(RunDirectoryTest, RefusesRowsThatNoRunHasWritten) {
     EXPECT_NE(refusal_of("launch", launch).find("launch must be"), std::string::npos) << launch;
   for (const char* time : {"-1", "true", "null", "\"1\""})
     EXPECT_NE(refusal_of("solve_ms", time).find("solve_ms must be"), std::string::npos) << time;
-  refusal_of("status", "\"failed\"");  // without a reason
+  refusal_of("status", "\"failed\"");  // the reason is missing
   refusal_of("point", "[]");
   const std::string deep = std::string(100, '[') + std::string(100, ']');
   EXPECT_NE(refusal_of("noise", deep).find("nested too deeply"), std::string::npos);
@@ -193,7 +194,8 @@ TEST_F(RunDirectoryTest, RefusesEnergyThatItCannotPutIntoARow) {
             std::string::npos);
 }
 
-// Of a file of a terabyte of zeros, which takes no room on a disk, only the beginning is kept in memory.
+// A sparse file with a terabyte of zeros takes no disk space. Only its beginning may be kept in
+// memory.
 TEST_F(RunDirectoryTest, KeepsNoRowThatIsLongerThanAny) {
   {
     RunDirectory directory = RunDirectory::create(root_ / "run");
@@ -205,7 +207,7 @@ TEST_F(RunDirectoryTest, KeepsNoRowThatIsLongerThanAny) {
   const std::string line = '"' + std::string(1'000'000, 'x') + "\"\n";
   std::ofstream(file, std::ios::app) << line;
   EXPECT_EQ(RunDirectory::open(root_ / "run").read_rows("measurements.jsonl").size(), 1u);
-  EXPECT_EQ(fs::file_size(file), size);  // the last line: as if it were torn
+  EXPECT_EQ(fs::file_size(file), size);  // a long last line is treated as torn
 
   std::ofstream(file, std::ios::app) << line << row("b", 0, 0).dump() << '\n';
   EXPECT_NE(refusal([&] { RunDirectory::open(root_ / "run"); }).find("measurements.jsonl:2: "),

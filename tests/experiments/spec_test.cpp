@@ -1,5 +1,5 @@
-// The spec: every error with its words and its place, every option that overrides, every form of a
-// number.
+// Tests the spec: the text and the position of every error, every option that overrides a key, and
+// every form of a number.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,9 @@ namespace {
 using Words = std::vector<std::string>;
 
 struct ErrorCase {
-  int line;          // of the good spec, to be replaced; 0: the whole spec
-  std::string text;  // by this
+  // The line of the good spec to replace. 0: the whole spec.
+  int line;
+  std::string text;  // the replacement
   Words errors;
 };
 void PrintTo(const ErrorCase& c, std::ostream* out) { *out << "line " << c.line << ": " << c.text; }
@@ -650,7 +651,7 @@ figures: [speedup, noise]
     "shuffle": true, "shuffle_seed": 1, "figures": ["speedup", "noise"],
     "points": ["cpu_sequential/n:10000/k:5/dim:2/precision:fp32"]})");
   EXPECT_EQ(spec.resolved(), expected);
-  EXPECT_EQ(spec.resolved().dump(), expected.dump());  // the order of the keys as well
+  EXPECT_EQ(spec.resolved().dump(), expected.dump());  // also compares the order of the keys
   EXPECT_EQ(spec.data.describe(),
             "blobs(range=[-1.5,20), centers=7, sigma=0.5, seed=18446744073709551615)");
 }
@@ -675,8 +676,7 @@ TEST(Spec, WindowsLinesAndAByteOrderMarkAreFine) {
   EXPECT_EQ(errors_of(text), Words{});
 }
 
-// --- data files
-// ---------------------------------------------------------------------------------------------------
+// --- Data files ---
 
 constexpr const char* kFileSpec = R"(name: t
 versions: [cpu_sequential]
@@ -806,12 +806,11 @@ TEST(InitFile, NeedsOneRowAClusterAndTheDimensionsOfThePoints) {
   EXPECT_EQ(spec.resolved().at("solve").at("init_file"), "c.csv");
 }
 
-// --- the command line
-// ---------------------------------------------------------------------------------------------
+// --- The command line ---
 
 struct OverrideCase {
   Overrides overrides;
-  Words errors;  // none: it is fine
+  Words errors;  // empty: the spec is correct
 };
 void PrintTo(const OverrideCase& c, std::ostream* out) {
   *out << ::testing::PrintToString(c.errors);
@@ -913,7 +912,7 @@ TEST(Overrides, AFilterThatIsNoRegularExpression) {
 }
 
 TEST(Overrides, AFilterOfAnyDepthAnswersAtOnce) {
-  // Each crashed or never ended with a matcher that backtracks.
+  // With a backtracking matcher each of these crashed or never ended.
   for (const std::string& hostile :
        {std::string("((((c|p|u|_)+)+)+)+$"), std::string("(.*)*(.*)*(.*)*x$"),
         std::string(900, '(') + "c" + std::string(900, ')'), std::string(9000, '('),
@@ -959,7 +958,8 @@ TEST(SpecFiles, AreFoundAgainWhereverTheSpecIs) {
   EXPECT_THROW(load_spec("b/s.yaml", {}), SpecError);
   EXPECT_EQ(load_spec("b/s.yaml", {}, "", 0, found).points.at(0).n, 2);
   EXPECT_EQ(load_spec("b/s.yaml", {}, "b/s.yaml", 0, found).points.at(0).n, 2);
-  // A file beside a spec that was typed is meant; beside one that nobody typed it is there by chance.
+  // If the user typed the spec's path, a file beside the spec is used. If nobody typed the path,
+  // such a file is there by chance.
   folder.write("b/p.csv", "1,2\n");
   EXPECT_EQ(load_spec("b/s.yaml", {}, "", 0, found).points.at(0).n, 2);
   EXPECT_EQ(load_spec("b/s.yaml", {}, "b/s.yaml", 0, found).points.at(0).n, 1);
@@ -981,10 +981,10 @@ TEST(Overrides, SetReplacesAnAxisOrAddsIt) {
 }
 
 TEST(Overrides, SetMendsAnAxisThatIsWrongNowhereElse) {
-  // The file is still read whole: its own fault stays an error.
+  // The whole file is still read, so an error in it remains an error.
   EXPECT_EQ(errors_of(spec_with(4, "  n: [x]"), set({"n=1000"})),
             Words{"s.yaml:4:7: n must be a whole number, not 'x'"});
-  // An axis that the file leaves out may come from --set.
+  // --set may supply an axis that the file leaves out.
   EXPECT_EQ(errors_of(spec_with(4, "  #"), set({"n=1000"})), Words{});
 }
 
@@ -1071,8 +1071,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ProfileCase{"", "all", true, kDefaults, true, kAllCpu},
                       ProfileCase{kProfiled, "all", true, {"dram"}, true, {"cycles"}}));
 
-// --- finding a spec
-// -----------------------------------------------------------------------------------------------
+// --- Finding a spec ---
 
 class Environment {
  public:
@@ -1139,7 +1138,7 @@ TEST(FindSpec, SaysWhereItLookedAndWhatThereIs) {
   EXPECT_EQ(find_error("home").rfind("home: is a folder, not a spec", 0), 0u);
 }
 
-// Every spec that ships loads; those of data that does not ship say which file they lack.
+// Every shipped spec loads. If its data is not shipped, the error names the missing file.
 TEST(ShippedSpecs, Load) {
   if (find_version("python_numpy") == nullptr) discover_external_versions();
   const std::filesystem::path sweeps = home_directory() / "experiments/sweeps";
@@ -1151,8 +1150,9 @@ TEST(ShippedSpecs, Load) {
     try {
       const Spec spec = load_spec(entry.path(), {});
       EXPECT_EQ(spec.name, entry.path().stem());
-      // The flores_alves study measures against its OpenMP program. Where shared memory runs out a core would take hours,
-      // weak scaling is over one worker of the same version, and counters are divided by nothing.
+      // These specs have a baseline other than cpu_sequential. The flores_alves study compares with
+      // its OpenMP program. In `dims` a single core would take hours. Weak scaling compares with
+      // one worker of the same version, and counters have no baseline.
       const std::map<std::string, std::string> others{{"counters", ""},
                                                       {"luigi_nvprof", ""},
                                                       {"flores", "cpu_openmp"},
@@ -1182,7 +1182,7 @@ TEST(ShippedSpecs, Load) {
   EXPECT_GE(count, 11);
 }
 
-// That ours are the table's regimes, tests/test_readme.py asks the program.
+// tests/test_readme.py checks with the program that our regimes are those of the table.
 TEST(ShippedSpecs, PeersTakePartInTheFastRegimesWhereTheyCan) {
   if (find_version("python_numpy") == nullptr) discover_external_versions();
   const Spec spec = load_spec(home_directory() / "experiments/sweeps/fast_regimes.yaml", {}, "", 0);
@@ -1197,11 +1197,12 @@ TEST(ShippedSpecs, PeersTakePartInTheFastRegimesWhereTheyCan) {
       theirs.insert(row.substr(0, at) + "tf32");
   EXPECT_EQ(rows.at("peer_flash_kmeans"), theirs);
   EXPECT_EQ(rows.at("luigi_v4_device_update").size(), ours.size() - 1);
-  // What takes minutes is left out: of the others what is beyond a million points.
+  // The spec leaves out points that take minutes: for the other peers, those with more than a
+  // million points.
   std::erase_if(theirs, [](const std::string& row) { return std::stoll(row) > 1'000'000; });
   EXPECT_EQ(rows.at("peer_cuvs"), theirs);
   EXPECT_EQ(rows.at("peer_faiss"), theirs);
-  EXPECT_EQ(rows.at("peer_torch").size(), 5u);  // nor A3 and tf32
+  EXPECT_EQ(rows.at("peer_torch").size(), 5u);  // without A3 and tf32
 }
 
 TEST(ShippedSpecs, RunOnTheRealFiles) {
@@ -1223,8 +1224,7 @@ TEST(ShippedSpecs, RunOnTheRealFiles) {
   EXPECT_EQ(first("stamp16384.yaml"), "cpu_sequential/n:16384/k:16/dim:24/precision:fp32");
 }
 
-// --- words and numbers
-// --------------------------------------------------------------------------------------------
+// --- Words and numbers ---
 
 TEST(Text, Suggestions) {
   const Words axes = {"n",       "k",         "dim",  "threads_per_block", "samples_per_thread",
@@ -1251,7 +1251,7 @@ TEST(Text, Suggestions) {
   for (const auto& [word, wanted] : cases)
     EXPECT_EQ(suggestion(word, axes), wanted.empty() ? "" : "; did you mean '" + wanted + "'?")
         << word;
-  EXPECT_EQ(suggestion("cpu", {"cpu_openmp", "cpu_sequential"}), "");  // two begin so
+  EXPECT_EQ(suggestion("cpu", {"cpu_openmp", "cpu_sequential"}), "");  // two names begin like this
   EXPECT_EQ(suggestion("anything", {}), "");
 }
 

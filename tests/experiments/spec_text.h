@@ -1,4 +1,4 @@
-// Specs written to a folder of their own, for the tests of the spec and of the plan.
+// Writes specs to temporary folders, for the tests of the spec and of the plan.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace lloyd::testing {
 
-/// A folder that lives as long as the test, and is the current one meanwhile.
+/// A folder that exists as long as this object and is the current directory during that time.
 class Folder {
  public:
   Folder() : before_(std::filesystem::current_path()) {
@@ -39,7 +39,7 @@ class Folder {
   std::filesystem::path before_, path_;
 };
 
-/// A spec without fault, whose lines the tests replace. Line 8 is the first free one.
+/// A correct spec whose lines the tests replace. Line 8 is the first free one.
 inline std::vector<std::string> good_lines() {
   return {"name: t",                                     // 1
           "versions: [cpu_sequential, luigi_v1_fused]",  // 2
@@ -51,7 +51,7 @@ inline std::vector<std::string> good_lines() {
           ""};                                           // 8
 }
 
-/// The good spec with line `number` (from 1) replaced; 0 replaces everything.
+/// The good spec with line `number` (from 1) replaced. 0 replaces everything.
 inline std::string spec_with(int number, const std::string& text) {
   if (number == 0) return text;
   std::vector<std::string> lines = good_lines();
@@ -67,7 +67,7 @@ inline Spec load_text(const std::string& text, const Overrides& overrides = {}) 
   return load_spec("s.yaml", overrides);
 }
 
-/// The errors of a spec; none when it loads.
+/// The errors of a spec. Empty if it loads.
 inline std::vector<std::string> errors_of(const std::string& text,
                                           const Overrides& overrides = {}) {
   try {

@@ -14,8 +14,9 @@ TEST(MedianInterval, TakesTheMiddle) {
 }
 
 TEST(MedianInterval, HasTheRanksOfTheBinomialTables) {
-  // n = 5: even the extremes miss with probability 2·2^-5 = 6.25%, so there is none; n = 6: the extremes (3.1%);
-  // n = 9: ranks 2 and 8 (3.9%); n = 20: ranks 6 and 15 (4.1%).
+  // n = 5: even the extremes miss the median with probability 2·2^-5 = 6.25%, so there is no
+  // interval. n = 6: the extremes (3.1%). n = 9: ranks 2 and 8 (3.9%). n = 20: ranks 6 and 15
+  // (4.1%).
   const auto of = [](int n) {
     std::vector<double> samples;
     for (int i = n; i >= 1; --i) samples.push_back(i);
@@ -44,7 +45,7 @@ TEST(MedianInterval, CoversTheMedianOfASkewedDistribution) {
     const Interval interval = median_interval(samples);
     covered += *interval.low <= median && median <= *interval.high;
   }
-  // Ranks 4 and 12 of 15 cover with 96.5%; four standard errors of 4000 trials are 1.2%.
+  // Ranks 4 and 12 of 15 cover the median with 96.5%. Four standard errors of 4000 trials are 1.2%.
   EXPECT_NEAR(covered / static_cast<double>(kTrials), 0.965, 0.012);
 }
 
@@ -52,7 +53,7 @@ TEST(MedianInterval, StandsManySamples) {
   std::vector<double> samples(5000);
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<double>(i);
   const Interval interval = median_interval(samples);
-  // √n·1.96/2 = 69 ranks to either side.
+  // √n·1.96/2 = 69 ranks on either side.
   EXPECT_NEAR(*interval.low, 2500 - 69, 3);
   EXPECT_NEAR(*interval.high, 2500 + 69, 3);
 }

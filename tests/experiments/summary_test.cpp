@@ -64,7 +64,7 @@ TEST(Summary, TakesTheMedianOfTheLaunchesMedians) {
     }
   };
   add(spec.points[0], 0, {8, 8, 8});
-  // Pooled, the median of these 11 samples would be 1 ms.
+  // The median of all 11 samples together would be 1 ms.
   add(spec.points[1], 0, {1, 1, 1, 1, 1, 1, 1});
   add(spec.points[1], 1, {2, 2});
   add(spec.points[1], 2, {4, 4});
@@ -82,7 +82,7 @@ TEST(Summary, NothingOfAVersionIsMarkdownOrMovesTheCursor) {
   const std::string reason = "\x1b[2J|<img src=x>\n| fake | row | ok | 1 ms | 9x |\n\xff";
   const std::vector<SummaryLine> lines = summarize(
       spec, {unmeasured_row(spec.points[0], {"uniform", 42}, std::nullopt, "failed", reason)}, {});
-  EXPECT_EQ(lines[0].reason, reason);  // rows keep the text
+  EXPECT_EQ(lines[0].reason, reason);  // rows keep the original text
   const std::string table = summary_table(lines);
   EXPECT_NE(table.find("\\x1b[2J|<img src=x>\\x0a| fake"), std::string::npos) << table;
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
@@ -101,7 +101,7 @@ TEST(Summary, NothingOfAVersionIsMarkdownOrMovesTheCursor) {
 }
 
 TEST(Summary, SaysWhatPartOfAFileIsUsed) {
-  const Point p = point("cpu_sequential", 5);  // 100 × 2
+  const Point p = point("cpu_sequential", 5);  // uses 100 × 2 values
   EXPECT_EQ(data_part(p, {}), "");
   EXPECT_EQ(data_part(p, {100, 2}), "");
   EXPECT_EQ(data_part(p, {5000, 2}), "first 100 of 5,000 rows");

@@ -17,7 +17,7 @@ TEST(Utf8, EachInvalidByteIsReplaced) {
   EXPECT_EQ(valid_utf8("caf\xe9!"), "caf" + r + "!");
   EXPECT_EQ(valid_utf8("\xff\xfe"), r + r);
   EXPECT_EQ(valid_utf8("torn \xe2\x82"), "torn " + r + r);
-  EXPECT_EQ(valid_utf8("\xc0\xaf"), r + r);                  // '/' in more bytes than it takes
+  EXPECT_EQ(valid_utf8("\xc0\xaf"), r + r);                  // overlong encoding of '/'
   EXPECT_EQ(valid_utf8("\xed\xa0\x80"), r + r + r);          // a surrogate
   EXPECT_EQ(valid_utf8("\xf4\x90\x80\x80"), r + r + r + r);  // above U+10FFFF
   EXPECT_EQ(invalid_utf8("caf\xe9!"), 3u);
@@ -38,7 +38,7 @@ TEST(Shortened, CutsBetweenCharacters) {
 TEST(Terminal, ShowsWhatWouldMoveTheCursor) {
   EXPECT_EQ(for_terminal("\x1b[2J|<b>\n\r\t\x7f"), "\\x1b[2J|<b>\\x0a\\x0d\\x09\\x7f");
   EXPECT_EQ(for_terminal(std::string("a\0b", 3)), "a\\x00b");
-  EXPECT_EQ(for_terminal("\u009b2J"), "\\u009b2J");  // CSI in one character
+  EXPECT_EQ(for_terminal("\u009b2J"), "\\u009b2J");  // CSI as one character
   EXPECT_EQ(for_terminal("ok\u202edeliaf"), "ok\\u202edeliaf");
   EXPECT_EQ(for_terminal("4.0 µs, \xe9"), "4.0 µs, \uFFFD");
 }

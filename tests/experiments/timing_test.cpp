@@ -9,7 +9,7 @@
 namespace lloyd {
 namespace {
 
-// A GPU whose clock is held back for the first `throttled` readings.
+// A GPU that throttles its clock for the first `throttled` readings.
 struct HotGpu : profiling::Nvml {
   explicit HotGpu(int at_first) : throttled(at_first) {}
   profiling::GpuState state(const std::string&) override {
@@ -77,7 +77,7 @@ TEST(Timer, KeepsWhatStaysThrottled) {
   HotGpu gpu(1000);
   const auto samples = samples_of(gpu, true);
   ASSERT_EQ(samples.size(), 3u);
-  EXPECT_EQ(gpu.readings, 12);  // four attempts each
+  EXPECT_EQ(gpu.readings, 12);  // four attempts per sample
   for (const Sample& sample : samples) EXPECT_EQ(sample.gpu.throttle, "hw_thermal");
 }
 

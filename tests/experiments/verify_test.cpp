@@ -1,4 +1,5 @@
-// A verification is worth what it catches: versions that are wrong in one way each.
+// A verification is only as good as the errors that it catches. Each version here is wrong in one
+// way.
 #include "experiments/measure/verify.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@
 namespace lloyd {
 namespace {
 
-// The reference's own algorithm with one thing spoilt.
+// The reference's own algorithm with one error.
 struct Spoilt : Version {
   using Spoil = std::function<void(const Problem&, Solution&)>;
   explicit Spoilt(Spoil spoil_with) : spoil(std::move(spoil_with)) {}
@@ -31,7 +32,7 @@ struct Spoilt : Version {
     solution.labels.resize(static_cast<std::size_t>(problem.n));
     std::vector<double> distances(solution.labels.size());
     reference->nearest(before.centroids, problem.k, solution.labels, distances);
-    // What a fp32 version would hand back.
+    // Round the centroids as an fp32 version would.
     for (const double c : after.centroids) solution.centroids.push_back(static_cast<float>(c));
     solution.iterations = after.iterations;
     spoil(problem, solution);
@@ -50,7 +51,7 @@ class Verify : public testing::Test {
     points_.assign(drawn.values().begin(), drawn.values().end());
     data::Init init;
     centroids_ = data::initial_centroids(init, points_, 500, 3, 6);
-    // The last centroid is too far for any point: its cluster stays empty.
+    // The last centroid is far from all points, so its cluster remains empty.
     for (std::size_t c = 15; c < 18; ++c) centroids_[c] = 1e3f;
     problem_ = {.n = 500,
                 .k = 6,
@@ -93,7 +94,8 @@ TEST_F(Verify, PassesWhatIsRight) {
 }
 
 TEST_F(Verify, CatchesOneWrongLabel) {
-  // In the single steps only, with centroids that fit the labels: nothing but the label itself is wrong.
+  // Only in the single steps, with centroids that match the labels: nothing is wrong except the
+  // label itself.
   expect_caught(
       [](const Problem& problem, Solution& s) {
         if (problem.stop.iterations != 1) return;
@@ -107,7 +109,8 @@ TEST_F(Verify, CatchesOneWrongLabel) {
 }
 
 TEST_F(Verify, TellsTheLargestRegretRightOrWrong) {
-  // Two points in the single steps go to cluster 4, or to cluster 3 when they are there already.
+  // In the single steps, two points move to cluster 4, or to cluster 3 if they are in cluster 4
+  // already.
   const auto spoil = [](const Problem& problem, Solution& s) {
     if (problem.stop.iterations != 1) return;
     for (const std::size_t i : {17u, 18u}) s.labels[i] = s.labels[i] == 4 ? 3 : 4;
@@ -134,7 +137,7 @@ TEST_F(Verify, TellsTheLargestRegretRightOrWrong) {
     const double reach = std::sqrt(norm) + std::sqrt(std::max(own, other));
     return (d - distances[i]) / (reach * reach);
   };
-  // In bf16 the bound of an expanded distance is 4/256, and 28·2^-24 for dim 3.
+  // In bf16 the bound of an expanded distance is 4/256 + 28·2^-24 for dim 3.
   problem_.precision = Precision::bf16;
   const Verdict verdict = verdict_of(spoil, Distance::expanded);
   EXPECT_FALSE(verdict.correct);
@@ -146,7 +149,8 @@ TEST_F(Verify, TellsTheLargestRegretRightOrWrong) {
   EXPECT_FALSE(verdict.inertia);
 }
 
-// Labels of the last iteration of a whole solve moved on, with centroids that are their means.
+// Moves labels to the next cluster in solves of at least `least_iterations`. The centroids are the
+// means of the moved labels.
 Spoilt::Spoil moving(std::size_t labels, int least_iterations) {
   return [=](const Problem& problem, Solution& s) {
     if (problem.stop.iterations < least_iterations) return;
@@ -163,7 +167,8 @@ TEST_F(Verify, CatchesWrongLabelsWhoseCentroidsAreTheirMeans) {
 }
 
 TEST_F(Verify, CallsWholeRunsThatEndTooHighImprecise) {
-  // As it would be judged where each step is right: 40 moved labels raise the inertia by some 3%.
+  // How the run is judged if every single step is correct: 40 moved labels raise the inertia by
+  // about 3%.
   const auto reference = make_cpu_reference(points_, 500, 3);
   Context context;
   Solution s = solve([] { return std::make_unique<Spoilt>(moving(40, 5)); }, problem_, context);
@@ -171,7 +176,7 @@ TEST_F(Verify, CallsWholeRunsThatEndTooHighImprecise) {
   Verdict verdict;
   Recheck recheck(problem_, Distance::direct, expected);
   EXPECT_TRUE(recheck.quick(s, verdict)) << "its centroids are away from the reference's";
-  // Without centroids to compare with, beyond kMostCells.
+  // Beyond kMostCells there are no centroids to compare with.
   ExpectedRun large = expected;
   large.centroids.clear();
   Recheck(problem_, Distance::direct, large).full(s, *reference, verdict);
@@ -186,7 +191,7 @@ TEST_F(Verify, CallsWholeRunsThatEndTooHighImprecise) {
 }
 
 TEST_F(Verify, GivesNoExcessWhereTheReferenceHasNoInertia) {
-  // Each point is one of five, which are the initial centroids too.
+  // Each point equals one of five, which are also the initial centroids.
   for (std::size_t i = 15; i < points_.size(); ++i) points_[i] = points_[i % 15];
   for (std::size_t c = 0; c < 15; ++c) centroids_[c] = points_[c];
   const Verdict verdict = verdict_of([](const Problem&, Solution&) {});
@@ -196,8 +201,8 @@ TEST_F(Verify, GivesNoExcessWhereTheReferenceHasNoInertia) {
 }
 
 TEST_F(Verify, DrawsIterationsThatNoVersionForesees) {
-  // Right where it can foresee a check: in single steps and in solves of 7 and 8. Of those between,
-  // solves of an even length do one iteration less, so that no two neighbours fit together.
+  // Correct where the version can foresee a check: in single steps and in solves of 7 and 8.
+  // Between them, solves of an even length do one iteration less, so that no two neighbours match.
   problem_.stop.iterations = 8;
   std::set<int> drawn;
   for (int time = 0; time < 4; ++time) {
@@ -245,7 +250,8 @@ TEST_F(Verify, HoldsARuleToTheVersionsOwnMoves) {
 }
 
 TEST_F(Verify, SaysWhenRandomLabelsWouldPass) {
-  // Far from the origin an expanded distance tells nothing apart; centred points would.
+  // Far from the origin an expanded distance cannot distinguish clusters. With centred points it
+  // could.
   for (float& x : points_) x += 1e6f;
   for (float& c : centroids_) c += 1e6f;
   const auto random = [](const Problem& problem, Solution& s) {
@@ -261,7 +267,7 @@ TEST_F(Verify, SaysWhenRandomLabelsWouldPass) {
   EXPECT_NE(verdict.unverified.find("of random labels would be as near as its worst label"),
             std::string::npos)
       << verdict.reason;
-  // The labels of the nearest centroids say that they are, whatever the bound.
+  // The labels of the nearest centroids are verified whatever the bound is.
   const Verdict sharp = verdict_of([](const Problem&, Solution&) {}, Distance::expanded);
   EXPECT_TRUE(sharp.verified()) << sharp.reason << sharp.unverified;
 }
@@ -312,7 +318,8 @@ TEST_F(Verify, CatchesAWrongShape) {
 }
 
 TEST_F(Verify, CatchesASolveThatStopsEarlyAndHidesIt) {
-  // Labels and centroids of the first iteration under a claim of five: each step is right, the trajectory is not.
+  // Claims five iterations but returns labels and centroids of the first. Each step is correct, but
+  // the trajectory is not.
   expect_caught(
       [](const Problem& problem, Solution& s) {
         if (problem.stop.iterations == 1) return;
@@ -358,15 +365,16 @@ TEST(Regret, ForgivesRoundingOnly) {
     return relative_regret(distance, precision, 2, label_distance, min_distance, norm, norm) <=
            regret_bound(distance, precision, 2);
   };
-  // Direct, fp32, dim 2: γ = 6·2^-24, so 1 against 1 + 3e-7 may be taken for each other and 1 + 1e-5 may not.
+  // Direct, fp32, dim 2: γ = 6·2^-24, so 1 and 1 + 3e-7 may be confused, but not 1 and 1 + 1e-5.
   EXPECT_TRUE(forgiven(Distance::direct, Precision::fp32, 1 + 3e-7, 1, 1));
   EXPECT_FALSE(forgiven(Distance::direct, Precision::fp32, 1 + 1e-5, 1, 1));
-  // fp64 forgives 2^29 times less; the expanded form forgives in proportion to the norms, not the distance.
+  // The bound of fp64 is 2^29 times smaller. For the expanded form it is relative to the norms, not
+  // to the distance.
   EXPECT_TRUE(forgiven(Distance::direct, Precision::fp64, 1 + 1e-15, 1, 1));
   EXPECT_FALSE(forgiven(Distance::direct, Precision::fp64, 1 + 1e-14, 1, 1));
   EXPECT_TRUE(forgiven(Distance::expanded, Precision::fp32, 1.1, 1, 1e3));
   EXPECT_FALSE(forgiven(Distance::expanded, Precision::fp32, 1.1, 1, 1));
-  // What underflows in fp32 is forgiven, and what is no number never.
+  // An underflow in fp32 is allowed. NaN never is.
   EXPECT_TRUE(forgiven(Distance::direct, Precision::fp32, 1e-38, 0, 1e-19));
   EXPECT_FALSE(forgiven(Distance::direct, Precision::fp64, 1e-38, 0, 1e-19));
   EXPECT_FALSE(forgiven(Distance::direct, Precision::fp64, std::nan(""), 1, 1));
@@ -380,14 +388,14 @@ TEST(Regret, IsRelativeToTheScaleOfTheDistance) {
               1e-13);
   EXPECT_NEAR(regret_bound(Distance::expanded, Precision::fp32, 128), 2 * 132 * std::ldexp(1, -24),
               1e-13);
-  // In 16 bits no dimension makes it say nothing.
+  // In 16 bits the bound is useful in every dimension.
   EXPECT_NEAR(regret_bound(Distance::expanded, Precision::fp16, 128),
               4 * std::ldexp(1, -11) + 4 * 132 * std::ldexp(1, -24), 1e-12);
   EXPECT_LT(regret_bound(Distance::expanded, Precision::fp16, 1024), 0.0025);
   EXPECT_LT(regret_bound(Distance::expanded, Precision::bf16, 4096), 0.02);
 }
 
-// Means of n copies of `value` in one cluster, as `sum` adds them up in float.
+// Checks the mean of `points` in one cluster if `sum` adds them in float.
 template <typename Sum>
 MeansVerdict means_of(const std::vector<float>& points, Sum&& sum) {
   const Problem problem{.n = static_cast<std::int64_t>(points.size()),
@@ -445,7 +453,8 @@ TEST(Means, ArePassedInAnyOrderOfPlainSums) {
 }
 
 TEST(Means, AreNotWhatTheOldBoundAllowed) {
-  // n·u allowed 3e6 values to be off by 18% of their mean; the truth is a thousand times nearer.
+  // The bound n·u allowed the mean of 3e6 values to be off by 18%. The true error is a thousand
+  // times smaller.
   std::mt19937 random(4);
   std::uniform_real_distribution<float> uniform;
   std::vector<float> points(3'000'000);
@@ -468,7 +477,8 @@ TEST(Means, AreNotWhatTheOldBoundAllowed) {
 }
 
 TEST(Means, OfPlainSumsThatAreNoGoodAreNotVerified) {
-  // 20 million times 0.7 in fp32: each addition rounds the same way, and the sum is off by 2%.
+  // 20 million times 0.7 in fp32: every addition rounds in the same direction, and the sum is off
+  // by 2%.
   const std::vector<float> points(20'000'000, 0.7f);
   const MeansVerdict verdict = means_of(points, sequential);
   EXPECT_FALSE(verdict.wrong);
@@ -504,7 +514,7 @@ TEST(ExpectedRuns, SurviveTheTripAndSpreadByPrecision) {
     before = expected.expanded->centroids;
     const nlohmann::json json = to_json(expected);
     EXPECT_EQ(to_json(expected_run_from_json(nlohmann::json::parse(json.dump()))), json);
-    // The same again, and the other distance beside it.
+    // Adds the other distance to the same run.
     const ExpectedRun both = expected_run(*reference, problem, Distance::direct, expected);
     EXPECT_EQ(both.expanded->inertia, expected.expanded->inertia);
     EXPECT_TRUE(both.direct);

@@ -1,4 +1,4 @@
-// A worker asked directly, through the pipes that the supervisor uses.
+// Sends requests directly to a worker, through the pipes that the supervisor uses.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ class WorkerTest : public testing::Test {
     job_.points.push_back(point);
   }
 
-  /// Every reply to a request; how it ended in `outcome`.
+  /// Collects every reply to a request. `outcome` says how the request ended.
   static std::vector<Reply> ask(WorkerProcess& worker, const Request& request,
                                 WorkerProcess::Outcome& outcome) {
     std::vector<Reply> replies;
@@ -60,7 +60,7 @@ TEST_F(WorkerTest, SendsEachSampleAsItIsTakenAndTheReferenceRunBefore) {
     WorkerProcess::Outcome outcome;
     const auto replies = ask(worker, {0, std::nullopt, launch, {}}, outcome);
     ASSERT_EQ(outcome, WorkerProcess::Outcome::replied);
-    ASSERT_EQ(replies.size(), 8u);  // what comes before, six samples, the end
+    ASSERT_EQ(replies.size(), 8u);  // the reference run, six samples, the end
     EXPECT_FALSE(replies[0].phases.empty());
     ASSERT_TRUE(replies[0].expected);
     EXPECT_EQ(replies[0].expected->iterations, 3);
@@ -86,14 +86,15 @@ TEST_F(WorkerTest, GoesOnWithALaunchThatHasSamples) {
     WorkerProcess::Outcome outcome;
     const auto replies =
         ask(worker, {0, std::nullopt, 0, std::vector<double>(taken, 1.0)}, outcome);
-    // One at least: what this process verified is what it times.
+    // At least one sample: this process must time what it has verified.
     ASSERT_EQ(replies.size(), 2 + (taken == 4 ? 2u : 1u));
     EXPECT_EQ(replies[1].measurements.at(0).at("repetition"), taken);
   }
 }
 
 TEST_F(WorkerTest, SaysWhenTheDeviceCannotBeHad) {
-  // Absent, busy or in exclusive use: the runtime refuses the device. Number 99 is refused everywhere.
+  // The runtime refuses a device that is absent, busy or in exclusive use. It refuses number 99
+  // everywhere.
   add_point("luigi_v1_fused");
   if (find_version("luigi_v1_fused")->make == nullptr) GTEST_SKIP() << "built without CUDA";
   job_.device.emplace();
