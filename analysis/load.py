@@ -11,12 +11,10 @@ import pandas as pd
 
 from analysis.ceilings import Ceilings, load_ceilings, nearest_file
 from analysis.files import RunError, check_shape, is_there, printable, read_json
-from analysis.rows import STATUSES, Column, flag, frame, name, number, read_rows, time, whole
+from analysis.rows import Column, flag, frame, name, number, read_rows, time, whole
+from analysis.words import AXES, STATUSES
 
 __all__ = ["AXES", "PROBLEM", "Run", "RunError", "find_runs", "load_run"]
-
-AXES = ["threads_per_block", "samples_per_thread", "threads", "processes", "gpus"]
-"""The axes that tune a version; null where the version does not use one."""
 
 PROBLEM = ["n", "k", "dim", "precision", "data"]
 

@@ -22,16 +22,15 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.load import RunError
+from analysis.load import AXES, RunError
 from analysis.measures import ExpressionError, MissingError, Place, Quantity, Rows, evaluate
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "published"
 COLUMNS = [
     *("table", "place", "item", "device", "version", "n", "k", "dim", "data", "iterations"),
-    *("threads_per_block", "samples_per_thread", "threads", "processes", "precision"),
-    *("quantity", "value", "spread", "unit", "here", "note"),
+    *("precision", "quantity", "value", "spread", "unit", "here", "note"),
 ]
-_AXES = ("threads_per_block", "samples_per_thread", "threads", "processes")
+"""The columns of every study; there is one more for each axis that the study varies."""
 _EXPRESSIONS = {
     "solve_s": "solve('{v}'{a}) / 1000",
     "end_to_end_s": "end_to_end('{v}'{a}) / 1000",
@@ -82,7 +81,7 @@ def expression(row: dict[str, str]) -> str:
     kind, _, argument = row["here"].partition(":")
     if not kind:
         return ""
-    axes = "".join(f", {axis}={row[axis]}" for axis in _AXES if row[axis])
+    axes = "".join(f", {axis}={row[axis]}" for axis in AXES if row.get(axis))
     argument, _, precision = argument.partition("@")
     text = _EXPRESSIONS[kind].format(v=row["version"], a=axes, arg=argument, at=precision)
     return f"1000 * {text}" if row["unit"] == "us" else text

@@ -18,7 +18,6 @@ import pandas as pd
 from analysis.files import RunError, is_there, one_line, open_regular, printable, shown
 
 SCHEMAS = (1, 2)
-STATUSES = ("ok", "unsupported", "incorrect", "imprecise", "failed", "timeout")
 PART_BYTES = 1_000_000
 """Read at a time: a part's rows are Python objects, a frame's columns are arrays."""
 MOST_PARTS = 32

@@ -169,10 +169,8 @@ _PUBLISHED_AXES = {
     "k": "K",
     "dim": "dim",
     "precision": "precision",
-    "threads_per_block": "threads per block",
-    "samples_per_thread": "samples per thread",
-    "processes": "processes",
-    "threads": "threads",
+    **{axis: axis.replace("_", " ") for axis in AXES if axis != "threads"},
+    "threads": "threads",  # of each process, whose number stands before it
 }
 
 
@@ -197,7 +195,8 @@ def published_tables(numbers: list[Number]) -> list[tuple[str, list[str], list[l
         of = [number for number in numbers if number.row["table"] == name]
         columns = [("what", [_item(n) for n in of])]
         columns += [
-            (words, [_axis(n.row[axis]) for n in of]) for axis, words in _PUBLISHED_AXES.items()
+            (words, [_axis(n.row.get(axis, "")) for n in of])
+            for axis, words in _PUBLISHED_AXES.items()
         ]
         columns += [
             ("quantity", [n.row["quantity"] for n in of]),

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "kernels/core/status.h"
 #include "profiling/program.h"
 
 #if __has_include(<valgrind/callgrind.h>)
@@ -135,7 +136,7 @@ Profile simulate_caches(Subject& subject) {
       row["unit"] = "event";
       row["passes"] = 1;
       row["replay"] = "simulation";
-      row["status"] = "ok";
+      row["status"] = status::ok;
       row["reason"] = "simulated by valgrind's cache model, not measured";
       row["calls"] = phase.calls;
       row["iterations"] = subject.iterations();

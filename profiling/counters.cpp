@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "kernels/core/status.h"
 #include "profiling/driver.h"
 #include "profiling/launches.h"
 #include "profiling/metrics.h"
@@ -155,7 +156,7 @@ class Counting {
     row["unit"] = text_or_null(unit);
     row["passes"] = passes_ == 0 ? Row(nullptr) : Row(passes_);
     row["replay"] = passes_ == 0 ? Row(nullptr) : Row("user");
-    row["status"] = reason.empty() ? "ok" : "unsupported";
+    row["status"] = reason.empty() ? status::ok : status::unsupported;
     row["reason"] = text_or_null(reason);
     row["calls"] = group.ranges.empty() ? Row(nullptr) : Row(group.ranges.size());
     row["iterations"] = iterations_;

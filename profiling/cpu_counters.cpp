@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "kernels/core/status.h"
 #include "profiling/perf_events.h"
 
 namespace lloyd::profiling {
@@ -111,7 +112,7 @@ Profile count_cpu(Subject& subject, const std::vector<std::string>& wanted) {
       value["value"] = counted.events[i] / static_cast<double>(counted.calls);
       value["passes"] = 1;
       value["replay"] = "none";
-      value["status"] = "ok";
+      value["status"] = status::ok;
       if (share < 0.999)
         value["reason"] = fmt::format(
             "scaled up: it was on the hardware for {:.0f}% of the time, with other counters",

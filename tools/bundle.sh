@@ -87,6 +87,7 @@ fi
 cp -r experiments/sweeps "$stage/experiments/"
 cp -r analysis requirements.txt "$stage/"
 install -D -t "$stage/data/published" data/published/*
+install -D -t "$stage/kernels/core" kernels/core/axes.inc kernels/core/statuses.inc
 for family in kernels/python kernels/peer; do
   [ ! -d $family ] || install -D -t "$stage/$family" $family/*.py
 done

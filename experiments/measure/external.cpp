@@ -19,6 +19,7 @@
 #include "experiments/process/work_directory.h"
 #include "experiments/spec/spec.h"
 #include "experiments/text/text.h"
+#include "kernels/core/axes.h"
 #include "kernels/core/limits.h"
 #include "kernels/core/version.h"
 
@@ -168,25 +169,21 @@ class ExternalVersion : public Version {
                   problem.points.first(first_ * dim));
       write_array(folder / kCentroids, problem.centroids);
       const auto memory = data::free_memory();
-      const Tunables& t = context.tunables;
-      const Json reply =
-          external_->conversation->ask({{"do", "prepare"},
-                                        {"n", problem.n},
-                                        {"k", problem.k},
-                                        {"dim", problem.dim},
-                                        {"precision", to_string(problem.precision)},
-                                        {"iterations", problem.stop.iterations},
-                                        {"tolerance", problem.stop.tolerance},
-                                        {"min_changes", problem.stop.min_changes},
-                                        {"points", kPoints},
-                                        {"centroids", kCentroids},
-                                        {"threads_per_block", t.threads_per_block},
-                                        {"samples_per_thread", t.samples_per_thread},
-                                        {"threads", t.threads},
-                                        {"processes", t.processes},
-                                        {"gpus", t.gpus},
-                                        {"device", context.device.index},
-                                        {"memory_bytes", memory ? Json(*memory) : Json(nullptr)}});
+      Json request = {{"do", "prepare"},
+                      {"n", problem.n},
+                      {"k", problem.k},
+                      {"dim", problem.dim},
+                      {"precision", to_string(problem.precision)},
+                      {"iterations", problem.stop.iterations},
+                      {"tolerance", problem.stop.tolerance},
+                      {"min_changes", problem.stop.min_changes},
+                      {"points", kPoints},
+                      {"centroids", kCentroids},
+                      {"device", context.device.index},
+                      {"memory_bytes", memory ? Json(*memory) : Json(nullptr)}};
+      for (const AxisInfo& axis : kAxes)
+        if (axis.tunable != nullptr) request[axis.name] = context.tunables.*axis.tunable;
+      const Json reply = external_->conversation->ask(request);
       external_->prepared = this;
       report_.setup_ms = milliseconds(reply, "setup_ms");
       upload_ms_ = milliseconds(reply, "transfer_ms");

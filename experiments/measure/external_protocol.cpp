@@ -6,6 +6,8 @@
 #include <stdexcept>
 
 #include "experiments/text/text.h"
+#include "kernels/core/axes.h"
+#include "kernels/core/status.h"
 
 namespace lloyd {
 namespace {
@@ -87,21 +89,16 @@ VersionInfo parse_description(const std::string& name, const std::string& output
   if (!info.parent.empty() && !is_version_name(info.parent))
     throw wrong("parent", "a version's name or \"\"");
   info.axes = words("axes");
-  for (const std::string& axis : info.axes)
-    parse_word<int>("axes", axis,
-                    {{"threads_per_block", 0},
-                     {"samples_per_thread", 0},
-                     {"threads", 0},
-                     {"processes", 0},
-                     {"gpus", 0}});
+  std::map<std::string, const AxisInfo*> tunables;
+  for (const AxisInfo& axis : kAxes)
+    if (axis.tunable != nullptr) tunables[axis.name] = &axis;
+  for (const std::string& axis : info.axes) parse_word("axes", axis, tunables);
+  std::map<std::string, Precision> precisions;
+  for (const Precision precision : kPrecisions)
+    precisions[std::string(to_string(precision))] = precision;
   info.precisions.clear();
   for (const std::string& word : words("precisions"))
-    info.precisions.push_back(parse_word<Precision>("precisions", word,
-                                                    {{"fp64", Precision::fp64},
-                                                     {"fp32", Precision::fp32},
-                                                     {"tf32", Precision::tf32},
-                                                     {"fp16", Precision::fp16},
-                                                     {"bf16", Precision::bf16}}));
+    info.precisions.push_back(parse_word("precisions", word, precisions));
   if (info.precisions.empty()) throw wrong("precisions", "a list of at least one precision");
   info.distance =
       parse_word<Distance>("distance", text("distance"),
@@ -138,7 +135,7 @@ nlohmann::json parse_reply(const std::string& what, const std::string& name,
   };
   const std::string reason =
       text("reason").empty() ? "gives no reason" : shortened(text("reason"), kLongestReason);
-  if (text("status") == "unsupported") throw Unsupported(reason);
+  if (text("status") == status::unsupported) throw Unsupported(reason);
   throw fail(reason);
 }
 

@@ -7,16 +7,10 @@ namespace {
 
 std::optional<double> rate_of(const FloorRates& rates, Precision precision) {
   switch (precision) {
-    case Precision::fp64:
-      return rates.fp64;
-    case Precision::fp32:
-      return rates.fp32;
-    case Precision::tf32:
-      return rates.tf32;
-    case Precision::fp16:
-      return rates.fp16;
-    case Precision::bf16:
-      return rates.bf16;
+#define LLOYD_PRECISION(name, bits) \
+  case Precision::name:             \
+    return rates.name;
+#include "kernels/core/precisions.inc"
   }
   return std::nullopt;
 }

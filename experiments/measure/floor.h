@@ -15,7 +15,8 @@ struct FloorRates {
   std::optional<double> dram, cache;  // read bandwidth
   // Data smaller than this stays in cache from one iteration to the next.
   std::int64_t cache_bytes = 0;
-  std::optional<double> fp64, fp32, tf32, fp16, bf16;  // of the fastest unit for each
+#define LLOYD_PRECISION(name, bits) std::optional<double> name;  // of the fastest unit for each
+#include "kernels/core/precisions.inc"
 };
 
 /// The work that one iteration cannot avoid.

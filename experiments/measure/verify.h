@@ -11,6 +11,7 @@
 
 #include "experiments/measure/expected_run.h"
 #include "kernels/core/reference.h"
+#include "kernels/core/status.h"
 #include "kernels/core/version.h"
 
 namespace lloyd {
@@ -36,7 +37,9 @@ struct Verdict {
 
   bool verified() const { return correct && unverified.empty(); }
   /// The status in the rows: ok, incorrect or imprecise.
-  const char* status() const { return correct ? "ok" : imprecise ? "imprecise" : "incorrect"; }
+  const char* status() const {
+    return correct ? status::ok : imprecise ? status::imprecise : status::incorrect;
+  }
 };
 
 /// Judges `whole`, a version's answer to `problem`, and further solves that it makes with the

@@ -65,11 +65,7 @@ Row measurement_row(const Point& point, const RowSource& source,
   row["n"] = point.n;
   row["k"] = point.k;
   row["dim"] = point.dim;
-  row["threads_per_block"] = or_null(point.threads_per_block);
-  row["samples_per_thread"] = or_null(point.samples_per_thread);
-  row["threads"] = or_null(point.threads);
-  row["processes"] = or_null(point.processes);
-  row["gpus"] = or_null(point.gpus);
+  for (const PointTunable& axis : kPointTunables) row[axis.name] = or_null(point.*axis.value);
   row["precision"] = to_string(point.precision);
   row["oversubscribed"] = or_null(oversubscribed(point, source.cores));
   row["binding"] = source.binding.empty() ? Row(nullptr) : Row(source.binding);

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "experiments/text/text.h"
+#include "kernels/core/status.h"
 
 namespace lloyd {
 namespace fs = std::filesystem;
@@ -161,7 +162,7 @@ int launch_of(const Row& row) {
 // Checks the fields that the summary needs, so that a resumed run does not fail at its end.
 void check_measurement(const Row& row) {
   row.at("oversubscribed");
-  if (row.at("status") != "ok") {
+  if (row.at("status") != status::ok) {
     row.at("reason").get_ref<const std::string&>();
     return;
   }
@@ -346,7 +347,7 @@ std::map<std::string, PointState> RunDirectory::states() const {
     PointState& state = states[row.at("point").get<std::string>()];
     state.status = row.at("status").get<std::string>();
     check_measurement(row);
-    if (state.status == "ok") state.samples[launch_of(row)].push_back(taken_sample(row));
+    if (state.status == status::ok) state.samples[launch_of(row)].push_back(taken_sample(row));
   });
   for_each_row(kPasses, [&](const Row& row) {
     if (row.at("pass") == kTiming)
@@ -376,10 +377,10 @@ void RunDirectory::fill_energy() {
   for_each_row(kMeasurements, [&](const Row& measured) {
     Row row = measured;
     const auto found = energy.find(row.at("point").get<std::string>());
-    if (found != energy.end() && row.at("status") == "ok" && row.at("energy_j").is_null()) {
+    if (found != energy.end() && row.at("status") == status::ok && row.at("energy_j").is_null()) {
       const Row& pass = found->second;
       Row& why = row["null_reasons"];
-      if (pass.at("status") == "ok") {
+      if (pass.at("status") == status::ok) {
         row["energy_j"] = pass.at("energy_j");
         why.erase("energy_j");
         changed = true;

@@ -10,6 +10,7 @@
 #include "experiments/record/statistics.h"
 #include "experiments/text/text.h"
 #include "kernels/core/limits.h"
+#include "kernels/core/status.h"
 
 namespace lloyd {
 namespace {
@@ -74,7 +75,7 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     Result& result = results[row.at("point").get<std::string>()];
     result.status = row.at("status").get<std::string>();
     result.oversubscribed = row.at("oversubscribed") == true;
-    if (result.status == "ok") {
+    if (result.status == status::ok) {
       result.iteration_ms[row.at("launch").get<int>()].push_back(
           row.at("iteration_ms").get<double>());
       result.noise.push_back(sample_noise(row));
@@ -84,7 +85,8 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
   std::map<std::string, double> baseline;
   for (const Point& point : spec.points) {
     const auto found = results.find(point.id);
-    if (point.version != spec.baseline || found == results.end() || found->second.status != "ok")
+    if (point.version != spec.baseline || found == results.end() ||
+        found->second.status != status::ok)
       continue;
     const double median = found->second.interval().median;
     const auto [at, fresh] = baseline.emplace(problem_key(point), median);
@@ -201,7 +203,7 @@ nlohmann::ordered_json benchmark_json(const std::vector<Row>& measurements,
   std::map<std::string, std::size_t> samples, before;  // over all launches
   for (const Row& row : measurements) ++samples[row.at("point").get<std::string>()];
   for (const Row& row : measurements) {
-    if (row.at("status") != "ok") continue;
+    if (row.at("status") != status::ok) continue;
     const auto family =
         families.emplace(row.at("point").get<std::string>(), static_cast<int>(families.size()))
             .first;

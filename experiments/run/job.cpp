@@ -79,11 +79,7 @@ Point point_from(const json& j) {
   p.k = j.at("k");
   p.dim = j.at("dim");
   p.precision = *parse_precision(j.at("precision").get<std::string>());
-  read(j, "threads_per_block", p.threads_per_block);
-  read(j, "samples_per_thread", p.samples_per_thread);
-  read(j, "threads", p.threads);
-  read(j, "processes", p.processes);
-  read(j, "gpus", p.gpus);
+  for (const PointTunable& axis : kPointTunables) read(j, axis.name, p.*axis.value);
   return p;
 }
 

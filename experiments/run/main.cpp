@@ -1,9 +1,7 @@
 // run_experiment: the command line.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <set>
@@ -18,110 +16,23 @@
 #include "experiments/record/started_run.h"
 #include "experiments/run/clock_lock.h"
 #include "experiments/run/job.h"
-#include "experiments/run/launch.h"
 #include "experiments/run/list_metrics.h"
+#include "experiments/run/lists.h"
 #include "experiments/run/supervisor.h"
 #include "experiments/run/trace.h"
 #include "experiments/spec/spec.h"
-#include "experiments/text/json_list.h"
 #include "experiments/text/text.h"
 #include "kernels/core/device.h"
-#include "profiling/doctor.h"
 
 namespace lloyd {
 namespace {
 
 constexpr int kUsage = 2;
 
-void print_dry_run(const Spec& spec, bool json) {
-  if (json) {
-    JsonList list(std::cout);
-    for (const Point& point : spec.points) list.add(to_json(point));
-    return;
-  }
-  std::size_t width = 5, runnable = 0;
-  for (const Point& point : spec.points) {
-    width = std::max(width, point.id.size());
-    runnable += point.available;
-  }
-  std::cout << fmt::format("{:<{}}  runnable here\n", "point", width);
-  for (const Point& point : spec.points)
-    fmt::print("{:<{}}  {}\n", point.id, width,
-               point.available ? "yes" : "no: " + for_terminal(point.reason));
-  std::cout << fmt::format("\n{} points, {} runnable here\n", spec.points.size(), runnable);
-}
-
-void list_versions(const DeviceQuery& gpus, int device, bool json) {
-  using Json = nlohmann::ordered_json;
-  const auto or_null = [](const std::string& text) {
-    return text.empty() ? Json(nullptr) : Json(text);
-  };
-  Json list = Json::array();
-  for (const RegisteredVersion& version : versions()) {
-    const VersionInfo& info = version.info;
-    std::string reason = unavailable_here(version);
-    if (reason.empty() && info.backend == Backend::cuda &&
-        static_cast<std::size_t>(device) >= gpus.devices.size())
-      reason = gpus.devices.empty() ? gpus.problem
-                                    : fmt::format("no CUDA device {}: this machine has {}", device,
-                                                  gpus.devices.size());
-    list.push_back({{"name", info.name},
-                    {"family", info.family},
-                    {"backend", to_string(info.backend)},
-                    {"parent", or_null(info.parent)},
-                    {"axes", info.axes},
-                    {"reproducible", info.reproducible},
-                    {"study", or_null(info.study)},
-                    {"summary", info.summary},
-                    {"available", reason.empty()},
-                    {"reason", or_null(reason)}});
-  }
-  if (json) {
-    std::cout << json_text(list, 1) << '\n';
-    return;
-  }
-  for (const auto& v : list)
-    std::cout << fmt::format("{:<28} {}{}{}\n", v.at("name").get<std::string>(),
-                             for_terminal(v.at("summary").get<std::string>()),
-                             v.at("reproducible").get<bool>() ? " [reproducible]" : "",
-                             v.at("available").get<bool>()
-                                 ? ""
-                                 : fmt::format("\n{:29}not here: {}", "",
-                                               for_terminal(v.at("reason").get<std::string>())));
-}
-
-void print_doctor(const DeviceQuery& gpus, int device, bool json) {
-  using Json = nlohmann::ordered_json;
-  using profiling::Health;
-  const std::vector<profiling::Check> checks = profiling::examine(gpus, device, home_directory());
-  const auto word = [](Health health) {
-    return health == Health::ok ? "ok" : health == Health::warn ? "warn" : "missing";
-  };
-  if (json) {
-    Json list = Json::array();
-    for (const profiling::Check& check : checks)
-      list.push_back({{"check", check.name},
-                      {"status", word(check.health)},
-                      {"detail", check.detail},
-                      {"remedy", check.remedy.empty() ? Json(nullptr) : Json(check.remedy)}});
-    std::cout << json_text(list, 1) << '\n';
-    return;
-  }
-  const bool colours = isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
-  for (const profiling::Check& check : checks) {
-    const char* colour = check.health == Health::ok     ? "\033[32m"
-                         : check.health == Health::warn ? "\033[33m"
-                                                        : "\033[31m";
-    std::cout << fmt::format("{}{:<8}{} {:<12} {}\n", colours ? colour : "", word(check.health),
-                             colours ? "\033[0m" : "", check.name, for_terminal(check.detail));
-    if (!check.remedy.empty())
-      std::cout << std::string(22, ' ') << "-> " << for_terminal(check.remedy) << '\n';
-  }
-}
-
 // What ends the program before a sweep starts, and the options that it heeds. --dry-run heeds all that choose points.
 const std::map<std::string, std::set<std::string>> kActions = {
     {"--list-versions", {"--device", "--json"}},
+    {"--list-axes", {"--json"}},
     {"--list-metrics", {"--chip", "--match", "--device", "--json"}},
     {"--doctor", {"--device", "--json"}},
     {"--ceilings", {"--device", "--json", "--out", "--quiet", "--no-progress"}},
@@ -173,12 +84,13 @@ int run(int argc, char** argv) {
   Overrides overrides;
   RunOptions options;
   MetricQuery metrics;
-  bool dry_run = false, list = false, list_counters = false, ceilings = false, doctor = false,
-       worker = false, shuffle = true, lock_clocks = false;
+  bool dry_run = false, list = false, axes = false, list_counters = false, ceilings = false,
+       doctor = false, worker = false, shuffle = true, lock_clocks = false;
   std::string out, resume, traced, keep_clocks;
   app.add_option("SPEC", spec_name, "spec: a YAML file, looked up here and then in experiments/");
   app.add_flag("--dry-run", dry_run, "print the points and whether they can run here; run nothing");
   app.add_flag("--list-versions", list, "print every version");
+  app.add_flag("--list-axes", axes, "print every axis with its default, range and meaning");
   app.add_flag("--ceilings", ceilings,
                "measure what this machine can do at most, which floor_ms is made of");
   app.add_flag("--doctor", doctor,
@@ -259,6 +171,10 @@ int run(int argc, char** argv) {
     return usage(why_not);
   if (options.retry_failed && resume.empty()) return usage("--retry-failed needs --resume DIR");
 
+  if (axes) {
+    list_axes(options.json);
+    return 0;
+  }
   if (list_counters) {
     metrics.device = options.device;
     metrics.json = options.json;

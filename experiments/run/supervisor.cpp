@@ -35,6 +35,7 @@
 #include "experiments/run/worker_process.h"
 #include "experiments/text/differences.h"
 #include "experiments/text/text.h"
+#include "kernels/core/status.h"
 #include "profiling/cache_simulation.h"
 #include "profiling/nvml.h"
 
@@ -223,7 +224,7 @@ class Supervisor {
     for (const Point& point : spec_.points)
       if (const auto found = states.find(point.id); point.available && !point.processes &&
                                                     found != states.end() &&
-                                                    found->second.status == "ok")
+                                                    found->second.status == status::ok)
         points.push_back(&point);  // versions of several processes have no one process to watch
     if (points.empty())
       return fmt::format("{}: no point was ok, so there is nothing to trace", name);
@@ -268,7 +269,7 @@ class Supervisor {
         continue;
       }
       rows.push_back(
-          unmeasured_row(*task.point, source_, device_, "unsupported", task.point->reason));
+          unmeasured_row(*task.point, source_, device_, status::unsupported, task.point->reason));
       ++reasons[{task.point->version, task.point->reason}];
     }
     directory_.append("measurements.jsonl", rows);
@@ -365,7 +366,7 @@ class Supervisor {
         name += fmt::format("  launch {} of {}", launch + 1, spec_.measure.launches);
       const Row done = pass_row(*points[i], Pass::timing, launch, reply.status, reply.reason,
                                 task.launches.at(launch).size(), seconds);
-      if (reply.status == "ok") {
+      if (reply.status == status::ok) {
         directory_.append("passes.jsonl", {done});
         progress.end(name, result_text(task.launches.at(launch), spec_.measure.max_noise));
         task.launches.erase(launch);
@@ -488,20 +489,21 @@ class Supervisor {
       case WorkerProcess::Outcome::interrupted:
         return false;
       case WorkerProcess::Outcome::timed_out:
-        lost("timeout",
+        lost(status::timeout,
              fmt::format("not done within {} s (measure.timeout)", spec_.measure.timeout));
         break;
       case WorkerProcess::Outcome::died:
-        lost("failed", fmt::format("{}; its output is in log.txt", answer.text));
+        lost(status::failed, fmt::format("{}; its output is in log.txt", answer.text));
         break;
       case WorkerProcess::Outcome::replied:
-        if (!readable) lost("failed", "the worker answered with something else than a result");
+        if (!readable)
+          lost(status::failed, "the worker answered with something else than a result");
     }
     return true;
   }
 
   void fill_floor(Row& row, const Point& point) const {
-    if (row.at("status") != "ok") return;
+    if (row.at("status") != status::ok) return;
     const KnownCeilings& known = row.at("backend") == "cuda" ? gpu_ceilings_ : cpu_ceilings_;
     std::string why_not = known.why_not;
     if (known.rates) {
@@ -574,9 +576,7 @@ std::vector<Task> remaining(const Spec& spec, const EnergyPlan& energy, RunDirec
   const auto states = directory.states();
   const auto passes = directory.passes();
   const auto done = [&](const std::string& status) {
-    const bool failed =
-        status == "failed" || status == "timeout" || status == "incorrect" || status == "imprecise";
-    return status == "ok" || (failed && !retry_failed);
+    return status == status::ok || (status::is_failure(status) && !retry_failed);
   };
   std::vector<Task> tasks;
   std::set<std::string> again;
@@ -584,7 +584,7 @@ std::vector<Task> remaining(const Spec& spec, const EnergyPlan& energy, RunDirec
   for (const Point& point : spec.points) {
     const auto found = states.find(point.id);
     PointState state = found == states.end() ? PointState{} : found->second;
-    if (!state.status.empty() && state.status != "ok") {
+    if (!state.status.empty() && state.status != status::ok) {
       if (done(state.status)) continue;
       state = {};
     }
@@ -673,7 +673,8 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   const std::vector<Row> measurements = written.read_rows("measurements.jsonl");
   std::set<std::string> unfinished;
   for (const auto& [point, state] : written.states())
-    if (static_cast<int>(state.finished.size()) < spec.measure.launches && state.status == "ok")
+    if (static_cast<int>(state.finished.size()) < spec.measure.launches &&
+        state.status == status::ok)
       unfinished.insert(point);
   const std::vector<SummaryLine> lines = summarize(spec, measurements, unfinished);
   written.write("summary.md", summary_markdown(spec, lines, environment));
@@ -683,8 +684,9 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
 
   std::map<std::string, int> counts;
   for (const SummaryLine& line : lines) ++counts[line.status];
-  const bool failed = counts.contains("failed") || counts.contains("timeout") ||
-                      counts.contains("incorrect") || counts.contains("imprecise");
+  const bool failed = std::any_of(counts.begin(), counts.end(), [](const auto& count) {
+    return status::is_failure(count.first);
+  });
   const int status = !finished ? 130 : failed ? 1 : 0;
   const std::string where = written.path().string();
   if (options.json) {

@@ -20,6 +20,7 @@
 #include "experiments/run/job.h"
 #include "experiments/run/trace.h"
 #include "experiments/text/text.h"
+#include "kernels/core/status.h"
 #include "profiling/nvml.h"
 #include "profiling/nvtx.h"
 
@@ -155,16 +156,16 @@ class Worker {
     Reply reply;
     try {
       measure_point(request, hand_over);
-      reply.status = "ok";
+      reply.status = status::ok;
     } catch (const Incorrect& error) {
       fail(reply, request, error.verdict.status(), error.what());
       fill_verdict(reply.measurements.front(), error.verdict);
     } catch (const Unsupported& error) {
-      fail(reply, request, "unsupported", error.what());
+      fail(reply, request, status::unsupported, error.what());
     } catch (const std::bad_alloc&) {
-      fail(reply, request, "failed", "out of host memory");
+      fail(reply, request, status::failed, "out of host memory");
     } catch (const std::exception& error) {
-      fail(reply, request, "failed", error.what());
+      fail(reply, request, status::failed, error.what());
       reply.needs_restart = on_gpu_;
     }
     reply.needs_restart |= !session_->usable();
@@ -192,13 +193,13 @@ class Worker {
       const SolveEnergy energy = solve_energy(*counter, solve);
       if (!energy.joules) throw Unsupported(energy.why_not);
       reply.energy_j = energy.joules;
-      reply.status = "ok";
+      reply.status = status::ok;
       reply.reason = "";
     } catch (const Unsupported& error) {
-      reply.status = "unsupported";
+      reply.status = status::unsupported;
       reply.reason = error.what();
     } catch (const std::exception& error) {
-      reply.status = "failed";
+      reply.status = status::failed;
       reply.reason = error.what();
       reply.needs_restart = on_gpu_ || !session_->usable();
     }
@@ -216,24 +217,24 @@ class Worker {
       const auto solve = profiled_solve(make_, problem, make_context(run), *session_);
       profiling::Profile taken =
           take_profile(job_.pass, job_.profile, *solve, on_gpu_ ? *job_.device : DeviceLimits{});
-      reply.status = "ok";
+      reply.status = status::ok;
       for (Row& row : taken.counters) {
         if (run.n != point.n) row["simulated_n"] = run.n;
         reply.counters.push_back(counter_row(point, job_.pass, row));
       }
       for (const Row& row : taken.events) reply.events.push_back(event_row(point, row));
     } catch (const profiling::Unavailable& error) {
-      reply.status = "unsupported";
+      reply.status = status::unsupported;
       reply.reason = error.what();
     } catch (const Unsupported& error) {
-      reply.status = "unsupported";
+      reply.status = status::unsupported;
       reply.reason = error.what();
     } catch (const std::exception& error) {
-      reply.status = "failed";
+      reply.status = status::failed;
       reply.reason = error.what();
       reply.needs_restart = on_gpu_ || !session_->usable();
     }
-    if (reply.status != "ok")
+    if (reply.status != status::ok)
       reply.counters = missing_counters(point, job_.pass, job_.profile, reply.status, reply.reason);
     return reply;
   }
@@ -342,7 +343,7 @@ class Worker {
     Row row = measurement_row(point, row_source(job_), job_.device);
     row["launch"] = launch;
     row["repetition"] = s.repetition;
-    row["status"] = "ok";
+    row["status"] = status::ok;
     row["solve_ms"] = s.solve_ms;
     row["waited_ms"] = s.waited_ms;
     row["iteration_ms"] = s.solve_ms / s.iterations;
@@ -445,7 +446,7 @@ int run_worker(int replies, const OpenSession& open) {
     } catch (const std::exception& error) {
       // The worker never stood: the device is absent, busy or refuses.
       const Point& point = job.points.at(request.point);
-      reply.status = "failed";
+      reply.status = status::failed;
       reply.reason = fmt::format("cannot start on the device: {}", error.what());
       if (job.pass == Pass::timing) {
         reply.measurements = {

@@ -10,6 +10,7 @@
 
 #include "experiments/run/launch.h"
 #include "experiments/text/text.h"
+#include "kernels/core/axes.h"
 #include "kernels/core/limits.h"
 
 namespace lloyd {
@@ -34,13 +35,10 @@ const AxisValue* find(const Coordinates& coordinates, std::string_view axis) {
 }
 
 bool uses(const VersionInfo& info, const std::string& axis) {
-  return axis == "n" || axis == "k" || axis == "dim" || axis == "precision" ||
+  const auto known =
+      std::find_if(kAxes.begin(), kAxes.end(), [&](const AxisInfo& a) { return a.name == axis; });
+  return known->tunable == nullptr ||
          std::find(info.axes.begin(), info.axes.end(), axis) != info.axes.end();
-}
-
-std::string value_text(const std::string& axis, std::int64_t number) {
-  return axis == "precision" ? std::string(to_string(static_cast<Precision>(number)))
-                             : std::to_string(number);
 }
 
 /// The axes that advance together, each group at the place of its first axis.
@@ -120,11 +118,7 @@ Point make_point(const PlanRequest& request, const VersionInfo& info,
   point.k = *number("k");
   point.dim = *number("dim");
   point.precision = static_cast<Precision>(*number("precision"));
-  point.threads_per_block = number("threads_per_block");
-  point.samples_per_thread = number("samples_per_thread");
-  point.threads = number("threads");
-  point.processes = number("processes");
-  point.gpus = number("gpus");
+  for (const PointTunable& axis : kPointTunables) point.*axis.value = number(axis.name);
   point.id = info.name;
   for (const Axis& axis : request.axes)
     if (const AxisValue* value = find(coordinates, axis.name))
@@ -201,25 +195,21 @@ std::optional<std::string> why_not(const Point& point, const Stop& stop,
 }  // namespace
 
 std::vector<Axis> all_axes() {
-  constexpr std::int64_t kInt = std::numeric_limits<int>::max();
-  const auto axis = [](const char* name, std::int64_t high) {
-    return Axis{name, 1, high, {}, false, false};
-  };
-  return {axis("n", std::numeric_limits<std::int64_t>::max()),
-          axis("k", kInt),
-          axis("dim", kInt),
-          axis("threads_per_block", 1024),
-          axis("samples_per_thread", kInt),
-          axis("threads", kInt),
-          axis("processes", kInt),
-          axis("gpus", kInt),
-          axis("precision", 0)};
+  std::vector<Axis> axes;
+  for (const AxisInfo& axis : kAxes)
+    axes.push_back({axis.name, axis.lowest, axis.highest, {}, false, false});
+  return axes;
 }
 
 std::vector<std::string> axis_names() {
   std::vector<std::string> names;
-  for (const Axis& axis : all_axes()) names.push_back(axis.name);
+  for (const AxisInfo& axis : kAxes) names.emplace_back(axis.name);
   return names;
+}
+
+std::string value_text(const std::string& axis, std::int64_t number) {
+  return axis == "precision" ? std::string(to_string(static_cast<Precision>(number)))
+                             : std::to_string(number);
 }
 
 void Errors::add(const Place& place, const std::string& message) {
@@ -293,11 +283,8 @@ Problem Point::problem(const Stop& stop) const {
 
 Tunables Point::tunables() const {
   Tunables tunables;
-  tunables.threads_per_block = threads_per_block.value_or(tunables.threads_per_block);
-  tunables.samples_per_thread = samples_per_thread.value_or(tunables.samples_per_thread);
-  tunables.threads = threads.value_or(tunables.threads);
-  tunables.processes = processes.value_or(tunables.processes);
-  tunables.gpus = gpus.value_or(tunables.gpus);
+  for (const PointTunable& axis : kPointTunables)
+    if (this->*axis.value) tunables.*axis.tunable = *(this->*axis.value);
   return tunables;
 }
 
@@ -312,22 +299,20 @@ void decide_availability(std::vector<Point>& points, const Stop& stop,
 }
 
 nlohmann::json to_json(const Point& point) {
-  const auto axis = [](const std::optional<int>& value) {
-    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-  };
-  return {{"point", point.id},
-          {"version", point.version},
-          {"n", point.n},
-          {"k", point.k},
-          {"dim", point.dim},
-          {"threads_per_block", axis(point.threads_per_block)},
-          {"samples_per_thread", axis(point.samples_per_thread)},
-          {"threads", axis(point.threads)},
-          {"processes", axis(point.processes)},
-          {"gpus", axis(point.gpus)},
-          {"precision", to_string(point.precision)},
-          {"available", point.available},
-          {"reason", point.available ? nlohmann::json(nullptr) : nlohmann::json(point.reason)}};
+  nlohmann::json json = {
+      {"point", point.id},
+      {"version", point.version},
+      {"n", point.n},
+      {"k", point.k},
+      {"dim", point.dim},
+      {"precision", to_string(point.precision)},
+      {"available", point.available},
+      {"reason", point.available ? nlohmann::json(nullptr) : nlohmann::json(point.reason)}};
+  for (const PointTunable& axis : kPointTunables) {
+    const std::optional<int>& value = point.*axis.value;
+    json[axis.name] = value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+  }
+  return json;
 }
 
 }  // namespace lloyd

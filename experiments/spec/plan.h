@@ -49,9 +49,11 @@ struct Axis {
   bool broken = false;  // some values were in error and are left out
 };
 
-/// Every axis, without values, in the order that the contract lists them and point ids print them.
+/// Every axis, without values, in the order of kAxes.
 std::vector<Axis> all_axes();
 std::vector<std::string> axis_names();
+/// A value of the axis as a user writes it.
+std::string value_text(const std::string& axis, std::int64_t number);
 
 /// One value of an `exclude` entry: a glob (version, precision) or a comparison (every other axis).
 struct ExcludeTest {

@@ -16,6 +16,7 @@
 #include "experiments/spec/yaml_reader.h"
 #include "experiments/text/pattern.h"
 #include "experiments/text/text.h"
+#include "kernels/core/axes.h"
 #include "kernels/core/limits.h"
 #include "profiling/metrics.h"
 #include "profiling/presets.h"
@@ -40,13 +41,18 @@ const std::vector<std::string> kFigures = {
 };
 const std::vector<std::string> kProfileKinds = {"none",     "nvtx", "counters",
                                                 "timeline", "cpu",  "all"};
-const std::vector<std::string> kPrecisions = {"fp64", "fp32", "tf32", "fp16", "bf16"};
 
 constexpr std::int64_t kLongestSpec = 1'000'000;  // bytes
 constexpr std::size_t kLongestName = 64, kLongestTitle = 200;
 
 bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::vector<std::string> precision_names() {
+  std::vector<std::string> names;
+  for (const Precision precision : kPrecisions) names.emplace_back(to_string(precision));
+  return names;
 }
 
 bool is_glob(const std::string& text) { return text.find_first_of("*?") != std::string::npos; }
@@ -378,7 +384,7 @@ class SpecReader {
       if (const auto precision = parse_precision(word.text))
         axis.values.push_back({static_cast<std::int64_t>(*precision), word.place});
       else
-        errors_.add(word.place, unknown_word("precision", word.text, kPrecisions));
+        errors_.add(word.place, unknown_word("precision", word.text, precision_names()));
     } else if (const auto value =
                    read_whole(word.text, axis.name, axis.low, axis.high, word.place, errors_)) {
       axis.values.push_back({*value, word.place});
@@ -476,19 +482,18 @@ class SpecReader {
 
   /// What only can be said when every axis has its final values.
   void check_axes() {
-    fill_default("threads_per_block", 256);
-    fill_default("samples_per_thread", 1);
-    fill_default("threads", std::max(1u, std::thread::hardware_concurrency()));
-    fill_default("processes", 1);
-    fill_default("gpus", 1);
-    fill_default("precision", static_cast<std::int64_t>(Precision::fp32));
     if (data_extent_) {
       fill_default("n", data_extent_->n);
       fill_default("dim", data_extent_->dim);
       check_extent("n", data_extent_->n, "points");
       check_extent("dim", data_extent_->dim, "dimensions");
-    } else if (!has_file_) {
-      fill_default("dim", 2);
+    }
+    for (const AxisInfo& axis : kAxes) {
+      const bool of_file = has_file_ && axis.name == std::string_view("dim");
+      if (axis.default_value == kNoDefault || of_file) continue;
+      fill_default(axis.name, axis.default_value != kCores
+                                  ? axis.default_value
+                                  : std::max(1u, std::thread::hardware_concurrency()));
     }
     if (can_check_missing_axes_) {
       if (!axis_named("n").listed && !has_file_)
@@ -531,10 +536,7 @@ class SpecReader {
       std::vector<std::string> texts;
       for (const std::string& name : names) {
         row.push_back(axis_named(name).values[i].number);
-        texts.push_back(fmt::format("{} = {}", name,
-                                    name == "precision"
-                                        ? std::string(to_string(static_cast<Precision>(row.back())))
-                                        : std::to_string(row.back())));
+        texts.push_back(fmt::format("{} = {}", name, value_text(name, row.back())));
       }
       if (!seen.insert(row).second)
         errors_.add(axis_named(names.back()).values[i].place, join(texts) + " is listed twice");
@@ -592,7 +594,7 @@ class SpecReader {
     }
     const std::string& text = node.Scalar();
     if (key == "version" || key == "precision") {
-      std::vector<std::string> names = kPrecisions;
+      std::vector<std::string> names = precision_names();
       if (key == "version") {
         names.clear();
         for (const RegisteredVersion& version : versions()) names.push_back(version.info.name);
@@ -602,7 +604,7 @@ class SpecReader {
       });
       if (!known)
         errors_.add(place, key == "version" ? unknown_version(text)
-                                            : unknown_word("precision", text, kPrecisions));
+                                            : unknown_word("precision", text, precision_names()));
       tests.push_back({text, "", 0});
       return;
     }

@@ -1,6 +1,7 @@
 // A spec: what a user writes, checked; and the plan of points that it stands for.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -62,13 +63,26 @@ struct Point {
   int k = 0;
   int dim = 0;
   Precision precision = Precision::fp32;
-  std::optional<int> threads_per_block, samples_per_thread, threads, processes, gpus;
+#define LLOYD_TUNABLE(name, default_value, lowest, highest, text) std::optional<int> name;
+#include "kernels/core/axes.inc"
   bool available = true;  // can run on this machine
   std::string reason;     // why not
 
   Problem problem(const Stop& stop) const;  // sizes only: empty spans
   Tunables tunables() const;
 };
+
+/// A tunable of a point.
+struct PointTunable {
+  const char* name;
+  std::optional<int> Point::*value;
+  int Tunables::*tunable;
+};
+inline constexpr auto kPointTunables = std::to_array<PointTunable>({
+#define LLOYD_TUNABLE(name, default_value, lowest, highest, text) \
+  {#name, &Point::name, &Tunables::name},
+#include "kernels/core/axes.inc"
+});
 
 /// Where the files that a spec names were found when its run was started, by the name in the spec.
 using FoundFiles = std::map<std::string, std::string>;

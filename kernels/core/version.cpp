@@ -1,20 +1,11 @@
 #include "kernels/core/version.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 namespace lloyd {
 namespace {
-
-constexpr std::array<std::pair<Precision, std::string_view>, 5> kPrecisions{{
-    {Precision::fp64, "fp64"},
-    {Precision::fp32, "fp32"},
-    {Precision::tf32, "tf32"},
-    {Precision::fp16, "fp16"},
-    {Precision::bf16, "bf16"},
-}};
 
 // Behind a function so that it exists before the first registration, whatever the order of initialisation.
 std::vector<RegisteredVersion>& registry() {
@@ -37,28 +28,27 @@ bool insert(RegisteredVersion version) {
 }  // namespace
 
 std::string_view to_string(Precision precision) {
-  for (const auto& [value, name] : kPrecisions)
-    if (value == precision) return name;
-  throw std::logic_error("unnamed precision");
+  switch (precision) {
+#define LLOYD_PRECISION(name, bits) \
+  case Precision::name:             \
+    return #name;
+#include "kernels/core/precisions.inc"
+  }
+  throw std::logic_error("unknown precision");
 }
 
 std::optional<Precision> parse_precision(std::string_view name) {
-  for (const auto& [value, known] : kPrecisions)
-    if (known == name) return value;
+  for (const Precision precision : kPrecisions)
+    if (to_string(precision) == name) return precision;
   return std::nullopt;
 }
 
 double unit_roundoff(Precision precision) {
   switch (precision) {
-    case Precision::fp64:
-      return std::ldexp(1.0, -53);
-    case Precision::fp32:
-      return std::ldexp(1.0, -24);
-    case Precision::tf32:
-    case Precision::fp16:
-      return std::ldexp(1.0, -11);
-    case Precision::bf16:
-      return std::ldexp(1.0, -8);
+#define LLOYD_PRECISION(name, bits) \
+  case Precision::name:             \
+    return std::ldexp(1.0, -(bits));
+#include "kernels/core/precisions.inc"
   }
   throw std::logic_error("unknown precision");
 }

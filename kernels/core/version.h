@@ -6,6 +6,7 @@
 // profiling) belongs to the harness.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,10 +28,17 @@ struct ompi_communicator_t;  // MPI_Comm of Open MPI is a pointer to this
 namespace lloyd {
 
 /// The arithmetic of the distance.
-enum class Precision { fp64, fp32, tf32, fp16, bf16 };
+enum class Precision {
+#define LLOYD_PRECISION(name, bits) name,
+#include "kernels/core/precisions.inc"
+};
+inline constexpr auto kPrecisions = std::to_array<Precision>({
+#define LLOYD_PRECISION(name, bits) Precision::name,
+#include "kernels/core/precisions.inc"
+});
 std::string_view to_string(Precision precision);
 std::optional<Precision> parse_precision(std::string_view name);
-/// Unit round-off of one operation in `precision` (Higham 2002, table 2.1): 2^-24 for fp32.
+/// Unit round-off of one operation in `precision`: 2^-24 for fp32.
 double unit_roundoff(Precision precision);
 
 /// When the loop ends: after `iterations`, or sooner when the largest Euclidean move of a centroid is below
@@ -61,13 +69,15 @@ struct Solution {
   int iterations = 0;                // assignment + update pairs done
 };
 
-/// The axes of a spec that tune a version. A version lists those it reads in VersionInfo::axes.
+/// The default of an axis that is as large as the number of cores of this machine.
+inline constexpr int kCores = 0;
+
+/// The axes of a spec that tune a version, with their defaults (1 for kCores). A version lists those
+/// that it reads in VersionInfo::axes.
 struct Tunables {
-  int threads_per_block = 256;
-  int samples_per_thread = 1;
-  int threads = 1;
-  int processes = 1;
-  int gpus = 1;
+#define LLOYD_TUNABLE(name, default_value, lowest, highest, text) \
+  int name = (default_value) == kCores ? 1 : (default_value);
+#include "kernels/core/axes.inc"
 };
 
 /// What the GPU at hand allows. Bytes are per block unless said otherwise.
@@ -164,9 +174,8 @@ struct VersionInfo {
   std::string name;    // file, registry, YAML, NVTX range and plot label
   std::string family;  // folder
   Backend backend = Backend::cpu;
-  std::string parent;  // the version it improves on; empty for a root
-  std::vector<std::string>
-      axes;  // of {threads_per_block, samples_per_thread, threads, processes, gpus}
+  std::string parent;             // the version it improves on; empty for a root
+  std::vector<std::string> axes;  // the tunables that it reads
   std::vector<Precision> precisions = {Precision::fp32};
   Distance distance = Distance::direct;
   // The same bits, labels and centroids, in every run, for any grid, block or thread count and on any device of one

@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from analysis.words import AXES, PROBLEM_AXES
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
 
@@ -40,6 +42,7 @@ def run(*arguments, **options):
         (["--doctor", "x.yaml"], "--doctor takes no spec, but 'x.yaml' is given"),
         (["--ceilings", "x.yaml"], "--ceilings takes no spec, but 'x.yaml' is given"),
         (["--list-versions", "--set", "n=1"], "--list-versions has no use for --set"),
+        (["--list-axes", "--device", "0"], "--list-axes has no use for --device"),
         (["--ceilings", "--resume", "x"], "--ceilings has no use for --resume"),
         (["--reptitions", "5", "x.yaml"], "'--reptitions'; did you mean '--repetitions'?"),
         (["x.yaml", "--resme=a"], "unknown option '--resme'; did you mean '--resume'?"),
@@ -55,6 +58,27 @@ def test_usage_errors_name_what_is_wrong(arguments, message):
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
     assert result.stdout == ""
+
+
+def test_every_axis_is_listed_with_its_default_range_and_meaning():
+    listed = json.loads(run("--list-axes", "--json").stdout)
+    axes = {axis["axis"]: axis for axis in listed}
+    assert all(axis["text"] for axis in listed)
+    tunable = [name for name, axis in axes.items() if axis["read_by"] != "every version"]
+    assert tunable == AXES
+    assert [name for name in axes if name not in tunable] == PROBLEM_AXES
+    blocks = axes["threads_per_block"]
+    assert (blocks["default"], blocks["lowest"], blocks["highest"]) == (256, 1, 1024)
+    assert axes["threads"]["default"] == "cores"
+    assert (axes["n"]["default"], axes["n"]["highest"]) == (None, 2**63 - 1)
+    precision = axes["precision"]
+    assert (precision["default"], precision["highest"]) == ("fp32", None)
+    assert precision["values"] == ["fp64", "fp32", "tf32", "fp16", "bf16"]
+
+    lines = run("--list-axes").stdout.splitlines()
+    assert lines[0].split() == ["axis", "default", "values", "meaning"]
+    assert [line.split()[0] for line in lines[1:]] == list(axes)
+    assert lines[4].startswith("threads_per_block   256      1 to 1024")
 
 
 @pytest.fixture

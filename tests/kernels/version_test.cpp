@@ -14,6 +14,7 @@
 #include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
 #include "experiments/measure/verify.h"
+#include "kernels/core/axes.h"
 #include "kernels/core/device.h"
 #include "kernels/core/limits.h"
 #include "tests/kernels/tested_versions.h"
@@ -312,8 +313,9 @@ TEST(CpuVersions, RunOnTheirThreads) {
 }
 
 TEST(Registry, IsWhatTheContractSays) {
-  const std::set<std::string> axes{"threads_per_block", "samples_per_thread", "threads",
-                                   "processes", "gpus"};
+  std::set<std::string> axes;
+  for (const AxisInfo& axis : kAxes)
+    if (axis.tunable != nullptr) axes.insert(axis.name);
   ASSERT_FALSE(versions().empty());
   for (const RegisteredVersion& version : versions()) {
     const VersionInfo& info = version.info;
