@@ -1,4 +1,4 @@
-// Device memory: what is too much for the device, and what somebody else holds.
+// Device memory: requests larger than the device, and memory that another process holds.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -38,7 +38,7 @@ TEST_F(Cuda, SaysWhenTheDeviceIsTooSmall) {
 TEST_F(Cuda, SaysWhenSomebodyElseHoldsTheMemory) {
   std::size_t free_bytes = 0, total = 0;
   LLOYD_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total));
-  // Held outside cuda::Buffer, as by another process: all but a quarter of a GiB.
+  // All but a quarter of a GiB is held outside cuda::Buffer, as another process would hold it.
   void* held = nullptr;
   LLOYD_CUDA_CHECK(cudaMalloc(&held, free_bytes - (std::size_t{256} << 20)));
   try {
@@ -52,7 +52,7 @@ TEST_F(Cuda, SaysWhenSomebodyElseHoldsTheMemory) {
         << error.what();
   }
   LLOYD_CUDA_CHECK(cudaFree(held));
-  // The failed call has left no error behind for the next one to trip over.
+  // The failed call has left no error for the next one to find.
   const cuda::Buffer<char> buffer(std::size_t{1} << 20);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }

@@ -5,7 +5,7 @@
 namespace lloyd {
 
 std::vector<std::string> tested_versions() {
-  static const std::vector<std::string> tested = [] {  // gtest asks for every suite
+  static const std::vector<std::string> tested = [] {  // gtest calls this for every suite
     discover_external_versions();
     std::vector<std::string> names;
     for (const RegisteredVersion& version : versions())

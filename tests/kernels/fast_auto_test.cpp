@@ -1,4 +1,5 @@
-// What fast_auto chooses, from a table of the test's own; and that the real table fits the registry.
+// Tests what fast_auto chooses from a table of this file, and that the real table fits the
+// registry.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,18 +35,20 @@ using Names = std::vector<std::string>;
 TEST(FastAuto, TakesTheSmallestEstimate) {
   EXPECT_EQ(names({.n = 900'000, .k = 800, .dim = 2}),
             (Names{"fast_optin", "fast_cublas", "fast_gone"}));
-  // Between measurements times grow like powers: fast_optin's by 150 from dim 2 to 128, fast_cublas' by 2.
+  // Between measurements times grow like powers: from dim 2 to 128, fast_optin's by 150 and
+  // fast_cublas' by 2.
   EXPECT_EQ(names({.n = 1'000'000, .k = 1000, .dim = 4}).front(), "fast_optin");
   EXPECT_EQ(names({.n = 1'000'000, .k = 1000, .dim = 32}).front(), "fast_cublas");
   EXPECT_EQ(names({.n = 1, .k = 1, .dim = 1}).front(), "fast_optin");
-  // Another precision is a last resort, whatever the sizes.
+  // Measurements in another precision are a last resort, whatever the sizes.
   Problem half{.n = 10'000'000, .k = 8192, .dim = 128};
   half.precision = Precision::fp16;
   EXPECT_EQ(names(half), (Names{"fast_gone", "fast_cublas", "fast_optin"}));
 }
 
 TEST(FastAuto, EstimatesWhatWasMeasured) {
-  // Its fit is local: within some percent of a measurement at the measurement itself, a line in the logarithms between.
+  // The fit is local: at a measurement it is within a few percent of it, and between measurements
+  // it is a line in the logarithms.
   const auto at = [](std::int64_t n, int k, int dim, const char* version) {
     for (const Estimate& e : ranked(kTable, {.n = n, .k = k, .dim = dim}))
       if (e.nearest.version == std::string(version)) return e.iteration_ms;
@@ -55,7 +58,7 @@ TEST(FastAuto, EstimatesWhatWasMeasured) {
   EXPECT_NEAR(at(1'000'000, 1000, 128, "fast_optin"), 60.0, 0.05 * 60.0);
   EXPECT_NEAR(at(10'000, 16, 2, "fast_optin"), 0.01, 0.05 * 0.01);
   EXPECT_NEAR(at(1'000'000, 1000, 16, "fast_cublas"), 3 * std::sqrt(2), 0.1);
-  EXPECT_NEAR(at(1, 1, 1, "fast_gone"), 0.001, 1e-9);  // one measurement is what there is to say
+  EXPECT_NEAR(at(1, 1, 1, "fast_gone"), 0.001, 1e-9);  // there is only one measurement
 }
 
 TEST(FastAuto, RunsWithTheTunablesThatWereMeasured) {
@@ -75,7 +78,7 @@ TEST(FastAuto, KnowsWhoCannot) {
   EXPECT_EQ(reason_against(kTable[1], flat, {}, device), std::nullopt);
   EXPECT_EQ(reason_against(kTable[1], wide, {}, device),
             "needs 1,028,000 B of shared memory per block, device allows 232,448 B (opt-in)");
-  // Nobody computes in fp64 here, and it says so of each.
+  // No version in the table computes in fp64, and the reason names each of them.
   Problem exact = flat;
   exact.precision = Precision::fp64;
   const VersionInfo& info = find_version("fast_auto")->info;
@@ -100,7 +103,7 @@ TEST(FastAuto, PassesOverWhatEndedWorse) {
   EXPECT_EQ(kept(trials, Precision::fp32), (Names{"middle", "slow"}));
   EXPECT_EQ(kept(trials, Precision::bf16), (Names{"fast", "middle", "slow"}));
   EXPECT_EQ(kept({}, Precision::fp32), Names{});
-  // All points are centroids: rounding alone must not decide between two exact answers.
+  // Every point is a centroid: rounding alone must not decide between two exact answers.
   EXPECT_EQ(kept({trial("exact", 2, 0), trial("other", 1, 0)}, Precision::fp32),
             (Names{"other", "exact"}));
 }
@@ -127,8 +130,9 @@ struct Loss {
   std::string chosen;
 };
 
-// For each problem of the table with several versions: the measured time of the one that ranked() puts first, or of the
-// fastest of those that a trial is between, over the fastest one's. left_out: from a table without that problem.
+// For each problem of the table with several versions: the measured time of the version that
+// ranked() puts first, divided by that of the fastest version. With `tried`, the version is the
+// fastest of those in the trial. With `left_out`, the table for ranked() lacks that problem.
 std::vector<Loss> losses(bool left_out, bool tried) {
   std::map<Sizes, std::map<std::string, double>> problems;
   for (const Measured& m : measured()) problems[sizes(m)][m.version] = m.iteration_ms;
@@ -168,7 +172,8 @@ TEST(FastAuto, LosesAtMostFivePercentWhereItWasMeasured) {
   for (const Loss& loss : all) EXPECT_LE(loss.factor, 1.05) << told(loss);
 }
 
-// What lies between measurements, as far as the table itself can tell: each of its problems by the rest of it.
+// Problems between measurements, as far as the table can test them: each problem is ranked from the
+// rest of the table.
 TEST(FastAuto, EstimatesTellNineOfTenApart) {
   const std::vector<Loss> all = losses(true, false);
   const auto missed =

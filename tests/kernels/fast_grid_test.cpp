@@ -1,4 +1,5 @@
-// fast_grid on data that is hard on its boxes: where nothing can be pruned, where everything ties, where lists overflow.
+// fast_grid on data that is hard for its boxes: where nothing can be pruned, where everything ties,
+// and where lists overflow.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +33,7 @@ std::vector<float> normal(std::size_t values, double offset, double scale, std::
   return all;
 }
 
-// The first k points are where the loop starts.
+// The first k points are the initial centroids.
 Data from_first(std::vector<float> points, int k, int dim) {
   Data data{std::move(points), {}};
   data.centroids.assign(data.points.begin(),
@@ -49,7 +50,8 @@ std::function<Data(int, std::mt19937&)> gaussian(int n, int k, double offset = 0
   };
 }
 
-// Blobs of very different widths, and one point so far away that the curve's grid has all others in one cell.
+// Blobs of very different widths, and one point so far away that all others are in one cell of the
+// curve's grid.
 Data blobs_and_an_outlier(int dim, std::mt19937& random) {
   std::vector<float> points;
   for (int blob = 0; blob < 40; ++blob) {
@@ -68,7 +70,8 @@ Data blobs_and_an_outlier(int dim, std::mt19937& random) {
   return from_first(std::move(mixed), 150, dim);
 }
 
-// Points on a sphere, centroids about its centre: all of them are nearly as near to every point.
+// Points on a sphere and centroids near its centre, which are all nearly equally far from every
+// point.
 Data sphere(int dim, std::mt19937& random) {
   Data data{normal(20'000 * static_cast<std::size_t>(dim), 0, 1, random),
             normal(2'500 * static_cast<std::size_t>(dim), 0, 1e-3, random)};
@@ -82,7 +85,8 @@ Data sphere(int dim, std::mt19937& random) {
   return data;
 }
 
-// Integers and halves: all distances are exact, and most points are as far from several centroids, some of which coincide.
+// Integers and halves: all distances are exact, and most points are equally far from several
+// centroids, some of which coincide.
 Data exact_ties(int dim, std::mt19937& random) {
   std::uniform_int_distribution<int> draw(-40, 40);
   Data data;

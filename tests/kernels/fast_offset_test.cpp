@@ -1,6 +1,7 @@
-// Points far from the origin, where ‖x‖² − 2x·c + ‖c‖² is the small difference of large numbers: every version of the fast
-// ladder centres them or says that it cannot label them (kernels/fast/lib/placement.h). Without that, fp32's labels of
-// 1e5 + N(0, 1) end with an inertia 25% above the float64 run's.
+// Points far from the origin, where ‖x‖² − 2x·c + ‖c‖² is the small difference of large numbers.
+// Every version of the fast family centres them or reports that it cannot label them
+// (kernels/fast/lib/placement.h). Without centring, fp32 labels of 1e5 + N(0, 1) end with an
+// inertia 25% above the float64 run's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ std::vector<std::string> fast_versions() {
 
 class FarPoints : public testing::Test {
  protected:
-  // False, with a reason to skip, where this machine or the version cannot.
+  // Skips the test, with the reason, where this machine or the version cannot run it.
   void open(const std::string& name) {
     version_ = find_version(name);
     if (version_->make == nullptr) GTEST_SKIP() << version_->unavailable;
@@ -47,7 +48,7 @@ class FarPoints : public testing::Test {
     context_.stream = session_->stream();
   }
 
-  // offset + N(0, 1), and k of these points as centroids.
+  // Draws points from offset + N(0, 1), and k of them as centroids.
   void draw(std::int64_t n, int k, int dim, float offset, Precision precision = Precision::fp32) {
     data::Source source;
     source.generator = "normal";
@@ -72,7 +73,7 @@ class FarPoints : public testing::Test {
     return solve(version_->make, problem, context_);
   }
 
-  // Of the centroids, above the float64 run's.
+  // How far the inertia of these centroids is above the float64 run's, relative to the latter.
   double inertia_excess(const Solution& solution) {
     const auto reference = session_->reference(points_, problem_.n, problem_.dim);
     std::vector<std::int32_t> labels(static_cast<std::size_t>(problem_.n));
@@ -133,7 +134,7 @@ class OffsetPoints : public FarPoints,
     }
   }
 
-  // fast_screen centres only what it multiplies: its means are those of the points as they were given, in fp32.
+  // fast_screen centres only what it multiplies: its means are fp32 means of the points as given.
   bool is_centred() const {
     return version_->info.name != "fast_screen" && version_->info.name != "fast_auto";
   }
@@ -145,7 +146,7 @@ TEST_P(OffsetPoints, EndWithTheInertiaOfTheFloat64Run) {
   EXPECT_LE(inertia_excess(solved(kIterations)), allowed);
 }
 
-// The bounds that hold at the origin hold here, for what is left when the middle of the points is taken away.
+// The bounds that hold at the origin hold here for the points minus their middle.
 TEST_P(OffsetPoints, AreLabelledAndAveragedAsAtTheOrigin) {
   const auto n = static_cast<std::size_t>(problem_.n), dim = static_cast<std::size_t>(problem_.dim);
   const Solution solution = solved(1);
@@ -187,7 +188,7 @@ TEST_P(OffsetPoints, AreLabelledAndAveragedAsAtTheOrigin) {
   EXPECT_LE(worst, 1) << "largest error of a mean, in bounds";
 }
 
-// c − m is rounded for such a centroid; what comes back must not be.
+// c − m is rounded for the centroid of an empty cluster, but the returned centroid must be exact.
 TEST_P(OffsetPoints, LeaveEmptyClustersAsTheyWere) {
   const auto first = centroids_.size() - 3 * static_cast<std::size_t>(problem_.dim);
   for (std::size_t c = first; c < centroids_.size(); ++c)
@@ -233,7 +234,8 @@ INSTANTIATE_TEST_SUITE_P(Lloyd, OffsetPoints,
                                   cases()[std::get<1>(tested.param)].name;
                          });
 
-// Points that no centre helps, in fp32: whoever has the expanded distance refuses them, the others label them rightly.
+// Points that no centre helps, in fp32. Versions with the expanded distance refuse them; the others
+// label them correctly.
 struct Hostile {
   const char* name;
   int dim;

@@ -1,5 +1,5 @@
-// fast_screen promises the float64 oracle's labels, whatever the data do to its fp16 screen; it and fast_counting_sort promise
-// the same bits every time.
+// fast_screen promises the labels of the float64 oracle, whatever the data do to its fp16 screen.
+// It and fast_counting_sort promise the same bits in every run.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -44,8 +44,9 @@ void blobs(Data& data, float offset) {
   move(data.centroids);
 }
 
-// Of 2 · step centroids on end the last ones all but equal the first: where two candidates of a point stand side by side in
-// what one thread looks through, in the same group of columns or class of columns, or in two tiles.
+// In each group of 2 · step consecutive centroids, the second half nearly equals the first. The
+// step decides whether two candidates of a point are side by side in what one thread scans, in the
+// same group or class of columns, or in two tiles.
 std::function<void(Data&)> near_ties(std::size_t step) {
   return [step](Data& data) {
     const auto dim = static_cast<std::size_t>(data.dim);
@@ -55,7 +56,7 @@ std::function<void(Data&)> near_ties(std::size_t step) {
   };
 }
 
-// One row of `step` far out: centroids beside it share a bound with it.
+// Moves one row in every `step` far out: centroids beside it share a bound with it.
 void far_every(std::vector<float>& rows, int dim, std::size_t step, float factor) {
   for (std::size_t c = 0; c < rows.size(); ++c)
     if (c / static_cast<std::size_t>(dim) % step == 3) rows[c] *= factor;
@@ -93,7 +94,7 @@ const std::vector<Case>& cases() {
          for (std::size_t c = data.centroids.size() / 2; c < data.centroids.size(); ++c)
            data.centroids[c] = data.centroids[c - data.centroids.size() / 2];
        }},
-      // More candidates than an ambiguous point has places for.
+      // More candidates than the list of an ambiguous point can hold.
       {"EveryCentroidTwentyTimes", 2000, 200, 64,
        [](Data& data) {
          for (std::size_t c = 640; c < data.centroids.size(); ++c)
@@ -123,7 +124,8 @@ const std::vector<Case>& cases() {
          data.points.assign(data.points.size(), 1);
          data.centroids.assign(data.centroids.size(), 1);
        }},
-      // Out of fp16's range at the points' scale: half of the centroids, then all of them.
+      // Half of the centroids, then all of them, are out of fp16's range at the scale of the
+      // points.
       {"FarCentroids", 5000, 200, 128,
        [](Data& data) {
          for (std::size_t c = data.centroids.size() / 2; c < data.centroids.size(); ++c)
@@ -143,11 +145,11 @@ const std::vector<Case>& cases() {
        [](Data& data) { far_every(data.centroids, 32, 16, 1e5f); }},
       {"SomeFarCentroids128", 5000, 200, 128,
        [](Data& data) { far_every(data.centroids, 128, 16, 100); }},
-      // Scores of the points' bulk far below what the parts of a start were made for.
+      // The scores of most points are far below those that the parts of a start were made for.
       {"Outliers32", 20'000, 200, 32, [](Data& data) { far_every(data.points, 32, 5000, 1e4f); }},
       {"FartherOutliers32", 5000, 200, 32,
        [](Data& data) { far_every(data.points, 32, 1000, 1e9f); }},
-      // Most of the data below fp16's smallest once the largest fits.
+      // Once the largest value fits fp16, most of the data is below fp16's smallest.
       {"Outliers", 5000, 200, 128,
        [](Data& data) {
          for (std::size_t c = 0; c < 128 * 5; ++c) data.points[c] *= 1e9f;
@@ -165,7 +167,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// By a case's number, and whether as on a GPU before Hopper.
+// The parameters are the number of the case and whether to run as on a GPU before Hopper.
 class FastScreen : public testing::TestWithParam<std::tuple<std::size_t, bool>> {
  protected:
   void SetUp() override {
@@ -233,8 +235,9 @@ TEST_P(FastScreen, IsDeterministic) {
     }
 }
 
-// Sums that are kept from iteration to iteration: all centroids start in one of 40 blobs, so that clusters of thousands of
-// points give them away and keep few. The bound is that of one rounding of the mean: sums are fp64.
+// Sums that are kept from one iteration to the next. All centroids start in one of 40 blobs, so
+// clusters of thousands of points lose most of them. The sums are fp64, so the bound is that of one
+// rounding of the mean.
 TEST(FastScreenSums, AreKept) {
 #if LLOYD_CUDA
   const DeviceQuery query = query_devices();

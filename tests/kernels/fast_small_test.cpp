@@ -1,5 +1,5 @@
-// The versions for few dimensions and small problems on data that the common suite does not have: many tiles, clusters
-// far from the origin, near ties, coordinates of unlike scales.
+// The versions for few dimensions and small problems, on data that the common suite does not have:
+// many tiles, clusters far from the origin, near ties, and coordinates of different scales.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,7 +46,7 @@ const std::vector<Case>& cases() {
        }},
       {"NearTies", 100'003, 30, 2,
        [](auto& points, auto& centroids) {
-         // Points half-way between two centroids, and an ulp or two beside it.
+         // Points half-way between two centroids, some of them moved by an ulp or two.
          for (std::size_t i = 0; i < points.size(); ++i) {
            const std::size_t point = i / 2, a = point % 30, b = point * 7 % 30;
            float middle = 0.5f * (centroids[2 * a + i % 2] + centroids[2 * b + i % 2]);
@@ -64,7 +64,7 @@ const std::vector<Case>& cases() {
          scale(points);
          scale(centroids);
        }},
-      // kWideCases, which only fast_fused is for.
+      // The kWideCases, which only fast_fused runs.
       {"SixtyFourDimensions", 70'001, 100, 60, [](auto&, auto&) {}},
       {"AllInOneWideCluster", 70'001, 64, 128,
        [](auto&, auto& centroids) {
@@ -145,7 +145,7 @@ TEST_P(FastSmall, IsVerified) {
     ran = true;
     const Verdict verdict = verify(solve(make_, problem_, context_), make_, problem_, context_,
                                    info_.distance, *reference, expected);
-    // fp32 sums of values up to 6e4 lose what tells points 0.1 apart. That is said, not hidden.
+    // fp32 sums of values up to 6e4 lose differences of 0.1. The verdict must say so (imprecise).
     const bool sums_are_lost = cases()[std::get<1>(GetParam())].name == "OffsetBlobs";
     EXPECT_TRUE(verdict.correct || (sums_are_lost && verdict.imprecise))
         << block << " threads, " << samples << " samples: " << verdict.reason;
@@ -153,7 +153,7 @@ TEST_P(FastSmall, IsVerified) {
   if (!ran) GTEST_SKIP() << why;
 }
 
-// The common suite has 16 bits at dimensions 1 to 4 and 100 alone.
+// The common suite tests 16 bits only at dimensions 1 to 4 and 100.
 TEST_P(FastSmall, IsVerifiedInSixteenBits) {
   if (problem_.dim < 16) GTEST_SKIP() << "the common suite has these";
   if (cases()[std::get<1>(GetParam())].name == "WideOffsetBlobs")
@@ -181,7 +181,8 @@ TEST_P(FastSmall, IsVerifiedInSixteenBits) {
   if (!ran) GTEST_SKIP() << "not in 16 bits";
 }
 
-// What the files of fast_private and fast_fused promise, sums in a fixed order, and what `reproducible` promises.
+// fast_private and fast_fused promise sums in a fixed order, and `reproducible` versions the same
+// bits.
 TEST_P(FastSmall, GivesTheSameBitsWherePromised) {
   if (info_.name != "fast_private" && info_.name != "fast_fused" && !info_.reproducible)
     GTEST_SKIP() << "adds with atomics between blocks";

@@ -1,5 +1,6 @@
-// fast_wgmma beyond the common suite: whole tiles of points and centroids, several a block, and labels much sharper than
-// the bound of 16 bits, since products of 16-bit values are exact in fp32.
+// fast_wgmma beyond the common suite: whole tiles of points and centroids, several tiles per block,
+// and labels that keep a much tighter bound than that of 16 bits, because products of 16-bit values
+// are exact in fp32.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +29,8 @@ class FastWgmma : public testing::TestWithParam<Precision> {
     context_.stream = session_->stream();
   }
 
-  // Normal values of 7 bits at most after `shape`, which fp16 and bf16 hold exactly, and the first k as centroids.
+  // Draws normal values of at most 7 bits, which fp16 and bf16 still hold exactly after `shape`.
+  // The first k points are the centroids.
   void draw(std::int64_t n, int k, int dim, const std::function<float(float)>& shape) {
     data::Source source;
     source.generator = "normal";
@@ -41,8 +43,9 @@ class FastWgmma : public testing::TestWithParam<Precision> {
     problem_.centroids = centroids_;
   }
 
-  // The largest D_label − D_min, relative to D_min and a 64th of (‖x‖ + ‖c‖)², from the middle of the data: fp32 sums of
-  // the products and the 5 bits that a column's number takes of a score.
+  // The largest D_label − D_min, relative to D_min plus a 64th of (‖x‖ + ‖c‖)², with norms from the
+  // middle of the data. It allows for the fp32 sums of the products and for the 5 bits of a score
+  // that hold a column's number.
   double regret(const Solution& solution) {
     const auto n = static_cast<std::size_t>(problem_.n);
     const auto dim = static_cast<std::size_t>(problem_.dim);
@@ -98,8 +101,9 @@ TEST_P(FastWgmma, LabelsSharply) {
     std::int64_t n;
     int k, dim;
   };
-  // More tiles of points than an H200 has multiprocessors; each padded dimension, with sums in the kernel (k >= 512) and
-  // apart; beyond what registers hold (dim > 128) and beyond what shared memory does (dim > 256).
+  // The sizes cover more tiles of points than an H200 has multiprocessors; each padded dimension,
+  // with sums in the kernel (k >= 512) and in another one; and dimensions beyond what registers
+  // hold (dim > 128) and beyond what shared memory holds (dim > 256).
   const Size sizes[] = {{70'001, 1000, 128}, {40'000, 20, 128},  {5'000, 900, 33},
                         {5'000, 300, 33},    {3'001, 900, 65},   {3'001, 90, 65},
                         {2'000, 770, 3},     {40'001, 129, 200}, {300, 64, 129},
@@ -134,8 +138,9 @@ TEST_P(FastWgmma, GivesTiesToTheLowestIndex) {
   }
 }
 
-// Sums that are kept from iteration to iteration, while clusters come and go: blobs of very different sizes, all centroids
-// in one of them. The bound is that of a sum in fp32.
+// Sums that are kept from one iteration to the next while clusters gain and lose points: the blobs
+// have very different sizes, and all centroids start in one of them. The bound is that of a sum in
+// fp32.
 TEST_P(FastWgmma, KeepsSums) {
   struct Size {
     std::int64_t n;

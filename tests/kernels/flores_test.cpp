@@ -1,4 +1,4 @@
-// flores_generation's points: drawn on the device, and the same bits as everybody's.
+// flores_generation draws its points on the device, with the same bits that every version gets.
 #include <gtest/gtest.h>
 
 #include "data/sources/dataset.h"
@@ -44,7 +44,7 @@ TEST(FloresSums, SaysWhatSharedMemoryIsMissing) {
             "needs 49,160 B of shared memory per block, device allows 49,152 B (static)");
 }
 
-// With every point a cluster of its own, the centroids after one step are the points that the version has.
+// Every point is a cluster of its own, so the centroids after one step are the version's points.
 TEST(FloresGeneration, DrawsTheBitsThatTheHarnessDraws) {
 #if LLOYD_CUDA
   const DeviceQuery query = query_devices();

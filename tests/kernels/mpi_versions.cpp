@@ -1,4 +1,4 @@
-// mpi_tests: started by mpirun; rank 0 tests, the others follow.
+// mpi_tests: mpirun starts it; rank 0 runs the tests and the others follow.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -38,7 +38,7 @@ TEST(Reference, GivesTiesToTheLowestIndex) {
 }
 
 TEST(Reference, AgreesWithThePlainLoop) {
-  // Sizes around the tile of 64 points, and a dimension that no vector width divides.
+  // The sizes are around the tile of 64 points, and no vector width divides the dimension.
   for (const std::int64_t n : {1, 63, 64, 65, 200}) {
     const int dim = 7, k = 5;
     const data::Dataset points = normal_points(n, dim), seeds = normal_points(k, dim);
@@ -111,7 +111,7 @@ TEST(ClusterSums, RefusesALabelThatIsNone) {
 TEST(Sum, LosesNothing) {
   // A plain loop over a million times 0.1 is off by 1.3e-6.
   EXPECT_EQ(sum(std::vector<double>(1'000'000, 0.1)), 100'000.0);
-  // What 1e16 swallows comes back when it goes.
+  // What is lost beside 1e16 is back after −1e16.
   EXPECT_EQ(sum(std::vector<double>{1e16, 1, 1, 1, -1e16}), 3.0);
   EXPECT_EQ(sum(std::vector<double>{}), 0.0);
 }
@@ -130,7 +130,7 @@ TEST(ReferenceSolve, FollowsLloydByHand) {
   EXPECT_EQ(run.centroids, (std::vector<double>{0.5, 10.5}));
   EXPECT_EQ(run.initial_inertia, 0 + 0 + 81 + 100);
   EXPECT_EQ(run.inertia, 1.0);
-  EXPECT_EQ(run.iterations, 3);  // to {0, 22/3}, to {0.5, 10.5}, and one that finds no move
+  EXPECT_EQ(run.iterations, 3);  // to {0, 22/3}, to {0.5, 10.5}, and one without a move
   problem.stop = {.iterations = 10, .min_changes = 1};
   EXPECT_EQ(reference_solve(*reference, problem).iterations, 3);
 }

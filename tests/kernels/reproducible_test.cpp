@@ -1,6 +1,7 @@
-// What `reproducible` promises: the same bits in every run, from one instance or from several, and for any size of the grid. The
-// number of multiprocessors, which sets the grid of the persistent kernels, is made up: a grid of another size is another
-// device of the same architecture.
+// `reproducible` promises the same bits in every run, from one instance or from several, and for
+// any size of the grid. The tests set the number of multiprocessors, which determines the grid of
+// the persistent kernels: a grid of another size acts as another device of the same
+// architecture.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,7 +36,8 @@ const std::vector<Case>& cases() {
       {"SumsThatAreKept", 40'000, 90, 40, {.iterations = 8}, keep},
       {"AsManyClustersAsPoints", 2'000, 2'000, 2, {.iterations = 2}, keep},
       {"StopsWhenCentroidsRest", 20'000, 20, 2, {.iterations = 60, .tolerance = 1e-3}, keep},
-      // Small integers: a point or a box is as near to one centroid as to another, and who is first is the scheduler's choice.
+      // Small integers: a point or a box is often equally near to two centroids, and the scheduler
+      // decides which of them comes first.
       {"Ties",
        50'000,
        300,
@@ -44,7 +46,7 @@ const std::vector<Case>& cases() {
        [](auto& points) {
          for (float& x : points) x = std::round(8 * x);
        }},
-      // Sums of what is small beside the largest coordinate.
+      // The summands are small beside the largest coordinate.
       {"AnOutlier",
        20'000,
        200,
@@ -84,7 +86,8 @@ class Reproducible : public testing::TestWithParam<std::tuple<std::string, std::
   const RegisteredVersion& version() const { return *find_version(std::get<0>(GetParam())); }
   const Case& shape() const { return cases()[std::get<1>(GetParam())]; }
 
-  // False where this version cannot. Throws Unsupported beyond the range of the precision.
+  // Returns false where the version cannot run the problem. Throws Unsupported beyond the range of
+  // the precision.
   bool give_in(Precision precision) {
     const Case& c = shape();
     problem_ = {.n = c.n, .k = c.k, .dim = c.dim, .precision = precision, .stop = c.stop};
@@ -124,7 +127,7 @@ TEST_P(Reproducible, GivesTheSameBitsInEveryRunAndGrid) {
       context_.device.multiprocessors = std::min(count, multiprocessors);
       context_.tunables.threads = count % 5 + 1;
       if (unsupported_reason(version().info, problem_, context_.tunables, context_.device))
-        continue;  // on so small a device
+        continue;  // the made-up device is too small
       const auto instance = version().make();
       instance->prepare(problem_, context_);
       for (int run = 0; run < 3; ++run, ++compared) {

@@ -1,4 +1,4 @@
-// One suite over every registered version: a new version is tested by being registered.
+// One suite over every registered version. Registering a version is enough to have it tested.
 #include "kernels/core/version.h"
 
 #include <gtest/gtest.h>
@@ -120,7 +120,7 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
   const RegisteredVersion& version() const { return *find_version(std::get<0>(GetParam())); }
   const Case& shape() const { return cases()[std::get<1>(GetParam())]; }
 
-  // Skips, with the reason, what this machine or this version cannot do.
+  // Skips, with the reason, what this machine or this version cannot run.
   void SetUp() override {
     if (version().make == nullptr) GTEST_SKIP() << version().unavailable;
     if (version().info.backend == Backend::cuda) {
@@ -146,7 +146,7 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
     centroids_ = data::initial_centroids(init, points_, c.n, c.dim, c.k);
     c.shape(points_, centroids_);
     problem_ = {.n = c.n, .k = c.k, .dim = c.dim, .stop = c.stop};
-    // A version that draws the points itself can be tested where they are as they were drawn.
+    // A version that draws the points itself can only be tested if `shape` left them unchanged.
     if (std::equal(points_.begin(), points_.end(), points.values().begin())) {
       generator_ = data::make_generator(source);
       problem_.generator = generator_.get();
@@ -158,12 +158,13 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
     try {
       give_in(problem_.precision);
       solve(make_, problem_, context_);
-    } catch (const Unsupported& reason) {  // that only trying can tell
+    } catch (const Unsupported& reason) {  // prepare() may find reasons too
       GTEST_SKIP() << reason.what();
     }
   }
 
-  // As the harness hands a problem out: in 16 bits where it is one of 16 bits. Throws Unsupported beyond their range.
+  // Rounds the problem to the storage format of the precision, as the harness does. Throws
+  // Unsupported for values beyond the range of 16 bits.
   void give_in(Precision precision) {
     problem_.precision = precision;
     given_points_ = points_;
@@ -196,7 +197,7 @@ TEST_P(EveryVersion, IsVerified) {
     try {
       give_in(precision);
     } catch (const Unsupported&) {
-      continue;  // the first of the precisions was possible
+      continue;  // SetUp() has shown that the first precision is possible
     }
     const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
     const ExpectedRun expected = expected_run(*reference, problem_, version().info.distance);
@@ -218,7 +219,7 @@ TEST_P(EveryVersion, NeverRaisesTheInertia) {
   const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
   std::vector<std::int32_t> labels(static_cast<std::size_t>(problem_.n));
   std::vector<double> distances(labels.size());
-  // Half precision may label a point farther away, though not by more than its bound.
+  // A precision below fp32 may give a point a farther centroid, but by no more than its bound.
   double forgiven = 0;
   if (unit_roundoff(problem_.precision) > unit_roundoff(Precision::fp32))
     for (std::int64_t i = 0; i < problem_.n; ++i) {
@@ -236,7 +237,7 @@ TEST_P(EveryVersion, NeverRaisesTheInertia) {
     const Solution solution = solve(make_, problem_, context_);
     reference->nearest(solution.centroids, problem_.k, labels, distances);
     const double inertia = sum(distances);
-    // fp32 sums move a centroid off the mean by some ulps: second order in the inertia.
+    // fp32 sums move a centroid off the mean by a few ulps, a second-order effect on the inertia.
     ASSERT_LE(inertia, before * (1 + 1e-6) + forgiven) << iterations << " iterations";
     before = inertia;
   }
@@ -250,7 +251,8 @@ TEST_P(EveryVersion, RunsTwiceWithTheSameAnswer) {
   instance->run(context_);
   const Solution second = instance->fetch(context_);
   ASSERT_EQ(first.iterations, second.iterations);
-  // Atomics add in any order: labels may part at near ties, centroids by rounding. One step cannot amplify either.
+  // Atomics add in any order, so centroids may differ by rounding and then labels at near ties. One
+  // step cannot amplify either difference.
   problem_.stop = {.iterations = 1};
   const auto once = make_();
   once->prepare(problem_, context_);
@@ -271,7 +273,7 @@ std::vector<Parameter> every_version_and_case() {
   return all;
 }
 
-// Instantiated when the test program starts, after every version has registered itself.
+// gtest instantiates this when the test program starts, after every version has registered itself.
 INSTANTIATE_TEST_SUITE_P(Lloyd, EveryVersion, testing::ValuesIn(every_version_and_case()),
                          [](const auto& tested) {
                            return std::get<0>(tested.param) + "_" +
@@ -295,7 +297,7 @@ TEST(CpuVersions, RunOnTheirThreads) {
                           .stop = {.iterations = 5},
                           .points = points.values(),
                           .centroids = centroids};
-    // Looks while the version runs: its threads may be gone afterwards.
+    // Counts threads while the version runs, because they may have ended afterwards.
     struct Most : RangeObserver {
       std::ptrdiff_t threads = 0;
       void look() { threads = std::max(threads, threads_of_this_process()); }
