@@ -128,7 +128,7 @@ class ScreenVersion : public DeviceLoop {
   void allocate_centroids() {
     const auto rows = static_cast<std::size_t>(engine_.centroid_rows());
     high_centroids_ = cuda::Buffer<__half>(rows * static_cast<std::size_t>(engine_.padded()));
-    tiles_ = cuda::Buffer<char>(engine_.tile_bytes());
+    if (engine_.tile_bytes() > 0) tiles_ = cuda::Buffer<char>(engine_.tile_bytes());
     bounds_ = cuda::Buffer<float2>(rows);
     errors_ = cuda::Buffer<float2>(rows);
   }
