@@ -1,4 +1,4 @@
-// What can come of a point (kernels/core/statuses.inc).
+// The possible outcomes of a point (kernels/core/statuses.inc).
 #pragma once
 
 #include <string_view>

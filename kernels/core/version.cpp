@@ -7,7 +7,8 @@
 namespace lloyd {
 namespace {
 
-// Behind a function so that it exists before the first registration, whatever the order of initialisation.
+// A function, so that the registry exists before the first registration, whatever the order of
+// initialisation.
 std::vector<RegisteredVersion>& registry() {
   static std::vector<RegisteredVersion> instance;
   return instance;

@@ -1,9 +1,9 @@
 // The contract between a version of Lloyd's k-means and the harness.
 //
-// A version allocates and uploads in prepare(), iterates in run() and hands back its answer in fetch(). It never
-// times itself, never prints and never runs something else under its own name: what it cannot do it
-// declares in `unsupported`, with the numbers. Everything else (data, initial centroids, timers, verification,
-// profiling) belongs to the harness.
+// A version allocates and uploads in prepare(), iterates in run() and returns its answer in
+// fetch(). It never times itself, never prints and never runs something else under its own name. It
+// declares what it cannot run in `unsupported`, with the numbers. Everything else (data, initial
+// centroids, timers, verification, profiling) belongs to the harness.
 #pragma once
 
 #include <array>
@@ -41,15 +41,16 @@ std::optional<Precision> parse_precision(std::string_view name);
 /// Unit round-off of one operation in `precision`: 2^-24 for fp32.
 double unit_roundoff(Precision precision);
 
-/// When the loop ends: after `iterations`, or sooner when the largest Euclidean move of a centroid is below
-/// `tolerance` (if > 0), or when fewer than `min_changes` points changed cluster (if > 0).
+/// When the loop ends: after `iterations`, or sooner when the largest Euclidean move of a centroid
+/// is below `tolerance` (if > 0), or when fewer than `min_changes` points changed cluster (if > 0).
 struct Stop {
   int iterations = 20;
   double tolerance = 0;
   std::int64_t min_changes = 0;
 };
 
-/// One k-means problem. Squared Euclidean distance; ties go to the lowest index; an empty cluster keeps its centroid.
+/// One k-means problem. The distance is squared Euclidean, ties go to the lowest index, and an
+/// empty cluster keeps its centroid.
 struct Problem {
   std::int64_t n = 0;  // points
   int k = 0;           // clusters
@@ -57,30 +58,32 @@ struct Problem {
   Precision precision = Precision::fp32;
   Stop stop;
   std::span<const float> points;     // n × dim, row-major
-  std::span<const float> centroids;  // k × dim, row-major: where the loop starts
-  // What drew the points, for a version that draws the same bits itself; null when they are a file's.
+  std::span<const float> centroids;  // k × dim, row-major: the initial centroids
+  // What drew the points, for a version that draws the same bits itself. Null when they come from a
+  // file.
   const data::Generator* generator = nullptr;
 };
 
-/// What a version returns: the labels of the last assignment and the centroids of the update that followed it.
+/// What a version returns: the labels of the last assignment, and the centroids of the update that
+/// followed it.
 struct Solution {
   std::vector<std::int32_t> labels;  // n
   std::vector<double> centroids;     // k × dim, row-major
   int iterations = 0;                // assignment + update pairs done
 };
 
-/// The default of an axis that is as large as the number of cores of this machine.
+/// As the default of an axis, this means the number of cores of this machine.
 inline constexpr int kCores = 0;
 
-/// The axes of a spec that tune a version, with their defaults (1 for kCores). A version lists those
-/// that it reads in VersionInfo::axes.
+/// The axes of a spec that tune a version, with their defaults (1 for kCores). VersionInfo::axes
+/// lists those that a version reads.
 struct Tunables {
 #define LLOYD_TUNABLE(name, default_value, lowest, highest, text) \
   int name = (default_value) == kCores ? 1 : (default_value);
 #include "kernels/core/axes.inc"
 };
 
-/// What the GPU at hand allows. Bytes are per block unless said otherwise.
+/// What the GPU allows. Bytes are per block unless stated otherwise.
 struct DeviceLimits {
   int index = 0;
   std::string name;
@@ -93,12 +96,14 @@ struct DeviceLimits {
   std::int64_t memory_bytes = 0;        // of the whole device
 };
 
-/// Thrown by prepare() for what only the machine at hand can tell (memory); `unsupported` says the rest beforehand.
+/// prepare() throws this for reasons that show only on the machine (memory). `unsupported` gives
+/// all other reasons before.
 struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Told where each range begins and ends; ranges nest. The harness installs these (NVTX, phase times, counters).
+/// Is called where each range begins and ends. Ranges nest. The harness installs observers for
+/// NVTX, phase times and counters.
 class RangeObserver {
  public:
   virtual ~RangeObserver() = default;
@@ -114,11 +119,12 @@ class Context {
   Tunables tunables;
   DeviceLimits device;
   CUstream_st* stream = nullptr;  // all device work goes here
-  ompi_communicator_t* communicator =
-      nullptr;  // the ranks of an MPI version; only rank 0 has the problem's spans
+  // The ranks of an MPI version. Only rank 0 has the problem's spans.
+  ompi_communicator_t* communicator = nullptr;
   std::vector<RangeObserver*> observers;  // not owned
-  // For a version in another process: the point that its array of points begins with; those before it follow the last one.
-  // Drawn anew for each timed solve, so that an answer that was kept from another one is wrong.
+  // For a version in another process: its array of points begins with this point, and those before
+  // it follow the last one. Each timed solve draws a new value, so an answer kept from an earlier
+  // solve is wrong.
   std::int64_t first_row = 0;
 
   class [[nodiscard]] Range {
@@ -134,37 +140,41 @@ class Context {
     bool is_phase_;
   };
 
-  /// Names what runs until the returned object dies: "assign", "update", "transfer", "converge", "init". The only
-  /// source of NVTX ranges, counter ranges and phase times. `name` must be a string literal.
+  /// Names what runs until the returned object is destroyed: "assign", "update", "transfer",
+  /// "converge", "init". This is the only source of NVTX ranges, counter ranges and phase times.
+  /// `name` must be a string literal.
   Range phase(const char* name) { return Range(*this, name, 0); }
   /// One iteration of the loop, counted from 0.
   Range iteration(int number) { return Range(*this, nullptr, number); }
 };
 
-/// What a version in another process, where no clock of the harness reaches, says of its own times.
+/// The times that a version in another process reports itself, because the harness has no clock
+/// there.
 struct SelfReport {
   double solve_ms = 0;  // of the last run()
-  std::optional<double> setup_ms, fetch_ms,
-      transfer_ms;  // of prepare(), of fetch(), of copies in both
+  // Of prepare(), of fetch(), and of the copies in both.
+  std::optional<double> setup_ms, fetch_ms, transfer_ms;
 };
 
 class Version {
  public:
   virtual ~Version() = default;
-  /// Allocates, uploads, re-lays out. Not in solve_ms. `problem`'s spans outlive the version.
+  /// Allocates, uploads and changes the layout. Not in solve_ms. `problem`'s spans outlive the
+  /// version.
   virtual void prepare(const Problem& problem, Context& context) = 0;
-  /// The loop, from the initial centroids. Repeatable: a second call gives the same answer up to rounding.
+  /// Runs the loop from the initial centroids. A second call gives the same answer up to rounding.
   virtual void run(Context& context) = 0;
-  /// The answer of the last run().
+  /// Returns the answer of the last run().
   virtual Solution fetch(Context& context) = 0;
-  /// After fetch(). nullopt: the harness times this version, as it does every version that runs in its own process.
+  /// Call after fetch(). If nullopt, the harness times this version, as it does every version that
+  /// runs in the harness's process.
   virtual std::optional<SelfReport> self_report() const { return std::nullopt; }
 };
 
 enum class Backend { cpu, cuda };
 std::string_view to_string(Backend backend);
 
-/// How a version computes ‖x − c‖², which sets the rounding bound that its labels must keep.
+/// How a version computes ‖x − c‖². This determines the rounding bound that its labels must keep.
 enum class Distance {
   direct,    // Σ (x − c)²: error relative to the distance
   expanded,  // ‖x‖² − 2x·c + ‖c‖²: error relative to (‖x‖ + ‖c‖)²
@@ -178,13 +188,14 @@ struct VersionInfo {
   std::vector<std::string> axes;  // the tunables that it reads
   std::vector<Precision> precisions = {Precision::fp32};
   Distance distance = Distance::direct;
-  // The same bits, labels and centroids, in every run, for any grid, block or thread count and on any device of one
-  // architecture: by construction, not by luck. The harness holds it to that.
+  // Labels and centroids have the same bits in every run, for any grid, block or thread count and
+  // on any device of one architecture: by construction, not by luck. The harness checks this.
   bool reproducible = false;
   std::string study;    // the report it comes from; empty for our own
   std::string summary;  // one line
-  /// Why this problem cannot run with these tunables on this device, with the numbers; nullopt when it can. Sees
-  /// only sizes and the generator: the problem's spans are empty. For a CPU version `device` is default-constructed.
+  /// Why this problem cannot run with these tunables on this device, with the numbers; nullopt when
+  /// it can. It sees only sizes and the generator: the problem's spans are empty. For a CPU version
+  /// `device` is default-constructed.
   std::function<std::optional<std::string>(const Problem&, const Tunables&, const DeviceLimits&)>
       unsupported;
 };
@@ -193,22 +204,23 @@ using VersionFactory = std::function<std::unique_ptr<Version>()>;
 
 struct RegisteredVersion {
   VersionInfo info;
-  VersionFactory make;      // null when it cannot run here whatever the problem …
-  std::string unavailable;  // … because of this
-  bool launched =
-      false;  // by mpirun, from the program's twin with MPI: null `make`, and no word of why, here
+  VersionFactory make;      // null when the version cannot run here, whatever the problem
+  std::string unavailable;  // why it cannot run here
+  // mpirun launches it in the second program, the one with MPI. `make` is null and `unavailable`
+  // empty here.
+  bool launched = false;
 };
 
 /// Every registered version, sorted by name.
 const std::vector<RegisteredVersion>& versions();
-/// The version of that name, or null.
+/// The version with that name, or null.
 const RegisteredVersion* find_version(std::string_view name);
 
 /// Use LLOYD_VERSION.
 bool register_version(VersionInfo info, VersionFactory make);
-/// Knows of a version that cannot run here, because of `reason`.
+/// Registers a version that cannot run here, because of `reason`.
 bool register_unavailable(VersionInfo info, std::string reason);
-/// Knows of a version that the program's twin with MPI runs.
+/// Registers a version that only the second program, the one with MPI, runs.
 bool register_launched(VersionInfo info);
 
 }  // namespace lloyd
@@ -219,8 +231,8 @@ bool register_launched(VersionInfo info);
       ::lloyd::VersionInfo __VA_ARGS__,                                              \
       []() -> std::unique_ptr<::lloyd::Version> { return std::make_unique<Class>(); })
 
-/// The same for a CUDA version, whose class stands between `#if LLOYD_CUDA` and `#endif`: a build without CUDA still
-/// knows that the version exists and says why it cannot run.
+/// The same for a CUDA version, whose class is between `#if LLOYD_CUDA` and `#endif`. A build
+/// without CUDA still lists the version and says why it cannot run.
 #if LLOYD_CUDA
 #define LLOYD_CUDA_VERSION(Class, ...) LLOYD_VERSION(Class, __VA_ARGS__)
 #else
@@ -229,8 +241,9 @@ bool register_launched(VersionInfo info);
       ::lloyd::VersionInfo __VA_ARGS__, "built without CUDA (configure with -DLLOYD_CUDA=ON)")
 #endif
 
-/// The same for a version of several processes, whose class stands between `#if LLOYD_MPI` and `#endif`. Its file is
-/// compiled twice: for the program, which must run where there is no MPI, and for its twin that mpirun starts.
+/// The same for a version of several processes, whose class is between `#if LLOYD_MPI` and
+/// `#endif`. Its file is compiled twice: for the program, which must run where there is no MPI, and
+/// for the second program that mpirun starts.
 #if LLOYD_MPI
 #define LLOYD_MPI_VERSION(Class, ...) LLOYD_VERSION(Class, __VA_ARGS__)
 #else
