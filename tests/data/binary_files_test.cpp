@@ -6,7 +6,7 @@
 namespace lloyd::data {
 namespace {
 
-/// An npy file as numpy writes it.
+/// An npy file in the form that numpy writes.
 std::string npy(const std::string& descr, const std::string& shape, const std::string& data,
                 bool fortran = false, char version = 1) {
   std::string header = "{'descr': '" + descr +
@@ -62,7 +62,8 @@ TEST_F(Npy, ReadsEveryTypeVersionAndOrder) {
   expect(npy("<u4", "(1, 2)", raw_all<std::uint32_t>({4000000000u, 7})), {4e9f, 7}, 1);
   expect(npy("<i8", "(1, 2)", raw_all<std::int64_t>({-(std::int64_t{1} << 40), 7})),
          {-1099511627776.0f, 7}, 1);
-  // Rounded once: through double this would lose its last bit first, and then go down to 2^60.
+  // The value must be rounded only once. Rounding to double first would lose its last bit, and then
+  // the float would be 2^60.
   expect(npy("<u8", "(1, 1)", raw_all<std::uint64_t>({(1ull << 60) + (1ull << 36) + 1})),
          {0x1.000002p60f}, 1);
 }

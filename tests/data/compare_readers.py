@@ -2,11 +2,11 @@
 
     python tests/data/compare_readers.py build/tests/data/read_files --files 30000 --jobs 2 --seed 1
 
-Each file is made by a grammar of what programs and people write: odd, but plausible. The reader
-must give exactly the floats that numpy and pandas read, each the nearest one to the decimal number,
-or refuse the file, with the line and column of something in it. A file that has nothing odd must be
-read. Prints the counts, and each difference with the bytes of its file; exit status 1 if there is
-one.
+A grammar generates files that programs and people might write: odd, but plausible. The reader must
+return exactly the floats that numpy and pandas read, each the nearest to the decimal number. Or it
+must refuse the file, with a line and column in it. It must read a file without odd content. Prints
+the counts, and each difference with the bytes of its file. The exit status is 1 if there is a
+difference.
 """
 
 import argparse
@@ -30,19 +30,19 @@ import numpy as np
 import pandas as pd
 
 SEPARATORS = {"csv": ",", "tsv": "\t", "space": None}
-BATCH = 200  # files for which answers are awaited together
+BATCH = 200  # files per batch of requests
 LARGEST = Fraction(float(np.finfo(np.float32).max))
 
 
 class RefusedError(Exception):
-    """A reader does not read this."""
+    """A reader refuses this text."""
 
 
-# ---- numbers ----
+# ---- Numbers ----
 
 
 def nearest_float32(text):
-    """The float nearest to a decimal number, ties to even, rounded once."""
+    """The float nearest to a decimal number. Rounds once, ties to even."""
     if not re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", text, re.ASCII):
         raise RefusedError(f"{text!r} is not a number")
     double = float(text)
@@ -54,7 +54,7 @@ def nearest_float32(text):
         return single
     digits, _, exponent = text.strip().lower().partition("e")
     exponent = int(exponent or 0)
-    if double == 0 or exponent < -400:  # below half of the smallest float, or a zero
+    if double == 0 or exponent < -400:  # zero, or below half of the smallest float
         return np.float32(double)
     if abs(exponent) > 400:
         raise RefusedError(f"{text} is beyond the largest float")
@@ -97,7 +97,7 @@ def decimals(random_):
         return f"{np.float32(r.gauss(0, 1)):.9g}"
     if kind == 6:
         return f"{r.gauss(0, 1e-40):.17g}"
-    if kind == 7:  # between two floats, or next to it
+    if kind == 7:  # halfway between two floats, or next to that
         bits = (
             r.randrange(0x00800000, 0x7F7FFFFF) if r.random() < 0.9 else r.randrange(1, 0x00800000)
         )
@@ -114,7 +114,7 @@ def decimals(random_):
 
 
 def tie_text(tie, random_):
-    """A number halfway between two floats, or with one more digit that decides."""
+    """A number halfway between two floats, possibly with a digit that breaks the tie."""
     scale = 0
     numerator, denominator = tie.numerator, tie.denominator
     while denominator % 2 == 0 and scale < 60:
@@ -193,19 +193,19 @@ LABELS = ["a", "Iris-setosa", "b c", "7", "", "x y z", "kind", "ü", "nan", "-1"
 
 
 class File:
-    """A generated file, how it is to be read, and what is in it."""
+    """A generated file, the options to read it with, and what it contains."""
 
     def __init__(self):
         self.raw = b""
         self.format = "csv"
-        self.header = ""  # as the request has it: "", "0" or "1"
+        self.header = ""  # as in the request: "", "0" or "1"
         self.has_header = False
         self.index = ""
         self.label = ""
         self.n = ""
         self.dim = ""
-        self.plain = True  # nothing odd is in it: it must be read
-        self.unclear_header = False  # whether the first row is one is anybody's guess
+        self.plain = True  # nothing odd in it: the reader must read it
+        self.unclear_header = False  # the first row may or may not be one
 
 
 def text_file(random_):
@@ -348,7 +348,7 @@ def npy_file(random_):
         values = g.integers(
             info.min, info.max, size=shape, dtype=np.dtype(kind).newbyteorder("="), endpoint=True
         )
-        if values.itemsize == 8 and r.random() < 0.3:  # halfway between floats, or next to it
+        if values.itemsize == 8 and r.random() < 0.3:  # halfway between floats, or next to that
             values = values // 2**20 * 2**20 + values.dtype.type(r.choice([0, 1, 2**19]))
     else:
         values = g.normal(size=shape) * 10.0 ** r.uniform(-45, 38.5)
@@ -421,13 +421,13 @@ def fvecs_file(random_):
     return file
 
 
-# ---- what numpy and pandas read ----
+# ---- What numpy and pandas read ----
 
 
 def without_comments(file):
     """The text, without the header and without blank lines and comments.
 
-    Only whole lines are comments, which numpy and pandas cannot be told.
+    Only whole lines are comments. numpy and pandas have no option for this.
     """
     text = file.raw.decode("utf-8-sig", errors="replace").removesuffix("\r")
     if file.format == "space" and "\r" in text.replace("\r\n", ""):
@@ -498,7 +498,7 @@ def read_by_pandas(file, text):
 
 
 def read_exactly(file, text):
-    """The csv module, or split(); then each number rounded once."""
+    """Splits with the csv module or split() and rounds each number once."""
     if file.format == "space":
         rows = [
             re.split(r"[ \t]+", line.strip(" \t\r")) for line in text.split("\n") if line.strip()
@@ -550,11 +550,11 @@ def same(a, b):
     )
 
 
-# ---- the verdict ----
+# ---- The verdict ----
 
 
 def judge(file, answer):
-    """A word for the count, and for a difference what differs (else None)."""
+    """The kind of result, for the counts, and what differs (None if nothing does)."""
     if answer is None:
         return "died or hung", "the reader died or hung"
     text = file.format in SEPARATORS
@@ -623,7 +623,7 @@ def judge_values(file, ours):
             continue
         if ours.shape != other.shape:
             return "differs", f"{name} has {other.tolist()}, ours is {ours.tolist()}"
-        # They round to a double first, and then to a float: one unit is theirs.
+        # numpy and pandas round to double first and then to float, so they may be one unit off.
         steps = np.abs(
             ours.view(np.int32).astype(np.int64) - np.ascontiguousarray(other).view(np.int32)
         )
@@ -636,10 +636,10 @@ def judge_values(file, ours):
 
 
 def wrong_place(file, answer):
-    """What is wrong with the line and column that a message names, or None."""
+    """What is wrong with the line and column in a message, or None."""
     match = re.match(r"error [^:]*:(\d+):(\d+): ", answer)
     if not match:
-        # A file as a whole, or an option that does not fit it.
+        # These errors concern the whole file, or an option that does not match it.
         whole = (
             "holds no rows|does not exist; the rows have|no column is left|but no rows after it|"
             "is empty|is not UTF-8 text"
@@ -653,11 +653,11 @@ def wrong_place(file, answer):
     return None
 
 
-# ---- the reader ----
+# ---- The reader ----
 
 
 class Reader:
-    """The program under test; started again when it dies or hangs."""
+    """The program under test. Restarts it if it dies or hangs."""
 
     def __init__(self, program):
         self.program = program
@@ -692,7 +692,7 @@ class Reader:
         return line.decode("utf-8")
 
     def ask(self, requests):
-        """The answers, None for a request at which the program died or hung."""
+        """The answers. None for a request during which the program died or hung."""
         answers = []
         while len(answers) < len(requests):
             if self.process is None:
@@ -713,14 +713,14 @@ class Reader:
 
 
 def run(program, seed, first, count, shown):
-    """Files `first` to `first + count` of a seed. Each depends only on the seed and its number."""
+    """Judges `count` files of a seed from `first`. A file depends only on seed and number."""
     folder = tempfile.mkdtemp(
         prefix="readers-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None
     )
     reader = Reader(program)
     counts, differences = collections.Counter(), []
     try:
-        warnings.simplefilter("ignore")  # of files that hold nothing
+        warnings.simplefilter("ignore")  # warnings about empty files
         for begin in range(first, first + count, BATCH):
             files, requests = [], []
             for number in range(begin, min(begin + BATCH, first + count)):
@@ -749,7 +749,7 @@ def run(program, seed, first, count, shown):
 
 
 def compare(program, files, jobs=1, seed=1, shown=10, first=0):
-    """Counts of results, and the first differences."""
+    """The counts of the results, and the first differences."""
     share = max(1, min(5000, -(-files // jobs)))
     parts = [
         (program, seed, at, min(share, first + files - at), shown)

@@ -31,8 +31,8 @@ double variance(std::span<const float> values) {
   return sum / static_cast<double>(values.size());
 }
 
-/// √n × the largest distance between the values' distribution and `cdf` (Kolmogorov and Smirnov):
-/// above 1.95 with probability 0.001 when the values are drawn from it.
+/// √n × the largest distance between the distribution of the values and `cdf` (Kolmogorov and
+/// Smirnov). If the values are drawn from `cdf`, it exceeds 1.95 with probability 0.001.
 template <class Cdf>
 double distance_from(std::span<const float> values, const Cdf& cdf) {
   std::vector<float> sorted(values.begin(), values.end());
@@ -50,7 +50,7 @@ double distance_from(std::span<const float> values, const Cdf& cdf) {
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 TEST(Philox, MatchesThePublishedVectors) {
-  // Random123, kat_vectors: counter, key, result.
+  // From the file kat_vectors of Random123: counter, key, result.
   const auto expect = [](Words counter, std::uint64_t key, Words expected) {
     const Words words = philox4x32_10(counter, key);
     for (int i = 0; i < 4; ++i) EXPECT_EQ(words.word[i], expected.word[i]);
@@ -82,18 +82,18 @@ TEST(RandomValues, LogarithmIsAsGoodAsItSays) {
     worst = std::max(worst, static_cast<double>(std::fabs((natural_log(x) - exact) / exact)));
   }
   EXPECT_LT(worst, 0x1p-52);
-  EXPECT_GT(worst, 0);  // it was compared with something better
+  EXPECT_GT(worst, 0);  // the reference is more precise
   EXPECT_EQ(natural_log(1), 0);
 }
 
 TEST(RandomValues, QuantileInvertsTheDistribution) {
   double worst = 0;
   for (std::uint32_t i = 0; i < 1'000'000; ++i) {
-    // Down to the last probability that occurs, half of them in the tails.
+    // Down to the smallest probability that occurs. Half of the values are in the tails.
     const std::uint32_t word = i % 2 ? i * 4294u : (i * 2654435761u) >> (i % 32);
     const double p = open_unit32(word);
     const double x = normal_quantile(p);
-    // An error d in x changes p by density × d: the relative error of x, from that of p.
+    // An error d in x changes p by density × d. This gives the relative error of x from that of p.
     const long double error = 0.5L * std::erfc(-static_cast<long double>(x) / std::sqrt(2.0L)) - p;
     const double density = std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
     worst = std::max(
@@ -106,8 +106,8 @@ TEST(RandomValues, QuantileInvertsTheDistribution) {
 }
 
 TEST(RandomValues, NoTwoRoundingsAreFusedIntoOne) {
-  // Rounding to float hides nearly every difference that fused multiply-adds make; the doubles show
-  // them.
+  // Rounding to float hides nearly every difference that fused multiply-adds cause. The doubles
+  // show them.
   std::vector<double> values;
   for (std::uint32_t i = 0; i < 10'000; ++i) {
     values.push_back(normal_quantile(open_unit32(i * 2654435761u)));
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(All, Generators,
                          [](const auto& test) { return test.param; });
 
 TEST_P(Generators, GiveTheSameBitsForEver) {
-  // Computed once (x86-64, gcc 12). Other bits mean that recorded runs cannot be repeated.
+  // Computed once (x86-64, gcc 12). Other bits would mean that recorded runs cannot be repeated.
   const std::map<std::string, std::uint64_t> golden = {{"uniform", 0x5d6097fbccff8fa8},
                                                        {"blobs", 0x34476d3d8f0b0159},
                                                        {"uva_int", 0x2c8710e6f904dbf6},
@@ -137,7 +137,8 @@ TEST_P(Generators, GiveTheSameBitsForEver) {
 
 TEST_P(Generators, DoNotDependOnTheNumberOfThreads) {
   const Source source = source_of(GetParam());
-  const Values one = values_of(generate(source, 50'001, 5, 1));  // several chunks, a ragged end
+  // Several chunks, the last of them incomplete.
+  const Values one = values_of(generate(source, 50'001, 5, 1));
   EXPECT_EQ(one, values_of(generate(source, 50'001, 5, 2)));
   EXPECT_EQ(one, values_of(generate(source, 50'001, 5, 3)));
 }
@@ -158,7 +159,7 @@ TEST_P(Generators, FewerRowsOrColumnsAreAPrefix) {
 TEST_P(Generators, DependOnTheSeed) {
   Source source = source_of(GetParam());
   const Values first = values_of(generate(source, 100, 2));
-  source.seed += std::uint64_t{1} << 32;  // all 64 bits of it
+  source.seed += std::uint64_t{1} << 32;  // all 64 bits of the seed count
   EXPECT_NE(first, values_of(generate(source, 100, 2)));
 }
 
@@ -167,7 +168,7 @@ TEST(Generate, UniformIsUniform) {
   EXPECT_LT(distance_from(data.values(), [](double x) { return x; }), 1.95);
   EXPECT_GE(*std::min_element(data.values().begin(), data.values().end()), 0);
   EXPECT_LT(*std::max_element(data.values().begin(), data.values().end()), 1);
-  // Neighbouring columns and rows are uncorrelated: the standard deviation of a correlation is 1 /
+  // Neighbouring columns and rows are uncorrelated. The standard deviation of a correlation is 1 /
   // √n.
   double by_column = 0, by_row = 0;
   for (std::size_t i = 0; i + 1 < 100'000; ++i) {
@@ -180,7 +181,8 @@ TEST(Generate, UniformIsUniform) {
 
 TEST(Generate, UniformStaysInItsRange) {
   Source source = source_of("uniform");
-  source.low = 1e6;  // floats here are 1/16 apart, so rounding alone would give 1,000,001
+  // Floats are 1/16 apart here, so rounding alone would give 1,000,001.
+  source.low = 1e6;
   source.high = 1e6 + 1;
   const Dataset data = generate(source, 10'000, 1);
   EXPECT_EQ(*std::min_element(data.values().begin(), data.values().end()), 1e6f);
@@ -201,7 +203,8 @@ TEST(Generate, IntegersAreUniform) {
   }
   EXPECT_EQ(counts.begin()->first, -100);
   EXPECT_EQ(counts.rbegin()->first, 100);
-  double chi_squared = 0;  // 200 degrees of freedom: above 267.5 with probability 0.001
+  // 200 degrees of freedom: above 267.5 with probability 0.001.
+  double chi_squared = 0;
   for (const auto& [value, count] : counts)
     chi_squared += (count - 1000.0) * (count - 1000.0) / 1000;
   EXPECT_EQ(counts.size(), 201u);
@@ -209,7 +212,7 @@ TEST(Generate, IntegersAreUniform) {
 }
 
 TEST(Generate, BlobsAreNormalAroundTheirCenters) {
-  // Without noise only the centres are left.
+  // Without noise, points coincide with the centres.
   for (const auto& [name, low, high] :
        {std::tuple{"blobs", -10.0, 10.0}, {"stamp_gauss", 0.0, 1.0}}) {
     Source source = source_of(name);
@@ -227,7 +230,8 @@ TEST(Generate, BlobsAreNormalAroundTheirCenters) {
       noise.push_back(static_cast<float>((double{noisy.values()[i]} - exact.values()[i]) / sigma));
     }
     ASSERT_EQ(centers.size(), 16u) << name;
-    double chi_squared = 0;  // 15 degrees of freedom: above 37.7 with probability 0.001
+    // 15 degrees of freedom: above 37.7 with probability 0.001.
+    double chi_squared = 0;
     for (const auto& [center, count] : centers) {
       EXPECT_GE(center, low);
       EXPECT_LT(center, high);

@@ -60,8 +60,8 @@ TEST_F(InitTest, RandomPointsAreDistinctUniformAndAPrefixOfMore) {
   std::sort(all.begin(), all.end());
   EXPECT_EQ(all, points);
 
-  // Each of 10 rows in about 3 of 10 draws of 3; 5 standard deviations of a binomial variable are
-  // 145.
+  // Draws of 3 out of 10 rows contain each row with probability 3/10. 5 standard deviations of the
+  // binomial distribution are 145.
   std::vector<int> drawn(10);
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     for (const float row : initial_centroids(init("random_points", seed),
@@ -73,8 +73,8 @@ TEST_F(InitTest, RandomPointsAreDistinctUniformAndAPrefixOfMore) {
 }
 
 TEST_F(InitTest, SeedingFindsWellSeparatedClusters) {
-  // 8 clusters of radius 0.001 in a box of side 20: a second centre in a cluster has next to no
-  // probability.
+  // 8 clusters of radius 0.001 in a box of side 20. A second centre in the same cluster is
+  // extremely unlikely.
   const Dataset data = blobs(20'000, 2, 8);
   for (const std::string method : {"kmeans++", "kmeans||"}) {
     const Values centers = initial_centroids(init(method), data.values(), data.n(), 2, 8);
@@ -89,8 +89,8 @@ TEST_F(InitTest, SeedingFindsWellSeparatedClusters) {
 }
 
 TEST_F(InitTest, PlusPlusDrawsInProportionToTheSquaredDistance) {
-  // From 0 the second centre is 1 with probability 1/10 and 3 with 9/10; from 1: 1/5, 4/5; from 3:
-  // 9/13, 4/13.
+  // After centre 0, the second centre is 1 with probability 1/10 and 3 with 9/10. After 1: 1/5,
+  // 4/5. After 3: 9/13, 4/13.
   const std::vector<float> points = {0, 1, 3};
   int first[3] = {}, second_is_3_after_0 = 0;
   static constexpr int kDraws = 6000;

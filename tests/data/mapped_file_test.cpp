@@ -1,4 +1,4 @@
-// A file that another program changes while it is read.
+// Another program changes a file while it is read.
 #include "data/sources/mapped_file.h"
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace {
 
 class MappedFileTest : public FileTest {
  protected:
-  /// Reads all of a file of 100,000 B after `change` has been made to it.
+  /// Reads all of a file of 100,000 B after calling `change` on it.
   template <class Change>
   std::string error_after(const Change& change) {
     const Source source = write("a.csv", std::string(100'000, '1'));
@@ -30,7 +30,7 @@ class MappedFileTest : public FileTest {
 };
 
 TEST_F(MappedFileTest, SaysThatItWasTruncated) {
-  // Without a handler the first byte of a lost page ends the process with SIGBUS.
+  // Without a handler, access to the first byte of a lost page ends the process with SIGBUS.
   EXPECT_EQ(error_after([](const auto& file) { std::filesystem::resize_file(file, 5'000); }),
             "D/a.csv: was truncated while it was read: 100,000 B when it was opened, 5,000 B now; "
             "try again when no program writes to it");
@@ -76,9 +76,9 @@ TEST_F(MappedFileTest, OtherFilesThatAreOpenAreLeftAlone) {
 
 TEST_F(MappedFileTest, ASignalOfAnotherCauseStillEndsTheProcess) {
   const Source source = write("c.csv", std::string(10'000, '1'));
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process: no handler is installed yet
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process has no handler yet
   const auto raise_sigbus = [&] {
-    std::signal(SIGBUS, SIG_DFL);  // AddressSanitizer has a handler, which exits with 1
+    std::signal(SIGBUS, SIG_DFL);  // AddressSanitizer's handler would exit with 1
     const MappedFile installs_the_handler(source.file);
     raise(SIGBUS);
   };

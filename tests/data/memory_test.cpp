@@ -56,7 +56,8 @@ TEST_F(Memory, HeedsTheLimitOfAGroupAndItsParents) {
   EXPECT_EQ(free_memory(folder_), 1000u);
   write("sys/fs/cgroup/jobs/memory.stat", "anon 3300\ninactive_file 700\n");
   EXPECT_EQ(free_memory(folder_), 1700u);
-  write("sys/fs/cgroup/jobs/memory.current", "6000\n");  // a limit that was lowered below the use
+  // Somebody lowered the limit below the current use.
+  write("sys/fs/cgroup/jobs/memory.current", "6000\n");
   EXPECT_EQ(free_memory(folder_), 0u);
 }
 

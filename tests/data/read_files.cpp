@@ -1,6 +1,7 @@
-// Reads data files and says what is in them, for compare_readers.py. A request is a line
+// Reads data files and prints their content, for compare_readers.py. A request is a line
 //   PATH <tab> FORMAT <tab> HEADER <tab> INDEX_COLUMN <tab> LABEL_COLUMN <tab> N <tab> DIM
-// where all but the path may be empty; the answer a line `ok N DIM VALUES`, the values' bits in hex, or `error MESSAGE`.
+// in which all fields except the path may be empty. The answer is a line `ok N DIM VALUES`, with
+// the bits of the values in hex, or `error MESSAGE`.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The inputs of the University of Valladolid's assignment and of STAMP's kmeans, which the project
-// does not carry.
+// Tests the inputs of the University of Valladolid's assignment and of STAMP's kmeans. The project
+// does not contain these files.
 #include <cstdlib>
 
 #include "testing.h"
@@ -9,7 +9,7 @@ namespace {
 
 class RealFiles : public testing::Test {
  protected:
-  /// Empty when it is not there.
+  /// Returns an empty source if the file is absent.
   static Source find(const std::string& name) {
     const char* const folder = std::getenv("LLOYD_REAL_DATA");
     const std::filesystem::path root =

@@ -55,7 +55,7 @@ TEST_F(SourceTest, TheFingerprintTellsDifferentDataApart) {
   const std::string first = fingerprint(source);
   EXPECT_EQ(first.size(), 32u);
   EXPECT_EQ(first.find_first_not_of("0123456789abcdef"), std::string::npos);
-  source.low = 0;  // the default, said aloud
+  source.low = 0;  // the default, given explicitly
   EXPECT_EQ(fingerprint(source), first);
   source.seed = 43;
   EXPECT_NE(fingerprint(source), first);

@@ -1,4 +1,4 @@
-"""The readers of data files against numpy and pandas, and that the comparison itself can fail."""
+"""Compares the data readers with numpy and pandas, and tests that the comparison can fail."""
 
 import os
 import pathlib
@@ -50,8 +50,8 @@ def test_a_message_without_a_right_place_is_found(place):
 @pytest.mark.parametrize(
     ("text", "bits"),
     [
-        ("1.000000059604644775390625", 0x3F800000),  # halfway: to the even one
-        ("1.0000000596046447753906250001", 0x3F800001),  # as a double it is halfway
+        ("1.000000059604644775390625", 0x3F800000),  # halfway: rounds to even
+        ("1.0000000596046447753906250001", 0x3F800001),  # halfway after rounding to double
         ("7.006492321624085e-46", 0),
         ("7.006492321624086e-46", 1),
         ("-1e-999", 0x80000000),

@@ -1,4 +1,4 @@
-// What several of the tests need.
+// Shared by several tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,14 +15,15 @@
 
 namespace lloyd::data {
 
-/// A folder of its own for each test, gone afterwards.
+/// Gives each test its own folder and removes it afterwards.
 class FileTest : public testing::Test {
  protected:
   FileTest() {
     std::string name = (std::filesystem::temp_directory_path() / "lloyd-data-XXXXXX").string();
     if (!mkdtemp(name.data())) throw std::runtime_error("cannot make a folder in " + name);
     folder_ = name;
-    // mkdtemp makes it private; a test that gives up root's rights must still get in.
+    // mkdtemp makes the folder private. A test that gives up the rights of root must still have
+    // access.
     std::filesystem::permissions(folder_, std::filesystem::perms{0755});
   }
   ~FileTest() override { std::filesystem::remove_all(folder_); }
@@ -36,7 +37,7 @@ class FileTest : public testing::Test {
     return source;
   }
 
-  /// The message of the error that `action` ends with, the folder's name replaced by "D".
+  /// The message of the error that `action` throws. "D" replaces the name of the folder.
   template <class Action>
   std::string error_of(const Action& action) const {
     try {

@@ -35,10 +35,10 @@ TEST_F(TextFile, TheKeyFormatComesBeforeTheExtension) {
 TEST_F(TextFile, AcceptsWhatProgramsWrite) {
   const Values expected = {1, 2, 3, 4};
   for (const std::string content :
-       {"1,2\r\n3,4\r\n",  // Windows
+       {"1,2\r\n3,4\r\n",  // Windows line ends
         "\xEF\xBB\xBF"
         "1,2\n3,4\n",                            // byte order mark
-        "\xEF\xBB\xBFx,y\r\n1,2\r\n3,4\r\n\r\n"  // both, a header, a blank last line
+        "\xEF\xBB\xBFx,y\r\n1,2\r\n3,4\r\n\r\n"  // both, with a header and a blank last line
         ,
         "# made by hand\n1,2\n\n  # more\n3,4\n\n \n",  // comments and blank lines
         "1 , 2\n 3,\t4 \n",                             // blanks around numbers
@@ -50,7 +50,8 @@ TEST_F(TextFile, AcceptsWhatProgramsWrite) {
 }
 
 TEST_F(TextFile, RoundsToTheNearestFloat) {
-  // 1 + 2^-24 is halfway between two floats and goes to the even one; a little more goes up.
+  // 1 + 2^-24 is halfway between two floats and is rounded to the even one. A slightly larger
+  // number is rounded up.
   EXPECT_EQ(
       values_of(read_file(write(
           "a.csv", "1.000000059604644775390625,1.0000000596046447753906250001,1e-60,1e-45\n"))),
@@ -84,7 +85,7 @@ TEST_F(TextFile, LeavesOutIndexAndLabel) {
 }
 
 TEST_F(TextFile, ManyThreadsReadWhatOneReads) {
-  // Several chunks of 1 MiB, with comments and blank lines that shift rows against lines.
+  // Several chunks of 1 MiB. Comments and blank lines make row numbers differ from line numbers.
   std::string content = "x,y\n";
   for (int i = 0; i < 200'000; ++i) {
     content += std::to_string(i) + "," + std::to_string(i * 0.25) + "\n";
@@ -149,7 +150,7 @@ TEST_F(TextFile, RefusesWhatIsNotAFileWithContent) {
 TEST_F(TextFile, RefusesAFileItMayNotRead) {
   const Source source = write("secret.csv", "1,2\n");
   std::filesystem::permissions(source.file, std::filesystem::perms::none);
-  const bool root = geteuid() == 0;  // for whom permissions do not count
+  const bool root = geteuid() == 0;  // root ignores permissions
   if (root && seteuid(65534) != 0) GTEST_SKIP() << "root here cannot become another user";
   const std::string error = read_error(source);
   if (root) {
@@ -215,7 +216,7 @@ TEST_F(TextFile, RefusesTextBehindAClosingQuote) {
 }
 
 TEST_F(TextFile, ACommentInTsvBeginsTheLineOrIsNone) {
-  // The tab in front makes "#x" the second field, whichever way the line is read.
+  // The leading tab makes "#x" the second field, so this line is not a comment however it is read.
   Source source = write("a.tsv", "0\tA\t1\n1\tA\t2\n\t#x\t5\n2\tB\t3\n");
   source.index_column = 0;
   source.label_column = 1;
@@ -269,7 +270,8 @@ TEST_F(TextFile, RefusesWhatOtherProgramsTakeForTheEndOfALineOrField) {
 }
 
 TEST_F(TextFile, DropsNoRowAsAHeader) {
-  // Numbers that are not read as such, and values that are missing, make no header.
+  // Missing values, and numbers in a notation that we do not read, do not make the first row a
+  // header.
   for (const std::string first : {"1_000,2_000", "0x10,0x11", "1d5,2d5", "NA,NA", "?,?", "None,x",
                                   "-,-", ",", "\xEF\xBC\x91,\xEF\xBC\x92", "1st,2nd"}) {
     EXPECT_NE(read_error(write("a.csv", first + "\n3,4\n")).find("if this line is a header, set"),
@@ -295,7 +297,8 @@ TEST_F(TextFile, RefusesAHeaderOfAnotherWidth) {
             "D/a.csv:2:1: the header (line 1) has 3 columns, and this row has 2");
   EXPECT_EQ(read_error(write("a.csv", "x,y\n1,2,3\n")),
             "D/a.csv:2:1: the header (line 1) has 2 columns, and this row has 3");
-  // As R writes row names; and names with blanks in them.
+  // R writes row names like this, without a name for their column. The second file has names that
+  // contain blanks.
   Source source = write("a.csv", "x,y\na,1,2\n");
   source.index_column = 0;
   EXPECT_EQ(values_of(read_file(source)), (Values{1, 2}));

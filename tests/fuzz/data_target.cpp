@@ -1,6 +1,7 @@
-// A data file of any bytes: DataError, or finite numbers that are the same however they are read.
+// Target: a data file with arbitrary bytes. The reader must throw DataError or return finite
+// numbers that are the same in every way of reading.
 //
-// The first two bytes of an input choose format, options and limits; the rest is the file.
+// The first two bytes of an input choose format, options and limits. The rest is the file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ using data::DataError;
 using data::Dataset;
 using data::Source;
 
-/// Takes a choice out of a byte.
+/// Uses `byte` as the source of one of several `choices`.
 unsigned take(unsigned& byte, unsigned choices) {
   const unsigned choice = byte % choices;
   byte /= choices;
@@ -60,7 +61,7 @@ void check_part(const Source& source, const Dataset& whole, unsigned byte) {
   }
 }
 
-/// Written as csv and read again.
+/// Writes the data as csv and reads it again.
 void check_written(const Dataset& whole) {
   Source source;
   source.file = scratch_folder() / "written";
@@ -76,7 +77,8 @@ void check_written(const Dataset& whole) {
   require(same(data::read_file(source, 1).values(), whole.values()), "other numbers once written");
 }
 
-/// The fast path may accept no line that the definition refuses, nor read another number or another end of it.
+/// The fast path must not accept a line that the definition refuses. On every accepted line it must
+/// read the same numbers and the same end.
 void check_fast_path(const Source& source, const std::string& format, std::string_view text) {
   const data::Grammar grammar("points", format);
   data::Line line;

@@ -1,4 +1,5 @@
-// An answer of any bytes from an external version: an error that says what is wrong with it, or values in their range.
+// Target: an answer with arbitrary bytes from an external version. The parser must throw an error
+// that describes the problem or return values in their ranges.
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -47,12 +48,12 @@ void answer(const std::string& text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lloyd;
   using namespace lloyd::fuzz;
-  // As the callers hand it over.
+  // The callers make the text valid UTF-8.
   const std::string text = valid_utf8(std::string_view(reinterpret_cast<const char*>(data), size));
   for (const auto parse : {describe, answer}) {
     try {
       parse(text);
-    } catch (const std::runtime_error& error) {  // Unsupported is one
+    } catch (const std::runtime_error& error) {  // includes Unsupported
       require_message(error.what());
     }
   }

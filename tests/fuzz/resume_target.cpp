@@ -1,7 +1,8 @@
-// A run directory with files of any bytes: RunDirectoryError, or rows that a run can go on from.
+// Target: a run directory whose files contain arbitrary bytes. The reader must throw
+// RunDirectoryError or return rows that a run can continue from.
 //
-// A line "== passes.jsonl" begins the content of that file. Without such a line all is measurements.jsonl; without a plan
-// there is a valid one.
+// A line "== passes.jsonl" begins the content of that file. Without such a line, the whole input is
+// measurements.jsonl. If the input has no plan, a valid one is used.
 #include <array>
 #include <functional>
 #include <map>
@@ -50,7 +51,7 @@ void write_files(const fs::path& folder, std::string_view text) {
   }
 }
 
-/// Does it, unless the directory is refused.
+/// Calls `action`. Returns false if it refuses the directory.
 bool accepted(const std::function<void()>& action) {
   try {
     action();

@@ -1,5 +1,5 @@
-// Runs every file of the given folders through a target, for builds without libFuzzer. A finding ends the process; the
-// last line then names its input.
+// Runs every file of the given folders through a target, for builds without libFuzzer. A finding
+// ends the process. The last line of the output then names its input.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     std::ifstream in(file, std::ios::binary);
     const std::string content{std::istreambuf_iterator<char>(in), {}};
-    // Of exactly this size, so that AddressSanitizer sees a byte too far.
+    // The buffer has exactly the size of the input, so that AddressSanitizer detects an access
+    // beyond it.
     const auto bytes = std::make_unique<std::uint8_t[]>(content.size());
     std::copy(content.begin(), content.end(), bytes.get());
     LLVMFuzzerTestOneInput(bytes.get(), content.size());

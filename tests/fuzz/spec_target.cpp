@@ -1,4 +1,5 @@
-// A spec of any bytes: SpecError, or a plan that can be run, written and told apart.
+// Target: a spec with arbitrary bytes. The reader must throw SpecError or return a plan that can be
+// run and written and whose points are distinct.
 //
 // Lines such as "#--set n=10,20" at the beginning are options of the command line.
 #include <memory>
@@ -14,7 +15,7 @@
 namespace lloyd::fuzz {
 namespace {
 
-// A version of each kind; none runs.
+// One version of each kind. None of them runs.
 const bool kRegistered = [] {
   const VersionFactory none = []() -> std::unique_ptr<Version> { return nullptr; };
   register_version({.name = "cpu_plain", .family = "cpu"}, none);
@@ -77,7 +78,7 @@ void check(Spec& spec) {
                              point.processes, point.gpus})
       require(!axis || *axis >= 1, "an axis below 1", point.id);
   }
-  // dump() throws where a text is not UTF-8.
+  // dump() throws if a text is not UTF-8.
   const nlohmann::json written = to_json(spec.points.back());
   require(nlohmann::json::parse(written.dump()) == written, "a point that is not read back",
           written.dump());

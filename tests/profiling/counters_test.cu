@@ -1,4 +1,5 @@
-// Counters of kernels whose work is known, on a GPU. The subject works in place: what it does depends on what it left.
+// Counts on a GPU what kernels with known work do. The subject works in place, so each run depends
+// on the state that the previous one left.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +15,8 @@ namespace {
 
 constexpr int kThreads = 1 << 16, kBlock = 256;
 
-// `rounds` fused multiply-adds in every thread; then one thread doubles the rounds of the next launch.
+// Each thread executes `rounds` fused multiply-adds. double_rounds then doubles the rounds of the
+// next launch.
 __global__ void multiply_add(float* values, int* rounds) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   float value = values[i];
@@ -85,7 +87,7 @@ class CountersTest : public testing::Test {
     if (gpus.devices.empty()) GTEST_SKIP() << gpus.problem;
   }
 
-  // By phase, kernel and metric; skips where this GPU's counters may not be read.
+  // The rows by phase, kernel and metric. Skips the test if this GPU's counters are not accessible.
   using Row = nlohmann::ordered_json;
   std::map<std::string, Row> rows(InPlace& subject, const std::vector<std::string>& wanted) {
     subject.prepare();
@@ -102,12 +104,12 @@ class CountersTest : public testing::Test {
 };
 
 const std::string kFfma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum";
-// 1, 2 and 4 rounds in the three iterations.
+// The three iterations execute 1, 2 and 4 rounds.
 constexpr double kMeanFfma = kThreads * 7.0 / 3;
 
 TEST_F(CountersTest, CountsWhatAKernelDoesWhateverThePassesBeforeDid) try {
   InPlace subject;
-  // All that there is, so that the metric looked at comes in no first pass.
+  // All presets, so that the metric of interest is not in the first pass.
   const auto found =
       rows(subject, {"occupancy", "l1", "l2", "dram", "stalls", "speed_of_light", "roofline"});
   const Row& kernel = found.at("assign lloyd::profiling::multiply_add " + kFfma);
@@ -117,7 +119,7 @@ TEST_F(CountersTest, CountsWhatAKernelDoesWhateverThePassesBeforeDid) try {
   EXPECT_DOUBLE_EQ(kernel.at("value").get<double>(), kMeanFfma);
   EXPECT_DOUBLE_EQ(found.at("assign - " + kFfma).at("value").get<double>(), kMeanFfma);
   EXPECT_DOUBLE_EQ(found.at("assign - flop_fp32").at("value").get<double>() - 2 * kMeanFfma,
-                   kThreads);  // and the addition that makes the factor
+                   kThreads);  // one addition computes the factor
   EXPECT_EQ(found.at("update lloyd::profiling::double_rounds " + kFfma).at("value"), 0);
   EXPECT_FALSE(found.contains("transfer - " + kFfma)) << "nothing is launched there";
   const Row& theory = found.at("assign lloyd::profiling::multiply_add theoretical_occupancy");

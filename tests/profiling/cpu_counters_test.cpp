@@ -11,7 +11,7 @@
 namespace lloyd::profiling {
 namespace {
 
-// Touches `pages` new pages.
+// Writes to `pages` new pages.
 void touch(int pages) {
   const auto size = static_cast<std::size_t>(pages) * static_cast<std::size_t>(getpagesize());
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -22,7 +22,8 @@ void touch(int pages) {
   munmap(memory, size);
 }
 
-// A solve of two iterations: 300 pages in "assign", 100 of them by a thread of its own; 50 in "update".
+// A solve of two iterations. It touches 300 pages in "assign", 100 of them in another thread, and
+// 50 in "update".
 class Touching : public Subject {
  public:
   void prepare() override {}
@@ -56,7 +57,7 @@ TEST(CpuCounters, CountEachPhaseOverAllThreads) {
   EXPECT_EQ(assign.at("status"), "ok");
   EXPECT_EQ(assign.at("calls"), 2);
   EXPECT_EQ(assign.at("iterations"), 2);
-  // A new thread's stack takes a few pages more.
+  // The stack of a new thread takes a few more pages.
   EXPECT_GE(assign.at("value"), 300);
   EXPECT_LE(assign.at("value"), 340);
   EXPECT_GE(profile.counters[1].at("value"), 50);
@@ -90,7 +91,7 @@ TEST(PerfEvent, CountsInstructionsWhereThereIsAPmu) {
   const double before = instructions->read().events;
   volatile unsigned sum = 0;
   for (unsigned i = 0; i < 1'000'000; ++i) sum = sum + i;
-  // A load, an addition and a store, and what turns the loop.
+  // A load, an addition, a store and the instructions of the loop.
   EXPECT_GT(instructions->read().events - before, 3e6);
   EXPECT_LT(instructions->read().events - before, 3e7);
 }

@@ -1,8 +1,9 @@
-// A CUPTI that counts nothing: it plays the range profiler, for machines without a GPU. The environment tells it how:
-//   FAKE_CUPTI_PASSES=3              passes that it asks for
-//   FAKE_CUPTI_ROOM=2                ranges that it has room for; the others are dropped
-//   FAKE_CUPTI_NEVER_DONE=1          it never has all its passes
-//   FAKE_CUPTI_FAIL=function=code    what fails, and with which error
+// A fake CUPTI that counts nothing. It acts as the range profiler on machines without a GPU.
+// Environment variables control it:
+//   FAKE_CUPTI_PASSES=3              the passes that it requires
+//   FAKE_CUPTI_ROOM=2                how many ranges it can store; it drops the others
+//   FAKE_CUPTI_NEVER_DONE=1          it never completes its passes
+//   FAKE_CUPTI_FAIL=function=code    the function that fails, and its error code
 // The value of a metric in a range is 100 × (index of the range) + (index of the metric).
 #include <cupti_callbacks.h>
 #include <cupti_profiler_host.h>

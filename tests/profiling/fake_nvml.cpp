@@ -1,6 +1,7 @@
-// An NVML of one GPU that is not there ("GPU-fake"), to be found as libnvidia-ml.so.1 through LD_LIBRARY_PATH. What it is
-// asked to do to the clocks it writes to the file $FAKE_NVML_LOG, a line each. The environment tells it how to behave:
-//   FAKE_NVML_FAIL=function=code     what fails, and with which error
+// A fake NVML with one GPU ("GPU-fake"). LD_LIBRARY_PATH makes programs load it as
+// libnvidia-ml.so.1. It writes each request to change the clocks as a line to the file
+// $FAKE_NVML_LOG. An environment variable controls it:
+//   FAKE_NVML_FAIL=function=code     the function that fails, and its error code
 #include <cstdlib>
 #include <cstring>
 #include <fstream>

@@ -16,7 +16,8 @@ TEST(KernelName, IsTheQualifiedNameWithoutTypesAndParameters) {
 }
 
 TEST(KernelName, LongTemplateArgumentsBecomeANumber) {
-  // void f<std::pair<…>, …>() with arguments of more than 40 characters, once with long and once with int.
+  // void f<std::pair<…>, …>() with arguments of more than 40 characters, first with long and then
+  // with int.
   const std::string with_long = kernel_name("_Z1fISt4pairIS0_IdfES0_IdlEES0_IS0_IffES0_IddEEEvv");
   const std::string with_int = kernel_name("_Z1fISt4pairIS0_IdfES0_IdiEES0_IS0_IffES0_IddEEEvv");
   EXPECT_EQ(with_long.rfind("f<~", 0), 0u) << with_long;

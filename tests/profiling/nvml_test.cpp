@@ -1,4 +1,4 @@
-// NVML as a fake plays it (fake_nvml.cpp). No test here touches a GPU that is there.
+// Tests NVML with a fake (fake_nvml.cpp). No test here uses a real GPU.
 #include "profiling/nvml.h"
 
 #include <dlfcn.h>
@@ -29,7 +29,8 @@ class FakeNvml : public testing::Test {
     std::string pattern = (fs::temp_directory_path() / "lloydbench-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
     setenv("FAKE_NVML_LOG", log().c_str(), 1);
-    // For the keeper, a program of its own; this one has read its own already.
+    // For the keeper, which is a separate program. The loader of this process has already read its
+    // own variable.
     setenv("LD_LIBRARY_PATH", LLOYD_FAKE_NVML, 1);
   }
   ~FakeNvml() override {
@@ -74,7 +75,7 @@ TEST_F(FakeNvml, ClocksAreFreedWhenTheRunIsKilled) {
       setpgid(0, 0);
       signal(number, SIG_DFL);
       const ClockLock lock(keeper());
-      kill(0, number);  // the group, as Ctrl-C does
+      kill(0, number);  // the process group, like Ctrl-C
       pause();
       _exit(0);
     }
@@ -104,7 +105,7 @@ TEST_F(FakeNvml, ARefusalIsTold) {
   EXPECT_EQ(told(), "");
 }
 
-// In this process: the fake is there already under the name that NVML is opened by.
+// In this process the fake is already loaded under the name with which NVML is opened.
 TEST(Nvml, ReadsEnergyAndWhoUsesTheGpu) {
   void* fake = dlopen((std::string(LLOYD_FAKE_NVML) + "/libnvidia-ml.so.1").c_str(), RTLD_NOW);
   ASSERT_NE(fake, nullptr) << dlerror();
@@ -121,7 +122,7 @@ TEST(Nvml, ReadsEnergyAndWhoUsesTheGpu) {
   setenv("FAKE_NVML_FAIL", "nvmlDeviceGetTotalEnergyConsumption=3", 1);
   EXPECT_EQ(nvml->energy_j(kGpu), std::nullopt);
   setenv("FAKE_NVML_FAIL", "nvmlDeviceGetProcessUtilization=6", 1);
-  EXPECT_EQ(nvml->others_percent(kGpu, {}), 0);  // no samples: nobody used it
+  EXPECT_EQ(nvml->others_percent(kGpu, {}), 0);  // no samples: no other process used it
   unsetenv("FAKE_NVML_FAIL");
 }
 

@@ -1,5 +1,5 @@
-// An NVTX tool of our own: NVTX loads it when NVTX_INJECTION64_PATH names it, and it writes what it is told, a JSON line
-// an event, to the file that LLOYDBENCH_NVTX_LOG names. Nsight Systems sees the same calls.
+// Our own NVTX tool. NVTX loads it if NVTX_INJECTION64_PATH names it. It writes each event as a
+// JSON line to the file that LLOYDBENCH_NVTX_LOG names. Nsight Systems receives the same calls.
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdio>
@@ -17,7 +17,7 @@ std::FILE* log_file() {
   return file;
 }
 
-// Handles are addresses of what they stand for.
+// A handle is the address of the name.
 std::deque<std::string>& names() {
   static std::deque<std::string> all;
   return all;

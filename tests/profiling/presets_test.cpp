@@ -1,4 +1,4 @@
-// The presets against every chip that CUPTI knows: no GPU and no driver needed.
+// Tests the presets on every chip that CUPTI knows. This needs no GPU and no driver.
 #include "profiling/presets.h"
 
 #include <cupti_profiler_host.h>
@@ -15,10 +15,10 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Their memory is the CPU's, and CUPTI 13.0 has no counters for it.
+// These chips use the memory of the CPU, for which CUPTI 13.0 has no counters.
 const std::set<std::string> kNoDram = {"GA10B", "GB10B", "GB20B"};
 
-// Whether all of these can be scheduled together; and in how many passes.
+// Schedules all metrics together and returns the number of passes. Throws if that is impossible.
 std::size_t passes_of(const std::string& chip, const Words& metrics) {
   const Cupti& cupti = Cupti::open();
   CUpti_Profiler_Host_Initialize_Params initialize{};
@@ -74,7 +74,7 @@ TEST_F(ChipTest, EveryPresetCanBeCountedOnEveryChip) {
   for (const std::string& name : chips_) {
     SCOPED_TRACE(name);
     if (name == "GV11B") {
-      EXPECT_THROW(Chip{name}, Unavailable);  // in CUPTI's list, and nothing behind it
+      EXPECT_THROW(Chip{name}, Unavailable);  // CUPTI lists it but has no data for it
       continue;
     }
     const Chip chip(name);

@@ -1,4 +1,5 @@
-// The range profiler against a CUPTI of the tests' own: passes, restored state, and what every failure says.
+// Tests the range profiler with a fake CUPTI: passes, restored state, and the message of every
+// failure.
 #include "profiling/range_profiler.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Changes what it starts from, as a version does that works in place.
+// Changes its own input, like a version that works in place.
 class Mutating : public Subject {
  public:
   void prepare() override {

@@ -1,4 +1,4 @@
-"""CPU counters of a run: measured, simulated, or the reason why not."""
+"""Tests the CPU counters of a run: measured, simulated, or missing with a reason."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_counters_are_counted_or_say_why_not(tmp_path):
     ok = {(r["metric"], r["phase"]): r["value"] for r in counters if r["status"] == "ok"}
     if ("instructions", "assign") not in ok:
         pytest.skip(f"no PMU: {counters[0]['reason']}")
-    # A distance of 4 dimensions takes some instructions for each of 20000 points and 16 centroids.
+    # Each of the 20000 × 16 distances in 4 dimensions takes a few instructions.
     assert 20000 * 16 < ok["instructions", "assign"] < 20000 * 16 * 4 * 20
 
 
@@ -80,7 +80,7 @@ def test_the_simulation_says_that_it_is_one(tmp_path):
         assert "simulated" in row["reason"]
         assert (row["simulated_n"], row["calls"]) == (31250, 3)  # 2e6 / (16 · 4)
     assert {phase for phase, _ in values} == {"assign", "update"}
-    # The points, 500 kB, pass through the first-level cache in lines of 64 B once an iteration.
+    # Each iteration reads the points (500 kB) once through L1, in lines of 64 B.
     lines = 31250 * 4 * 4 / 64
     assert lines * 0.9 < values["assign", "l1d_misses"] < lines * 3
     assert values["assign", "l1d_misses"] < values["assign", "l1d_accesses"]

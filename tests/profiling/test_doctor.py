@@ -1,4 +1,4 @@
-"""run_experiment --doctor from outside."""
+"""Tests run_experiment --doctor as a user runs it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""--list-metrics and the check of a spec's counters: what a user types and reads, with no GPU."""
+"""Tests --list-metrics and the check of a spec's counters as a user sees them, without a GPU."""
 
 import json
 import os
@@ -87,7 +87,7 @@ def check(tmp_path, counters, **environment):
 
 
 def test_a_known_counter_of_any_chip_is_accepted(cupti, tmp_path):
-    # The last is consumer Blackwell's: a machine without one says so in a row.
+    # Only consumer Blackwell has the last counter. On other machines a row says so.
     counters = "l1, dram__bytes.sum, sm__warps_active.avg.per_cycle_active, dram__bytes_op_read.sum"
     assert check(tmp_path, counters) == (0, "")
 

@@ -1,4 +1,4 @@
-"""Counters against Nsight Compute's on the same kernel: needs ncu and a GPU that lets us count."""
+"""Compares counters with Nsight Compute's. Needs ncu and a GPU with accessible counters."""
 
 import csv
 import json
@@ -21,10 +21,10 @@ METRICS = (
     "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum",
 )
 TOLERANCE = 0.01
-# L2 serves everybody, whoever counts included: on an H200 this was 0.3 of 17 MB and 0.8 of 166 MB.
+# L2 also serves the profiler itself: on an H200 this was 0.3 of 17 MB and 0.8 of 166 MB.
 SLACK = {"lts__t_bytes.sum": 1e6}
-ITERATIONS = 3  # that the counters see
-# Kernels with centroids in shared memory, by the width of the data that they are compiled for.
+ITERATIONS = 3  # in the counter pass
+# Kernels with centroids in shared memory, compiled for the dimension of the data.
 KERNELS = {"luigi_v3_shared_centroids": "assign_and_sum_shared", "wang_shared": "map_points_shared"}
 SPEC = """name: check
 versions: [{version}]
@@ -63,13 +63,13 @@ def ours(spec, out, kernel):
 
 
 def nsight_computes(spec, out, kernel):
-    """The mean over the first launches: those of the first solve, from the initial centroids."""
+    """The mean over the launches of the first solve, which starts at the initial centroids."""
     result = subprocess.run(
         [
             "ncu",
             "--target-processes=all",
             "--clock-control=none",
-            "--cache-control=none",  # ours leaves the caches as the solve does
+            "--cache-control=none",  # our passes do not flush caches
             f"--kernel-name=regex:{kernel}",
             f"--launch-count={ITERATIONS}",
             f"--metrics={','.join(METRICS)}",

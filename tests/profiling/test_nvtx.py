@@ -1,4 +1,4 @@
-"""What a profiler sees of a run, told by a small NVTX tool of the tests' own."""
+"""Tests which NVTX ranges of a run a profiler sees, with a small NVTX tool for these tests."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_ranges_nest_from_the_experiment_down_to_the_phase(tmp_path):
     assert {"experiment", "point", "repetition", "iteration", "assign", "update"} == set(
         names.values()
     )
-    # Phases and iterations come often: their names are registered, not copied each time.
+    # Phases and iterations are frequent, so their names are registered instead of copied.
     for event in pushes:
         often = names[event["category"]] in ("iteration", "assign", "update")
         assert event["registered"] == often, event

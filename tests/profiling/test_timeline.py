@@ -1,4 +1,4 @@
-"""The timeline of a run: rows, the file for Perfetto, and the table made of them."""
+"""Tests the timeline of a run: its rows, the file for Perfetto and the table."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def test_a_cpu_version_has_its_ranges(on_cpu):
         assert list(parts) == ["setup", "solve", "fetch"]
         assert trace["duration_us"] == parts["solve"]["duration_us"]
         iterations = [r for r in rest if r["kind"] == "iteration"]
-        assert [r["iteration"] for r in iterations] == list(range(3))  # of 5: it tells the same
+        assert [r["iteration"] for r in iterations] == list(range(3))  # 3 of 5: more add nothing
         assert all(inside(r, parts["solve"]) and r["part"] == "solve" for r in iterations)
         phases = [r for r in rest if r["kind"] == "phase" and r["part"] == "solve"]
         assert {r["name"] for r in phases} == {"assign", "update"}
@@ -106,7 +106,7 @@ def test_a_gpu_version_has_kernels_copies_and_calls_in_their_phases(on_gpu):
         by_kind.setdefault(row["kind"], []).append(row)
     assert by_kind["trace"][0]["dropped"] == 0
     kernels = [k for k in by_kind["kernel"] if k["part"] == "solve"]
-    assert len(kernels) == 5  # one a step: it is the fused version
+    assert len(kernels) == 5  # the fused version has one per step
     assert [k["iteration"] for k in kernels] == list(range(5))
     assert all(k["block"] == [128, 1, 1] and k["duration_us"] > 0 for k in kernels)
     assert all(k["phase"] for k in kernels)

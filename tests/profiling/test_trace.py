@@ -1,4 +1,4 @@
-"""--nsys and --ncu: what is told without the tools, and what Nsight Systems sees where it is."""
+"""Tests --nsys and --ncu: the errors without the tools, and what Nsight Systems records."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def run(tmp_path, *arguments, path=None):
 
 @pytest.fixture
 def tools(tmp_path):
-    """A folder with a shell's own programs and no profiler, to which a test adds."""
+    """A folder with basic shell programs and no profiler. Tests add programs to it."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("sh", "rm", "sleep", "readlink", "touch"):
@@ -139,5 +139,6 @@ def test_nsight_systems_sees_the_ranges_and_no_set_up(tmp_path):
             path[-1][1] for path in paths if path[-1][0] == "iteration" and (point, n) in path
         ]
         assert iterations == [0, 1, 2, 3]
-    # Set-up, with its own ranges, came before: two points of 1 + 1 + 4 × 3 ranges, in two.
+    # Each of the 2 points has 1 + 1 + 4 × 3 ranges, and 2 ranges enclose them. Set-up, which has
+    # its own ranges, comes before the capture.
     assert len(names) == 2 + 2 * 14
