@@ -1,31 +1,26 @@
 // goldsborough_tree: sums by tree reduction, no atomics.
 //
 // Parent   goldsborough_shared.
-// Idea     fine_reduce assigns the points of the block and then sums them in shared memory, one
-//          cluster at a time: each thread writes its point if it belongs to the cluster, else
-//          zeros, and the block halves the rows until one sum is left. coarse_reduce adds up the
-//          sums of the blocks and divides.
+// Idea     fine_reduce assigns the points of the block and sums them in shared memory, one cluster
+//          at a time: each thread writes its point if it belongs to the cluster, else zeros, and
+//          the block halves the rows until one sum is left. coarse_reduce adds up the blocks' sums
+//          and divides.
 // Why      shared's atomics wait for each other at the k sums; a tree takes log2(block) steps. The
 //          price is k trees.
 // Limits   4·max(k·dim, (dim + 1)·threads_per_block) B of shared memory per block, and 4·k·(dim +
 //          1) B of global memory for each block.
+// Fixed    coarse_reduce was one block of k × blocks threads, which cannot be launched above 1,024.
+//          Its stride of k mixes clusters unless the number of blocks is a power of two. It divided
+//          the first block's sums by the first block's counts (new_sum_x[index] instead of
+//          shared_data[index]; counts were not reduced at all). Here each cluster has a block,
+//          which adds up the sums and counts of all blocks.
+//          In fine_reduce, threads past the last point returned before the barriers and left old
+//          values in the tree; here they stay and write zeros. Its shared memory had no room for
+//          more means than 1.5 times the threads, and only the first k threads copied them; here it
+//          fits the larger of its two uses, and all threads copy. Halving lost values unless
+//          blockDim.x was a power of two; here a middle value waits for the next step.
 // Study    Titan X (Pascal), n = 1e5, k = 5, 2-D, 300 iterations: 0.0171 s against shared's 0.0611
-//          s. The printed program does not add up all points (see below).
-//
-// Fixed:
-//  - coarse_reduce was one block of k × blocks threads, which cannot be launched above 1,024, and
-//    it halved down to a stride of k, which mixes clusters unless the number of blocks is a power
-//    of two. Here each cluster has a block: its threads first add up the sums of all blocks, then
-//    reduce as in fine_reduce. For that the sums of the blocks are stored cluster by cluster.
-//  - It divided the first block's sums by the first block's counts (new_sum_x[index] instead of
-//    shared_data[index]; counts were not reduced at all). Here sums and counts are those of all
-//    blocks.
-//  - In fine_reduce, threads past the last point returned before the barriers and left old values
-//    in the tree. Here they stay and write zeros.
-//  - Its shared memory had no room for more means than 1.5 times the threads, and only the first k
-//    threads copied them. Here it fits the larger of its two uses, and all threads copy.
-//  - It halved blockDim.x, which loses values unless that is a power of two. Here a middle value
-//    waits for the next step.
+//          s. The printed program does not add up all points.
 #include <algorithm>
 
 #include "kernels/core/limits.h"
@@ -65,7 +60,7 @@ __device__ void reduce_block(float* sums, int* counts, int dim) {
   }
 }
 
-/// block_sums: k × dim × blocks, block_counts: k × blocks.
+/// block_sums is k × dim × blocks, block_counts k × blocks.
 template <int Dim>
 __global__ void __launch_bounds__(kMostThreads)
     fine_reduce(const float* __restrict__ points, const float* __restrict__ means,
@@ -104,7 +99,8 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-/// One block per cluster, which adds up the sums of `blocks` blocks.
+/// One block per cluster, which adds up the sums of `blocks` blocks. They are stored cluster by
+/// cluster, so its threads read neighbours.
 template <int Dim>
 __global__ void __launch_bounds__(kMostThreads)
     coarse_reduce(const float* block_sums, const int* block_counts, unsigned blocks, float* means,
