@@ -55,7 +55,9 @@ __device__ __forceinline__ void add_rows(const char* tile, const int* offsets, f
 }
 
 template <typename T, int D, int kRows, int N>
-__global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1) assign_and_sum(const Assignment in) {
+__global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
+    assign_and_sum([[maybe_unused]] const Assignment in) {
+#if __CUDA_ARCH__ >= 800  // others have no tf32; prepare() refuses them
   using R = Row<T, D>;
   constexpr int kTileBytes = kRows * R::kBytes;
   extern __shared__ float4 table[];
@@ -178,6 +180,7 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1) assign_and_sum(co
   }
   for (int j = threadIdx.x; j < in.k; j += blockDim.x)
     in.counts[static_cast<std::int64_t>(blockIdx.x) * in.k + j] = counts[j];
+#endif
 }
 
 }  // namespace

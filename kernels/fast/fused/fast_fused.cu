@@ -38,6 +38,19 @@ __global__ void place_points(const float* given, const float* centre, std::int64
   points[i] = static_cast<T>(t < dim ? given[point * dim + t] - centre[t] : 0.0f);
 }
 
+// Throws Unsupported where this build has no tf32 products for the device, though the device has
+// them: a newer GPU then translates the code that is for older ones.
+template <typename Kernel>
+void require_tf32(Kernel kernel) {
+  cudaFuncAttributes attributes{};
+  LLOYD_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
+  const int version = attributes.ptxVersion;
+  if (version < 80)
+    throw Unsupported("needs code for compute capability 8.0 or newer, this build has " +
+                      std::to_string(version / 10) + "." + std::to_string(version % 10) +
+                      " for the device");
+}
+
 template <typename T>
 class FusedLoop : public DeviceLoop {
  public:
@@ -64,6 +77,7 @@ class FusedLoop : public DeviceLoop {
     counts_ = cuda::Buffer<unsigned>(static_cast<std::size_t>(blocks_) * k);
     shared_bytes_ = static_cast<int>(shared_bytes(problem, plan_));
     with_kernel([&](auto kernel) {
+      require_tf32(kernel);
       LLOYD_CUDA_CHECK(
           cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_));
     });
