@@ -11,7 +11,7 @@ from analysis.files import RunError, shown
 from analysis.load import Run
 from analysis.regimes import CHOOSER, OURS
 
-FILE = Path(__file__).resolve().parents[1] / "kernels" / "fast" / "auto_table.inc"
+FILE = Path(__file__).resolve().parents[1] / "kernels" / "fast" / "auto" / "table.inc"
 
 HEAD = """\
 // Written by `python -m analysis tune`: each measured problem, version,
@@ -20,7 +20,7 @@ HEAD = """\
 
 
 def table(runs: list[Run]) -> str:
-    """kernels/fast/auto_table.inc from the verified results of `runs`. Where several runs have a
+    """kernels/fast/auto/table.inc from the verified results of `runs`. Where several runs have a
     problem the last one counts, and within it the tunables that were the fastest.
 
     Raises RunError for runs of several GPUs and for runs without a result of the family."""

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/core/limits.h"
-#include "kernels/fast/auto_choice.h"
+#include "kernels/fast/auto/choice.h"
 
 namespace lloyd::fast {
 namespace {
