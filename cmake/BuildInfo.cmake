@@ -1,5 +1,6 @@
-# The target lloyd_build_info: keeps generated/build_info.h true at every build, and touches it only when it changes.
-# A target that includes "build_info.h" says add_dependencies(<target> lloyd_build_info).
+# The target lloyd_build_info keeps generated/build_info.h up to date in every build and touches it
+# only when it changes. A target that includes "build_info.h" needs add_dependencies(<target>
+# lloyd_build_info).
 string(TOUPPER "${CMAKE_BUILD_TYPE}" upper_build_type)
 string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${upper_build_type}}" cxx_flags)
 set(cuda_version "")

@@ -1,4 +1,5 @@
-# fast_float; where a distribution has none (Ubuntu 22.04), the standard library's parser behind the same call.
+# Finds fast_float. Where a distribution does not have it (Ubuntu 22.04), the standard library's
+# parser replaces it behind the same call.
 find_path(FAST_FLOAT_INCLUDE_DIR fast_float/fast_float.h)
 if(NOT FAST_FLOAT_INCLUDE_DIR)
   message(STATUS "fast_float was not found: numbers are read by the standard library, more slowly")

@@ -1,6 +1,8 @@
-# Finds the CUDA toolkit and chooses the architectures. Defines LLOYD_CUDA_ON: ON when the CUDA versions are built.
-set(LLOYD_CUDA_ARCHITECTURES "" CACHE STRING
-  "CUDA architectures, as CMAKE_CUDA_ARCHITECTURES; empty: this machine's GPUs, else 'portable'; portable: every GPU from Turing on")
+# Finds the CUDA toolkit and chooses the architectures. Sets LLOYD_CUDA_ON to ON when the CUDA
+# versions are built.
+string(CONCAT architectures_help "CUDA architectures, as CMAKE_CUDA_ARCHITECTURES; "
+  "empty: this machine's GPUs, else 'portable'; portable: every GPU from Turing on")
+set(LLOYD_CUDA_ARCHITECTURES "" CACHE STRING "${architectures_help}")
 set(LLOYD_CUDA_ON OFF)
 if(NOT LLOYD_CUDA)
   return()
@@ -10,19 +12,22 @@ if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   execute_process(COMMAND ${CMAKE_SOURCE_DIR}/tools/find-cuda.sh
     OUTPUT_VARIABLE nvcc ERROR_VARIABLE passed_over OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(NOT nvcc)
-    message(WARNING "No CUDA 13 toolkit was found, so the CUDA versions are not built and will be reported as "
-      "unsupported.\n${passed_over}`make` installs one into .venv; or set CUDA_HOME or -DCMAKE_CUDA_COMPILER to your own.")
+    message(WARNING "No CUDA 13 toolkit was found, so the CUDA versions are not built and will be "
+      "reported as unsupported.\n${passed_over}`make` installs one into .venv; or set CUDA_HOME or "
+      "-DCMAKE_CUDA_COMPILER to your own.")
     return()
   endif()
   set(CMAKE_CUDA_COMPILER ${nvcc} CACHE FILEPATH "CUDA compiler")
 endif()
 
-# Always set before enable_language: the CMake of the distributions does not know nvcc 13's default, nor "native".
-# (And never in a variable named `architectures`, which CMake 3.22's own search for the compiler reads.)
+# The architectures are always set before enable_language: the CMake of the distributions does not
+# know nvcc 13's default, nor "native". The variable must not be named `architectures`, which CMake
+# 3.22's own search for the compiler reads.
 set(gpu_architectures ${LLOYD_CUDA_ARCHITECTURES})
 if(NOT gpu_architectures)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
-    RESULT_VARIABLE smi_status OUTPUT_VARIABLE gpu_architectures ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+    RESULT_VARIABLE smi_status OUTPUT_VARIABLE gpu_architectures ERROR_QUIET
+    OUTPUT_STRIP_TRAILING_WHITESPACE)
   string(REGEX REPLACE "[. ]" "" gpu_architectures "${gpu_architectures}")
   string(REPLACE "\n" ";" gpu_architectures "${gpu_architectures}")
   list(REMOVE_DUPLICATES gpu_architectures)
@@ -31,7 +36,7 @@ if(NOT gpu_architectures)
   endif()
 endif()
 if(gpu_architectures STREQUAL "portable")
-  # 75 carries PTX, which newer GPUs compile when they load it; the data-centre parts get native code.
+  # 75 includes PTX, which newer GPUs compile when they load it. Data-centre GPUs get native code.
   set(gpu_architectures 75 80-real 90-real 100-real)
 endif()
 set(CMAKE_CUDA_ARCHITECTURES ${gpu_architectures})
@@ -42,11 +47,12 @@ endif()
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 enable_language(CUDA)
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13)
-  message(FATAL_ERROR "${CMAKE_CUDA_COMPILER} is of CUDA ${CMAKE_CUDA_COMPILER_VERSION}; lloydbench needs 13.0 or newer. "
-    "Name another with -DCMAKE_CUDA_COMPILER=…, or build without CUDA: -DLLOYD_CUDA=OFF")
+  message(FATAL_ERROR "${CMAKE_CUDA_COMPILER} is of CUDA ${CMAKE_CUDA_COMPILER_VERSION}; "
+    "lloydbench needs 13.0 or newer. Name another with -DCMAKE_CUDA_COMPILER=…, or build without "
+    "CUDA: -DLLOYD_CUDA=OFF")
 endif()
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
-  # CMake 3.22 and 3.25 know of no C++20 in nvcc, and would refuse CMAKE_CXX_STANDARD 20 for it.
+  # CMake 3.22 and 3.25 do not know that nvcc has C++20, and would refuse CMAKE_CXX_STANDARD 20.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
