@@ -2,9 +2,9 @@
 
     tools/aa.py [--launches 1,3] [--repetitions 9] [--busy 0] [--points 100] [--out DIR]
 
-Runs one spec of cheap points on the CPU twice for each number of launches, compares the two runs
-and counts the points that are called faster or slower, or perhaps so. `--busy B` keeps B loops
-running meanwhile, as other people's programs would.
+For each number of launches, runs one spec of cheap CPU points twice, compares the two runs and
+counts the points whose verdict is faster or slower, or perhaps so. `--busy B` keeps B loops running
+meanwhile, as other users' programs would.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def spec_text(points: int, launches: int, repetitions: int) -> str:
 
 
 def compare(old: Path, new: Path) -> tuple[dict[str, int], str]:
-    """How many points have which verdict, and what `compare` printed."""
+    """The number of points with each verdict, and what `compare` printed."""
     result = subprocess.run(
         [sys.executable, "-m", "analysis", "compare", str(old), str(new)],
         cwd=ROOT,

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Usage: build.sh DIR TARGET [CMake option…]: configures DIR when it is new or the options differ, and builds TARGET.
+# Usage: build.sh DIR TARGET [CMake option…]
+# Configures DIR when it is new or the options differ, and builds TARGET.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=$1 target=$2

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs the bundle's program of this name. Where the system's C library is older than the program needs, or is another
-# one, the bundle's own is used (LLOYDBENCH_BUNDLED_GLIBC=1 forces that, =0 forbids it).
+# Runs the bundle's program of this name. If the system's C library is older than the program needs,
+# or is a different one, the bundle's own is used (LLOYDBENCH_BUNDLED_GLIBC=1 forces that, =0
+# forbids it).
 set -eu
 needed=@GLIBC@
 loader=@LOADER@
@@ -13,7 +14,7 @@ done
 name=$(basename "$self")
 home=$(cd "$(dirname "$self")" && pwd -P)
 program=$home/libexec/$name
-# The program starts copies of itself, and under the bundle's C library it cannot see its own path.
+# The program starts copies of itself, but cannot see its own path under the bundle's C library.
 export LLOYDBENCH_HOME="$home" LLOYDBENCH_EXEC="$home/$name" LLOYDBENCH_BINARY="$program"
 
 bundled=${LLOYDBENCH_BUNDLED_GLIBC:-}
@@ -26,7 +27,7 @@ if [ -z "$bundled" ]; then
 fi
 [ "$bundled" = 1 ] || exec "$program" "$@"
 
-# The GPU's driver is the system's: after our libraries come the places where drivers are installed.
+# The GPU's driver is the system's, so the folders where drivers are installed follow our libraries.
 path=$home/lib/glibc:$home/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 for directory in /usr/local/nvidia/lib64 /usr/lib/wsl/lib /usr/lib/x86_64-linux-gnu /usr/lib/aarch64-linux-gnu /usr/lib64 /lib64; do
   [ ! -d "$directory" ] || path=$path:$directory

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Usage: bundle.sh [CMake option…]: builds, and packs the program with the libraries it needs, the specs and the
-# analysis into dist/. Environment: MATH_LIBS=0 leaves out cuBLAS, cuRAND and NCCL, for nodes that have them;
-# BUNDLE_TESTS=1 adds the GoogleTest programs, ./run_tests and read_files (tests/data/compare_readers.py).
+# Usage: bundle.sh [CMake option…]
+# Builds the program and packs it into dist/, with the libraries it needs, the specs and the
+# analysis. Environment: MATH_LIBS=0 leaves out cuBLAS, cuRAND and NCCL, for nodes that have them;
+# BUNDLE_TESTS=1 adds the GoogleTest programs, ./run_tests and read_files
+# (tests/data/compare_readers.py).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 math_libs=${MATH_LIBS:-1} with_tests=${BUNDLE_TESTS:-0}
 
-# build/ is as good as a build of its own unless it was made for this machine's GPU alone.
+# On a machine without a GPU, build/ is for all GPUs and can be packed. Otherwise it is for the
+# machine's GPU alone.
 build=build
 if nvidia-smi -L >/dev/null 2>&1; then build=build-bundle; fi
 target=run_experiment
@@ -24,14 +27,16 @@ if [ "$with_tests" = 1 ]; then
   mapfile -t -O 1 programs < <(find $build/tests -type f -executable \( -name '*_tests' -o -name read_files \) ! -name mpi_tests | sort)
 fi
 
-# What ldd finds, and what is opened when it runs: CUPTI and its parts, cuBLAS. The driver's libraries are the node's.
+# The bundle has the libraries that ldd finds and those that are opened at run time: CUPTI with its
+# parts, and cuBLAS. The driver's libraries are the node's own.
 libraries=("${programs[@]}")
-# Linked with Open MPI, which is the node's own, as its mpirun is; what else it needs the program does, too.
+# The twin is linked with Open MPI, which is the node's own, as its mpirun is. The program needs all
+# its other libraries, too.
 [ ! -e $build/run_experiment_mpi ] || programs+=($build/run_experiment_mpi)
 if grep -q '^LLOYD_CUDA:BOOL=ON' $build/CMakeCache.txt; then
   opened=(libcupti.so.13 libnvperf_host.so libnvperf_target.so)
   [ "$math_libs" = 0 ] || opened+=(libcublas.so.13 libcublasLt.so.13)
-  # Where CMake found them: in a full toolkit CUPTI has a folder of its own.
+  # The folders where CMake found them. In a full toolkit CUPTI has its own folder.
   mapfile -t folders < <(sed -nE 's/^CUDA_(cupti_LIBRARY|CUDART):FILEPATH=(.*)\/[^/]*$/\2/p' $build/CMakeCache.txt)
   for library in "${opened[@]}"; do
     file=$(find -L "${folders[@]}" -maxdepth 1 -name "$library" -print -quit)
@@ -46,14 +51,15 @@ fi
 ldd "${libraries[@]}" | awk '$2 == "=>" {print $1, $3}' | sort -u | while read -r library path; do
   case $library in
     libcuda.so* | libnvidia-*) ;;
-    lib[cm].so* | libmvec.so* | libpthread.so* | libdl.so* | librt.so* | libutil.so*) ;; # lib/glibc, below
+    # The C library's parts go to lib/glibc, below.
+    lib[cm].so* | libmvec.so* | libpthread.so* | libdl.so* | librt.so* | libutil.so*) ;;
     libcublas* | libcurand* | libnccl*) [ "$math_libs" = 0 ] || cp -L "$path" "$stage/lib/" ;;
     *) cp -L "$path" "$stage/lib/" ;;
   esac
 done
 interpreter=$(patchelf --print-interpreter $build/run_experiment)
 glibc=$(dirname "$(ldd $build/run_experiment | awk '$1 == "libc.so.6" {print $3}')")
-# All of it that a driver may ask for, not only what the program does.
+# Copies everything that a driver may need, not only what the program needs.
 for library in libc.so.6 libm.so.6 libmvec.so.1 libpthread.so.0 libdl.so.2 librt.so.1 libutil.so.1 libresolv.so.2; do
   [ ! -e "$glibc/$library" ] || cp -L "$glibc/$library" "$stage/lib/glibc/"
 done
@@ -62,7 +68,8 @@ cp -L "$interpreter" "$stage/lib/glibc/"
 cp "${programs[@]}" "$stage/libexec/"
 for program in "$stage"/libexec/*; do
   strip --strip-unneeded "$program"
-  # RPATH, not RUNPATH: it also holds for what the libraries need, and no LD_LIBRARY_PATH overrides it.
+  # RPATH and not RUNPATH: RPATH also applies to the dependencies of the libraries, and
+  # LD_LIBRARY_PATH does not override it.
   patchelf --force-rpath --set-rpath '$ORIGIN/../lib' "$program"
 done
 needed=$(objdump -T "$stage"/libexec/* "$stage"/lib/*.so* | grep -o 'GLIBC_2\.[0-9]*' | sort -u -t . -k 2n | tail -n 1)

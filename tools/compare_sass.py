@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compare the machine code of every kernel in two builds: does a change leave the kernels alone?
+"""Compare the machine code of every kernel in two builds, to see whether a change affects kernels.
 
     tools/compare_sass.py OLD NEW [--arch sm_90a]
 
 OLD and NEW are programs, libraries or object files with CUDA code, such as build/run_experiment
-before and after a change. A kernel is known by its demangled name, so it may move to another file.
-Addresses and encodings are left out; so are the offsets of constants that the linker places.
+before and after a change. Kernels are matched by demangled name, so they may move to another file.
+Addresses, encodings and the offsets of constants that the linker places are ignored.
 Prints the kernels that differ, are new, gone or renamed (the same code under another name).
 Exit status: 0 when every kernel of OLD is in NEW with the same code, 1 when not, 2 on an error.
 Needs cuobjdump and nvdisasm of the CUDA toolkit (or the wheels nvidia-cuda-cuobjdump and
@@ -67,7 +67,7 @@ def parse(text: str) -> list[tuple[str, str, str]]:
 
 
 def demangle(names: list[str]) -> list[str]:
-    """Readable names; anonymous namespaces lose the file that they stand in."""
+    """Readable names, in which anonymous namespaces do not name their file."""
     done = subprocess.run(
         ["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True
     )
@@ -75,7 +75,7 @@ def demangle(names: list[str]) -> list[str]:
 
 
 def kernels(file: Path, architecture: str) -> Kernels:
-    """The kernels of a file: (architecture, name) → how often each code stands under that name."""
+    """The kernels of a file: (architecture, name) → how often each code has that name."""
     done = subprocess.run(
         [tool("cuobjdump"), "-sass", file], capture_output=True, text=True, check=False
     )
@@ -114,7 +114,7 @@ def differences(old: Kernels, new: Kernels) -> list[str]:
 
 
 def size(codes: Counter[str]) -> int:
-    """Instructions in all."""
+    """The number of instructions."""
     return sum(count * (code.count("\n") + 1) for code, count in codes.items())
 
 

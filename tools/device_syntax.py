@@ -1,8 +1,9 @@
-"""Usage: device_syntax.py BUILD ARCHITECTURE: CUDA's front end over what BUILD compiles by nvcc.
+"""Usage: device_syntax.py BUILD ARCHITECTURE
 
-A build for one GPU does not see what only another one's pass rejects: an instruction, a type, a
-branch of `#if __CUDA_ARCH__`. This reads BUILD's compile_commands.json, and each file as for
-compute capability ARCHITECTURE (75 for 7.5). It takes seconds a file and makes no code.
+Runs CUDA's front end over every file that BUILD compiles by nvcc, for compute capability
+ARCHITECTURE (75 for 7.5). A build for one GPU does not find what only the pass for another GPU
+rejects: an instruction, a type, a branch of `#if __CUDA_ARCH__`. The list of files comes from
+BUILD's compile_commands.json. A file takes seconds, and no code is generated.
 """
 
 import json
@@ -17,7 +18,7 @@ from pathlib import Path
 def front_end_only(command, architecture):
     """The compile command for one architecture, ending after the front end."""
     words = shlex.split(command)
-    nvcc = next(i for i, word in enumerate(words) if Path(word).name == "nvcc")  # past ccache
+    nvcc = next(i for i, word in enumerate(words) if Path(word).name == "nvcc")  # skips ccache
     kept = [word for word in words[nvcc:] if not word.startswith("--generate-code=")]
     del kept[kept.index("-o") : kept.index("-o") + 2]
     kept.remove("-c")
@@ -28,7 +29,7 @@ def front_end_only(command, architecture):
 
 def main(build, architecture):
     commands = json.loads(Path(build, "compile_commands.json").read_text())
-    # Without CUDA the host's compiler reads them.
+    # In a build without CUDA, the host compiler reads these files.
     files = {c["file"]: c for c in commands if "nvcc" in c["command"] and c["file"].endswith(".cu")}
     if not files:
         print(

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the path of the nvcc to build with: the machine's own, else that of the wheels in .venv. Says on standard
-# error which it passed over and why; exits 1 when there is none.
+# Prints the path of the nvcc to build with: the machine's own, else that of the wheels in .venv.
+# Reports on standard error which ones it passed over and why. Exits with 1 when there is none.
 set -euo pipefail
 need=13 # the CUDA major version that requirements-cuda.txt pins and the code is written for
 root=$(cd "$(dirname "$0")/.." && pwd)

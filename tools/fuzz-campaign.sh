@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Usage: campaign.sh DIR SECONDS JOBS [TARGET…]: runs each target (all: data external resume spec) for SECONDS in JOBS
-# processes, one target after the other. RUNS=N ends a target sooner, after N executions. DIR keeps corpora, logs and
-# findings; another campaign there goes on from them. At the end: executions, of all campaigns in DIR, and findings.
-# Fails if there are any.
+# Usage: campaign.sh DIR SECONDS JOBS [TARGET…]
+# Runs each target (default: data external resume spec) for SECONDS in JOBS processes, one target
+# after the other. RUNS=N ends a target after N executions. DIR keeps corpora, logs and findings,
+# and another campaign in DIR continues from them. Prints the executions of all campaigns in DIR and
+# the findings. Fails if there are findings.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$1 seconds=$2 jobs=$3
@@ -11,7 +12,7 @@ if [ $# = 0 ]; then
   for program in "$here"/fuzz_*; do set -- "$@" "${program##*/fuzz_}"; done
 fi
 
-# The targets write small files all the time.
+# The targets write small files all the time, so these are kept in memory if possible.
 base=${TMPDIR:-/tmp}
 [ ! -w /dev/shm ] || base=/dev/shm
 TMPDIR=$(mktemp -d "$base/lloydbench-fuzz-XXXXXX")

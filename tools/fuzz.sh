@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Usage: fuzz.sh [SECONDS]: builds the targets of tests/fuzz with clang and runs each for SECONDS (60); what they find and
-# learn stays in build-fuzz/campaign. FUZZ_DIR=DIR packs them instead, with campaign.sh and all that they need on a
-# machine without a compiler.
+# Usage: fuzz.sh [SECONDS]
+# Builds the targets of tests/fuzz with clang and runs each for SECONDS (60). Findings and corpora
+# stay in build-fuzz/campaign. FUZZ_DIR=DIR packs the targets instead, with campaign.sh and all that
+# they need on a machine without a compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/build.sh build-fuzz fuzz_targets -DLLOYD_CUDA=OFF -DLLOYD_MPI=OFF -DLLOYD_FUZZ=ON \
@@ -17,7 +18,8 @@ for program in build-fuzz/tests/fuzz/fuzz_*; do
   cp -r "tests/fuzz/corpus/$name" "$stage/corpus/"
   cp "tests/fuzz/$name.dict" "$stage/"
 done
-# All but glibc, which is the machine's own; campaign.sh has them looked for in lib.
+# Copies all libraries except glibc, which is the machine's own. campaign.sh adds lib to their
+# search path.
 ldd "$stage"/fuzz_* | awk '$2 == "=>" && $1 !~ /^lib(c|m|dl|rt|pthread)\.so/ {print $3}' | sort -u |
   xargs -I{} cp -L {} "$stage/lib/"
 cp tools/fuzz-campaign.sh "$stage/campaign.sh"

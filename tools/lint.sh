@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: lint.sh [CMake option…]: checks the format of the C++ and Python code, and lints both.
-# lint.sh --fix: formats, and repairs what can be repaired without thought.
+# lint.sh --fix: formats, and repairs what can be repaired automatically.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin
@@ -16,9 +16,10 @@ fi
 $bin/clang-format --dry-run -Werror "${cpp[@]}"
 $bin/ruff check "${python[@]}"
 $bin/ruff format --check "${python[@]}"
-# The tests' macros and what only nvcc understands are left to the compilers' own warnings.
+# Tests (because of their macros) and CUDA files (which only nvcc understands) are left to the
+# compilers' own warnings.
 tools/build.sh build lloyd_build_info "$@"
 find kernels experiments profiling data examples -name '*.cpp' -print0 |
   xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p build 2>/dev/null
-# What only the oldest GPU's pass rejects, where the build is for another.
+# Finds what only the pass for the oldest GPU rejects, when the build is for another GPU.
 $bin/python tools/device_syntax.py build 75

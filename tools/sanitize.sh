@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Usage: sanitize.sh [kernels_tests]: every CUDA version at ragged sizes under compute-sanitizer's four tools. Needs a GPU.
+# Usage: sanitize.sh [kernels_tests]
+# Runs every CUDA version at ragged sizes under compute-sanitizer's four tools. Needs a GPU.
 set -uo pipefail
 tests=${1:-$(dirname "$0")/../build/tests/kernels_tests}
 if ! command -v compute-sanitizer >/dev/null; then
@@ -13,7 +14,8 @@ fi
 status=0
 for tool in memcheck racecheck initcheck synccheck; do
   cases='RaggedBlocks|Ties|EmptyClusters|OnePoint|ManyDimensions|MoreClusters.*|Stops.*'
-  # racecheck follows every access to shared memory: some hundred times slower than the others.
+  # racecheck follows every access to shared memory, so it is some hundred times slower than the
+  # others.
   [ $tool != racecheck ] || cases='RaggedBlocks|EmptyClusters|OnePoint'
   filter=$("$tests" --gtest_list_tests --gtest_filter='*EveryVersion.IsVerified*' |
     sed -nE "s/^  (IsVerified\/[a-z0-9_]+_($cases)) .*/Lloyd\/EveryVersion.\1/p" |

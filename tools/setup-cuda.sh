@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes sure that there is a CUDA toolkit: does nothing when the machine has one of the right version, else
-# installs the pinned wheels into .venv and makes them a toolkit that CMake and nvcc understand.
+# Makes sure that there is a CUDA toolkit. Does nothing when the machine has one of the right
+# version. Otherwise installs the pinned wheels into .venv and makes them a toolkit that CMake and
+# nvcc understand.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 stamp=.venv/.stamp-cuda
@@ -11,7 +12,7 @@ case "$nvcc" in
   *) exit 0 ;;
 esac
 
-tools/find-cuda.sh >/dev/null || true # for what it says about other versions
+tools/find-cuda.sh >/dev/null || true # shows why it passed over other versions
 echo "No CUDA 13 toolkit on this machine: installing the pinned wheels into .venv (about 120 MB to download)"
 if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary=:all: -r requirements-cuda.txt; then
   echo "The CUDA toolkit could not be installed. Install CUDA 13 yourself and set CUDA_HOME, or build without" \

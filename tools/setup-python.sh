@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv with the packages that requirements.txt pins. PYTHON names another interpreter than python3.
+# Makes .venv with the packages that requirements.txt pins. PYTHON names an interpreter other than
+# python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs the system packages that are missing, by apt. Usage: setup-system.sh [bundle] [lint] [fuzz] [browser]: what else
-# is wanted.
+# Usage: setup-system.sh [bundle] [lint] [fuzz] [browser]
+# Installs the missing system packages by apt, including those for the named purposes.
 set -euo pipefail
 packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev
   libbenchmark-dev libre2-dev libxxhash-dev libeigen3-dev libgtest-dev)
 # Ubuntu 22.04 has no fast_float; the build does without it there (cmake/FastFloat.cmake).
 grep -qs jammy /etc/os-release || packages+=(libfast-float-dev)
-# What the build can do without: the MPI versions are then reported as unsupported.
+# The build works without these. The MPI versions are then reported as unsupported.
 optional=(openmpi-bin libopenmpi-dev)
 for extra in "$@"; do
   case "$extra" in
@@ -17,7 +17,8 @@ for extra in "$@"; do
       # In Ubuntu 22.04 the sanitizers' and libFuzzer's runtime comes with clang itself.
       grep -qs jammy /etc/os-release || packages+=(libclang-rt-dev)
       ;;
-    # Ubuntu has it as a snap only, which needs a service that containers do not run; the test that wants it skips.
+    # Ubuntu has Chromium only as a snap, which needs a service that containers do not run. There
+    # the test that needs it is skipped.
     browser) grep -qs '^ID=debian' /etc/os-release && packages+=(chromium) ;;
   esac
 done
@@ -26,7 +27,7 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   for command in g++ cmake python3; do
     command -v $command >/dev/null || missing+=" $command"
   done
-  [ -z "${missing:-}" ] && exit 0 # the libraries are CMake's to find and to name
+  [ -z "${missing:-}" ] && exit 0 # CMake finds the libraries and names those that are missing
   echo "Missing:$missing. This system has no apt; install them and what Debian calls: ${packages[*]}" >&2
   exit 1
 fi

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Usage: test.sh [CMake option…]: the C++ tests, the Python tests, and the C++ tests of the host code again under
-# AddressSanitizer and UndefinedBehaviorSanitizer. Goes on after a failure; the last line says what was skipped.
+# Usage: test.sh [CMake option…]
+# Runs the C++ tests, the Python tests, and the C++ tests of the host code again under
+# AddressSanitizer and UndefinedBehaviorSanitizer. Continues after a failure. The last line says
+# what was skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 failed=()
@@ -9,7 +11,8 @@ step() {
   "${@:2}" || failed+=("$1")
 }
 
-# Without a line for each of the hundreds that pass, nor for those that are skipped: the last line has them.
+# Hides the lines of the hundreds of tests that pass and of those that are skipped, which the last
+# line reports.
 cpp_tests() {
   ctest --output-on-failure --parallel "${JOBS:-$(nproc)}" "$@" |
     grep -Ev '^ +Start +[0-9]+: | Passed +[0-9.]+ sec$|\*\*\*Skipped|\(Skipped\)$|tests did not run:$'
@@ -23,7 +26,8 @@ mkdir "$reports"
 step "C++ tests" cpp_tests --test-dir build --output-junit "$reports/cpp.xml"
 step "Python tests" .venv/bin/python -m pytest --junitxml="$reports/python.xml"
 
-# -O1, as the tests would crawl without it; a version must not have to be fast here.
+# -O1, because the tests would crawl without it. More optimisation is not needed, because no version
+# has to be fast here.
 if tools/build.sh build-asan all -DLLOYD_CUDA=OFF -DLLOYD_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
   "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g -D_GLIBCXX_ASSERTIONS"; then
   step "C++ tests under sanitizers" cpp_tests --test-dir build-asan
