@@ -1,21 +1,22 @@
 // fast_private: assignment and sums in one pass over the points, and no atomics.
 //
 // Parent   fast_assign.
-// Idea     Each lane of a warp adds its points to sums of its own, in a bank of its own, by plain
+// What     Each lane of a warp adds its points to sums of its own, in a bank of its own, by plain
 //          loads and stores. Blocks leave their sums in global memory; the last block to end adds
 //          them up and moves the centroids, so that an iteration is one launch.
-// Why      fast_assign waits for its atomics where clusters are few, and writes 4 bytes of label a
-//          point and iteration. Here labels are bytes, written only when they may be the last. All
-//          sums are in one order, given the device and the launch: the same bits in every run.
-// Limits   k ≤ 255, and 128 B of shared memory a warp, cluster and coordinate: at dim 2 k ≤ 74 with
-//          256 threads a block on an H200, 147 with 128, 48 with 384.
-// Floor    8 B a point, 0.018 ms at n = 1e7, dim 2. At k = 32 the scores take longer: 0.048 ms.
+// Why      fast_assign waits for its atomics where clusters are few, and writes 4 bytes of label
+//          per point and iteration. Here labels are bytes, written only when they may be the last.
+//          All sums are in one order, given the device and the launch: the same bits in every run.
+// Limits   k ≤ 255, and 128 B of shared memory per warp, cluster and coordinate: at dim 2 k ≤ 74
+//          with 256 threads a block on an H200, 147 with 128, 48 with 384.
+// Floor    8 B per point, 0.018 ms at n = 1e7, dim 2. At k = 32 the scores take longer: 0.048 ms.
 // More     small/NOTES.md.
 #include "kernels/fast/small/limits.h"
 
 #if LLOYD_CUDA
 #include "kernels/fast/lib/device_loop.h"
 #include "kernels/fast/lib/resident_blocks.h"
+#include "kernels/fast/small/add_up.cuh"
 #include "kernels/fast/small/nearest.cuh"
 #include "kernels/fast/small/tile.cuh"
 #endif
@@ -38,41 +39,6 @@ std::int64_t shared_bytes(const Problem& problem, const Tunables& tunables) {
 #if LLOYD_CUDA
 constexpr int kPoints = 8;  // in a thread, where they have few dimensions
 
-// Of a cell that holds a sum or, in the same bits, a count. (A count kept as a float would stop at
-// 2^24.)
-struct Total {
-  float sum = 0;
-  unsigned count = 0;
-  __device__ void add(float cell) {
-    sum += cell;
-    count += __float_as_uint(cell);
-  }
-  __device__ float cell(bool is_count) const { return is_count ? __uint_as_float(count) : sum; }
-};
-
-// totals[c] = the sum over i < terms of what read(total, c, i) adds, for each cell c of rows of
-// Row: sums, and last a count. Where the block has threads to spare, several share a cell: totals
-// has blockDim.x places, or as many as cells where those are more.
-template <int Row, typename Read>
-__device__ void add_up(float* totals, int cells, int terms, Read&& read) {
-  const int shares = min(terms, max(1, blockDim.x / cells));
-  for (int item = threadIdx.x; item < shares * cells; item += blockDim.x) {
-    const int c = item % cells, share = item / cells;
-    Total total;
-#pragma unroll 8
-    for (int i = share * terms / shares; i < (share + 1) * terms / shares; ++i) read(total, c, i);
-    totals[item] = total.cell(c % Row == Row - 1);
-  }
-  __syncthreads();
-  const int c = threadIdx.x;
-  if (shares > 1 && c < cells) {
-    Total total;
-    for (int share = 0; share < shares; ++share) total.add(totals[share * cells + c]);
-    totals[c] = total.cell(c % Row == Row - 1);
-  }
-  __syncthreads();
-}
-
 template <int D, int Quads>
 __global__ void __launch_bounds__(kMostThreads)
     assign_and_sum(const float* points, float* centroids, float* parts, std::uint8_t* labels,
@@ -93,7 +59,7 @@ __global__ void __launch_bounds__(kMostThreads)
     return Tile<D, P>(backwards ? tiles - 1 - turn : turn, n);
   };
   float next[P][D];
-  // On its way while the shared memory is set up.
+  // The first tile is loaded while the shared memory is set up.
   if (blockIdx.x < tiles) tile_at(blockIdx.x).load(next, points, dim);
   fill_table<D, Quads>(table, quads, centroids, k, dim);
   for (int c = threadIdx.x; c < warps * (cells + kRow) * kWarp / 4; c += blockDim.x)
@@ -110,7 +76,7 @@ __global__ void __launch_bounds__(kMostThreads)
     for (int p = 0; p < P; ++p)
 #pragma unroll
       for (int t = 0; t < D; ++t) x[p][t] = next[p][t];
-    // The next tile is on its way while this one is worked on.
+    // The next tile is loaded while the block works on this one.
     if (turn + gridDim.x < tiles) tile_at(turn + gridDim.x).load(next, points, dim);
     nearest<D, P, Quads>(table, quads, x, label);
     if (!tile.is_full()) {
