@@ -1,12 +1,12 @@
 // fast_optin: luigi's v4 with all the shared memory that the device gives a block on request.
 //
 // Parent   luigi_v4_device_update.
-// Idea     The kernel is v4's; it opts in to more than 48 KB of shared memory a block
+// What     The kernel is v4's; it opts in to more than 48 KB of shared memory a block
 //          (cudaFuncSetAttribute). Dimensions far from the origin are centred, because its sums and
 //          centroids are fp32 (lib/placement.h).
 // Why      v4 ends at k·(2·dim + 1) = 12,288 although an SM has several times that much memory.
 //          Where v4 runs, this is v4.
-// Limits   4·k·(2·dim + 1) B of shared memory a block, up to what the device allows: 232,448 B on
+// Limits   4·k·(2·dim + 1) B of shared memory per block, up to what the device allows: 232,448 B on
 //          an H200, where k ≤ 11,622 at dim 2 and 113 at dim 256. A block that takes more than half
 //          of an SM's memory has the SM to itself; with few threads nothing hides the latencies
 //          then, so larger blocks should be tried.

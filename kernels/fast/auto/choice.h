@@ -33,11 +33,12 @@ struct Estimate {
 };
 
 /// The versions of `table`, the fastest first as far as can be told: those measured in the
-/// problem's precision before others, then by estimated time. Estimated is log t = a + b·log n +
-/// c·log k + d·log dim, fitted to the version's measurements in that precision by least squares,
-/// weighted by 1 / (kNearness + r²)² with r the distance in doublings, r² = log₂²(n / n') + log₂²(k
-/// / k') + log₂²(dim / dim'); a slope costs kRidge of its square, so few measurements give a plain
-/// mean.
+/// problem's precision before others, then by estimated time. The estimate is
+///   log t = a + b·log n + c·log k + d·log dim,
+/// fitted to the version's measurements in that precision by least squares. Their weights are
+/// 1 / (kNearness + r²)², where r is the distance in doublings:
+///   r² = log₂²(n / n') + log₂²(k / k') + log₂²(dim / dim').
+/// A slope costs kRidge of its square, so few measurements give a plain mean.
 std::vector<Estimate> ranked(std::span<const Measured> table, const Problem& problem);
 constexpr double kRidge = 0.01, kNearness = 0.25;
 

@@ -2,7 +2,7 @@
 // problem.
 //
 // Parent   none: it has no kernel of its own.
-// Idea     table.inc has what the versions took for some hundred problems. From the measurements
+// What     table.inc has what the versions took for some hundred problems. From the measurements
 //          near the problem it estimates what each version would take (choice.h). In prepare() it
 //          tries those within a factor of 2 of the fastest, and takes the fastest of these. A
 //          version that says unsupported is out, and so is one whose trial ends with a worse

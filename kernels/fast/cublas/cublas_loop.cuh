@@ -24,7 +24,7 @@ __global__ void centroid_norms(const float* centroids, float* norms, int k, int 
   norms[j] = norm;
 }
 
-// A warp a point: products[point][k] holds −2 x·c.
+// One warp per point. products[point][k] holds −2 x·c.
 __global__ void argmin(const float* products, const float* norms, std::int64_t points, int k,
                        std::int32_t* labels, unsigned* changes) {
   const std::int64_t point =

@@ -1,11 +1,11 @@
 // fast_cublas: the textbook's way, and the first step of the fast ladder.
 //
 // Parent   luigi_v4_device_update.
-// Idea     ‖x − c‖² = ‖x‖² − 2 x·c + ‖c‖², and ‖x‖² does not change which c is nearest. The
+// What     ‖x − c‖² = ‖x‖² − 2 x·c + ‖c‖², and ‖x‖² does not change which c is nearest. The
 //          products x·c of a tile of points with all centroids are one matrix product (cuBLAS, fp32
 //          throughout); a second kernel adds ‖c‖² and takes the minimum (cublas_loop.cuh). For the
 //          update, points are sorted by label (CUB's radix sort of indices), and blocks walk runs
-//          of equal labels: one atomic a run and coordinate instead of one a point.
+//          of equal labels: one atomic per run and coordinate instead of one per point.
 // Why      A matrix product runs at the machine's arithmetic peak where the studies' loops wait for
 //          loads. It pays from about dim 16 on; at dim 2 writing out n × k products costs more than
 //          it saves.

@@ -8,9 +8,9 @@
 namespace lloyd::fast {
 namespace {
 
-/// Adds a tile's rows to the sums at offsets[row], C dimensions a lane: rows of fewer than 32 · C
-/// values side by side, or slice `member` of longer ones. Two or four turns are in flight at a
-/// time; a turn that meets the cluster of an earlier one continues with its result.
+/// Adds a tile's rows to the sums at offsets[row], C dimensions per lane: several rows of fewer
+/// than 32 · C values at a time, or slice `member` of a longer row. Two or four turns are in flight
+/// at a time; a turn that meets the cluster of an earlier one continues with its result.
 template <typename T, int D, int C, int kRows>
 __device__ __forceinline__ void add_rows(const char* tile, const int* offsets, float* sums,
                                          int member) {
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
       reinterpret_cast<float4*>(shared + at.ring)[i] = {};
     __syncthreads();
   }
-  // The warp's first tiles of points are on their way while the rest is set up. A group's tiles
+  // The warp's first tiles of points are copied while the rest is set up. A group's tiles
   // follow each other, a warp's are `hop` apart.
   const std::int64_t tiles = (in.n + kRows - 1) / kRows;
   const std::int64_t hop = static_cast<std::int64_t>(gridDim.x) * plan.warps;

@@ -2,7 +2,7 @@
 // shared memory.
 //
 // Parent   fast_private.
-// Idea     A warp takes tiles of points into shared memory (cp.async), multiplies them with all
+// What     A warp takes tiles of points into shared memory (cp.async), multiplies them with all
 //          centroids (mma.sync, tf32), and adds the rows, which are still there, to sums of its own
 //          by plain loads and stores. Blocks leave their sums in global memory; a second kernel
 //          adds them up in a fixed order, moves the centroids and lays out the next products. The

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kFinishBlock = 512;
 
-/// The sum of `value` over the block, for all its threads; `scratch` holds a float a warp.
+/// The sum of `value` over the block, for all its threads; `scratch` holds one float per warp.
 __device__ __forceinline__ float block_sum(float value, float* scratch) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     value += __shfl_xor_sync(0xffffffffu, value, offset);
@@ -23,7 +23,7 @@ __device__ __forceinline__ float block_sum(float value, float* scratch) {
   return sum;
 }
 
-/// A block a cluster: moves it to the mean of its points, and lays out what assign_and_sum
+/// Each block moves a cluster to the mean of its points, and lays out what assign_and_sum
 /// multiplies with. Where `sums` is null it only lays out.
 __global__ void __launch_bounds__(kFinishBlock)
     finish(float* __restrict__ centroids, const float4* sums, const unsigned* counts, int blocks,

@@ -1,4 +1,4 @@
-// How a block of fast_fused is shared out: warps, copies of the sums, tiles of points on their way.
+// How a block of fast_fused is shared out: warps, copies of the sums, tiles of points in flight.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ constexpr int most_warps(int padded_dim, int columns) {
 struct Plan {
   int warps = 0;
   int values = 1;  // dimensions that a lane adds up
-  int stages = 0;  // tiles of points a warp has on their way or at work
+  int stages = 0;  // tiles of points that a warp has in flight or works on
 };
 // Warps that share one copy of the sums, each its own dimensions; and the copies' width.
 constexpr int group_of(const Plan& plan, int padded_dim) {

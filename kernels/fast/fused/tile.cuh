@@ -31,7 +31,7 @@ struct Assignment {
   unsigned* changes;  // or null
 };
 
-/// Waits until at most `pending` tiles are still on their way.
+/// Waits until at most `pending` tiles are still in flight.
 __device__ __forceinline__ void wait_copies(int pending) {
   switch (pending) {
     case 0:

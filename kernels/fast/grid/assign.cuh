@@ -7,9 +7,10 @@
 namespace lloyd::fast {
 namespace {
 
-/// A block has kWarps nodes, a warp a node, a lane a leaf, and at last a lane a point. On each
-/// level the candidates are those that the level above left over; where one is left, the stored
-/// sums are added and nothing below is read.
+/// A block of threads takes a block of the tree, each warp one of its nodes, each lane one of the
+/// node's leaves, and at last each lane one point of a leaf. On each level the candidates are those
+/// that the level above left. Where one is left, the stored sums are added and nothing below is
+/// read.
 template <int D, int Candidates>
 __global__ void __launch_bounds__(kBlock)
     assign_and_sum(Tree tree, List centroids, Regions regions, int capacity, int* block_owners,
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(kBlock)
   sort_by_index<D>(own_centroids, own_ids, Candidates, count, lane);
   const List list{own_centroids, own_ids, Candidates, count};
 
-  // A lane a leaf: which candidates has it left?
+  // Each lane takes a leaf: which candidates has the leaf left?
   unsigned left = 0;
   int only = 0;
   if (has_leaf) {
@@ -97,8 +98,8 @@ __global__ void __launch_bounds__(kBlock)
     columns.add(only, sum, static_cast<float>(points_of(tree, leaf, kLeaf)));
   }
 
-  // The other leaves are on a border between clusters: one after the other, a lane a point. Points
-  // come from far: those of the next two leaves are on their way while one is worked on.
+  // The other leaves are on a border between clusters. They come one after the other, with one lane
+  // per point. The points of the next two leaves are loaded while the warp works on one.
   unsigned mixed = __ballot_sync(kAllLanes, !single && has_leaf), to_load = mixed;
   const auto in_node = static_cast<int>(points_of(tree, node, kNode));
   const float* coordinates[D];
@@ -132,9 +133,9 @@ __global__ void __launch_bounds__(kBlock)
   }
   __syncwarp();
 
-  // A lane a row of the columns, so that 32 of the node's sums are rounded and added at a time. (In
-  // a function of its own, nvcc unrolls the inner loop before it inlines and schedules all else
-  // anew.)
+  // One lane takes each row of the columns, so that 32 of the node's sums are rounded and added at
+  // a time. (In a function of its own, nvcc unrolls the inner loop before it inlines and schedules
+  // all else anew.)
   for (int first = 0; first < columns.row_count; first += kLanes) {
     float own = 0;
     for (int part = 0; part < 4 && first + part * (kLanes / 4) < columns.row_count; ++part) {

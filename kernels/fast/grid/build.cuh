@@ -99,7 +99,7 @@ __global__ void reorder(const float* points, std::int64_t n, const unsigned* ord
     sorted[t * n + i] = points[static_cast<std::int64_t>(order[i]) * D + t];
 }
 
-// A warp an entry of `to`, a lane each of the `fan` ≤ 32 things below it (`count` in all,
+// One warp gathers an entry of `to` from the `fan` ≤ 32 entries below it (`count` in all,
 // [D][count]).
 template <int D, typename Sum, typename Below>
 __global__ void gather_level(Level<Sum> to, const float* low, const float* high, const Below* sum,

@@ -1,7 +1,7 @@
 // fast_grid: most points are never looked at.
 //
 // Parent   luigi_v4_device_update: as there, assignment and sums are one pass, distances direct.
-// Idea     Points are sorted along Hilbert's curve once, and boxes are drawn around runs of them:
+// What     Points are sorted along Hilbert's curve once, and boxes are drawn around runs of them:
 //          blocks, nodes, leaves. Each level keeps the sums of its points. In an iteration a box
 //          drops the centroids that cannot be nearest to any of its points (prune.cuh). Where one
 //          is left it gets the stored sums, and nothing below is read. Only leaves on a border

@@ -1,4 +1,4 @@
-// Labels along the curve: one for all points of a leaf, or −1, and then one a point.
+// Labels along the curve: one for all points of a leaf; or −1, and then one for each point.
 #pragma once
 
 #include "kernels/fast/grid/tree.cuh"
@@ -6,8 +6,8 @@
 namespace lloyd::fast {
 namespace {
 
-/// How many points changed cluster. A warp takes 32 leaves, a lane each; leaves that are or were
-/// mixed are compared with a lane a point.
+/// Counts the points that changed cluster. A warp takes 32 leaves, one per lane; leaves that are or
+/// were mixed are compared with one lane per point.
 __global__ void count_changes(const int* old_leaves, const int* old_labels, const int* leaves,
                               const int* labels, std::int64_t n, int leaf_count,
                               unsigned* changes) {

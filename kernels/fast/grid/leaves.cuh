@@ -26,11 +26,11 @@ __device__ __forceinline__ void sort_by_index(float* centroids, int* ids, int ca
   __syncwarp();
 }
 
-/// The sums of a warp's node in shared memory: a row a candidate and coordinate (and count), a
-/// column a lane, so that additions need no atomics and meet in no bank.
+/// The sums of a warp's node in shared memory: one row per candidate and coordinate (or count), one
+/// column per lane, so that additions need no atomics and have no bank conflicts.
 template <int D>
 struct Columns {
-  static constexpr int kRow = kLanes + 1;  // lanes that add up rows meet in no bank, either
+  static constexpr int kRow = kLanes + 1;  // no bank conflicts when lanes add up rows
 
   float* rows;
   int row_count, lane;

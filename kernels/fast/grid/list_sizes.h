@@ -1,5 +1,5 @@
-// How long the lists of candidates may become. What does not fit a list is still labelled right,
-// only more slowly: a level below looks at all that the level above has.
+// How long the lists of candidates may become. Where candidates do not fit a list, labels are still
+// right, only slower to find: the level below then looks at all candidates of the level above.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 namespace lloyd::fast {
 namespace {
 
-/// Candidates of a node for assign_and_sum: each has a column a lane in shared memory. Few where
-/// clusters are large, so that more blocks fit an SM; many where a node has about a cluster of its
-/// own.
+/// Candidates of a node for assign_and_sum: each has one column per lane in shared memory. Few
+/// where clusters are large, so that more blocks fit an SM; many where a node has about a cluster
+/// of its own.
 constexpr int kFewCandidates = 8, kManyCandidates = 24;
 
 struct ListSizes {

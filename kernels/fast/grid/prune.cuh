@@ -2,8 +2,8 @@
 // IEEE TPAMI 24:881).
 //
 // A centroid is dropped only if another one, the owner, is strictly nearer to every point of the
-// box, with rounding allowed for. So the labels are those of all distances in fp32, whoever the
-// owner is.
+// box, with rounding allowed for. So the labels are those of all distances in fp32, whichever
+// centroid is the owner.
 #pragma once
 
 #include "kernels/fast/grid/tree.cuh"

@@ -20,8 +20,8 @@ struct Output {
   exact::FixedPoint<kMostDims> fixed;
   int replicas;                  // a power of 2
   int *wide_nodes, *wide_count;  // nodes that have too many candidates for assign_and_sum
-  // Where labels are wanted: leaf_labels [leaves] has the label of all points of a leaf, or −1, and
-  // then `labels` [n] has them. Both are null where nobody asks.
+  // leaf_labels [leaves] has the label of all points of a leaf, or −1, and then `labels` [n] has
+  // them. Both are null where no labels are needed.
   int *leaf_labels, *labels;
 
   template <int D>
@@ -41,8 +41,8 @@ __device__ void add_stored(const Output& out, Sum* sums, int id, const Level<dou
   out.fixed.template add_points<D>(to, points);
 }
 
-/// A warp a centroid, a lane a replica. Leaves the sums and the list of wide nodes empty for the
-/// next iteration.
+/// Each warp moves a centroid, each lane reads a replica. Leaves the sums and the list of wide
+/// nodes empty for the next iteration.
 template <int D>
 __global__ void move_centroids(Output out, float* centroids, int k, unsigned* largest_move_bits) {
   wait_for_previous_kernel();

@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kMostDims = 4;
 constexpr int kLanes = 32;
-constexpr int kLeaf = 32;                // points of a leaf: a lane each
-constexpr int kNode = kLeaf * kLanes;    // points of a node: a lane a leaf
-constexpr int kWarps = 8;                // nodes of a block: a warp each
+constexpr int kLeaf = 32;                // points of a leaf: one per lane
+constexpr int kNode = kLeaf * kLanes;    // points of a node: one leaf per lane
+constexpr int kWarps = 8;                // nodes of a block: one per warp
 constexpr int kBlock = kWarps * kLanes;  // threads, and leaves
 constexpr int kRegionBlocks = 8;         // blocks of a region
 

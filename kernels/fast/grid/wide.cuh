@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(kBlock)
     float x[D];
     for (int t = 0; t < D; ++t) x[t] = lane < size ? tree.points[t * tree.n + point] : 0;
 
-    // 32 candidates at a time: first a lane a candidate, to see which the leaf has left, and then
-    // those with a lane a point.
+    // 32 candidates at a time: first one lane per candidate, to see which the leaf has left, and
+    // then these with one lane per point.
     const Box<D> box(tree.leaves, leaf);
     Nearest central(box, from, lane, kLanes, true);
     central.share(from);

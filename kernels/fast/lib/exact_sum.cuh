@@ -2,11 +2,10 @@
 // the sum has the same bits. So an answer is the same in every run and on any number of
 // multiprocessors.
 //
-// Two ways to make integers of coordinates:
-//   FixedPoint  one unit a coordinate, and what rounding to it leaves over is added up apart. For
-//               sums in global memory of what threads have already added up in fp32.
-//   Split       two integers of 32 bits a coordinate, made by additions of floats alone. For single
-//               points, whose sums stay in registers and shared memory at first.
+// Two ways to make integers of coordinates: FixedPoint one unit per coordinate, and what rounding
+// to it leaves over is added up apart. For sums in global memory of what threads have already added
+// up in fp32. Split two integers of 32 bits per coordinate, made by additions of floats alone. For
+// single points, whose sums stay in registers and shared memory at first.
 #pragma once
 
 #include <algorithm>
@@ -107,7 +106,7 @@ constexpr int kFirstBits = 21, kSecondBits = 22;
 /// Coordinates become integers: x · scale[t], between −1 and 1, in units of
 /// 2^-(kFirstBits + second_bits).
 struct SplitUnits {
-  const float* scales;  // powers of two, one a coordinate
+  const float* scales;  // powers of two, one per coordinate
   int second_bits;      // so few that the sum of all points fits 62 bits
   float second;         // 1.5 · 2^23 units
   double rest_scale;    // of the rests' units in one unit

@@ -83,9 +83,9 @@ __device__ void sort_points(const int* labels, const unsigned* places, const uns
   __syncthreads();
 }
 
-/// Adds the block's points to sums (k × dim, zeros before). A group of lanes, one a coordinate,
+/// Adds the block's points to sums (k × dim, zeros before). A group of lanes, one per coordinate,
 /// walks its share of the order and adds to `sums` where a cluster ends: a few atomics a group
-/// instead of one a point.
+/// instead of one per point.
 __device__ void sum_points(const Layout& layout, const float* points, const int* labels,
                            const int* order, const unsigned* starts, const unsigned* counts,
                            int count, Sum* sums, int dim, const float* scales,

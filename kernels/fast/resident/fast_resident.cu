@@ -1,11 +1,11 @@
 // fast_resident: the whole solve in one launch, with the points in shared memory throughout.
 //
 // Parent   luigi_v4_device_update.
-// Idea     One cooperative launch, a block a multiprocessor. Each block reads its share of the
-//          points once and keeps it in shared memory, with the centroids. In an iteration it labels
-//          its points, sorts them by label, adds up the runs and adds its sums to those in global
-//          memory. After one barrier of all blocks, every block divides the same sums, and takes
-//          the same decision to stop.
+// What     One cooperative launch with one block per multiprocessor. Each block reads its share of
+//          the points once and keeps it in shared memory, with the centroids. In an iteration it
+//          labels its points, sorts them by label, adds up the runs and adds its sums to those in
+//          global memory. After one barrier of all blocks, every block divides the same sums, and
+//          takes the same decision to stop.
 // Why      At n = 65,536 v4 is launches, copies and atomics. Here only k × dim sums a block leave
 //          the chip.
 // Limits   A block's share must fit shared memory: n ≤ 191,000 at dim 32, 1,092,000 at dim 2 (k =

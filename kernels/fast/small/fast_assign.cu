@@ -1,7 +1,7 @@
 // fast_assign: brute force for few dimensions, several points in a thread's registers.
 //
 // Parent   luigi_v4_device_update.
-// Idea     A thread holds several points and reads four centroids at a time from shared memory, as
+// What     A thread holds several points and reads four centroids at a time from shared memory, as
 //          −2c and ‖c‖², so that a score takes `dim` FFMA. Of each group of centroids it keeps only
 //          the minimum, and finds the winner of the best group by computing its scores again.
 // Why      v4 compares and selects twice for each score, and reads each centroid for each point.
@@ -9,7 +9,7 @@
 //          k ≤ 9,680 at dim 2 on an H200. The sums are atomics, so that few large clusters are
 //          slow; fast_private is the version for those. Labels keep the bound of the expanded
 //          distance.
-// Floor    n = 1e7, k = 1000, dim 2: two FFMA and a minimum a score, 0.99 ms if they overlapped.
+// Floor    n = 1e7, k = 1000, dim 2: two FFMA and a minimum per score, 0.99 ms if they overlapped.
 // More     small/NOTES.md.
 #include "kernels/fast/small/limits.h"
 
