@@ -33,12 +33,25 @@ class Engine {
     }
     padded_ = (dim + 31) / 32 * 32;
     if (padded_ > kMostHeld) padded_ = (padded_ + kPanel - 1) / kPanel * kPanel;
-    padded_ == 32    ? hold_points<32>(k)
-    : padded_ == 64  ? hold_points<64>(k)
-    : padded_ == 96  ? hold_points<96>(k)
-    : padded_ == 128 ? hold_points<128>(k)
-    : padded_ == 192 ? hold_points<192>(k)
-                     : hold_points<256>(k);
+    switch (padded_) {
+      case 32:
+        hold_points<32>(k);
+        break;
+      case 64:
+        hold_points<64>(k);
+        break;
+      case 96:
+        hold_points<96>(k);
+        break;
+      case 128:
+        hold_points<128>(k);
+        break;
+      case 192:
+        hold_points<192>(k);
+        break;
+      default:
+        hold_points<256>(k);
+    }
   }
 
   int padded() const { return padded_; }    // dimensions

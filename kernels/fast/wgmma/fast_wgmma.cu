@@ -8,8 +8,8 @@
 // Why      Nothing of n × k leaves the registers, and the update costs no pass of its own. At dim
 //          128 the tensor cores leave time for 4 ALU operations a score; this takes 1.5.
 // Limits   n < 2^31. On other GPUs the same scan runs on mma.sync; bf16 needs compute capability
-//          8.0 there. Scores lose 2^-18 to the column's number. The order of the sums is the
-//          scheduler's, so labels may differ in the last bits from run to run.
+//          8.0 there. Scores lose 2^-18 to the column's number. Sums are added in the scheduler's
+//          order: the last bits of centroids, and labels at near ties, differ from run to run.
 // Floor    2·n·k·dim at the rate of a 16-bit GEMM. NOTES.md has predictions and what was tried.
 #include "kernels/core/limits.h"
 #include "kernels/fast/wgmma/fast_wgmma.h"
