@@ -8,7 +8,7 @@
 #include "data/sources/dataset.h"
 #include "data/sources/generators.h"
 #include "data/sources/parallel.h"
-#include "data/sources/random_values.h"
+#include "kernels/core/random_values.h"
 
 namespace lloyd::data {
 namespace {
@@ -55,6 +55,12 @@ void fill(float* out, std::int64_t n, int dim, int threads, const Values& values
                     }
                   }
                 });
+}
+
+template <class Variant>
+void draw(const Variant& any_values, std::span<float> points, int dim, int threads) {
+  const std::int64_t n = static_cast<std::int64_t>(points.size()) / dim;
+  std::visit([&](const auto& values) { fill(points.data(), n, dim, threads, values); }, any_values);
 }
 
 }  // namespace
@@ -141,6 +147,9 @@ std::shared_ptr<const Generator> make_generator(const Source& source) {
     generator.values = BlobValues{source.seed, options.low, options.high,
                                   static_cast<std::uint32_t>(options.centers), options.sigma};
   }
+  generator.draw = [values = generator.values](std::span<float> points, int dim) {
+    draw(values, points, dim, 0);
+  };
   return std::make_shared<const Generator>(generator);
 }
 
@@ -148,14 +157,8 @@ Dataset generate(const Source& source, std::int64_t n, int dim, int threads) {
   generator_info(source.generator);  // throws for a file and lists the generators
   const std::shared_ptr<const Generator> generator = make_generator(source);
   Dataset data(n, dim);
-  draw(*generator, data.values(), dim, threads);
+  draw(generator->values, data.values(), dim, threads);
   return data;
-}
-
-void draw(const Generator& generator, std::span<float> points, int dim, int threads) {
-  const std::int64_t n = static_cast<std::int64_t>(points.size()) / dim;
-  std::visit([&](const auto& values) { fill(points.data(), n, dim, threads, values); },
-             generator.values);
 }
 
 }  // namespace lloyd::data

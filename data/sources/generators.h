@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "data/sources/dataset.h"
@@ -23,12 +22,9 @@ GeneratorOptions generator_options(const Source& source);
 /// seed=42)". Throws like generator_options().
 std::string generator_text(const Source& source);
 
-struct Generator;  // data/sources/random_values.h
+struct Generator;  // kernels/core/random_values.h
 
 /// The generator of the source's points; null for a file. Throws like generator_options().
 std::shared_ptr<const Generator> make_generator(const Source& source);
-
-/// Fills `points` (n × dim, row-major) as generate() does, on `threads` threads (0: all cores).
-void draw(const Generator& generator, std::span<float> points, int dim, int threads = 0);
 
 }  // namespace lloyd::data

@@ -11,8 +11,8 @@
 
 #include "data/sources/dataset.h"
 #include "data/sources/parallel.h"
-#include "data/sources/philox.h"
 #include "data/sources/text.h"
+#include "kernels/core/philox.h"
 
 namespace lloyd::data {
 namespace {

@@ -19,7 +19,7 @@
 #include <vector>
 
 namespace lloyd::data {
-struct Generator;  // data/sources/random_values.h
+struct Generator;  // kernels/core/random_values.h
 }
 
 struct CUstream_st;          // cudaStream_t is a pointer to this; the contract needs no CUDA header

@@ -1,4 +1,4 @@
-#include "data/sources/generators.h"
+#include "kernels/core/random_values.h"
 #include "kernels/cpu/lloyd_steps.h"
 #include "kernels/flores/flores.h"
 
@@ -25,7 +25,7 @@ void Flores::place_points(Context& context) {
   if (problem_.generator != nullptr) {
     const auto phase = context.phase("init");
     drawn_.resize(points.size());
-    data::draw(*problem_.generator, drawn_, problem_.dim);
+    problem_.generator->draw(drawn_, problem_.dim);
     points = drawn_;
   }
   const auto phase = context.phase("transfer");

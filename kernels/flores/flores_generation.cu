@@ -16,7 +16,7 @@
 #if LLOYD_CUDA
 #include <variant>
 
-#include "data/sources/random_values.h"
+#include "kernels/core/random_values.h"
 #include "kernels/flores/sums.cuh"
 #endif
 

@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "data/sources/generators.h"
-#include "data/sources/random_values.h"
+#include "kernels/core/random_values.h"
 #include "testing.h"
 
 namespace lloyd::data {
@@ -249,7 +249,7 @@ TEST(Draw, HasTheBitsOfGenerate) {
   source.generator = "blobs";
   const Dataset whole = generate(source, 1001, 5, 1);
   std::vector<float> drawn(1001 * 5);
-  draw(*make_generator(source), drawn, 5, 3);
+  make_generator(source)->draw(drawn, 5);
   EXPECT_TRUE(std::equal(drawn.begin(), drawn.end(), whole.values().begin()));
 }
 

@@ -11,9 +11,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <span>
 #include <variant>
 
-#include "data/sources/philox.h"
+#include "kernels/core/philox.h"
 
 namespace lloyd::data {
 
@@ -173,6 +175,8 @@ struct IntegerValues {
 /// the points.
 struct Generator {
   std::variant<UniformValues, NormalValues, BlobValues, IntegerValues> values;
+  /// Fills `points` (n × dim, row-major) on all cores of the host.
+  std::function<void(std::span<float> points, int dim)> draw;
 };
 
 }  // namespace lloyd::data
