@@ -69,3 +69,16 @@ def test_every_path_that_a_page_names_exists(page):
         # Capitals and "mine" stand for the reader's own names.
         if "mine" not in path and not re.search("[A-Z]{4}", path.replace("README", "")):
             assert (ROOT / path).exists(), path
+
+
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")]
+PAGES += [*ROOT.glob("profiling/*.md"), *ROOT.glob("kernels/external/*.md")]
+PAGES += [*ROOT.glob("experiments/sweeps/*.yaml")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_lines_of_documents_end_at_column_100(page):
+    """Tables may be wider, and what a command writes between markers."""
+    text = re.sub(r"<!-- (\w+):BEGIN .*?<!-- \1:END ", "", page.read_text(), flags=re.DOTALL)
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("|")]
+    assert not [line for line in lines if len(line) > 100]
