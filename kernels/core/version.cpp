@@ -45,13 +45,11 @@ std::optional<Precision> parse_precision(std::string_view name) {
 }
 
 double unit_roundoff(Precision precision) {
-  switch (precision) {
-#define LLOYD_PRECISION(name, bits) \
-  case Precision::name:             \
-    return std::ldexp(1.0, -(bits));
+  constexpr auto kBits = std::to_array<int>({
+#define LLOYD_PRECISION(name, bits) bits,
 #include "kernels/core/precisions.inc"
-  }
-  throw std::logic_error("unknown precision");
+  });
+  return std::ldexp(1.0, -kBits.at(static_cast<std::size_t>(precision)));
 }
 
 std::string_view to_string(Backend backend) { return backend == Backend::cuda ? "cuda" : "cpu"; }
