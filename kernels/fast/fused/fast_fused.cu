@@ -22,6 +22,7 @@
 #include "kernels/fast/fused/assign.cuh"
 #include "kernels/fast/fused/finish.cuh"
 #include "kernels/fast/lib/device_loop.h"
+#include "kernels/fast/lib/require_code.h"
 #endif
 
 namespace lloyd::fast {
@@ -36,19 +37,6 @@ __global__ void place_points(const float* given, const float* centre, std::int64
   const std::int64_t point = i / stride;
   const int t = static_cast<int>(i % stride);
   points[i] = static_cast<T>(t < dim ? given[point * dim + t] - centre[t] : 0.0f);
-}
-
-// Throws Unsupported where this build has no tf32 products for the device, though the device has
-// them: a newer GPU then translates the code that is for older ones.
-template <typename Kernel>
-void require_tf32(Kernel kernel) {
-  cudaFuncAttributes attributes{};
-  LLOYD_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
-  const int version = attributes.ptxVersion;
-  if (version < 80)
-    throw Unsupported("needs code for compute capability 8.0 or newer, this build has " +
-                      std::to_string(version / 10) + "." + std::to_string(version % 10) +
-                      " for the device");
 }
 
 template <typename T>
@@ -77,7 +65,7 @@ class FusedLoop : public DeviceLoop {
     counts_ = cuda::Buffer<unsigned>(static_cast<std::size_t>(blocks_) * k);
     shared_bytes_ = static_cast<int>(shared_bytes(problem, plan_));
     with_kernel([&](auto kernel) {
-      require_tf32(kernel);
+      require_ampere_code(kernel);
       LLOYD_CUDA_CHECK(
           cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_));
     });

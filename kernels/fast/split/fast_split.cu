@@ -15,6 +15,7 @@
 #include "kernels/fast/split/sizes.h"
 
 #if LLOYD_CUDA
+#include "kernels/fast/lib/require_code.h"
 #include "kernels/fast/lib/resident_blocks.h"
 #include "kernels/fast/small/sums.cuh"
 #include "kernels/fast/split/scores.cuh"
@@ -131,6 +132,7 @@ class SplitScores : public SmallSums {
 
  private:
   void choose_grid(Context& context) override {
+    require_ampere_code(assign_and_sum);
     blocks_ = resident_blocks(assign_and_sum, kThreads, shared_bytes(problem_),
                               (problem_.n + kThreads - 1) / kThreads, context.device);
   }
