@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from analysis.regimes import REGIMES
+from analysis.pages.regimes import REGIMES
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()

@@ -8,11 +8,12 @@ import pytest
 from made_runs import write_lines
 
 from analysis.__main__ import main
-from analysis.derive import gather
-from analysis.draw import FIGURES, draw
-from analysis.load import load_run
-from analysis.measures import MissingError, Place, Rows, evaluate
-from analysis.report import subject
+from analysis.figures import FIGURES, draw
+from analysis.measures.expressions import evaluate
+from analysis.measures.lookup import MissingError, Place, Rows
+from analysis.measures.points import gather
+from analysis.model.load import load_run
+from analysis.pages.report import subject
 
 
 def torn(path):

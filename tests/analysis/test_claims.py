@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from made_runs import measurement, write_lines
 
-from analysis import claims
 from analysis.__main__ import main
-from analysis.claims import FAILS, HOLDS, UNJUDGED, Claim, judge, read_claims
-from analysis.load import RunError, load_run
-from analysis.measures import ExpressionError, MissingError, Place, Rows, combine, evaluate
+from analysis.measures import claims
+from analysis.measures.claims import FAILS, HOLDS, UNJUDGED, Claim, judge, read_claims
+from analysis.measures.expressions import ExpressionError, evaluate
+from analysis.measures.lookup import MissingError, Place, Rows
+from analysis.measures.quantity import combine
+from analysis.model.files import RunError
+from analysis.model.load import load_run
 
 HERE = Place(n=1000, k=4, dim=2)
 

@@ -7,9 +7,9 @@ import pytest
 from made_runs import realistic_faults
 
 from analysis.__main__ import main
-from analysis.load import RunError
-from analysis.readme import rewrite
-from analysis.tables import interval_text, markdown
+from analysis.model.files import RunError
+from analysis.pages.readme import rewrite
+from analysis.pages.tables import interval_text, markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 

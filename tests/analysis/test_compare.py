@@ -7,7 +7,7 @@ import scipy.stats
 from made_runs import measurement, write_lines
 
 from analysis.__main__ import main
-from analysis.compare import (
+from analysis.measures.compare import (
     ALIKE,
     BASES,
     FASTER,
@@ -20,8 +20,9 @@ from analysis.compare import (
     SLOWER,
     compare,
 )
-from analysis.load import RunError, load_run
-from analysis.stats import holm
+from analysis.measures.stats import holm
+from analysis.model.files import RunError
+from analysis.model.load import load_run
 
 
 def point(name):

@@ -6,8 +6,9 @@ import pytest
 from made_runs import measurement, write_lines
 
 from analysis.__main__ import main
-from analysis.counted import phases
-from analysis.load import RunError, load_run
+from analysis.model.files import RunError
+from analysis.model.load import load_run
+from analysis.pages.counted import phases
 
 TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from made_runs import measurement, write_lines
 
-from analysis.derive import all_points, common_baseline, fastest, machine_labels
-from analysis.load import RunError, load_run
+from analysis.measures.points import all_points, common_baseline, fastest, machine_labels
+from analysis.model.files import RunError
+from analysis.model.load import load_run
 
 
 def axes(**used):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from analysis.stats import Samples, holm, median_interval, permutation_test, ratio_interval
+from analysis.measures.stats import Samples, holm, median_interval, permutation_test, ratio_interval
 
 POINTS, LAUNCHES, REPETITIONS = 40, 5, 9
 

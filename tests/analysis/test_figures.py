@@ -10,13 +10,14 @@ import pytest
 from made_runs import HOST, Sweep, measurement, point_rows, realistic_faults, write_lines
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from analysis import style
 from analysis.__main__ import main
-from analysis.derive import all_points, gather
-from analysis.draw import FIGURES, draw
-from analysis.draw.common import no_result
-from analysis.load import load_run
-from analysis.report import subject
+from analysis.figures import FIGURES, draw, style
+from analysis.figures.notes import no_result
+from analysis.figures.typeset import text_width
+from analysis.measures.points import all_points, gather
+from analysis.model.load import load_run
+from analysis.model.numbers import number_text
+from analysis.pages.report import subject
 
 
 def drawing_of(path, name):
@@ -90,7 +91,7 @@ def test_the_baseline_is_named_with_its_absolute_times(make_run):
     assert "speedup over cpu_sequential" in words
     assert "grey: cpu_sequential, ms per iteration" in words
     times = drawing.rows.drop_duplicates("n")["baseline_iteration_ms"]
-    assert {style.number_text(t) for t in times} <= set(words)
+    assert {number_text(t) for t in times} <= set(words)
 
 
 def test_there_is_a_panel_for_each_k_and_dim(make_run):
@@ -156,7 +157,7 @@ def test_many_reasons_are_summarised_within_the_page(make_run):
     lines = no_result(points, "speedup.csv")
     assert lines[0] == "Without result: 96 of 240 points. Each one is in speedup.csv."
     assert len(lines) <= 9
-    assert all(style.text_width(line) <= style.WIDTH for line in lines)
+    assert all(text_width(line) <= style.WIDTH for line in lines)
     # each kind counts its points, and together they are all
     counts = re.findall(r"\((\d+) points\)", " ".join(" ".join(lines).split()))
     assert counts == ["32", "32", "32"]
@@ -247,7 +248,7 @@ def test_one_n_draws_points_not_lines(make_run):
     assert all(of.lines[0].get_linestyle() == "None" for of in axes.containers)
     assert "K = 5, N = 10⁶" in texts(drawing.figure)
     fast = drawing.rows[drawing.rows["drawn"]]["speedup"].max()
-    assert f"{style.number_text(fast)}×" in texts(drawing.figure)
+    assert f"{number_text(fast)}×" in texts(drawing.figure)
 
 
 def test_tpb_draws_medians_against_threads_per_block(make_run):

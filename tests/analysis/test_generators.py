@@ -6,7 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.generators import generate, natural_log, normal_quantile, philox, random_points
+from analysis.measures.generators import (
+    generate,
+    natural_log,
+    normal_quantile,
+    philox,
+    random_points,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = {

@@ -3,8 +3,10 @@ import json
 import pytest
 from made_runs import Sweep, measurement, point_rows
 
-from analysis import rows
-from analysis.load import MEASUREMENTS, RunError, find_runs, load_run
+from analysis.model import columns, rows
+from analysis.model.files import RunError
+from analysis.model.find import find_runs
+from analysis.model.load import MEASUREMENTS, load_run
 
 
 def test_a_whole_run_is_read(make_run):
@@ -192,8 +194,9 @@ def _word(of):
 
 @pytest.mark.parametrize("line", ODD_LINES)
 def test_the_fast_reader_reads_what_json_reads(tmp_path, monkeypatch, line):
-    columns = [rows.name("a", needed=True), rows.whole("b"), rows.number("c", high=1e100)]
-    columns += [rows.flag("d"), rows.name("e", source="from", get=_word)]
+    wanted = [columns.name("a", needed=True), columns.whole("b")]
+    wanted += [columns.number("c", high=1e100), columns.flag("d")]
+    wanted.append(columns.name("e", source="from", get=_word))
     file = tmp_path / "rows.jsonl"
     good = b'{"a":"good"}\n'
     file.write_bytes(good + line + b"\n" + good)
@@ -201,7 +204,7 @@ def test_the_fast_reader_reads_what_json_reads(tmp_path, monkeypatch, line):
     def read():
         warnings = []
         try:
-            return rows.read_rows(file, columns, warnings).to_dict("records"), warnings
+            return rows.read_rows(file, wanted, warnings).to_dict("records"), warnings
         except RunError as error:
             return str(error)
 

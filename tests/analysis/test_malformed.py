@@ -9,7 +9,8 @@ import pytest
 from malformed import SLOW, cases, commands, crash, write_good
 
 from analysis.__main__ import main
-from analysis.load import RunError, load_run
+from analysis.model.files import RunError
+from analysis.model.load import load_run
 
 PARTS, SAMPLE = 4, 200
 """Of some four thousand cases so many are drawn, by a fixed seed, and each meets one command."""

@@ -9,15 +9,16 @@ import pytest
 from made_runs import counter_rows, point_rows, write_lines
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from analysis.derive import gather
-from analysis.draw import FIGURES, draw
-from analysis.draw.clustering import assign, lloyd
-from analysis.generators import generate, random_points
-from analysis.kernels import by_kernel, short_name
-from analysis.load import load_run
-from analysis.measures import MissingError, Place, Rows, evaluate
-from analysis.report import subject
-from analysis.style import number_text
+from analysis.figures import FIGURES, draw
+from analysis.figures.clustering import assign, lloyd
+from analysis.measures.expressions import evaluate
+from analysis.measures.generators import generate, random_points
+from analysis.measures.kernels import by_kernel, short_name
+from analysis.measures.lookup import MissingError, Place, Rows
+from analysis.measures.points import gather
+from analysis.model.load import load_run
+from analysis.model.numbers import number_text
+from analysis.pages.report import subject
 
 ROOT = Path(__file__).resolve().parents[2]
 

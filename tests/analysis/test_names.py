@@ -11,13 +11,13 @@ from html.parser import HTMLParser
 import pytest
 from made_runs import write_lines
 
-from analysis import escape
 from analysis.__main__ import main
-from analysis.draw.names import LONGEST, shortened
-from analysis.files import one_line, printable
-from analysis.load import load_run
-from analysis.report import _folders
-from analysis.tables import markdown
+from analysis.figures.names import LONGEST, shortened
+from analysis.model.files import one_line, printable
+from analysis.model.load import load_run
+from analysis.pages import escape
+from analysis.pages.report import _folders
+from analysis.pages.tables import markdown
 
 EVIL = {
     "long": "x_" + "L" * 150,

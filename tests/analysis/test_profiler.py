@@ -5,7 +5,7 @@ import json
 import pytest
 
 from analysis.__main__ import main
-from analysis.profiler import profiler_table, read_events
+from analysis.pages.profiler import profiler_table, read_events
 
 
 def event(point, kind, name, duration):

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from analysis.__main__ import main
-from analysis.claims import read_claims
-from analysis.load import AXES, RunError, load_run
-from analysis.measures import Place, Rows, functions
-from analysis.published import COLUMNS, compared, expression, place, read_numbers, studies
+from analysis.measures.claims import read_claims
+from analysis.measures.expressions import functions
+from analysis.measures.lookup import Place, Rows
+from analysis.measures.published import COLUMNS, compared, expression, place, read_numbers, studies
+from analysis.model.files import RunError
+from analysis.model.load import load_run
+from analysis.model.words import AXES
 
 BUILD = Path(os.environ.get("LLOYDBENCH_BUILD", Path(__file__).parents[2] / "build"))
 ALL = ["biason_romania", "flores_alves", "goldsborough", "luigi", "wang"]

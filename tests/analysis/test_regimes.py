@@ -6,10 +6,11 @@ import pytest
 from made_runs import measurement, write_lines
 
 from analysis.__main__ import main
-from analysis.choices import choices
-from analysis.choices import summary as choices_lost
-from analysis.load import RunError, load_run
-from analysis.regimes import every_version, summary
+from analysis.model.files import RunError
+from analysis.model.load import load_run
+from analysis.pages.choices import choices
+from analysis.pages.choices import summary as choices_lost
+from analysis.pages.regimes import every_version, summary
 
 SIZES = {
     "L": (10**7, 100, 2),

@@ -11,8 +11,8 @@ import pytest
 from made_runs import Sweep, realistic_faults, write_run
 
 from analysis.__main__ import main
-from analysis.load import load_run
-from analysis.report import rerun_command
+from analysis.model.load import load_run
+from analysis.pages.report import rerun_command
 
 
 class Page(HTMLParser):

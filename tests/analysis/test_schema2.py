@@ -7,10 +7,10 @@ import pytest
 from made_runs import write_lines
 
 from analysis.__main__ import main
-from analysis.derive import all_points, gather
-from analysis.draw import FIGURES, draw
-from analysis.load import load_run
-from analysis.report import subject
+from analysis.figures import FIGURES, draw
+from analysis.measures.points import all_points, gather
+from analysis.model.load import load_run
+from analysis.pages.report import subject
 
 
 def rewrite(path, change):

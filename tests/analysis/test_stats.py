@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis.stats import median_interval, median_ranks, ratio_interval
+from analysis.measures.stats import median_interval, median_ranks, ratio_interval
 
 
 def test_ranks_by_hand():

@@ -3,7 +3,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from analysis import style
+from analysis.figures import style
+from analysis.figures.placement import spread
+from analysis.figures.scales import fitting, log_ticks
+from analysis.figures.typeset import break_label, shorten, text_width, wrap
+from analysis.model.numbers import count_text, number_text
 
 
 @pytest.mark.parametrize(
@@ -14,7 +18,7 @@ from analysis import style
     ],
 )
 def test_counts_are_short_and_exact(value, text):
-    assert style.count_text(value) == text
+    assert count_text(value) == text
 
 
 @pytest.mark.parametrize(
@@ -25,11 +29,11 @@ def test_counts_are_short_and_exact(value, text):
     ],
 )
 def test_numbers_have_three_digits(value, text):
-    assert style.number_text(value) == text
+    assert number_text(value) == text
 
 
 def test_spread_leaves_alone_what_has_room():
-    assert style.spread([1.0, 3.0, 2.0], [0.5] * 3, 0, 4) == [1.0, 3.0, 2.0]
+    assert spread([1.0, 3.0, 2.0], [0.5] * 3, 0, 4) == [1.0, 3.0, 2.0]
 
 
 def test_spread_separates_and_keeps_order_and_bounds():
@@ -38,7 +42,7 @@ def test_spread_separates_and_keeps_order_and_bounds():
         count = random.integers(1, 12)
         wanted = random.choice([0.0, 1.0, 1.01, 2.5, 3.0], count).tolist()
         heights = random.choice([0.1, 0.2], count).tolist()
-        centres = style.spread(wanted, heights, 0.0, 3.0)
+        centres = spread(wanted, heights, 0.0, 3.0)
         boxes = sorted(
             (c - h / 2, c + h / 2, w) for c, h, w in zip(centres, heights, wanted, strict=True)
         )
@@ -50,31 +54,31 @@ def test_spread_separates_and_keeps_order_and_bounds():
 
 
 def test_spread_shares_the_shift_of_two_that_collide():
-    assert style.spread([1.0, 1.0], [0.5, 0.5], 0, 4) == [0.75, 1.25]
+    assert spread([1.0, 1.0], [0.5, 0.5], 0, 4) == [0.75, 1.25]
 
 
 def test_wrapped_lines_fit_and_lose_nothing():
     text = "luigi_v3 unsupported: " + "x" * 400 + " needs 96,000 B of shared memory " * 5
-    lines = style.wrap(text, 3.0, indent="  ")
+    lines = wrap(text, 3.0, indent="  ")
     assert len(lines) > 3
-    assert all(style.text_width(line) <= 3.0 for line in lines)
+    assert all(text_width(line) <= 3.0 for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
 
 
 def test_shortened_text_fits_and_shows_that_it_is():
-    lines = style.wrap("needs 96,000 B of shared memory per block, device allows 49,152 B", 1.5)
+    lines = wrap("needs 96,000 B of shared memory per block, device allows 49,152 B", 1.5)
     assert len(lines) > 2
-    short = style.shorten(lines, 2, 1.5)
+    short = shorten(lines, 2, 1.5)
     assert short[0] == lines[0]
     assert short[1].endswith(" …")
-    assert all(style.text_width(line) <= 1.5 for line in short)
-    assert style.shorten(lines[:2], 2, 1.5) == lines[:2]
+    assert all(text_width(line) <= 1.5 for line in short)
+    assert shorten(lines[:2], 2, 1.5) == lines[:2]
 
 
 def test_labels_break_after_the_version_and_after_underscores():
-    assert style.break_label("luigi_v1_fused", 2.0) == "luigi_v1_fused"
-    assert style.break_label("luigi_v3_shared_centroids", 1.0) == "luigi_v3_shared_\ncentroids"
-    assert style.break_label("luigi_v1_fused GeForce RTX 4090", 1.0) == (
+    assert break_label("luigi_v1_fused", 2.0) == "luigi_v1_fused"
+    assert break_label("luigi_v3_shared_centroids", 1.0) == "luigi_v3_shared_\ncentroids"
+    assert break_label("luigi_v1_fused GeForce RTX 4090", 1.0) == (
         "luigi_v1_fused\nGeForce RTX 4090"
     )
 
@@ -83,7 +87,7 @@ def test_labels_break_after_the_version_and_after_underscores():
     ("low", "high"), [(0.1, 900), (0.9, 4.2), (1.10, 1.25), (0.02, 0.3), (1e-6, 1e6), (80, 130)]
 )
 def test_every_log_axis_has_a_few_ticks(low, high):
-    ticks = style.log_ticks(low, high)
+    ticks = log_ticks(low, high)
     assert 3 <= len(ticks) <= 8
     assert all(low <= tick <= high for tick in ticks)
     assert ticks == sorted(set(ticks))
@@ -91,10 +95,10 @@ def test_every_log_axis_has_a_few_ticks(low, high):
 
 def test_labels_that_fit_do_not_touch_and_keep_the_ends():
     at = [0.0, 0.1, 0.2, 0.5, 1.0]
-    chosen = style.fitting(at, ["1,000"] * 5)
+    chosen = fitting(at, ["1,000"] * 5)
     assert chosen[0] == 0
     assert chosen[-1] == 4
-    width = style.text_width("1,000")
+    width = text_width("1,000")
     assert all(at[b] - at[a] >= width + 0.08 for a, b in pairwise(chosen))
 
 

@@ -6,7 +6,7 @@ import pytest
 from made_runs import measurement, write_lines
 
 from analysis.__main__ import main
-from analysis.load import load_run
+from analysis.model.load import load_run
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from analysis.words import AXES, PROBLEM_AXES, STATUSES
+from analysis.model.words import AXES, PROBLEM_AXES, STATUSES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,8 +34,9 @@ def test_one_line_in_the_table_adds_an_axis_here_too(make_run, tmp_path):
         added.write('LLOYD_TUNABLE(tile, 8, 1, 64, "points in a tile")\n')
     code = f"""
 from pathlib import Path
-from analysis.derive import all_points
-from analysis.load import AXES, load_run
+from analysis.measures.points import all_points
+from analysis.model.load import load_run
+from analysis.model.words import AXES
 run = load_run(Path({str(file.parent)!r}))
 points = all_points([run], run.baseline)
 print(AXES[-1], *points["tile"].unique(), *run.measurements["tile"].unique())

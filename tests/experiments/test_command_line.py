@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from analysis.words import AXES, PROBLEM_AXES
+from analysis.model.words import AXES, PROBLEM_AXES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()

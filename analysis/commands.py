@@ -1,0 +1,247 @@
+"""What each command of the command line does; each returns the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from pathlib import Path
+
+from analysis.figures import FIGURES, draw, write
+from analysis.measures import claims, compare, published
+from analysis.measures.lookup import Rows
+from analysis.measures.points import all_points, gather, machine_labels
+from analysis.model.files import RunError, printable
+from analysis.model.find import find_runs
+from analysis.model.load import load_run
+from analysis.model.run import Run
+from analysis.pages import choices, counted, readme, regimes, tables, tune
+from analysis.pages.escape import image
+from analysis.pages.profiler import profiler_markdown, profiler_table, read_events
+from analysis.pages.report import subject, write_report
+
+
+def _load(options: argparse.Namespace) -> list[Run]:
+    """The runs below DIR…; of several those that can be read, the others are told and remembered
+    in options.unread. What holds no run at all is left out when others do: a glob finds it."""
+    runs = []
+    skipped: list[str] = []
+    for path in find_runs(options.dirs, skipped):
+        try:
+            runs.append(load_run(path))
+        except RunError as error:
+            options.unread.append(str(error))
+        except OSError as error:
+            options.unread.append(f"{error.filename or path}: {error.strerror}")
+    for reason in skipped:
+        say(f"left out: {reason}")
+    if options.unread and not runs:
+        raise RunError("\n".join(options.unread))
+    for reason in options.unread:
+        say(f"not read: {reason}")
+    for run in runs:
+        for warning in run.warnings:
+            say(f"warning: {warning}")
+    return runs
+
+
+def say(message: str) -> None:
+    print(printable(message), file=sys.stderr)
+
+
+def _wanted_figures(only: str | None, runs: list[Run]) -> list[str]:
+    if only is not None:
+        names = list(dict.fromkeys(name.strip() for name in only.split(",") if name.strip()))
+        for name in names:
+            if name not in FIGURES:
+                close = difflib.get_close_matches(name, FIGURES, n=1)
+                hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(FIGURES)}"
+                raise RunError(f"--only: unknown figure '{name}'; {hint}")
+        return names
+    asked = [name for run in runs for name in run.spec.get("figures") or []]
+    names = list(dict.fromkeys(asked)) or list(FIGURES)
+    for name in names:
+        if name not in FIGURES:
+            say(f"{name}: this version does not draw this figure")
+    return [name for name in names if name in FIGURES]
+
+
+def run_figures(options: argparse.Namespace) -> int:
+    runs = _load(options)
+    about = subject(runs)
+    names = _wanted_figures(options.only, runs)
+    out = options.out or (runs[0].path / "figures" if len(runs) == 1 else Path("figures"))
+    labels = list(dict.fromkeys(machine_labels(runs)))
+    if len(labels) > 1:
+        say(
+            f"{len(runs)} runs that must not be mixed ({'; '.join(labels)}): each has lines of "
+            "its own, and each speedup is over its own run's baseline"
+        )
+    data = gather(runs, about.baseline)
+    for name in names:
+        drawing = draw(name, data, about)
+        if drawing.figure is None:
+            say(f"{name}: not drawn: {drawing.message}")
+            continue
+        for path in write(drawing, out):
+            print(path)
+    return 0
+
+
+def run_profiler(options: argparse.Namespace) -> int:
+    for run in options.dirs:
+        warnings: list[str] = []
+        print(profiler_markdown(profiler_table(read_events(run, warnings))), end="")
+        for warning in warnings:
+            say(f"warning: {warning}")
+    return 0
+
+
+def run_report(options: argparse.Namespace) -> int:
+    for path in write_report(_load(options), options.out, options.unread):
+        print(path)
+    return 0
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    if not 0 <= options.threshold < 1000:
+        raise RunError(f"--threshold: {options.threshold:g} is not a percentage from 0 to 1000")
+    found = find_runs([options.old, options.new])
+    if len(found) != 2:
+        raise RunError(f"OLD and NEW must be one run directory each; they hold {len(found)}")
+    options.dirs = found
+    runs = _load(options)
+    if options.unread:
+        return 2
+    table = compare.compare(*runs, options.threshold / 100, options.across_machines)
+    shown = table if options.all else table[table["verdict"] != compare.ALIKE]
+    if len(shown):
+        print(tables.comparison(shown))
+    print(compare.summary(table) or "the runs have no points")
+    return compare.exit_status(table)
+
+
+def run_study(options: argparse.Namespace) -> int:
+    study = published.check_study(options.study)
+    runs = [Rows(run) for run in _load(options)]
+    judged = [
+        judgment
+        for claim in claims.read_claims()
+        if claim.study == study
+        for judgment in claims.judge(claim, runs)
+    ]
+    print(tables.published(study, published.compared(study, runs), judged), end="")
+    return 0
+
+
+def run_claims(options: argparse.Namespace) -> int:
+    chosen = claims.read_claims()
+    if options.study:
+        study = published.check_study(options.study)
+        chosen = [claim for claim in chosen if claim.study == study]
+    if options.only:
+        chosen = claims.choose(chosen, [name.strip() for name in options.only.split(",")])
+    runs = [Rows(run) for run in _load(options)]
+    for claim in chosen:
+        for judgment in claims.judge(claim, runs):
+            print(f"{claim.id}: {claim.says}: {claims.sentence(judgment)}")
+    return 0
+
+
+def run_regimes(options: argparse.Namespace) -> int:
+    for run in _load(options):
+        print(regimes.summary(run) if options.summary else regimes.every_version(run))
+    return 0
+
+
+def run_choices(options: argparse.Namespace) -> int:
+    options.dirs = [options.dir]
+    for run in _load(options):
+        print(choices.summary(run) if options.summary else choices.choices(run))
+    return 0
+
+
+def run_tune(options: argparse.Namespace) -> int:
+    options.out.write_text(tune.table(_load(options)), encoding="utf-8")
+    print(options.out)
+    return 0
+
+
+def run_readme_table(options: argparse.Namespace) -> int:
+    runs = _load(options)
+    if len(runs) > 1:
+        raise RunError(f"{options.dirs[0]}: holds {len(runs)} run directories; name one of them")
+    print(_table(runs[0]), end="")
+    return 0
+
+
+def _table(run: Run) -> str:
+    return tables.headline(run, all_points([run], run.baseline))
+
+
+def _image(run: Run, figure: str, options: argparse.Namespace) -> str:
+    """Draws a figure into the run's own folder, unless the file is only checked; its Markdown."""
+    folder = run.path / "figures"
+    if not options.check:
+        drawing = draw(figure, gather([run], run.baseline), subject([run]))
+        if drawing.figure is None:
+            raise RunError(f"{options.file}: {figure} of {run.path}: {drawing.message}")
+        write(drawing, folder)
+    link = os.path.relpath(folder / f"{figure}.png", options.file.parent)
+    return image(f"{figure}: {run.title}", Path(link).as_posix())
+
+
+TABLES = {
+    "": _table,
+    "regimes": regimes.summary,
+    "choices": choices.summary,
+    "counters": counted.phases,
+}
+"""What a README may have of a run: `RUN` or `RUN:PART`."""
+
+
+def run_readme(options: argparse.Namespace) -> int:
+    runs = _load(options)
+
+    def content(kind: str, name: str) -> str | None:
+        if (kind, name) == ("table", "versions") and options.program:
+            return tables.versions(readme.listed_versions(options.program))
+        name, _, part = name.partition(":")
+        if kind == "figure" and part not in FIGURES:
+            raise RunError(
+                f"{options.file}: figure '{name}:{part}' must be RUN:FIGURE, "
+                f"with one of {', '.join(FIGURES)}"
+            )
+        if kind == "table" and part not in TABLES:
+            raise RunError(
+                f"{options.file}: table '{name}:{part}' must be RUN or RUN:PART, "
+                f"with one of {', '.join(filter(None, TABLES))}"
+            )
+        meant = [run for run in runs if readme.matches(name, run.name, run.path)]
+        if len(meant) > 1:
+            which = ", ".join(str(run.path) for run in meant)
+            raise RunError(
+                f"{options.file}: {kind} '{name}' may be any of {which}; use more of its path"
+            )
+        if not meant:
+            return None
+        if kind == "figure":
+            return _image(meant[0], part, options)
+        return TABLES[part](meant[0])
+
+    try:
+        old = options.file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RunError(f"{options.file}: not UTF-8 text ({error})") from None
+    new, left = readme.rewrite(old, str(options.file), content)
+    for name in left:
+        say(f"{options.file}: {name} is of none of the given runs and is left as it is")
+    if old == new:
+        return 0
+    if options.check:
+        say(f"{options.file}: out of date; run the same command without --check")
+        return 1
+    options.file.write_bytes(new.encode("utf-8"))
+    print(options.file)
+    return 0

@@ -1,0 +1,49 @@
+"""What a figure is given and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.measures.points import NEWER_COLUMNS, POINT_COLUMNS
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a figure is of: its title, one line for each machine, and the baseline's name (empty:
+    none).
+    """
+
+    title: str
+    environment: list[str]
+    baseline: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with the rows that it drew; `figure` is None when there was nothing to draw, and
+    `message` says why.
+    """
+
+    name: str
+    figure: Figure | None
+    rows: pd.DataFrame
+    message: str = ""
+
+
+def csv_rows(points: pd.DataFrame, drawn: pd.Index) -> pd.DataFrame:
+    """The rows of a figure's CSV: POINT_COLUMNS, those of NEWER_COLUMNS that have a value, and
+    whether the point is in the picture."""
+    rows = points[[*POINT_COLUMNS, *newer_columns(points)]].copy()
+    rows.insert(0, "drawn", points.index.isin(drawn))
+    return rows
+
+
+def newer_columns(points: pd.DataFrame) -> list[str]:
+    """Of NEWER_COLUMNS those that say something here: one launch and no noise are not worth a
+    column."""
+    told = [column for column in NEWER_COLUMNS if points[column].notna().any()]
+    plain = {"launches": not points["launches"].gt(1).any()}
+    return [column for column in told if not plain.get(column, False)]

@@ -1,0 +1,110 @@
+"""noise: how far the samples of each point scatter, against how long it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.figures import style
+from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.notes import (
+    needing_no_baseline,
+    noisy_note,
+    nothing_to_draw,
+    small_print,
+    subtitle,
+)
+from analysis.figures.page import Page
+from analysis.figures.scales import log_axis
+from analysis.figures.series import ring, series_names, series_styles
+from analysis.figures.typeset import break_label, text_width
+from analysis.measures.points import Data
+
+NAME = "noise"
+
+
+def draw(data: Data, subject: Subject) -> Drawing:
+    """Draws each point's relative 95% half-width of the median (mark) and the half-range of its
+    samples (stem) against its time per solve; the spec's max_noise as a line."""
+    points = needing_no_baseline(data.points)
+    ok = points[points["status"].eq("ok") & points["iteration_ms_low"].notna()]
+    rows = csv_rows(points, ok.index)
+    if ok.empty:
+        few = (points["status"] == "ok").any()
+        why = "no point has the 6 samples that an interval needs" if few else ""
+        return Drawing(NAME, None, rows, why or nothing_to_draw(points, f"{NAME}.csv"))
+    ok = ok.assign(
+        series=series_names(ok),
+        solve_ms=ok["iteration_ms"] * ok["iterations"].astype(float).fillna(1),
+        half_width=100
+        * (ok["iteration_ms_high"] - ok["iteration_ms_low"])
+        / 2
+        / ok["iteration_ms"],
+        spread=[100 * (t.pooled[-1] - t.pooled[0]) / 2 / t.median for t in ok["times_ms"]],
+    )
+    for name, column in (("noise", "half_width"), ("spread", "spread")):
+        rows[f"{name}_percent"] = ok[column].reindex(rows.index)
+    styles = series_styles(ok, points, subject.baseline)
+    # a perfectly quiet point has no place on a logarithmic axis
+    above = ok.loc[ok["half_width"] > 0, "half_width"]
+    least = max(above.min(), 1e-3) if len(above) else 1e-3
+    limits = [(run.spec.get("measure") or {}).get("max_noise") for run in data.runs]
+    wanted = [100 * float(limit) for limit in limits if limit and limit > 0]
+    above = ok["half_width"] > (max(wanted) if wanted else np.inf)
+    notes = [
+        "Marks: half of the 95% interval of the median (order statistics), relative to it. Stems: "
+        "up to half of the range of all samples. Every sample counts; none was taken out.",
+        _noisy(int(above.sum()), len(ok)) if wanted else "",
+        noisy_note(ok),
+    ]
+    labels = {s: break_label(s, 1.7) for s in styles}
+    page = Page(
+        f"{subject.title}: noise",
+        subtitle(points, subject),
+        small_print(points, ok.index, [n for n in notes if n], f"{NAME}.csv"),
+        [f"{len(ok)} points"],
+        1,
+        2.6,
+        left=0.6,
+        right=max(text_width("spec's max_noise"), 0.5) + 0.3,
+        below=0.45,
+        legend=[
+            (labels[s].replace("\n", " "), {**look, "linestyle": "none"})
+            for s, look in styles.items()
+        ],
+    )
+    (axes,) = page.axes
+    log_axis(axes, "x", ok["solve_ms"].min(), ok["solve_ms"].max())
+    log_axis(axes, "y", least, max(ok["spread"].max(), *wanted, least * 10))
+    for name, look in styles.items():
+        of = ok[ok["series"] == name]
+        at = of["half_width"].clip(lower=least)
+        axes.vlines(
+            of["solve_ms"],
+            at,
+            of["spread"].clip(lower=least),
+            color=look["color"],
+            linewidth=0.5,
+            alpha=0.45,
+        )
+        axes.plot(of["solve_ms"], at, **{**look, "linestyle": "none"})
+        noisy = of["noisy"].eq(True)
+        ring(axes, of.loc[noisy, "solve_ms"].tolist(), at[noisy].tolist())
+    for limit in sorted(set(wanted)):
+        axes.axhline(limit, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
+        axes.annotate(
+            "spec's max_noise",
+            (1, limit),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+        )
+    axes.set_xlabel("time per solve (ms)")
+    axes.set_ylabel("relative to the median (%)")
+    return Drawing(NAME, page.figure, rows)
+
+
+def _noisy(above: int, points: int) -> str:
+    if not above:
+        return "No point is noisier than the spec's max_noise."
+    return f"Noisier than the spec's max_noise when their time was up: {above} of {points} points."

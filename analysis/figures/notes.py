@@ -1,0 +1,179 @@
+"""Subtitle and small print: how it was measured, and which points are missing."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.figures.drawing import Subject
+from analysis.figures.style import GREY, INK, WIDTH
+from analysis.figures.typeset import shorten, wrap
+from analysis.measures.points import NOISY, noise_note
+from analysis.model.numbers import count_text
+from analysis.model.words import AXES
+
+MAX_LISTED = 8
+"""Lines of points without result under a figure; more are summarised."""
+
+LONGEST_REASON = 300
+"""Characters of a reason under a figure; the CSV has all of it."""
+NOTE_WIDTH = WIDTH - 0.2
+BASES = {
+    "cuda_events": "CUDA events",
+    "steady_clock": "the host's steady clock",
+    "mpi_max": "the slowest rank's clock",
+    "self_reported": "the program itself",
+}
+
+
+def subtitle(points: pd.DataFrame, subject: Subject) -> list[str]:
+    """The machines and what all points have in common."""
+    common = []
+    if points["dim"].nunique() == 1:
+        common.append(f"dim {points['dim'].dropna().iloc[0]}")
+    for column in ("precision", "data"):
+        if points[column].nunique() == 1:
+            common.append(str(points[column].dropna().iloc[0]))
+    return [*subject.environment, *([", ".join(common)] if common else [])]
+
+
+def tuned_axes(points: pd.DataFrame, but: tuple[str, ...] = ()) -> str:
+    """The tunables that vary within a version, in words; empty when none does."""
+    axes = [a for a in AXES if a not in but and points.groupby("version")[a].nunique().max() > 1]
+    return " or ".join(a.replace("_", " ") for a in axes)
+
+
+def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) -> list[str]:
+    """How the points in `measured` (the drawn and those they are compared with) were measured.
+
+    Samples, intervals, timing basis, throttling, verification. `bare` points have no interval.
+    """
+    fewest, most = measured["samples"].min(), measured["samples"].max()
+    count = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    launches = sorted({int(n) for n in measured["launches"].dropna()} - {1})
+    if launches:
+        several = f"{launches[0]}" if len(launches) == 1 else f"{launches[0]} to {launches[-1]}"
+        count += f" samples in {several} launches"
+        bars += " from the medians of the launches"
+    else:
+        count += " samples"
+    notes = [f"{quantity}, median of {count} a point. Bars: {bars}."]
+    if bare:
+        notes[0] += f" {_points(bare)} without a bar: an interval needs 6 samples."
+    notes += _basis_notes(measured)
+    throttled = int(measured["throttled_samples"].fillna(0).sum())
+    if throttled:
+        samples = int(measured["samples"].sum())
+        notes.append(
+            f"Throttled: {throttled:,} of {samples:,} samples were taken while the GPU held its "
+            "clocks back; they are kept (throttled_samples in the CSV)."
+        )
+    if noise := noisy_note(measured):
+        notes.append(noise)
+    over = int(measured["oversubscribed"].eq(True).sum())
+    if over:
+        notes.append(f"Oversubscribed: {_points(over)} ran more threads than there are cores.")
+    unverified = int((~measured["verified"].eq(True)).sum())
+    if unverified:
+        notes.append(f"Not verified: {_points(unverified)}.")
+    return notes
+
+
+def noisy_note(points: pd.DataFrame) -> str:
+    """How the noisy points of a figure are marked and what disturbed them; empty without any."""
+    return noise_note(points).replace(NOISY, f"Ringed, or with {NOISY}:", 1)
+
+
+def _basis_notes(measured: pd.DataFrame) -> list[str]:
+    used = measured.dropna(subset=["timing_basis"])
+    clocks = {basis: sorted(set(of["version"])) for basis, of in used.groupby("timing_basis")}
+    if not clocks:
+        return ["How the points were timed is not recorded."]
+    if len(clocks) == 1:
+        (basis,) = clocks
+        return [f"Timed: all by {BASES.get(basis, basis)}."]
+    words = [f"{', '.join(versions)} by {BASES.get(b, b)}" for b, versions in clocks.items()]
+    return [f"Timed: {'; '.join(words)}."]
+
+
+def small_print(
+    points: pd.DataFrame, drawn: pd.Index, notes: list[str], csv: str
+) -> list[tuple[str, str]]:
+    """Wrapped, coloured lines for under the figure: the notes, then every point that has no place
+    in it.
+    """
+    lines = [(line, GREY) for note in notes for line in wrap(note, NOTE_WIDTH)]
+    missing = no_result(points, csv)
+    if missing:
+        lines += [("", GREY), *((line, INK) for line in missing)]
+    return lines
+
+
+def no_result(points: pd.DataFrame, csv: str, limit: int = MAX_LISTED) -> list[str]:
+    """The points that cannot be drawn, in at most `limit` wrapped lines below a heading; [] when
+    all can.
+
+    As much is said as there is room for: every reason, else a line for those that differ in their
+    numbers only, else the first of those; `csv` is the file that has each point."""
+    missing = points[points["reason"].notna() | points["status"].ne("ok")]
+    if missing.empty:
+        return []
+    missing = missing.assign(reason=missing["reason"].fillna("no reason was recorded").astype(str))
+    head = f"Without result: {len(missing):,} of {_points(len(points))}."
+    exact = _groups(missing, points, missing["reason"])
+    lines = [line for text in exact for line in wrap(text, NOTE_WIDTH, indent="   ")]
+    if len(lines) <= limit:
+        return [head, *lines]
+    alike = missing["reason"].str.replace(r"\d[\d,.]*", "#", regex=True)
+    groups = _groups(missing, points, alike)
+    shown = groups if len(groups) <= limit else groups[: limit - 1]
+    most = max(limit // len(groups), 1)
+    wrapped = [wrap(text, NOTE_WIDTH, indent="   ") for text in shown]
+    lines = [line for block in wrapped for line in shorten(block, most, NOTE_WIDTH)]
+    if len(shown) < len(groups):
+        lines.append(f"… and {len(groups) - len(shown)} more kinds.")
+    return [f"{head} Each one is in {csv}.", *lines]
+
+
+def _groups(missing: pd.DataFrame, points: pd.DataFrame, kind: pd.Series) -> list[str]:
+    texts = []
+    for _, of in missing.groupby([missing["status"], kind], sort=False):
+        versions = list(dict.fromkeys(of["version"]))
+        who = ", ".join(versions[:4]) + (f" and {len(versions) - 4} more" if versions[4:] else "")
+        status, reason = of["status"].iloc[0], " ".join(of["reason"].iloc[0].split())
+        reason = reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]} …"
+        # an ok point is listed because it cannot be compared
+        status = "without a speedup" if status == "ok" else status
+        colon = ", such as: " if of["reason"].nunique() > 1 else ": "
+        at = _where(of, points[points["version"].isin(versions)])
+        texts.append(f"{who} {status}{at} ({_points(len(of))}){colon}{reason}")
+    return texts
+
+
+def _where(of: pd.DataFrame, among: pd.DataFrame) -> str:
+    """The values that set these points apart from the others of the same versions."""
+    words = []
+    for axis in ["n", "k", "dim", *AXES, "precision", "machine"]:
+        here, all_values = of[axis].dropna().unique(), among[axis].dropna().unique()
+        if not 0 < len(here) < len(all_values):
+            continue
+        text = [v if isinstance(v, str) else count_text(v) for v in sorted(here)]
+        if len(text) > 3:
+            text = [f"{text[0]} … {text[-1]}"]
+        words.append(f"{axis}={', '.join(text)}" if axis != "machine" else ", ".join(text))
+    return f" at {', '.join(words)}" if words else ""
+
+
+def needing_no_baseline(points: pd.DataFrame) -> pd.DataFrame:
+    """`points` for a figure without speedups, where an ok point is complete without a baseline."""
+    return points.assign(reason=points["reason"].where(points["status"].ne("ok")))
+
+
+def nothing_to_draw(points: pd.DataFrame, csv: str) -> str:
+    """The message when no point has a result: that, and the list of them (up to 40 lines)."""
+    if points.empty:
+        return "the run has no points"
+    return "\n  ".join(["no point has a result", *no_result(points, csv, limit=40)])
+
+
+def _points(count: int) -> str:
+    return f"{count:,} point{'' if count == 1 else 's'}"

@@ -1,0 +1,97 @@
+"""occupancy: achieved occupancy and L1 hit rate of each version's kernels."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.figures import style
+from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.notes import NOTE_WIDTH, subtitle
+from analysis.figures.page import Page
+from analysis.figures.row_axis import at_right, row_labels, rows_axis
+from analysis.figures.series import (
+    largest_problems,
+    panel_title,
+    problem_panels,
+    series_names,
+    series_styles,
+)
+from analysis.figures.typeset import wrap
+from analysis.measures.kernels import by_kernel, short_name
+from analysis.measures.points import Data, fastest
+
+NAME = "occupancy"
+SMALLEST_SHARE = 0.05
+"""Of its version's GPU time, from which on a kernel has a row in the picture."""
+COLUMNS = {"occupancy": "occupancy", "l1_hits": "L1 hit rate"}
+
+
+def draw(data: Data, subject: Subject) -> Drawing:
+    """Draws warps active, of the most that a multiprocessor can hold, and the L1's hit rate, in %,
+    a row a kernel, at each version's fastest tunables. The rows are one for each point × kernel.
+    """
+    table = by_kernel(data.counters)
+    table = table[table[list(COLUMNS)].notna().any(axis=1)]
+    if table.empty:
+        rows = csv_rows(data.points, data.points.index[:0])
+        return Drawing(NAME, None, rows, "the run has no counters (profile: {counters: …})")
+    head = ["machine", "point", "n", "k", "dim", "data", "precision", "iteration_ms"]
+    best = fastest(data.points)
+    rows = table.merge(best[head], on=["machine", "point"], how="left")
+    rows["kernel"] = rows["kernel"].map(short_name)
+    shown = rows[rows["iteration_ms"].notna()]
+    if shown.empty:
+        rows["drawn"] = False
+        why = "counters are of other points than each version's fastest"
+        return Drawing(NAME, None, rows, why)
+    shown, left_out = largest_problems(shown, most=3)
+    small = len(shown)
+    share = shown["seconds"] / shown.groupby(["machine", "point"])["seconds"].transform("sum")
+    shown = shown[share.isna() | (share >= SMALLEST_SHARE)]
+    small -= len(shown)
+    rows["drawn"] = rows.index.isin(shown.index)
+    shown = shown.assign(
+        series=series_names(shown), label=shown["version"] + " · " + shown["kernel"]
+    )
+    styles = series_styles(shown, data.points, subject.baseline)
+    columns, problems = problem_panels(shown)
+    labels, widest, tall = row_labels(list(shown["label"]), 1.7)
+    most = max(len(of) for _, of in problems)
+    panels = [
+        (f"{panel_title(columns, values)}: {words}", of, column)
+        for values, of in problems
+        for column, words in COLUMNS.items()
+    ]
+    notes = [
+        "Counters are of a pass of their own, not of the timed one. Occupancy: warps active of the "
+        "most possible, averaged over the cycles in which a multiprocessor has work. L1 hit rate: "
+        "sectors found in the L1. A dash: not measured, or nothing looked up.",
+        *([left_out] if left_out else []),
+        *([f"{small} kernels below 5% of their version's GPU time: in the CSV."] if small else []),
+    ]
+    page = Page(
+        f"{subject.title}: occupancy and L1 hit rate",
+        subtitle(best[best["point"].isin(shown["point"])], subject),
+        [(line, style.GREY) for note in notes for line in wrap(note, NOTE_WIDTH)],
+        [title for title, _, _ in panels],
+        2,
+        (0.07 + 0.12 * tall) * max(most, 2) + 0.1,
+        left=widest + 0.2,
+        right=0.42,
+        below=0.42,
+    )
+    for place, ((_, of, column), axes) in enumerate(zip(panels, page.axes, strict=True)):
+        for height, (_, kernel) in enumerate(of.iterrows()):
+            value = kernel[column]
+            if pd.isna(value):
+                at_right(axes, height, "–", style.GREY)
+                continue
+            look = {**styles[kernel["series"]], "linestyle": "none"}
+            axes.plot([0, value], [height] * 2, color=look["color"], lw=1, alpha=0.5)
+            axes.plot(value, height, clip_on=False, **look)
+            at_right(axes, height, f"{value:.0f}%")
+        rows_axis(axes, [labels[s] for s in of["label"]], most)
+        axes.set_xlim(0, 100)
+        if place + 2 >= len(panels):
+            axes.set_xlabel("%")
+    return Drawing(NAME, page.figure, rows)

@@ -1,0 +1,124 @@
+"""The page of a figure: title, small print, legend and panels."""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures.style import GREY, INK, LINE, PANEL_TITLE, RC, SMALL, TITLE, WIDTH
+from analysis.figures.typeset import text_width, wrap
+
+
+class Page:
+    """A figure of equal panels under a title and above small print, laid out in inches.
+
+    One axes for each title in `panels` (wrapped) stand in `columns` columns. Of each panel's share
+    `left`, `right` and `below` inches go to tick and line labels; the axes are `height` inches
+    high; `last` more are kept below the last row. `subtitle` is wrapped paragraphs, `notes` lines
+    that fit WIDTH already (see `wrap`), each with its colour. `legend` is drawn under the title
+    when given: (label, style) pairs."""
+
+    def __init__(
+        self,
+        title: str,
+        subtitle: list[str],
+        notes: list[tuple[str, str]],
+        panels: list[str],
+        columns: int,
+        height: float,
+        *,
+        left: float = 0.55,
+        right: float = 0.15,
+        below: float = 0.45,
+        last: float = 0.0,
+        legend: list[tuple[str, dict]] | None = None,
+    ):
+        margin = 0.1
+        titles = wrap(title, WIDTH - 2 * margin, TITLE * 1.08)
+        subtitles = [line for text in subtitle for line in wrap(text, WIDTH - 2 * margin)]
+        legend_columns, legend_rows = _legend_grid(legend or [])
+        head = 0.1 + 0.17 * len(titles) + LINE * len(subtitles) + LINE * 1.15 * legend_rows
+        if legend_rows:
+            head += 0.06
+        column_width = WIDTH / columns
+        self.axes_width = column_width - left - right
+        # bold is a tenth wider than what wrap() measures
+        names = [wrap(name, (column_width - left - 0.05) / 1.1, PANEL_TITLE) for name in panels]
+        above = 0.32 + LINE * (max(len(lines) for lines in names) - 1)
+        rows = math.ceil(len(panels) / columns)
+        share = above + height + below
+        foot = 0.08 + LINE * len(notes) + 0.08
+        total = head + rows * share + last + foot
+
+        self.figure = Figure(figsize=(WIDTH, total))
+        y = total - 0.1
+        for line in titles:
+            self._write(margin, y, line, TITLE, "bold", INK)
+            y -= 0.17
+        for line in subtitles:
+            self._write(margin, y, line, SMALL, "normal", GREY)
+            y -= LINE
+        if legend_rows:
+            self._draw_legend(legend, legend_columns, margin, y - 0.06)
+        y = foot - 0.08
+        for line, colour in notes:
+            self._write(margin, y, line, SMALL, "normal", colour)
+            y -= LINE
+
+        self.axes: list[Axes] = []
+        for panel, lines in enumerate(names):
+            row, column = divmod(panel, columns)
+            bottom = total - head - (row + 1) * share + below
+            box = (column * column_width + left, bottom, self.axes_width, height)
+            self.axes.append(
+                self.figure.add_axes(
+                    (box[0] / WIDTH, box[1] / total, box[2] / WIDTH, box[3] / total)
+                )
+            )
+            title = "\n".join(lines).replace("\u00a0", " ")
+            self.axes[-1].set_title(title, loc="left", parse_math=False)
+
+    def _write(self, x: float, y: float, text: str, size: float, weight: str, colour: str) -> None:
+        self.figure.text(
+            x / WIDTH,
+            y / self.figure.get_figheight(),
+            text,
+            fontsize=size,
+            fontweight=weight,
+            color=colour,
+            va="top",
+            parse_math=False,
+        )
+
+    def _draw_legend(
+        self, legend: list[tuple[str, dict]], columns: int, x: float, y: float
+    ) -> None:
+        total = self.figure.get_figheight()
+        share = (WIDTH - 2 * x) / columns
+        rows = math.ceil(len(legend) / columns)
+        for place, (label, style) in enumerate(legend):
+            column, row = divmod(place, rows)
+            at = x + column * share
+            top = y - row * LINE * 1.15
+            self.figure.add_artist(
+                mpl.lines.Line2D(
+                    [at / WIDTH, (at + 0.13) / WIDTH, (at + 0.26) / WIDTH],
+                    [(top - 0.05) / total] * 3,
+                    markevery=[1],
+                    markersize=RC["lines.markersize"],
+                    linewidth=RC["lines.linewidth"],
+                    **style,
+                )
+            )
+            self._write(at + 0.32, top, label, SMALL, "normal", INK)
+
+
+def _legend_grid(legend: list[tuple[str, dict]]) -> tuple[int, int]:
+    if not legend:
+        return 1, 0
+    widest = max(text_width(label) for label, _ in legend) + 0.5
+    columns = max(1, min(len(legend), int((WIDTH - 0.2) / widest)))
+    return columns, math.ceil(len(legend) / columns)

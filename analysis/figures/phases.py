@@ -1,0 +1,141 @@
+"""phases: where the time of a solve goes, a stacked bar a version; a panel for each problem."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.figures import style
+from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.notes import needing_no_baseline, noisy_note, small_print, subtitle
+from analysis.figures.page import Page
+from analysis.figures.row_axis import at_right, row_labels, rows_axis
+from analysis.figures.series import largest_problems, panel_title, problem_panels, series_names
+from analysis.figures.typeset import text_width
+from analysis.measures.points import NOISY, Data, fastest, noisy_mark
+from analysis.model.numbers import number_text
+
+NAME = "phases"
+OUTSIDE = "outside"
+COLOURS = {
+    "assign": "#0072B2",
+    "update": "#D55E00",
+    "transfer": "#E69F00",
+    "converge": "#CC79A7",
+    "init": "#009E73",
+    OUTSIDE: "#d9d9d9",
+}
+_SPARE = ["#7F3C8D", "#56B4E9", "#000000"]
+
+
+def draw(data: Data, subject: Subject) -> Drawing:
+    """Draws each version at its fastest tunables: the shares of its phases in the time per
+    iteration. The rows are one for each point × phase.
+
+    Phases are of one profiled solve: the device's time between the events around a phase, on a CPU
+    the host's. What the median iteration takes beyond their sum is `outside` of them."""
+    points = needing_no_baseline(data.points)
+    best = fastest(points)
+    rows = _shares(best, data.phases)
+    if rows.empty:
+        why = "no point has a result" if best.empty else "the run has no phases"
+        return Drawing(NAME, None, csv_rows(points, best.index[:0]), why)
+    shown = best[best["point"].isin(rows["point"])]
+    shown, left_out = largest_problems(shown)
+    shown = shown.assign(series=series_names(shown))
+    rows["drawn"] = rows["point"].isin(shown["point"])
+    columns, panels = problem_panels(shown)
+    labels, widest, tall = row_labels(list(shown["series"]), 1.9)
+    most = max(len(of) for _, of in panels)
+    across = 1 if len(panels) == 1 else 2
+    known = [p for p in [*COLOURS, *_others(rows)] if p in set(rows["phase"])]
+    colours = {**COLOURS, **dict(zip(_others(rows), _SPARE * 9, strict=False))}
+    silent = sorted(set(best["version"]) - set(rows["version"]))
+    notes = [
+        "Shares of the time per iteration at each version's fastest tunables; at the right the "
+        "median in ms. Phases are of one profiled solve: device time between events around the "
+        "phase, on a CPU the host's clock. Outside: what the median takes beyond their sum "
+        "(launches, waiting).",
+        left_out,
+        noisy_note(shown),
+        f"Without phases: {', '.join(silent)}." if silent else "",
+    ]
+    page = Page(
+        f"{subject.title}: phases",
+        subtitle(shown, subject),
+        small_print(points, shown.index, [note for note in notes if note], f"{NAME}.csv"),
+        [panel_title(columns, values) for values, _ in panels],
+        across,
+        (0.075 + 0.12 * tall) * most + 0.05,
+        left=widest + 0.2,
+        right=0.14
+        + max(text_width(_time(ms)) for ms in shown["iteration_ms"])
+        + (text_width(NOISY) if shown["noisy"].eq(True).any() else 0),
+        below=0.42,
+        legend=[(p, {"color": colours[p], "marker": "s", "linestyle": "none"}) for p in known],
+    )
+    for place, ((_, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
+        for height, (_, point) in enumerate(of.iterrows()):
+            start = 0.0
+            own = rows[rows["point"].eq(point["point"]) & rows["machine"].eq(point["machine"])]
+            for phase in known:
+                share = own.loc[own["phase"].eq(phase), "share_percent"].sum()
+                if share <= 0:
+                    continue
+                axes.barh(height, share, left=start, color=colours[phase], height=0.72)
+                _inside(axes, page.axes_width, height, start, share, phase, colours[phase])
+                start += share
+            time = _time(point["iteration_ms"]) + noisy_mark(point)
+            at_right(axes, height, time)
+        rows_axis(axes, [labels[s] for s in of["series"]], most)
+        axes.set_xlim(0, 100)
+        if place + across >= len(panels):
+            axes.set_xlabel("share of the time per iteration (%)")
+    return Drawing(NAME, page.figure, rows)
+
+
+def _shares(best: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
+    """A row for each point × phase of the solve, with `share_percent` and `ms_per_iteration`."""
+    solve = phases[phases["part"].eq("solve")]
+    solve = solve.assign(ms=solve["device_ms"].fillna(solve["host_ms"]))
+    solve = solve.groupby(["machine", "point", "phase"], sort=False)["ms"].sum().reset_index()
+    head = ["machine", "point", "version", "n", "k", "dim", "precision", "data"]
+    head += ["iteration_ms", "iterations"]
+    rows = solve.merge(best[head], on=["machine", "point"])
+    if rows.empty:
+        return rows
+    rows["ms_per_iteration"] = rows["ms"] / rows["iterations"].astype(float)
+    total = rows.groupby(["machine", "point"])["ms_per_iteration"].sum()
+    rest = best.set_index(["machine", "point"])["iteration_ms"].reindex(total.index) - total
+    extra = rows.drop_duplicates(["machine", "point"]).copy()
+    keys = pd.MultiIndex.from_frame(extra[["machine", "point"]])
+    extra["ms_per_iteration"] = rest.reindex(keys).clip(lower=0).to_numpy()
+    extra["phase"] = OUTSIDE
+    rows = pd.concat([rows, extra[extra["ms_per_iteration"] > 0]], ignore_index=True)
+    whole = rows.groupby(["machine", "point"])["ms_per_iteration"].transform("sum")
+    rows["share_percent"] = 100 * rows["ms_per_iteration"] / whole
+    return rows[[*head, "phase", "ms_per_iteration", "share_percent"]]
+
+
+def _time(ms: float) -> str:
+    return f"{number_text(ms)} ms"
+
+
+def _others(rows: pd.DataFrame) -> list[str]:
+    return [p for p in dict.fromkeys(rows["phase"]) if p not in COLOURS]
+
+
+def _inside(axes, width, height, start, share, phase, colour) -> None:
+    """The phase and its share written into its part of the bar, as much as there is room for."""
+    room = share / 100 * width - 0.06
+    for text in (f"{phase} {share:.0f}%", f"{share:.0f}%"):
+        if text_width(text) <= room:
+            dark = colour in ("#d9d9d9", "#E69F00", "#56B4E9")
+            axes.text(
+                start + share / 2,
+                height,
+                text,
+                ha="center",
+                va="center",
+                color=style.INK if dark else "white",
+            )
+            return

@@ -1,0 +1,224 @@
+"""roofline: operations per second of each kernel against operations per byte at L1, L2 and DRAM,
+under the machine's measured ceilings (Williams, Waterman & Patterson 2009; hierarchical: Yang et
+al. 2020)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from analysis.figures import style
+from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.notes import NOTE_WIDTH, subtitle
+from analysis.figures.page import Page
+from analysis.figures.placement import label_ends
+from analysis.figures.scales import log_axis
+from analysis.figures.series import series_names, series_styles
+from analysis.figures.typeset import break_label, text_width, wrap
+from analysis.measures.kernels import by_kernel, short_name
+from analysis.measures.points import Data, fastest
+from analysis.model.ceilings import LEVELS, Ceilings
+from analysis.model.numbers import count_text, number_text
+
+NAME = "roofline"
+KINDS = {
+    "fp32": ("fp32 (no tensor cores)", ("fp32",)),
+    "tensor": ("Tensor cores", ("tf32 tensor", "bf16 tensor", "fp16 tensor")),
+    "fp64": ("fp64", ("fp64", "fp64 tensor")),
+    "fp16": ("fp16 (no tensor cores)", ()),
+}
+FILLS = {"dram": "full", "l2": "bottom", "l1": "none"}
+LARGEST_MARK = 9.0
+SMALLEST_MARK = 3.0
+
+
+def draw(data: Data, subject: Subject) -> Drawing:
+    """Draws a panel for each arithmetic that a kernel used: three marks a version × kernel, joined,
+    as large as the kernel's share of the version's GPU time. Roofs as measured, the datasheet's
+    thin. The rows are one for each point × kernel × arithmetic × level of memory."""
+    rows = _rows(data)
+    if rows.empty:
+        rows = csv_rows(data.points, data.points.index[:0])
+        why = "the run has no counters of operations, bytes and time (preset roofline)"
+        return Drawing(NAME, None, rows, why)
+    shown, left_out = _largest_only(rows)
+    rows["drawn"] = rows.index.isin(shown.index)
+    looks = series_styles(shown, data.points, subject.baseline)
+    kinds = [kind for kind in KINDS if kind in set(shown["arithmetic"])]
+    machines = list(dict.fromkeys(shown["machine"]))
+    roofs = [data.ceilings[m] for m in machines if m in data.ceilings]
+    notes = [
+        "One mark a kernel and level of memory, joined: full at DRAM, half at L2, hollow at L1; as "
+        "large as the kernel's share of its version's GPU time. Operations and bytes are counted "
+        "(CUPTI), time is the kernel's own in the counters' pass. fp32 and fp64: additions and "
+        "multiplications 1, fused 2.",
+        "Roofs: medians measured on the machine; thin and dotted: the datasheet's."
+        if roofs
+        else "No roofs: no ceilings.json for this machine (run_experiment --ceilings).",
+        left_out,
+    ]
+    # each version's longest kernel is named, the others have its colour
+    longest = shown.groupby("series")["time_share"].transform("max")
+    shown["named"] = shown["time_share"].eq(longest)
+    named = shown[shown["named"]].drop_duplicates("series")
+    labels = [_label(kernel) for _, kernel in named.iterrows()]
+    lines = sum(label.count("\n") + 1 for label in labels)
+    widest = max(text_width(part) for label in labels for part in label.split("\n"))
+    page = Page(
+        f"{subject.title}: roofline",
+        subtitle(data.points[data.points["point"].isin(shown["point"])], subject),
+        [(line, style.GREY) for note in notes if note for line in wrap(note, NOTE_WIDTH)],
+        [KINDS[kind][0] for kind in kinds],
+        1,
+        max(3.3, 0.125 * lines),
+        left=0.62,
+        right=widest + 0.24,
+        below=0.42,
+        # how full a mark is says the level; machines differ in the dashes of the line
+        legend=[(s, {**look, "fillstyle": "full"}) for s, look in looks.items()],
+    )
+    for kind, axes in zip(kinds, page.axes, strict=True):
+        _panel(axes, shown[shown["arithmetic"].eq(kind)], KINDS[kind][1], roofs, looks, page)
+    return Drawing(NAME, page.figure, rows)
+
+
+def _rows(data: Data) -> pd.DataFrame:
+    table = by_kernel(data.counters)
+    table = table[table["seconds"] > 0]
+    total = table.groupby(["machine", "point"])["seconds"].transform("sum")
+    table = table.assign(time_share=table["seconds"] / total)
+    best = fastest(data.points)
+    head = ["machine", "point", "n", "k", "dim", "data", "precision"]
+    table = table.merge(best[head], on=["machine", "point"])
+    parts = []
+    # a kernel stands under the roof of what it does most: compilers write some constants of fp32
+    # kernels with half-precision instructions
+    most = table[list(KINDS)].fillna(0).idxmax(axis=1)
+    for kind in KINDS:
+        for level in LEVELS:
+            part = table[most.eq(kind) & (table[kind] > 0) & (table[level] > 0)]
+            if part.empty:
+                continue
+            keep = part[[*head, "version", "phase", "kernel", "seconds", "time_share"]]
+            parts.append(
+                keep.assign(
+                    arithmetic=kind,
+                    level=level,
+                    operations=part[kind],
+                    bytes=part[level],
+                    operations_per_byte=part[kind] / part[level],
+                    operations_per_second=part[kind] / part["seconds"],
+                )
+            )
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _largest_only(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """One problem: the largest; and kernels that take at least 1% of their version's time."""
+    key = ["n", "k", "dim"]
+    problems = rows[key].drop_duplicates()
+    largest = problems.assign(work=problems.astype(float).prod(axis=1)).sort_values("work")
+    n, k, dim = (int(v) for v in largest.iloc[-1][key])
+    shown = rows[rows["n"].eq(n) & rows["k"].eq(k) & rows["dim"].eq(dim)]
+    shown = shown[shown["time_share"] >= 0.01]
+    said = f"N = {count_text(n)}, K = {count_text(k)}, dim {dim}"
+    left = f", the largest of {len(problems)} problems" if len(problems) > 1 else ""
+    text = f"{said}{left}. Kernels below 1% of their version's GPU time are left out."
+    return shown.assign(series=series_names(shown)), text
+
+
+def _panel(axes: Axes, of: pd.DataFrame, rates: tuple, roofs: list[Ceilings], looks, page) -> None:
+    xs, ys = of["operations_per_byte"], of["operations_per_second"] / 1e9
+    peaks = [roof.rates[r].measured / 1e9 for roof in roofs for r in rates if r in roof.rates]
+    left, right = xs.min() / 2, xs.max() * 2
+    for roof in roofs:
+        ridges = [max(peaks) * 1e9 / b.measured for b in roof.bandwidths.values()] if peaks else []
+        right = max([right, *(ridge * 2 for ridge in ridges)])
+        left = min([left, *(ridge / 20 for ridge in ridges[:1])])
+    top = max([ys.max(), *peaks]) * 2
+    bottom = min(ys.min() / 3, top / 1e3)
+    log_axis(axes, "x", left, right)
+    log_axis(axes, "y", bottom, top)
+    for turn, roof in enumerate(roofs):
+        _draw_roof(axes, roof, rates, page, turn, len(roofs) > 1)
+    ends = []
+    of = of.sort_values("operations_per_byte", kind="stable")
+    for _, marks in of.groupby(["series", "kernel"], sort=False):
+        look = looks[marks["series"].iloc[0]]
+        height = marks["operations_per_second"] / 1e9
+        share = float(marks["time_share"].iloc[0])
+        size = max(SMALLEST_MARK, LARGEST_MARK * math.sqrt(share))
+        line = {"color": look["color"], "linestyle": look["linestyle"]}
+        axes.plot(marks["operations_per_byte"], height, lw=0.8, zorder=2.5, **line)
+        for (_, mark), y in zip(marks.iterrows(), height, strict=True):
+            style_of = {
+                **look,
+                "linestyle": "none",
+                "fillstyle": FILLS[mark["level"]],
+                "markersize": size,
+            }
+            axes.plot(mark["operations_per_byte"], y, **style_of, zorder=3)
+        if marks["named"].iloc[0]:
+            place = (marks["operations_per_byte"].max(), height.iloc[0])
+            ends.append((*place, _label(marks.iloc[0]), look["color"]))
+    axes.set_xlabel("operations per byte")
+    axes.set_ylabel("10⁹ operations per second")
+    label_ends(axes, ends)
+
+
+def _label(kernel: pd.Series) -> str:
+    share = f"{short_name(kernel['kernel'])} {100 * kernel['time_share']:.0f}%"
+    return f"{break_label(kernel['series'], 1.4)}\n{break_label(share, 1.4)}"
+
+
+def _draw_roof(
+    axes: Axes, roof: Ceilings, rates: tuple, page: Page, turn: int, named: bool
+) -> None:
+    """Slanted lines of bandwidth up to the highest rate, flat lines of the rates."""
+    colour = [style.INK, "#7a7a7a", "#aaaaaa"][turn % 3]
+    known = {rate: roof.rates[rate] for rate in rates if rate in roof.rates}
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    peak = max((c.measured for c in known.values()), default=top * 1e9) / 1e9
+    box = axes.get_position()
+    height = box.height * axes.figure.get_figheight()
+    slope = (height / math.log(top / bottom)) / (page.axes_width / math.log(right / left))
+    suffix = f", {roof.gpu.removeprefix('NVIDIA ')}" if named else ""
+    for level, bandwidth in roof.bandwidths.items():
+        for value, look in (
+            (bandwidth.measured, {"lw": 1.0, "ls": "-"}),
+            (bandwidth.datasheet, {"lw": 0.6, "ls": (0, (1, 2))}),
+        ):
+            if value:
+                xs = np.array([left, min(peak / (value / 1e9), right)])
+                axes.plot(xs, xs * value / 1e9, color=colour, zorder=1.5, **look)
+        # written on the line, where it has come a little way into the panel
+        start = max(left * 1.35, bottom * 2 / (bandwidth.measured / 1e9)) * 4**turn
+        axes.text(
+            start,
+            start * bandwidth.measured / 1e9 / 1.12,
+            f"{LEVELS[level]} {number_text(bandwidth.measured / 1e12)} TB/s{suffix}",
+            rotation=math.degrees(math.atan(slope)),
+            rotation_mode="anchor",
+            color=colour,
+            va="top",
+        )
+    fastest_memory = max((b.measured for b in roof.bandwidths.values()), default=1.0)
+    for rate, ceiling in known.items():
+        for value, look in (
+            (ceiling.measured, {"lw": 1.0, "ls": "-"}),
+            (ceiling.datasheet, {"lw": 0.6, "ls": (0, (1, 2))}),
+        ):
+            if value:
+                start = max(left, value / fastest_memory)
+                axes.plot([start, right], [value / 1e9] * 2, color=colour, zorder=1.5, **look)
+        axes.text(
+            right / 1.1 / 8**turn,
+            ceiling.measured / 1e9 / 1.08,
+            f"{rate} {number_text(ceiling.measured / 1e12)} TFLOP/s{suffix}",
+            ha="right",
+            va="top",
+            color=colour,
+        )

@@ -1,0 +1,234 @@
+"""speedup: how many times faster than the baseline, against the number of points; a panel for each
+K.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures import style
+from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.notes import (
+    method_notes,
+    no_result,
+    nothing_to_draw,
+    small_print,
+    subtitle,
+    tuned_axes,
+)
+from analysis.figures.page import Page
+from analysis.figures.placement import label_ends
+from analysis.figures.row_axis import at_right
+from analysis.figures.scales import fitting, log_axis, log_positions
+from analysis.figures.series import (
+    DIRECT_UP_TO,
+    bars,
+    draw_line,
+    panel_columns,
+    panel_title,
+    ring,
+    series_names,
+    series_styles,
+)
+from analysis.figures.typeset import break_label, text_width, wrap
+from analysis.measures.points import Data, fastest
+from analysis.model.numbers import count_text, number_text
+
+NAME = "speedup"
+
+
+def draw(data: Data, subject: Subject) -> Drawing:
+    """Draws speedups (see derive.all_points) of each version at its fastest tunables.
+
+    With several N: log-log lines. With one N: a dot a version. The rows hold every point, drawn or
+    not."""
+    points = data.points
+    best = fastest(points)
+    shown = best[best["speedup"].notna() & best["version"].ne(subject.baseline)]
+    rows = csv_rows(points, shown.index)
+    if not subject.baseline:
+        return Drawing(NAME, None, rows, "the spec names no baseline to be faster than")
+    if shown.empty:
+        if (points["status"] == "ok").any():
+            why = (
+                f"no version but the baseline, {subject.baseline}, has a result to compare with it"
+            )
+            missing = no_result(points, f"{NAME}.csv", limit=40)
+            return Drawing(NAME, None, rows, "\n  ".join([why, *missing]))
+        return Drawing(NAME, None, rows, nothing_to_draw(points, f"{NAME}.csv"))
+
+    shown = shown.assign(series=series_names(shown))
+    styles = series_styles(shown, points, subject.baseline)
+    notes = small_print(points, shown.index, _notes(shown, points, subject), f"{NAME}.csv")
+    one_n = shown["n"].nunique() == 1
+    keys = panel_columns(shown, ["k", "n"] if one_n else ["k"])
+    panels = [(values, of) for values, of in shown.groupby(keys, sort=True)]
+    header = (subject.title, subtitle(points, subject), notes)
+    if one_n:
+        figure = _dots(panels, keys, header, styles, subject)
+    else:
+        figure = _lines(panels, keys, header, styles, subject, shown)
+    return Drawing(NAME, figure, rows)
+
+
+def _notes(shown: pd.DataFrame, points: pd.DataFrame, subject: Subject) -> list[str]:
+    compared = points.set_index(["machine", "point"], drop=False).loc[
+        list(dict.fromkeys(zip(shown["machine"], shown["baseline_point"], strict=True)))
+    ]
+    notes = method_notes(
+        pd.concat([shown, compared]),
+        f"Time per iteration of {subject.baseline} over the version's",
+        "95% interval of the ratio of medians (bootstrap)",
+        int(shown["speedup_low"].isna().sum()),
+    )
+    ok = points[points["status"] == "ok"]
+    tuned = tuned_axes(ok)
+    if tuned:
+        notes.append(
+            f"Each version, the baseline too, at its fastest {tuned} for that N and K (by median); "
+            f"{NAME}.csv says which, and has every absolute time."
+        )
+    precision_of = points.set_index(["machine", "point"])["precision"]
+    base_precision = [
+        precision_of[key] for key in zip(shown["machine"], shown["baseline_point"], strict=True)
+    ]
+    other = shown[shown["precision"].to_numpy() != base_precision]
+    for precision, of in other.groupby("precision"):
+        used = sorted(
+            {p for p, i in zip(base_precision, shown.index, strict=True) if i in of.index}
+        )
+        notes.append(f"{precision} is over the baseline's {', '.join(used)}.")
+    return notes
+
+
+def _limits(shown: pd.DataFrame) -> tuple[float, float]:
+    values = pd.concat([shown[c] for c in ("speedup", "speedup_low", "speedup_high")]).dropna()
+    return min(values.min(), 1.0), max(values.max(), 1.0)
+
+
+def _lines(panels, keys, header, styles, subject, shown) -> Figure:
+    direct = len(panels) <= DIRECT_UP_TO
+    columns = 1 if len(panels) == 1 else 2 if direct else 3 if len(panels) <= 9 else 4
+    label_width = 1.7 if columns == 1 else 0.98
+    labels = {s: break_label(s, label_width) for s in [*styles, subject.baseline]}
+    lines = sum(label.count("\n") + 1 for label in labels.values())
+    height = max(2.5 if columns == 1 else 1.9 if direct else 1.4, 0.125 * lines if direct else 0)
+    widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
+    # where each machine has a baseline of its own, the absolute times are in the CSV alone
+    grey = "" if shown["machine"].nunique() > 1 else f"grey: {subject.baseline}, ms per iteration"
+    grey = "\n".join(wrap(grey, style.WIDTH / max(columns, 2) - 0.35))
+    page = Page(
+        *header,
+        [panel_title(keys, values) for values, _ in panels],
+        columns,
+        height,
+        left=0.6,
+        right=widest + 0.24 if direct else 0.26,
+        below=0.64 + style.LINE * grey.count("\n") - (0.25 if not grey else 0),
+        legend=None if direct else list(styles.items()),
+    )
+    low, high = _limits(shown)
+    counts = sorted(int(n) for n in shown["n"].unique())
+    for place, ((_, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
+        log_axis(axes, "y", low, high)
+        log_axis(axes, "x", counts[0], counts[-1])
+        axes.axhline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
+        ends = [(counts[-1] * 1.12, 1.0, labels[subject.baseline], style.GREY)]
+        for name in (s for s in styles if s in set(of["series"])):
+            line = of[of["series"] == name]
+            end = draw_line(axes, line, "n", "speedup", styles[name])
+            ends.append((*end, labels[name], styles[name]["color"]))
+        _count_ticks(axes, counts, of, page.axes_width, absolute=bool(grey))
+        if place % columns == 0:
+            axes.set_ylabel(f"speedup over {subject.baseline}")
+        _x_label(axes, grey)
+        if direct:
+            label_ends(axes, ends)
+    return page.figure
+
+
+def _count_ticks(
+    axes: Axes, counts: list[int], of: pd.DataFrame, width: float, *, absolute: bool
+) -> None:
+    """N on the axis and, if `absolute`, below each in grey the baseline's ms per iteration."""
+    base = of.drop_duplicates("n").set_index("n")["baseline_iteration_ms"]
+    names = [count_text(n) for n in counts]
+    times = [number_text(base[n]) if n in base.index else "–" for n in counts]
+    wide = [max(pair, key=text_width) for pair in zip(names, times, strict=True)]
+    at = log_positions(axes.get_xlim(), counts, width)
+    chosen = fitting(at, wide)
+    tens = [i for i, n in enumerate(counts) if str(n).strip("0") == "1"]
+    if len(chosen) < len(counts) and len(tens) > 1:
+        kept = fitting([at[i] for i in tens], [wide[i] for i in tens])
+        chosen = [tens[i] for i in kept]
+    axes.set_xticks([counts[i] for i in chosen], [names[i] for i in chosen])
+    for i in chosen if absolute else []:
+        axes.annotate(
+            times[i],
+            (counts[i], 0),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, -14.5),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            color=style.GREY,
+        )
+
+
+def _x_label(axes: Axes, grey: str) -> None:
+    axes.set_xlabel("N, number of points", labelpad=12 if grey else 4)
+    axes.annotate(
+        grey,
+        (0.5, 0),
+        xycoords="axes fraction",
+        xytext=(0, -35),
+        textcoords="offset points",
+        ha="center",
+        va="top",
+        color=style.GREY,
+    )
+
+
+def _dots(panels, keys, header, styles, subject) -> Figure:
+    columns = min(len(panels), 2)
+    most = max(of["series"].nunique() for _, of in panels)
+    labels = {s: break_label(s, 1.7) for s in styles}
+    widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
+    tall = max(label.count("\n") + 1 for label in labels.values())
+    page = Page(
+        *header,
+        [panel_title(keys, values) for values, _ in panels],
+        columns,
+        (0.09 + 0.12 * tall) * max(most, 2) + 0.1,
+        left=widest + 0.2,
+        right=0.6,
+        below=0.56,
+    )
+    low, high = _limits(pd.concat([of for _, of in panels]))
+    for (_, of), axes in zip(panels, page.axes, strict=True):
+        log_axis(axes, "x", low, high)
+        axes.axvline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
+        ranked = of.sort_values("speedup", kind="stable")
+        for height, (_, point) in enumerate(ranked.iterrows()):
+            look = {**styles[point["series"]], "linestyle": "none"}
+            axes.errorbar(
+                [point["speedup"]],
+                [height],
+                xerr=bars(ranked.iloc[[height]], "speedup"),
+                elinewidth=0.8,
+                capsize=1.8,
+                **look,
+            )
+            if point["noisy"] is True:
+                ring(axes, [point["speedup"]], [height])
+            at_right(axes, height, f"{number_text(point['speedup'])}×")
+        axes.set_ylim(-0.6, max(most, 2) - 0.4)
+        axes.set_yticks(range(len(ranked)), [labels[s] for s in ranked["series"]])
+        axes.tick_params(axis="y", length=0)
+        axes.grid(visible=False, axis="y")
+        own = of.drop_duplicates("machine")["baseline_iteration_ms"]
+        absolute = f"\n({number_text(own.iloc[0])} ms per iteration)" if len(own) == 1 else ""
+        axes.set_xlabel(f"speedup over {subject.baseline}{absolute}")
+    return page.figure

@@ -1,0 +1,1 @@
+"""What the rows say: medians and intervals, speedups, tests, claims."""

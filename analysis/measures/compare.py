@@ -1,0 +1,206 @@
+"""OLD against NEW, point by point.
+
+Two processes of one program differ: in addresses, in the cores that they run on, in what else the
+machine does. So the launch is the unit of the comparison: with four or more launches on each side
+(`measure: {launches: 5}`) a permutation test of the launches finds what differs by more than the
+launches of either side do among themselves. With fewer launches there is only the scatter within a
+process, which cannot tell a slower program from a slower process: a difference is shown, and left
+open. The same holds for a point whose samples were disturbed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+from scipy.stats import mannwhitneyu
+
+from analysis.measures.points import all_points
+from analysis.measures.stats import (
+    CONFIDENCE,
+    Samples,
+    holm,
+    permutation_test,
+    ratio_interval,
+    relabellings,
+)
+from analysis.model.files import RunError
+from analysis.model.run import Run
+
+SLOWER, FASTER, ALIKE = "slower", "faster", "no difference found"
+OPEN_SLOWER, OPEN_FASTER = "perhaps slower", "perhaps faster"
+FEW, BASES = "too few samples", "different clocks"
+LOST, GAINED, NEITHER = "lost", "gained", "no result in either"
+COLUMNS = ["point", "verdict", "old_ms", "new_ms", "ratio", "low", "high", "p", "why"]
+LEVEL = 1 - CONFIDENCE
+ENOUGH = 4
+"""Launches on each side: of 3 and 3 even medians that are all apart happen by chance once in 10."""
+
+
+def compare(old: Run, new: Run, threshold: float, across: bool = False) -> pd.DataFrame:
+    """One row for each point that either run has: COLUMNS.
+
+    `ratio` is NEW's median over OLD's with its 95% interval. Where both have ENOUGH launches, `p`
+    is of stats.permutation_test, corrected for all points: the chance that a comparison of two runs
+    of one program calls any point slower or faster is at most 5%. A point is slower or faster when
+    p is below 5% and the whole interval is beyond `threshold` (0.02: 2%). With fewer launches, `p`
+    is of Mann and Whitney's test of the samples with Holm's correction, and what differs is only
+    perhaps slower or faster; so is a point that noise disturbed. `why` gives the reason. No
+    verdict where even samples that do not overlap could not reach 5%, and none across clocks.
+    `lost`: a result in OLD and none in NEW.
+
+    Raises RunError for runs of different machines, unless `across`."""
+    if not across:
+        _refuse_other_machines(old, new)
+    sides = [
+        all_points([run], "").drop_duplicates("point").set_index("point") for run in (old, new)
+    ]
+    names = list(dict.fromkeys([*sides[0].index, *sides[1].index]))
+    pairs = [_Pair(name, *(_row(side, name) for side in sides)) for name in names]
+    tested = [pair for pair in pairs if not pair.verdict]
+    by_launch = [pair for pair in tested if pair.launches >= ENOUGH]
+    _judge_launches(by_launch, threshold)
+    _judge_samples([pair for pair in tested if pair.launches < ENOUGH], threshold)
+    return pd.DataFrame([pair.cells() for pair in pairs], columns=COLUMNS)
+
+
+def exit_status(table: pd.DataFrame) -> int:
+    """For CI: 1 when a point is slower or lost; else 2 when one is perhaps slower, or no point
+    could be judged; else 0."""
+    verdicts = set(table["verdict"])
+    if verdicts & {SLOWER, LOST}:
+        return 1
+    if OPEN_SLOWER in verdicts:
+        return 2
+    return 0 if verdicts & {FASTER, OPEN_FASTER, ALIKE} else 2
+
+
+def summary(table: pd.DataFrame) -> str:
+    """`2 slower, 1 faster, 37 no difference found`."""
+    counts = Counter(table["verdict"])
+    order = [SLOWER, LOST, OPEN_SLOWER, FASTER, OPEN_FASTER, GAINED, ALIKE, FEW, BASES, NEITHER]
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
+
+
+def _refuse_other_machines(old: Run, new: Run) -> None:
+    for what, a, b in (
+        ("GPU", old.gpu, new.gpu),
+        ("CPU", *((run.environment.get("cpu") or {}).get("model") for run in (old, new))),
+    ):
+        if a != b:
+            raise RunError(
+                f"{new.path}: measured on the {what} {b or 'unknown'}, {old.path} on "
+                f"{a or 'unknown'}; --across-machines compares them all the same"
+            )
+
+
+def _row(side: pd.DataFrame, name: str) -> pd.Series | None:
+    return side.loc[name] if name in side.index else None
+
+
+class _Pair:
+    """One point of both runs. `verdict` is empty until it is judged."""
+
+    def __init__(self, name: str, old: pd.Series | None, new: pd.Series | None):
+        self.name, self.verdict, self.why = name, "", ""
+        self.medians, self.ratio, self.p = (np.nan, np.nan), (np.nan, np.nan, np.nan), np.nan
+        said = [_why_not(side) for side in (old, new)]
+        if any(said):
+            self.verdict = NEITHER if all(said) else GAINED if said[0] else LOST
+            if self.verdict == LOST and (
+                new is None or new["status"] in ("unsupported", "not run")
+            ):
+                # not asked for, or not possible here: nothing that NEW's code did
+                self.verdict = NEITHER
+            self.why = f"OLD: {said[0] or 'ok'}; NEW: {said[1] or 'ok'}"
+            return
+        self.medians = old["iteration_ms"], new["iteration_ms"]
+        bases = [side["timing_basis"] for side in (old, new)]
+        if bases[0] != bases[1]:
+            self.verdict, self.why = BASES, f"{bases[0]} and {bases[1]}"
+            return
+        self.samples: tuple[Samples, Samples] = (old["times_ms"], new["times_ms"])
+        self.launches = min(len(side.launches) for side in self.samples)
+        self.ratio = ratio_interval(self.samples[1], self.samples[0])
+        self.noise = "; ".join(
+            f"{which} is noisy ({side['noise'] or 'no reason was recorded'})"
+            for which, side in (("OLD", old), ("NEW", new))
+            if side["noisy"] is True
+        )
+
+    def judge(self, threshold: float, open_because: str = "") -> None:
+        """Sets the verdict of a point that differs (p), unless it does so by too little."""
+        _, low, high = self.ratio
+        if not (low > 1 + threshold or high < 1 / (1 + threshold)):
+            small = 1 / (1 + threshold) <= low and high <= 1 + threshold
+            by = "less than" if small else "perhaps less than"
+            self.verdict, self.why = ALIKE, f"differs by {by} {threshold:.0%}"
+            return
+        self.why = "; ".join(part for part in (open_because, self.noise) if part)
+        verdicts = (OPEN_SLOWER, OPEN_FASTER) if self.why else (SLOWER, FASTER)
+        self.verdict = verdicts[0 if low > 1 else 1]
+
+    def cells(self) -> tuple:
+        return self.name, self.verdict, *self.medians, *self.ratio, self.p, self.why
+
+
+def _judge_launches(pairs: list[_Pair], threshold: float) -> None:
+    if not pairs:
+        return
+    p = permutation_test(*(_log_medians([pair.samples[i] for pair in pairs]) for i in (0, 1)))
+    for pair, of in zip(pairs, p, strict=True):
+        pair.p = of
+        if of < LEVEL:
+            pair.judge(threshold)
+        else:
+            pair.verdict = ALIKE
+
+
+def _log_medians(points: list[Samples]) -> np.ndarray:
+    """Launches × points; NaN where a point lacks a launch that others have."""
+    numbers = sorted({number for samples in points for number in samples.numbers})
+    table = np.full((len(numbers), len(points)), np.nan)
+    for column, samples in enumerate(points):
+        rows = [numbers.index(number) for number in samples.numbers]
+        table[rows, column] = np.log(samples.medians)
+    return table
+
+
+def _judge_samples(pairs: list[_Pair], threshold: float) -> None:
+    """Points with too few launches: what differs within a process is left open."""
+    judged = []
+    for pair in pairs:
+        counts = [len(side) for side in pair.samples]
+        pair.why = f"{counts[0]} and {counts[1]} samples"
+        if np.isnan(pair.ratio[1]) or min(counts) < 6:
+            pair.verdict = FEW
+            pair.why += ", an interval needs 6 on each side"
+            continue
+        pair.p = float(mannwhitneyu(*(side.pooled for side in pair.samples)).pvalue)
+        judged.append(pair)
+    for pair, p in zip(judged, holm(np.array([pair.p for pair in judged])), strict=True):
+        pair.p = p
+        if p < LEVEL:
+            launches = [len(side.launches) for side in pair.samples]
+            pair.judge(threshold, _too_few(*launches))
+        elif 2 / _orders(pair) * len(judged) >= LEVEL:
+            pair.verdict = FEW
+            pair.why += f" among {len(judged)} points: even samples apart would not show"
+        else:
+            pair.verdict, pair.why = ALIKE, ""
+
+
+def _orders(pair: _Pair) -> int:
+    counts = [len(side) for side in pair.samples]
+    return 2 * relabellings(*counts) if counts[0] == counts[1] else relabellings(*counts)
+
+
+def _too_few(old: int, new: int) -> str:
+    have = "one launch each" if old == new == 1 else f"{old} and {new} launches"
+    return f"{have} cannot tell the program from the process (measure: {{launches: 5}})"
+
+
+def _why_not(side: pd.Series | None) -> str:
+    if side is None:
+        return "not there"
+    return "" if side["status"] == "ok" else f"{side['status']} ({side['reason']})"

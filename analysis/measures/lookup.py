@@ -1,0 +1,157 @@
+"""One run, ready to be asked for a version's value at a problem."""
+
+from __future__ import annotations
+
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analysis.measures.points import all_points
+from analysis.measures.quantity import Quantity
+from analysis.measures.stats import Samples, draws
+from analysis.model.numbers import count_text
+from analysis.model.run import Run
+from analysis.model.words import AXES
+
+ASKED = (
+    "version",
+    "n",
+    "k",
+    "dim",
+    "data",
+    "precision",
+    "point",
+    "status",
+    "reason",
+    "iteration_ms",
+)
+"""Columns that a point is found by."""
+
+FEWEST = 6
+"""Samples that an interval of a median needs at 95%."""
+
+
+class MissingError(Exception):
+    """The rows that would answer are not there; the message says which."""
+
+
+class Place(NamedTuple):
+    """A problem: which of a run's points are meant. None: any, as long as there is one kind."""
+
+    n: int | None = None
+    k: int | None = None
+    dim: int | None = None
+    data: str | None = None
+    precision: str | None = None
+    iterations: int | None = None
+
+
+class Rows:
+    """One run, ready to be asked. Ratios are never taken across runs."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.points = all_points([run], run.baseline)
+        self.by_point = dict(list(run.measurements.groupby("point", sort=False)))
+        self._several_gpus = len(run.gpus) > 1
+        # a report asks some ten thousand times: plain records answer a hundred times sooner than
+        # a frame
+        columns = [c for c in dict.fromkeys([*ASKED, *AXES]) if c in self.points]
+        plain = self.points[columns].astype(object)
+        plain = plain.where(plain.notna(), None).assign(at=self.points.index)
+        self._by_version: dict[str, list[dict]] = {}
+        for record in plain.to_dict("records"):
+            self._by_version.setdefault(record["version"], []).append(record)
+
+    def point(self, version: str, place: Place, **axes: int) -> pd.Series:
+        """The ok point of `version` at `place`, fastest in the tunables that `axes` leave open.
+
+        `place.data` may hold alternatives, `a|b`: beginnings of the data's description, the first
+        that is there counts. Raises MissingError."""
+        if self._several_gpus:
+            raise MissingError(f"{self.run.name}: rows of several GPUs, which are not compared")
+        points = self._by_version.get(version, [])
+        wanted = {**place._asdict(), **axes}
+        data = wanted.pop("data")
+        iterations = wanted.pop("iterations")
+        said = _said(version, wanted, data)
+        for column, value in wanted.items():
+            if value is not None:
+                points = [p for p in points if p[column] == value]
+        for start in (data or "").split("|"):
+            found = [p for p in points if str(p["data"]).startswith(start)]
+            if found:
+                break
+        if not found:
+            raise MissingError(f"{said}: no row")
+        ok = [p for p in found if p["status"] == "ok"]
+        if not ok:
+            raise MissingError(f"{said}: {found[0]['status']}, {found[0]['reason']}")
+        if iterations is not None:
+            # a solve's length is the spec's iterations: another length is another quantity
+            done = [self.by_point[p["point"]]["iterations"].iloc[0] for p in ok]
+            ok = [p for p, count in zip(ok, done, strict=True) if count == iterations]
+            if not ok:
+                raise MissingError(f"{said}: {done[0]} iterations, not {iterations}")
+        for column in ("n", "k", "dim", "data", "precision"):
+            kinds = list(dict.fromkeys(str(p[column]) for p in ok))
+            if len(kinds) > 1:
+                raise MissingError(f"{said}: several {column} ({', '.join(kinds)}), none named")
+        return self.points.loc[min(ok, key=lambda p: p["iteration_ms"])["at"]]
+
+    def median(self, point: pd.Series, column: str) -> Quantity:
+        """The median of a point's samples of `column` (a time of measurements.jsonl, in ms)."""
+        rows = self.by_point[point["point"]]
+        rows = rows[rows[column].notna()]
+        name = point["point"]
+        if rows.empty or not rows[column].gt(0).all():
+            raise MissingError(f"{name}: no {column}")
+        launches = rows.groupby("launch", sort=False)[column]
+        samples = Samples(tuple(np.sort(of.to_numpy(float)) for _, of in launches))
+        bases = frozenset([str(point["timing_basis"])])
+        if not samples.has_interval:
+            why = f"{point['version']} has {len(samples)} samples, an interval needs {FEWEST}"
+            return Quantity(samples.median, None, why, bases=bases)
+        stream = zlib.crc32(f"{name} {column}".encode())
+        return Quantity(samples.median, draws(samples, stream), bases=bases)
+
+    def baseline_of(self, point: pd.Series, place: Place) -> pd.Series:
+        """The baseline's point for the problem of `point`, in its precision, else in fp32."""
+        if not self.run.baseline:
+            raise MissingError("the spec names no baseline")
+        same = place._replace(
+            n=point["n"], k=point["k"], dim=point["dim"], data=point["data"], precision=None
+        )
+        for precision in (point["precision"], "fp32"):
+            try:
+                return self.point(self.run.baseline, same._replace(precision=precision))
+            except MissingError as error:
+                missing = error
+        raise missing
+
+    def phases(self, point: pd.Series) -> pd.DataFrame:
+        """The phases of the point's solve with `ms`: the device's time, the host's on a CPU."""
+        rows = self.run.phases
+        rows = rows[rows["point"].eq(point["point"]) & rows["part"].eq("solve")]
+        if rows.empty:
+            raise MissingError(f"{point['point']}: no phases")
+        return rows.assign(ms=rows["device_ms"].fillna(rows["host_ms"]))
+
+    def counters(self, point: pd.Series) -> pd.DataFrame:
+        """The point's rows of counters.jsonl that have a value."""
+        rows = self.run.counters
+        rows = rows[rows["point"].eq(point["point"])]
+        if rows.empty:
+            raise MissingError(f"{point['point']}: no counters")
+        return rows[rows["value"].notna()]
+
+
+def _said(version: str, wanted: dict, data: str | None) -> str:
+    words = [
+        f"{axis}={value if isinstance(value, str) else count_text(value)}"
+        for axis, value in wanted.items()
+        if value is not None
+    ]
+    return " ".join([version, *words, *([f"data {data}"] if data else [])])

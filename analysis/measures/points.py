@@ -1,0 +1,300 @@
+"""One row a point, out of the samples: medians, intervals, speedups, and why a point has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.measures.stats import Samples, median_interval, ratio_interval
+from analysis.model.ceilings import Ceilings
+from analysis.model.files import RunError, printable
+from analysis.model.run import PROBLEM, Run
+from analysis.model.words import AXES
+
+NOT_RUN = "not run"
+NO_BASELINE = "no baseline"
+UNTHROTTLED = {"", "none"}
+NOISY_SHARE = 0.25
+"""Of a point's samples, from which on the point itself is noisy: fewer hardly move its median."""
+
+POINT_COLUMNS = [
+    *("machine", "point", "version", "family", "backend", *PROBLEM, *AXES, "status", "reason"),
+    *("samples", "iteration_ms", "iteration_ms_low", "iteration_ms_high"),
+    *("baseline", "baseline_point", "baseline_iteration_ms"),
+    *("speedup", "speedup_low", "speedup_high"),
+    *("timing_basis", "baseline_timing_basis", "throttled_samples", "verified"),
+    "oversubscribed",
+    *("iterations", "floor_ms", "gpu", "host"),
+]
+"""What a figure's CSV holds of each point; times in ms, speedups without unit, intervals at 95%."""
+
+NEWER_COLUMNS = [
+    *("launches", "noisy", "noisy_samples", "noise", "inertia_excess", "max_mean_error"),
+    *("energy_j", "waited_ms", "data_part"),
+]
+"""The same, of schema 2; runs of schema 1 have nothing for them. `noisy` is the point's: at least
+NOISY_SHARE of its samples are; `noise` says what disturbed them."""
+
+
+NOISY = "†"
+"""Behind the time of a noisy point, in tables and where a figure has no mark to ring."""
+
+
+def noisy_mark(point: pd.Series) -> str:
+    """NOISY for a noisy point, else nothing."""
+    return NOISY if point["noisy"] is True else ""
+
+
+def noise_note(points: pd.DataFrame, most: int = 3) -> str:
+    """What NOISY means for these points, and what disturbed them; empty when none is noisy."""
+    noisy = points[points["noisy"].eq(True)]
+    if noisy.empty:
+        return ""
+    reasons = list(dict.fromkeys("; ".join(noisy["noise"].dropna()).split("; ")))
+    said = "; ".join(reasons[:most]) + (f"; and {len(reasons) - most} more" * bool(reasons[most:]))
+    count = f"{len(noisy):,} point{'' if len(noisy) == 1 else 's'}"
+    return (
+        f"{NOISY} noisy: {count}, of which a quarter of the samples or more were disturbed: "
+        f"{said or 'no reason was recorded'}."
+    )
+
+
+@dataclass(frozen=True)
+class Data:
+    """What figures draw: the points (see all_points), the rows of phases.jsonl and counters.jsonl,
+    each with its `machine`, the ceilings of each machine, each version's parent, and the runs."""
+
+    points: pd.DataFrame
+    phases: pd.DataFrame
+    counters: pd.DataFrame
+    ceilings: dict[str, Ceilings]
+    parents: dict[str, str]
+    runs: list[Run]
+
+
+def gather(runs: list[Run], baseline: str) -> Data:
+    """Everything that the runs have, machine by machine."""
+    labels = machine_labels(runs)
+
+    def joined(name: str) -> pd.DataFrame:
+        parts = [
+            getattr(run, name).assign(machine=_machine_of(run, label, getattr(run, name)))
+            for run, label in zip(runs, labels, strict=True)
+        ]
+        return pd.concat([p for p in parts if len(p)] or parts[:1], ignore_index=True)
+
+    return Data(
+        all_points(runs, baseline),
+        joined("phases"),
+        joined("counters"),
+        {label: run.ceilings for run, label in zip(runs, labels, strict=True) if run.ceilings},
+        {version: parent for run in runs for version, parent in run.parents.items()},
+        runs,
+    )
+
+
+def _machine_of(run: Run, label: str, rows: pd.DataFrame) -> pd.Series:
+    """The machine of each of `rows` of a run: its label; in a run of several GPUs the GPU of the
+    row's point, and the label for what ran on none."""
+    if len(run.gpus) < 2:
+        return pd.Series(label, index=rows.index, dtype=object)
+    gpus = run.measurements.drop_duplicates("point").set_index("point")["gpu"]
+    return rows["point"].map(gpus).fillna(label)
+
+
+def machine_labels(runs: list[Run]) -> list[str]:
+    """A label a run that keeps apart what must not be mixed.
+
+    Runs of one machine share its name and are drawn together; runs of one machine that measured the
+    same point have their folder's name added, because samples of different runs are never pooled.
+    """
+    labels = [run.machine for run in runs]
+    measured = [set(run.measurements["point"]) for run in runs]
+    clashing = {
+        label
+        for i, label in enumerate(labels)
+        for j in range(i)
+        if labels[j] == label and measured[i] & measured[j]
+    }
+    return [
+        f"{label}, {printable(run.path.resolve().name)}" if label in clashing else label
+        for run, label in zip(runs, labels, strict=True)
+    ]
+
+
+def common_baseline(runs: list[Run]) -> str:
+    """The baseline that the runs agree on; empty when none of them names one.
+
+    Raises RunError when they name different ones: one figure has one denominator.
+    """
+    named = {run.baseline: run for run in runs if run.baseline}
+    if len(named) > 1:
+        which = "; ".join(f"{run.path}: {baseline}" for baseline, run in named.items())
+        raise RunError(f"the runs name different baselines ({which}); draw them one at a time")
+    return next(iter(named), "")
+
+
+def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
+    """Every point that was planned or measured, with POINT_COLUMNS, NEWER_COLUMNS and `times_ms`
+    (Samples in ms).
+
+    Points without a result have NaN times, their status (one more than the contract's: `not run`)
+    and the reason. Speedups are over the median of `baseline` for the same problem on the same
+    machine, each side with the tunables that were fastest; the `reason` of an ok point without
+    speedup says what is missing."""
+    labels = machine_labels(runs)
+    parts = [_points_of(run, label) for run, label in zip(runs, labels, strict=True)]
+    points = pd.concat(parts, ignore_index=True)
+    # two runs of one machine may have planned the same point and only one have measured it
+    unmeasured = points["status"].eq(NOT_RUN)
+    known = set(zip(*(points.loc[~unmeasured, c] for c in ("machine", "point")), strict=True))
+    pairs = zip(points["machine"], points["point"], strict=True)
+    elsewhere = np.array([pair in known for pair in pairs], dtype=bool)
+    points = points[~(unmeasured & elsewhere)].drop_duplicates(["machine", "point"])
+    return _with_speedups(points.reset_index(drop=True), baseline)
+
+
+def fastest(points: pd.DataFrame) -> pd.DataFrame:
+    """Of the ok points of each version and problem the one with the least median time.
+
+    The choice is made on the same samples that the interval is of, so the interval of a choice
+    among many near-equal tunables is a little too narrow."""
+    ok = points[points["status"] == "ok"]
+    key = ["machine", "version", *PROBLEM]
+    return ok.loc[ok.groupby(key, dropna=False, sort=False)["iteration_ms"].idxmin()]
+
+
+def _points_of(run: Run, machine: str) -> pd.DataFrame:
+    rows = run.measurements
+    points = rows.drop_duplicates("point").copy()
+    bad = rows[rows["status"] != "ok"].drop_duplicates("point").set_index("point")
+    wrong = set(rows.loc[(rows["status"] == "ok") & rows["verified"].eq(False), "point"])
+    usable = rows.loc[rows["iteration_ms"] > 0, ["point", "launch", "iteration_ms"]]
+    times = _samples(usable)
+    throttled = rows["throttle"].notna() & ~rows["throttle"].astype(str).str.lower().isin(
+        UNTHROTTLED
+    )
+    throttled_count = throttled.groupby(rows["point"]).sum()
+    newer = _newer(rows)
+
+    status, reason, samples = [], [], []
+    for point, first_reason in zip(points["point"], points["why_no_time"], strict=True):
+        got = times.get(point)
+        if point in bad.index:
+            status.append(bad.at[point, "status"])
+            reason.append(bad.at[point, "reason"])
+        elif point in wrong:
+            status.append("incorrect")
+            reason.append("its result was not verified as right")
+        elif got is None:
+            status.append("failed")
+            reason.append(first_reason or "no time was recorded")
+        else:
+            status.append("ok")
+            reason.append(None)
+        samples.append(got if status[-1] == "ok" else None)
+    points["status"], points["reason"], points["times_ms"] = status, reason, samples
+    points["throttled_samples"] = points["point"].map(throttled_count).astype("Int64")
+    for column in newer:
+        points[column] = newer[column].reindex(points["point"]).to_numpy()
+    points["launches"] = [len(t.launches) if t else None for t in points["times_ms"]]
+
+    planned = run.plan[~run.plan["point"].isin(points["point"])].copy()
+    refused = planned["available"].eq(False)
+    planned["status"] = np.where(refused, "unsupported", NOT_RUN)
+    planned["reason"] = planned["reason"].where(refused, "the run ended before it")
+    planned["data"] = points["data"].iloc[0] if len(points) else None
+    planned["throttled_samples"] = 0
+    points = pd.concat(
+        [part for part in (points, planned) if len(part)] or [points], ignore_index=True
+    )
+    order = {point: place for place, point in enumerate(run.plan["point"])}
+    # the plan's order; a shuffled run must not shuffle colours and tables
+    place = points["point"].map(order).fillna(len(order))
+    points = points.iloc[np.argsort(place.to_numpy(), kind="stable")]
+
+    points = points.reindex(columns=[*POINT_COLUMNS, *NEWER_COLUMNS, "times_ms"])
+    points = points.reset_index(drop=True)
+    points["machine"] = _machine_of(run, machine, points)
+    intervals = [
+        median_interval(t) if isinstance(t, Samples) else (np.nan,) * 3 for t in points["times_ms"]
+    ]
+    names = ["iteration_ms", "iteration_ms_low", "iteration_ms_high"]
+    points[names] = np.array(intervals, dtype=float).reshape(-1, 3)
+    points["samples"] = [len(t) if isinstance(t, Samples) else 0 for t in points["times_ms"]]
+    points["floor_ms"] = points["floor_ms"].astype(float)
+    for column in ("n", "k", "dim", *AXES, "throttled_samples", "iterations", *_NEWER_COUNTS):
+        points[column] = points[column].astype("Int64")
+    return points
+
+
+_NEWER_COUNTS = ("launches", "noisy_samples")
+
+
+def _samples(usable: pd.DataFrame) -> dict[str, Samples]:
+    """Each point's samples, launch by launch."""
+    apart: dict[str, list[tuple[int, np.ndarray]]] = {}
+    groups = usable.groupby(["point", "launch"], sort=False)["iteration_ms"]
+    for (point, launch), samples in groups:
+        apart.setdefault(point, []).append((int(launch), np.sort(samples.to_numpy())))
+    return {
+        point: Samples(tuple(times for _, times in of), tuple(number for number, _ in of))
+        for point, of in apart.items()
+    }
+
+
+def _newer(rows: pd.DataFrame) -> pd.DataFrame:
+    """NEWER_COLUMNS of each point but the number of its launches."""
+    points = rows.groupby("point", sort=False)
+    table = points[["inertia_excess", "energy_j", "data_part"]].first()
+    table["max_mean_error"] = points["max_mean_error"].max()
+    table["waited_ms"] = points["waited_ms"].median()
+    known = rows.loc[rows["noisy"].notna(), ["point", "noisy", "noise"]]
+    noisy = known[known["noisy"].eq(True)]
+    count = known["noisy"].eq(True).groupby(known["point"]).sum().reindex(table.index)
+    table["noisy_samples"] = count.astype("Int64")
+    table["noisy"] = (count >= NOISY_SHARE * points.size()).astype(object).where(count.notna())
+    # the same disturbance is told once
+    table["noise"] = (
+        noisy.groupby("point", sort=False)["noise"]
+        .agg(lambda texts: "; ".join(dict.fromkeys(texts.dropna())))
+        .reindex(table.index)
+    )
+    return table
+
+
+def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    points["baseline"] = baseline or None
+    if not baseline:
+        return points
+    problem = ["machine", "n", "k", "dim", "data"]
+    base = fastest(points[points["version"] == baseline])
+    denominators: dict[tuple, dict[str, tuple]] = {}
+    for key, of in zip(_keys(base, problem), base.itertuples(index=False), strict=True):
+        denominators.setdefault(key, {})[of.precision] = of
+
+    names = ["baseline_point", "baseline_iteration_ms", "baseline_timing_basis"]
+    names += ["speedup", "speedup_low", "speedup_high"]
+    columns = ["point", "precision", "status", "times_ms"]
+    rows = []
+    for key, (point, precision, status, times) in zip(
+        _keys(points, problem), zip(*(points[c] for c in columns), strict=True), strict=True
+    ):
+        choices = denominators.get(key, {}) if status == "ok" else {}
+        # a version in another precision is over the baseline's fp32, or the only one that it has
+        of = choices.get(precision, choices.get("fp32", next(iter(choices.values()), None)))
+        if of is None:
+            rows.append((None, np.nan, None, np.nan, np.nan, np.nan))
+            continue
+        ratio = (1.0, 1.0, 1.0) if of.point == point else ratio_interval(of.times_ms, times)
+        rows.append((of.point, of.iteration_ms, of.timing_basis, *ratio))
+    points[names] = pd.DataFrame(rows, columns=names, index=points.index)
+    orphan = points["status"].eq("ok") & points["speedup"].isna()
+    points.loc[orphan, "reason"] = f"{baseline} has no result for this problem on this machine"
+    return points
+
+
+def _keys(points: pd.DataFrame, columns: list[str]) -> list[tuple]:
+    return list(zip(*(points[c].astype(str) for c in columns), strict=True))

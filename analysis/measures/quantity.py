@@ -1,0 +1,58 @@
+"""Values with the uncertainty that arithmetic carries along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.measures.stats import CONFIDENCE
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A value with `draws` of its bootstrap distribution, which arithmetic carries along.
+
+    Draws of one point are the same wherever they are used, those of two points independent. `draws`
+    is None where there is no interval: `why` says so, unless `exact` says what it is to be taken
+    for without one: "profiled" (phases, counters), "counted", "measured ceiling". `bases` are the
+    clocks that it was timed by."""
+
+    value: float
+    draws: np.ndarray | None = None
+    why: str = ""
+    exact: str = ""
+    bases: frozenset[str] = frozenset()
+
+    def interval(self) -> tuple[float, float]:
+        """The ends of the 95% percentile interval; NaN where there is none."""
+        if self.draws is None:
+            return np.nan, np.nan
+        tail = (1 - CONFIDENCE) / 2
+        low, high = np.quantile(self.draws, [tail, 1 - tail])
+        return float(low), float(high)
+
+
+def combine(function: Callable, *parts: Quantity | float) -> Quantity | float:
+    """function(parts), on the values and draw by draw; a plain number of plain numbers."""
+    measured = [part for part in parts if isinstance(part, Quantity)]
+    if not measured:
+        return function(*parts)
+    value = float(function(*(p.value if isinstance(p, Quantity) else p for p in parts)))
+    lacking = [p.why for p in measured if p.draws is None and not p.exact]
+    draws = None
+    if not lacking and any(p.draws is not None for p in measured):
+        draws = function(
+            *(
+                p if not isinstance(p, Quantity) else p.value if p.draws is None else p.draws
+                for p in parts
+            )
+        )
+    return Quantity(
+        value,
+        draws,
+        "; ".join(dict.fromkeys(lacking)),
+        measured[0].exact if all(p.exact for p in measured) else "",
+        frozenset().union(*(p.bases for p in measured)),
+    )

@@ -1,0 +1,1 @@
+"""Run directories, read and checked: rows become frames."""

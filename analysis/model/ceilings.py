@@ -1,0 +1,101 @@
+"""What the machine can do at most, as run_experiment --ceilings measured it (ceilings.json)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.model.files import RunError, is_there, read_json
+
+LEVELS = {"l1": "L1", "l2": "L2", "dram": "DRAM"}
+"""Levels of memory, nearest first, and their names for a reader."""
+
+BANDWIDTHS = {
+    "l1": ("l1_read", "shared_read"),
+    "l2": ("l2_read",),
+    "dram": ("dram_read", "dram_copy"),
+}
+RATES = {
+    "fp64": ("fp64_fma",),
+    "fp32": ("fp32_fma",),
+    "fp64 tensor": ("fp64_tensor",),
+    "tf32 tensor": ("tf32_tensor",),
+    "bf16 tensor": ("bf16_tensor",),
+    "fp16 tensor": ("fp16_tensor",),
+}
+_CEILING = {"name": str, "unit": str, "value": float, "datasheet": float}
+_SHAPE = {"ceilings": [_CEILING], "gpu": {"name": str}}
+_SCALES = {"GB/s": 1e9, "TFLOP/s": 1e12}
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """One ceiling in bytes or operations per second: measured (the median), and the datasheet's
+    (None: not known)."""
+
+    measured: float
+    datasheet: float | None = None
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Bandwidths by level and rates by arithmetic; only those that were measured."""
+
+    gpu: str
+    bandwidths: dict[str, Ceiling]
+    rates: dict[str, Ceiling]
+
+
+def nearest_file(run: Path, name: str) -> Path | None:
+    """`name` in the run directory or in one of the three folders above it: what a folder of
+    recorded runs has in common stands once."""
+    run = run.resolve()
+    if is_there(run / name):
+        return run / name
+    # the folders above are the user's own: links in them are meant
+    return next((f.resolve() for p in run.parents[:3] if (f := p / name).is_file()), None)
+
+
+def load_ceilings(run: Path, environment: dict, gpu: str, warnings: list[str]) -> Ceilings | None:
+    """The GPU's ceilings for a run: the nearest ceilings.json, else the one that its environment
+    names. None without any, or where the nearest is another GPU's (a warning says so)."""
+    file = nearest_file(run, "ceilings.json")
+    named = environment.get("ceilings")
+    for value in (named, *(named.values() if isinstance(named, dict) else ())):
+        if file is None and isinstance(value, dict) and isinstance(value.get("file"), str):
+            file = Path(value["file"]) if Path(value["file"]).is_file() else None
+    if file is None:
+        return None
+    try:
+        data = read_json(file, _SHAPE)
+        listed = {
+            c["name"]: c for c in data.get("ceilings") or [] if c.get("value") and c["value"] > 0
+        }
+        name = str((data.get("gpu") or {}).get("name") or "")
+        bandwidths = {k: _pick(listed, names) for k, names in BANDWIDTHS.items()}
+        rates = {k: _pick(listed, names) for k, names in RATES.items()}
+    except RunError as error:
+        warnings.append(f"{error}; it is not used")
+        return None
+    except KeyError as error:
+        warnings.append(f"{file}: not a file of ceilings (lacks {error}); it is not used")
+        return None
+    if not name or (gpu and name != gpu):
+        warnings.append(f"{file}: ceilings of {name or 'no GPU'}, the run is of {gpu}; not used")
+        return None
+    return Ceilings(
+        name,
+        {k: c for k, c in bandwidths.items() if c},
+        {k: c for k, c in rates.items() if c},
+    )
+
+
+def _pick(listed: dict, names: tuple[str, ...]) -> Ceiling | None:
+    known = [listed[name] for name in names if name in listed]
+    if not known:
+        return None
+    best = max(known, key=lambda c: float(c["value"]))
+    scale = _SCALES[best["unit"]]
+    sheet = best.get("datasheet")
+    printed = float(sheet) * scale if sheet is not None and sheet > 0 else None
+    return Ceiling(float(best["value"]) * scale, printed)

@@ -1,0 +1,181 @@
+"""Reads run directories into pandas frames."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.model.ceilings import load_ceilings, nearest_file
+from analysis.model.columns import Column, flag, name, number, time, whole
+from analysis.model.files import RunError, check_shape, read_json
+from analysis.model.rows import frame, read_rows
+from analysis.model.run import Run
+from analysis.model.words import AXES, STATUSES
+
+
+def _why_no_time(reasons: object) -> str | None:
+    """The reason that a row gives for having no time."""
+    if not isinstance(reasons, dict):
+        raise ValueError("null_reasons is not an object")
+    why = reasons.get("iteration_ms")
+    if not isinstance(why, str | None):
+        raise ValueError("null_reasons has something else than text for iteration_ms")
+    return why
+
+
+def _noise(noise: object) -> str | None:
+    """What disturbed a sample, in words."""
+    reasons = noise.get("reasons", []) if isinstance(noise, dict) else None
+    if not isinstance(reasons, list) or not all(isinstance(text, str) for text in reasons):
+        raise ValueError("noise is not an object with a list of texts `reasons`")
+    return "; ".join(reasons) or None
+
+
+_SIZES = [whole(size, needed=True, low=1) for size in ("n", "k", "dim")]
+_TUNABLES = [whole(axis, low=1) for axis in AXES]
+
+MEASUREMENTS = [
+    *(name("point", needed=True), name("version", needed=True)),
+    *(name("family"), name("backend"), *_SIZES, *_TUNABLES, name("precision", needed=True)),
+    *(flag("oversubscribed"), name("data", needed=True), name("data_part")),
+    *(whole("launch"), whole("repetition"), whole("repetitions")),
+    *(name("status", needed=True, names=STATUSES), name("reason")),
+    *(time("solve_ms"), time("iteration_ms"), time("end_to_end_ms"), time("waited_ms")),
+    *(whole("iterations"), number("inertia", high=1e100), flag("verified")),
+    *(whole("label_mismatches"), number("max_regret", high=1e100)),
+    number("regret_bound", high=1e100),
+    *(number("inertia_excess", low=-1e100, high=1e100), number("max_mean_error", high=1e100)),
+    *(name("timing_basis"), time("floor_ms"), name("chosen"), name("gpu")),
+    *(number("sm_mhz"), number("mem_mhz"), number("temp_c", low=-300), number("power_w")),
+    *(number("energy_j"), name("throttle"), flag("noisy"), name("noise", get=_noise), name("host")),
+    name("why_no_time", source="null_reasons", get=_why_no_time),
+]
+"""What the analysis reads of a row; measurements.jsonl has more."""
+PLAN = [
+    *(name("point", needed=True), name("version", needed=True), *_SIZES, *_TUNABLES),
+    *(name("precision", needed=True), flag("available"), name("reason")),
+]
+PHASES = [
+    *(name("point", needed=True), name("version", needed=True), name("part"), name("phase")),
+    *(whole("calls"), time("device_ms"), time("host_ms")),
+]
+COUNTERS = [
+    *(name("point", needed=True), name("version", needed=True), name("phase"), name("kernel")),
+    *(name("metric", needed=True), number("value", low=-1e100, high=1e100), name("unit")),
+    whole("calls", low=1),
+]
+_SPEC = {
+    **{"name": str, "title": str, "baseline": str, "figures": [str]},
+    "data": {"generator": str, "seed": int, "range": [float], "centers": int, "sigma": float},
+    "solve": {"init": str, "seed": int},
+    "measure": {"max_noise": float},
+}
+_ENVIRONMENT = {
+    "host": str,
+    "cpu": {"model": str},
+    "gpus": [{"name": str, "driver": str}],
+    "build": {"commit": str, "compiler": str},
+}
+_OVERRIDES = {"set": [str], "only": [str], "filter": str}
+_PLAN = {"points": [{}], "parents": {"*": str}, "overrides": _OVERRIDES}
+
+
+def load_run(path: Path) -> Run:
+    """Reads one run directory; optional files may be missing.
+
+    Raises RunError for a schema that this version does not know, for a value that cannot be (with
+    its file, line and name) and for an optional file that is there but broken. A line that is cut
+    off (the run was killed while writing it) is dropped, with a warning that names it."""
+    warnings: list[str] = []
+    rows = read_rows(path / "measurements.jsonl", MEASUREMENTS, warnings, schema=True)
+    plan = _read_plan(path / "plan.json")
+    measurements = _counting(rows)
+    _check_repetitions(path, measurements, warnings)
+    environment = read_json(path / "environment.json", _ENVIRONMENT)
+    if measurements["gpu"].nunique() > 1:
+        several = ", ".join(measurements["gpu"].dropna().unique())
+        warnings.append(f"{path}: rows of several GPUs ({several}); they are never compared")
+    measured = measurements["gpu"].dropna()
+    gpus = environment.get("gpus") or [{}]
+    gpu = str(measured.iloc[0] if len(measured) else gpus[0].get("name") or "")
+    return Run(
+        path=path,
+        spec=read_json(path / "spec.resolved.json", _SPEC),
+        environment=environment,
+        overrides=plan.get("overrides") or {},
+        plan=_planned(path / "plan.json", plan.get("points") or []),
+        measurements=measurements,
+        phases=_profile(path / "phases.jsonl", PHASES, measurements, warnings),
+        counters=_profile(path / "counters.jsonl", COUNTERS, measurements, warnings),
+        ceilings=load_ceilings(path, environment, gpu, warnings),
+        parents=_parents(path, plan),
+        warnings=warnings,
+    )
+
+
+def _profile(
+    path: Path, columns: list[Column], measurements: pd.DataFrame, warnings: list[str]
+) -> pd.DataFrame:
+    """The rows of a profile. Raises RunError for a row that contradicts its point's version."""
+    rows = read_rows(path, columns, warnings)
+    version = measurements.drop_duplicates("point").set_index("point")["version"]
+    expected = rows["point"].map(version)
+    wrong = rows[expected.notna() & rows["version"].ne(expected)]
+    if len(wrong):
+        row = wrong.iloc[0]
+        raise RunError(
+            f"{path}: point {row['point']} has version {row['version']}, but "
+            f"{expected[row.name]} in measurements.jsonl; restore the file"
+        )
+    return rows
+
+
+def _read_plan(path: Path) -> dict:
+    """The plan; an early one is the list of its points alone."""
+    plan = read_json(path, object)
+    if isinstance(plan, list):
+        plan = {"points": plan}
+    check_shape(plan, _PLAN, str(path))
+    return plan
+
+
+def _planned(path: Path, points: list[dict]) -> pd.DataFrame:
+    return frame(points, PLAN, f"{path}: points").drop_duplicates("point", ignore_index=True)
+
+
+def _parents(path: Path, plan: dict) -> dict[str, str]:
+    """Which version each one is derived from: the plan says so, else the nearest parents.json."""
+    if plan.get("parents"):
+        return plan["parents"]
+    file = nearest_file(path, "parents.json")
+    return read_json(file, {"*": str}) if file else {}
+
+
+def _counting(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows that count. Of a point that a resumed run measured again only those since its last
+    repetition 0 of launch 0, and of a repetition that is there twice the last one."""
+    rows["launch"] = rows["launch"].fillna(0)
+    rows["repetition"] = rows["repetition"].fillna(0)
+    if rows.empty:
+        return rows
+    begins = rows["repetition"].eq(0) & rows["launch"].eq(0)
+    point = pd.Series(pd.factorize(rows["point"])[0], index=rows.index)
+    attempt = begins.astype("int64").groupby(point).cumsum()
+    last = attempt == attempt.groupby(point).transform("max")
+    key = pd.DataFrame({"point": point, "launch": rows["launch"], "repetition": rows["repetition"]})
+    kept = last & ~key[last].duplicated(keep="last").reindex(rows.index, fill_value=True)
+    # a copy of a million rows is hundreds of megabytes
+    return rows if kept.all() else rows[kept].reset_index(drop=True)
+
+
+def _check_repetitions(path: Path, rows: pd.DataFrame, warnings: list[str]) -> None:
+    """Rows of schema 1 say how many repetitions their point has."""
+    ok = rows.loc[rows["status"] == "ok", ["point", "repetitions"]]
+    ok = ok.groupby("point", sort=False)["repetitions"]
+    short = pd.DataFrame({"have": ok.size(), "said": ok.max()})
+    short = short[(short["have"] < short["said"]).fillna(False)]
+    for point, row in short.iterrows():
+        warnings.append(
+            f"{path}: {point} has {row['have']} of {row['said']} repetitions; those are used"
+        )

@@ -1,0 +1,21 @@
+"""The names of axes and statuses, read from the tables that the program is compiled with."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+TABLES = Path(__file__).resolve().parents[2] / "kernels" / "core"
+
+
+def _names(table: str, macro: str) -> list[str]:
+    """The first argument of each line of the table that uses the macro."""
+    text = (TABLES / table).read_text(encoding="utf-8")
+    return re.findall(rf"^{macro}\((\w+),", text, re.MULTILINE)
+
+
+AXES = _names("axes.inc", "LLOYD_TUNABLE")
+"""The axes that tune a version; null where the version does not use one."""
+PROBLEM_AXES = _names("axes.inc", "LLOYD_PROBLEM_AXIS")
+STATUSES = tuple(_names("statuses.inc", "LLOYD_STATUS"))
+"""What can come of a point."""

@@ -1,0 +1,187 @@
+"""The options of the command line."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from analysis import commands
+from analysis.figures import FIGURES
+from analysis.measures import published
+from analysis.pages import tune
+
+EPILOG = """\
+A DIR is what run_experiment wrote (it holds measurements.jsonl), or a folder that holds such
+directories.
+
+  python -m analysis figures results/quickstart/20250102T030405-1a2b3c4d
+  python -m analysis figures data/recorded/nvidia-h200/* --out figures --only speedup
+  python -m analysis report data/recorded -o report
+  python -m analysis table luigi data/recorded
+  python -m analysis compare results/before results/after
+  python -m analysis claims data/recorded --study wang
+  python -m analysis readme README.md data/recorded --check
+
+Exit status: 0 done; 1 --check found a file out of date, or compare a slower or lost point; 2
+something given cannot be used (one line says what), or compare cannot say. """
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="python -m analysis",
+        description="Figures, tables and reports from run directories. Needs no GPU.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    kinds = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    figures = kinds.add_parser(
+        "figures",
+        help="draw the figures that the spec asks for",
+        description="Draws the figures that the runs' specs ask for: NAME.svg, NAME.png and "
+        "NAME.csv (the rows). Several DIRs are drawn together, each machine with lines of its own.",
+    )
+    figures.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    figures.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        help="where to write (default: figures/ in DIR; ./figures for several)",
+    )
+    figures.add_argument(
+        "--only", metavar="NAME,…", help=f"draw these, whatever the spec says: {', '.join(FIGURES)}"
+    )
+    figures.set_defaults(command=commands.run_figures)
+
+    report = kinds.add_parser(
+        "report",
+        help="write every figure, table and verdict into one HTML file",
+        description="Writes OUT/report.html, which needs nothing beside it, OUT/report.md and each "
+        "run's figures below OUT: the studies' claims with verdicts, their published numbers "
+        "beside the runs', and for each run its environment, every figure with its rows, the "
+        "medians with their intervals, and the points without a result.",
+    )
+    report.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    report.add_argument("-o", "--out", required=True, metavar="OUT", type=Path)
+    report.set_defaults(command=commands.run_report)
+
+    versus = kinds.add_parser(
+        "compare",
+        help="is NEW slower than OLD? For CI",
+        description="Tests every point that both runs have and prints the ratio NEW / OLD of the "
+        "medians with its 95% interval. A point is slower or faster when a permutation test of the "
+        "launches says so (four or more on each side: measure: {launches: 5}) and the whole "
+        "interval is beyond the threshold. With fewer launches, or noise, it is perhaps slower or "
+        "faster. Exit status: 0 none slower or lost, 1 some, 2 some perhaps slower, or nothing "
+        "could be judged.",
+    )
+    versus.add_argument("old", metavar="OLD", type=Path)
+    versus.add_argument("new", metavar="NEW", type=Path)
+    versus.add_argument(
+        "--threshold",
+        metavar="PERCENT",
+        type=float,
+        default=2.0,
+        help="differences up to this are taken for none (default: 2)",
+    )
+    versus.add_argument("--all", action="store_true", help="list the points without a difference")
+    versus.add_argument(
+        "--across-machines", action="store_true", help="compare although GPU or CPU differ"
+    )
+    versus.set_defaults(command=commands.run_compare)
+
+    study = kinds.add_parser(
+        "table",
+        help="a study's tables beside the runs' values",
+        description="Prints, as Markdown, every published number of STUDY with its place and what "
+        "the first of the DIRs that has the row gives for it, then the study's claims. Without a "
+        f"DIR: the published numbers alone. Studies: {', '.join(published.studies())}.",
+    )
+    study.add_argument("study", metavar="STUDY")
+    study.add_argument("dirs", nargs="*", metavar="DIR", type=Path)
+    study.set_defaults(command=commands.run_study)
+
+    claim = kinds.add_parser(
+        "claims",
+        help="check the studies' conclusions against the runs' rows",
+        description="Prints a line a claim: what was published, what is here, and whether it "
+        "holds, fails or cannot be judged, and then why not. A claim that several runs can judge "
+        "has a line for each.",
+    )
+    claim.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    claim.add_argument("--study", metavar="STUDY", help="the claims of this study only")
+    claim.add_argument("--only", metavar="ID,…", help="these claims only")
+    claim.set_defaults(command=commands.run_claims)
+
+    profiler = kinds.add_parser(
+        "profiler",
+        help="time, share and calls of each kernel, copy and API call of a traced run",
+        description="Prints, as Markdown, a profiler's table of each point that has a timeline "
+        "(profile.timeline): share of the time, calls, average, minimum and maximum.",
+    )
+    profiler.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    profiler.set_defaults(command=commands.run_profiler)
+
+    fast = kinds.add_parser(
+        "regimes",
+        help="the regimes of sweeps/fast_regimes.yaml: every version beside other people's",
+        description="Prints, as Markdown, each regime that the run has: every version's time per "
+        "iteration, over the floor and over the best peer's, and what its labels are worth.",
+    )
+    fast.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    fast.add_argument(
+        "--summary", action="store_true", help="only the best peer and the fastest of ours"
+    )
+    fast.set_defaults(command=commands.run_regimes)
+
+    choice = kinds.add_parser(
+        "choices",
+        help="fast_auto's choices beside the fastest versions",
+        description="Prints, as Markdown, for each problem that fast_auto and others of its family "
+        "ran what it chose, which version was the fastest, and the ratio of their times.",
+    )
+    choice.add_argument("dir", metavar="DIR", type=Path)
+    choice.add_argument("--summary", action="store_true", help="only where it lost")
+    choice.set_defaults(command=commands.run_choices)
+
+    tuning = kinds.add_parser(
+        "tune",
+        help="write the table by which fast_auto chooses",
+        description="Writes, from the verified results of the runs, what each version took "
+        "for each problem. Of several DIRs with the same problem the last one counts.",
+    )
+    tuning.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    tuning.add_argument("-o", "--out", metavar="FILE", type=Path, default=tune.FILE)
+    tuning.set_defaults(command=commands.run_tune)
+
+    table = kinds.add_parser(
+        "readme-table",
+        help="print the Markdown table of a run",
+        description="Prints each version's fastest result at the largest N that the baseline has.",
+    )
+    table.add_argument("dirs", nargs=1, metavar="DIR", type=Path)
+    table.set_defaults(command=commands.run_readme_table)
+
+    update = kinds.add_parser(
+        "readme",
+        help="rewrite the tables and figures between markers in a Markdown file",
+        description="Rewrites what stands between <!-- table:BEGIN name --> and "
+        "<!-- table:END name -->, and draws the figures between <!-- figure:BEGIN name:FIGURE --> "
+        "and its END into the run's folder. The name is that of a DIR's spec, or the last parts of "
+        "its path (nvidia-h200/k1000), or `versions`: what the program lists; after "
+        "it `:regimes`, `:choices` or `:counters` for another of the run's tables. Others are left "
+        "alone.",
+    )
+    update.add_argument("file", type=Path, metavar="FILE.md")
+    update.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    update.add_argument(
+        "--program",
+        metavar="RUN_EXPERIMENT",
+        type=Path,
+        help="the program to ask for the table named `versions`",
+    )
+    update.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 if the file would change"
+    )
+    update.set_defaults(command=commands.run_readme)
+    return top

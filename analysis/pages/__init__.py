@@ -1,0 +1,1 @@
+"""Tables, README blocks and reports: text from measures and figures."""

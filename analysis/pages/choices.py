@@ -1,0 +1,91 @@
+"""How good fast_auto's choices were: its time beside the fastest of its family."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.measures.families import CHOOSER, OURS
+from analysis.measures.points import all_points, fastest, noise_note, noisy_mark
+from analysis.measures.stats import ratio_interval
+from analysis.model.files import RunError
+from analysis.model.run import Run
+from analysis.pages.escape import text
+from analysis.pages.tables import interval_text, markdown
+
+PROMISE = 0.05
+"""fast_auto is to lose no more than this part of the best one's time."""
+
+
+def choices(run: Run) -> str:
+    """Markdown: for each problem of `run` that fast_auto and another of its family ran, what it
+    chose (most often), what that took in its own row, which was the fastest, the medians (ms per
+    iteration) and the ratio of the first to the last with its interval; the largest loss first.
+    Raises RunError for a run that has no such problem."""
+    return _table(run, losses_only=False)
+
+
+def summary(run: Run) -> str:
+    """The same of the problems alone that it lost more than PROMISE at, or chose another version
+    than the fastest for."""
+    return _table(run, losses_only=True)
+
+
+def _table(run: Run, losses_only: bool) -> str:
+    points = all_points([run], "")
+    best = fastest(points[points["family"].eq(OURS)])
+    told = run.measurements[run.measurements["version"].eq(CHOOSER)].dropna(subset="chosen")
+    chosen = told.groupby("point")["chosen"].agg(lambda names: names.mode().iat[0])
+    losses = []
+    for problem, of in best.groupby(["precision", "n", "k", "dim"], sort=False):
+        auto, others = of[of["version"].eq(CHOOSER)], of[of["version"].ne(CHOOSER)]
+        if auto.empty or others.empty:
+            continue
+        mine, fast = auto.iloc[0], others.loc[others["iteration_ms"].idxmin()]
+        name = str(chosen.get(mine["point"], "–"))
+        alone = others.loc[others["version"].eq(name.split("/")[0]), "iteration_ms"].min()
+        ratio = ratio_interval(mine["times_ms"], fast["times_ms"])
+        losses.append((ratio, problem, name, mine, alone, fast))
+    if not losses:
+        raise RunError(f"{run.path}: no problem that {CHOOSER} and another {OURS}_ version ran")
+    losses.sort(key=lambda loss: -loss[0][0])
+
+    def is_over(loss) -> bool:
+        return loss[0][0] > 1 + PROMISE
+
+    def is_another(loss) -> bool:
+        return loss[2].split("/")[0] != loss[-1]["version"]
+
+    another = [loss for loss in losses if is_another(loss)]
+    by_choice = [alone / fast["iteration_ms"] for *_, alone, fast in another if np.isfinite(alone)]
+    if losses_only:
+        shown = [loss for loss in losses if is_over(loss) or is_another(loss)]
+    else:
+        shown = losses
+    rows = [
+        [
+            *(str(value) for value in problem),
+            *(
+                name,
+                f"{mine['iteration_ms']:.3g}{noisy_mark(mine)}",
+                f"{alone:.3g}" if np.isfinite(alone) else "–",
+            ),
+            *(fast["version"], f"{fast['iteration_ms']:.3g}{noisy_mark(fast)}"),
+            interval_text(*ratio, unit="×"),
+        ]
+        for ratio, problem, name, mine, alone, fast in shown
+    ]
+    said = (
+        f"{CHOOSER} takes more than {PROMISE:.0%} longer than the fastest of the others at "
+        f"{sum(map(is_over, losses))} of {len(losses)} problems, at most "
+        f"{losses[0][0][0]:.2f}× its time. At {len(another)} it chose another version"
+        + (f", whose own row takes up to {max(by_choice):.2f}× that time" if by_choice else "")
+        + "; elsewhere the two rows are one version's, and differ as two processes do."
+    )
+    if noise := noise_note(best):
+        said += f" {text(noise)}"
+    header = [
+        *("precision", "n", "k", "dim", "chosen", "ms", "its own", "fastest", "ms"),
+        "ratio [95%]",
+    ]
+    table = markdown(header, rows, {"n", "k", "dim", "ms", "its own"}) if rows else ""
+    return f"{text(run.title)}: {text(run.environment_line())}. {said}\n\n{table}"

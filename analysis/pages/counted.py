@@ -1,0 +1,57 @@
+"""A run's counters as a table: a line for each phase of each point."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.model.files import RunError
+from analysis.model.numbers import count_text, number_text
+from analysis.model.run import Run
+from analysis.pages.escape import text
+from analysis.pages.tables import markdown
+
+_UNITS = {
+    "percent": (1.0, "%"),
+    "byte": (1e-6, "MB"),
+    "nanosecond": (1e-6, "ms"),
+    "second": (1e3, "ms"),
+    "byte/second": (1e-9, "GB/s"),
+    "gpc_cycle/second": (1e-6, "MHz"),
+}
+"""CUPTI's units as (factor, unit) of what the table shows; others stand as they are."""
+
+
+def phases(run: Run) -> str:
+    """Markdown: for each point that has counters and each of its phases, the value of each metric
+    that the run counted (the mean over the times that the phase was entered). Raises RunError for a
+    run without any."""
+    rows = run.counters
+    points = run.measurements.drop_duplicates("point").set_index("point")
+    rows = rows[rows["kernel"].isna() & rows["value"].notna() & rows["point"].isin(points.index)]
+    if rows.empty:
+        raise RunError(f"{run.path}: no counters of phases (profile: {{counters: …}})")
+    metrics = list(dict.fromkeys(rows["metric"]))
+    units = {m: str(rows.loc[rows["metric"].eq(m), "unit"].iloc[0]) for m in metrics}
+    header = ["version", "precision", "N", "K", "dim", "phase"]
+    header += [f"{_short(m)}, {_UNITS.get(units[m], (1, units[m]))[1]}" for m in metrics]
+    lines = []
+    for (point, phase), of in rows.groupby(["point", "phase"], sort=False):
+        p = points.loc[point]
+        values = of.drop_duplicates("metric").set_index("metric")["value"]
+        line = [p["version"], p["precision"], count_text(p["n"]), count_text(p["k"]), str(p["dim"])]
+        lines.append([*line, phase, *(_value(values.get(m), units[m]) for m in metrics)])
+    head = f"{text(run.environment_line())}; CUPTI's counters, mean of a phase's calls.\n\n"
+    return head + markdown(header, lines, {*header} - {"version", "precision", "phase"})
+
+
+def _value(value: float | None, unit: str) -> str:
+    return (
+        "–" if value is None or pd.isna(value) else number_text(value * _UNITS.get(unit, (1,))[0])
+    )
+
+
+def _short(metric: str) -> str:
+    """`dram__throughput.avg.pct_of_peak_sustained_elapsed` as `dram__throughput`; a rate keeps its
+    `per_second`."""
+    name, *rest = metric.split(".")
+    return f"{name} per second" if rest and rest[-1] == "per_second" else name

@@ -1,0 +1,55 @@
+"""Text of a run directory in Markdown, so that it stays text."""
+
+from __future__ import annotations
+
+import re
+
+from analysis.model.files import one_line
+
+_RULES = (
+    (re.compile(r"[\\`*$~]"), r"\\\g<0>"),
+    # inside a word an underscore is one
+    (
+        re.compile(r"(?<![A-Za-z0-9_])_+|_+(?![A-Za-z0-9_])"),
+        lambda run: "\\_" * len(run[0]),
+    ),
+    (re.compile(r"&(?=#?\w+;)"), "&amp;"),
+    (re.compile(r"<(?=[A-Za-z/!?])"), "&lt;"),
+    (re.compile(r"!(?=\[)"), r"\\!"),
+    (re.compile(r"\](?=[(\[:])"), r"\\]"),
+)
+
+
+class Markdown(str):
+    """Text that is Markdown already."""
+
+    __slots__ = ()
+
+
+def text(plain: str) -> Markdown:
+    """`plain` on one line, as a reader is to see it."""
+    if isinstance(plain, Markdown):
+        return plain
+    escaped = one_line(str(plain))
+    for pattern, by in _RULES:
+        escaped = pattern.sub(by, escaped)
+    return Markdown(escaped)
+
+
+def code(plain: str) -> Markdown:
+    """`plain` as code: between more backticks than it has itself."""
+    plain = one_line(str(plain))
+    ticks = "`" * (1 + max(map(len, re.findall("`+", plain)), default=0))
+    space = " " if "`" in plain else ""
+    return Markdown(f"{ticks}{space}{plain}{space}{ticks}")
+
+
+def cell(plain: str) -> str:
+    """`plain`, or Markdown, in a cell of a table."""
+    return " ".join(text(plain).replace("|", "\\|").split())
+
+
+def image(description: str, link: str) -> Markdown:
+    """An image; its description may have brackets."""
+    description = text(description).replace("[", "\\[").replace("]", "\\]")
+    return Markdown(f"![{description}]({link})")

@@ -1,0 +1,71 @@
+"""The table of a traced point, as nvprof printed it: who took the time, and how often."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.model.columns import name, number
+from analysis.model.files import RunError, is_there
+from analysis.model.numbers import number_text
+from analysis.model.rows import read_rows
+from analysis.pages.escape import code, text
+from analysis.pages.tables import markdown
+
+GROUPS = {"GPU activities": ("kernel", "copy", "memset"), "API calls": ("api",)}
+COLUMNS = ["point", "group", "name", "share", "total_us", "calls", "average_us", "min_us", "max_us"]
+
+
+EVENTS = [
+    *(name("point", needed=True), name("kind", needed=True), name("name", needed=True)),
+    number("duration_us", needed=True),
+]
+"""What is read of a row of timeline.jsonl."""
+
+
+def read_events(run: Path, warnings: list[str]) -> pd.DataFrame:
+    """The rows of timeline.jsonl. Raises RunError where there are none; adds to `warnings` what is
+    amiss."""
+    file = run / "timeline.jsonl"
+    if not is_there(file):
+        raise RunError(f"{run}: has no timeline.jsonl; run its spec with --profile timeline")
+    return read_rows(file, EVENTS, warnings)
+
+
+def profiler_table(events: pd.DataFrame) -> pd.DataFrame:
+    """One row per point, group and name: total, calls, average, minimum and maximum in µs; `share`
+    is of the group's total. Points in the order of the file, names by falling total."""
+    tables = []
+    for point, mine in events.groupby("point", sort=False):
+        for group, kinds in GROUPS.items():
+            durations = mine[mine["kind"].isin(kinds)].groupby("name", sort=False)["duration_us"]
+            table = durations.agg(["sum", "count", "mean", "min", "max"]).reset_index()
+            table.columns = ["name", *COLUMNS[4:]]
+            table["share"] = table["total_us"] / table["total_us"].sum()
+            table.insert(0, "group", group)
+            table.insert(0, "point", point)
+            tables.append(table.sort_values("total_us", ascending=False, kind="stable"))
+    joined = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)
+    return joined[COLUMNS]
+
+
+def profiler_markdown(table: pd.DataFrame) -> str:
+    """A heading and two tables a point."""
+    parts = []
+    for point, mine in table.groupby("point", sort=False):
+        parts.append(f"## {text(point)}\n")
+        for group, rows in mine.groupby("group", sort=False):
+            header = [group, "share", "total ms", "calls", "average µs", "min µs", "max µs"]
+            cells = [
+                [
+                    code(row.name_),
+                    f"{row.share:.1%}",
+                    number_text(row.total_us / 1e3),
+                    str(row.calls),
+                    *(number_text(us) for us in (row.average_us, row.min_us, row.max_us)),
+                ]
+                for row in rows.rename(columns={"name": "name_"}).itertuples()
+            ]
+            parts.append(markdown(header, cells, set(header[1:])))
+    return "\n".join(parts)

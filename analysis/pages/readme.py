@@ -1,0 +1,79 @@
+"""Tables and figures that stand between markers in a Markdown file and are written by a command, so
+that they cannot drift.
+
+A table is `<!-- table:BEGIN name -->`, the table, `<!-- table:END name -->`. The name is that of a
+run directory's spec, or the last parts of its path where two have the same spec: `k1000`,
+`nvidia-h200/k1000`; `:regimes`, `:choices` and `:counters` after it are other tables of that run.
+The table `versions` is what the program lists. A figure is the same with `figure:` and a name such
+as `nvidia-h200/k1000:speedup`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from analysis.model.files import RunError
+
+_MARKER = re.compile(r"<!--\s*(table|figure):(BEGIN|END)\s+(\S+)\s*-->")
+
+
+def rewrite(
+    text: str, where: str, write: Callable[[str, str], str | None]
+) -> tuple[str, list[str]]:
+    """`text` with each table and figure replaced by `write(kind, name)`, and those for which that
+    was None (left as they are).
+
+    `where` names the file in errors. Raises RunError, with the line, for markers that do not pair
+    up."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    pieces: list[str] = []
+    left: list[str] = []
+    begun: re.Match | None = None
+    copied = 0
+    for marker in _MARKER.finditer(text):
+        line = text.count("\n", 0, marker.start()) + 1
+        kind, end, name = marker.groups()
+        if end == "BEGIN":
+            if begun:
+                raise RunError(
+                    f"{where}:{line}: {kind} '{name}' begins before '{begun[3]}' has ended"
+                )
+            begun = marker
+            continue
+        if not begun or begun.group(1, 3) != (kind, name):
+            raise RunError(f"{where}:{line}: {kind} '{name}' ends here but does not begin")
+        content = write(kind, name)
+        if content is None:
+            left.append(f"{kind} '{name}'")
+        else:
+            body = f"\n\n{content.strip()}\n\n".replace("\n", newline)
+            pieces += [text[copied : begun.end()], body]
+            copied = marker.start()
+        begun = None
+    if begun:
+        line = text.count("\n", 0, begun.start()) + 1
+        raise RunError(
+            f"{where}:{line}: {begun[1]} '{begun[3]}' does not end; "
+            f"add <!-- {begun[1]}:END {begun[3]} -->"
+        )
+    return "".join([*pieces, text[copied:]]), left
+
+
+def matches(name: str, spec: str, path: Path) -> bool:
+    """Whether a marker's `name` means the run directory at `path` whose spec is called `spec`."""
+    parts = Path(name).parts
+    return name == spec or path.resolve().parts[-len(parts) :] == parts
+
+
+def listed_versions(program: Path) -> list[dict]:
+    """What `program --list-versions --json` prints: a dictionary a version. Raises RunError when it
+    cannot be had."""
+    command = [str(program.absolute()), "--list-versions", "--json"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        return json.loads(result.stdout)
+    except (OSError, subprocess.CalledProcessError, ValueError) as error:
+        raise RunError(f"{program}: cannot list its versions ({error}); run `make`") from None

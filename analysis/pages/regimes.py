@@ -1,0 +1,179 @@
+"""The regimes of sweeps/fast_regimes.yaml: ours beside other people's, and the aims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.measures.families import CHOOSER, OURS, PEER
+from analysis.measures.points import all_points, fastest, noise_note
+from analysis.measures.stats import ratio_interval
+from analysis.model.files import RunError
+from analysis.model.numbers import count_text, number_text
+from analysis.model.run import Run
+from analysis.pages.escape import Markdown, code, text
+from analysis.pages.tables import interval_text, markdown, time_text
+
+LUIGI_TENTH = "a tenth of luigi_v4"
+
+
+@dataclass(frozen=True)
+class Regime:
+    """A problem with a name; `aim` in ms per iteration, LUIGI_TENTH, or – for none."""
+
+    name: str
+    n: int
+    k: int
+    dim: int
+    half: bool
+    aim: str
+
+
+REGIMES = [
+    Regime("A1", 1_000_000, 1000, 128, True, "≤ 0.50"),
+    Regime("A2", 8_000_000, 1024, 128, True, "≤ 3.6"),
+    Regime("A3", 1_000_000, 8192, 128, True, "≤ 3.3"),
+    Regime("B", 1_000_000, 1000, 128, False, "≤ 0.9, labels exact"),
+    Regime("C", 10_000_000, 1000, 2, False, "≤ 0.10; brute force ≤ 0.80"),
+    Regime("D1", 10_000_000, 32, 2, False, "≤ 0.07"),
+    Regime("D2", 100_000_000, 64, 2, False, "≤ 0.9"),
+    Regime("E", 65_536, 16, 32, False, "≤ 0.010"),
+    Regime("F1", 200_000, 1024, 768, True, "–"),
+    Regime("F2", 200_000, 1024, 768, False, "–"),
+    Regime("L", 10_000_000, 100, 2, False, LUIGI_TENTH),
+]
+"""Where precision is fp32, a peer without an fp32 product takes part in tf32."""
+
+
+def _points(run: Run) -> pd.DataFrame:
+    """The run's points, each with what its verification counted and its regime's name."""
+    points = all_points([run], run.baseline)
+    counted = run.measurements.drop_duplicates("point").set_index("point")
+    for column in ("label_mismatches", "max_regret", "regret_bound", "chosen"):
+        points[column] = points["point"].map(counted[column])
+    points["regime"] = ""
+    for regime in REGIMES:
+        # floats, for a run may have none of a column
+        same = points["n"].eq(regime.n) & points["k"].eq(regime.k) & points["dim"].eq(regime.dim)
+        precisions = ["fp16", "bf16"] if regime.half else ["fp32", "tf32"]
+        points.loc[same.fillna(False) & points["precision"].isin(precisions), "regime"] = (
+            regime.name
+        )
+    return points[points["regime"].ne("")]
+
+
+def _least(points: pd.DataFrame, family: str) -> pd.Series | None:
+    of = points[points["status"].eq("ok") & points["family"].eq(family)]
+    of = of[of["version"].ne(CHOOSER)]
+    return of.loc[of["iteration_ms"].idxmin()] if len(of) else None
+
+
+def _present(run: Run) -> list[tuple[Regime, pd.DataFrame]]:
+    points = _points(run)
+    parts = [(r, points[points["regime"].eq(r.name)]) for r in REGIMES]
+    found = [(regime, of) for regime, of in parts if of["status"].eq("ok").any()]
+    if not found:
+        raise RunError(f"{run.path}: no result of a regime (sweeps/fast_regimes.yaml has them)")
+    return found
+
+
+def every_version(run: Run) -> str:
+    """Markdown: each version in each regime, its time over the floor and over the best peer's, and
+    its labels. Raises RunError for a run that has no regime."""
+    header = ["regime", "version", "precision", "ms per iteration", "times the floor"]
+    header += ["best peer / this", "labels that differ", "largest regret", "its bound"]
+    rows = []
+    for regime, points in _present(run):
+        best, peer = fastest(points), _least(points, PEER)
+        lost = points[~points["version"].isin(best["version"]) & _said(points)]
+        for _, p in best.sort_values("iteration_ms", kind="stable").iterrows():
+            rows.append([regime.name, _name(p), p["precision"], time_text(p), _times_floor(p)])
+            rows[-1] += [_ratio(peer, p), *_labels(p)]
+        for _, p in lost.drop_duplicates("version").iterrows():
+            why = f"{p['status']}: {p['reason']}"
+            rows.append([regime.name, p["version"], p["precision"], why, "", "", *_labels(p)])
+    said = "Median of an iteration [95% interval]; regret relative to the scale of the distance."
+    if noise := noise_note(_points(run)):
+        said += f" {text(noise)}"
+    table = markdown(header, rows, {*header} - {"regime", "version", "precision"})
+    return f"{text(run.title)}: {text(run.environment_line())}. {said}\n\n{table}"
+
+
+def _said(points: pd.DataFrame) -> pd.Series:
+    """Points that are without result for another reason than their precision."""
+    reason = points["reason"].fillna("").astype(str)
+    return points["status"].ne("ok") & ~reason.str.startswith("computes in ")
+
+
+def summary(run: Run) -> str:
+    """Markdown for a README: each regime with its floor, the best peer, the fastest of ours and
+    the aim. Raises RunError for a run that has no regime."""
+    header = ["regime", "N", "K", "dim", "floor, ms", "best peer, ms", "ours, ms"]
+    header += ["faster by", "aim, ms", "regret of its bound: peer", "ours"]
+    rows = []
+    for regime, points in _present(run):
+        peer, ours = _least(points, PEER), _least(points, OURS)
+        floor = np.nan if ours is None else ours["floor_ms"]
+        rows.append([regime.name, *(count_text(v) for v in (regime.n, regime.k)), str(regime.dim)])
+        rows[-1] += [number_text(floor) if np.isfinite(floor) else "–", _who(peer), _who(ours)]
+        rows[-1] += [_ratio(peer, ours), _aim(regime, points), _share(peer), _share(ours)]
+    said = [
+        text(run.environment_line()),
+        "median of an iteration [95% interval], on data that is on the GPU",
+        "regret: how much farther a label's centroid is than the nearest, at most, as a share of "
+        "what the precision's rounding allows (0: every label is float64's)",
+    ]
+    if noise := noise_note(_points(run)):
+        said.append(text(noise.rstrip(".")))
+    numeric = {"N", "K", "dim", "floor, ms", "faster by"}
+    return "; ".join(said) + ".\n\n" + markdown(header, rows, numeric)
+
+
+def _aim(regime: Regime, points: pd.DataFrame) -> str:
+    """In ms where the regime has them, else the tenth of what the run measured."""
+    v4 = points[points["version"].eq("luigi_v4_device_update") & points["status"].eq("ok")]
+    if regime.aim != LUIGI_TENTH or v4.empty:
+        return regime.aim
+    return f"≤ {number_text(v4['iteration_ms'].min() / 10)}, {regime.aim}"
+
+
+def _name(p: pd.Series) -> str:
+    return p["version"] + (f" ({p['chosen']})" if isinstance(p["chosen"], str) else "")
+
+
+def _who(p: pd.Series | None) -> str:
+    if p is None:
+        return "–"
+    return Markdown(f"{code(p['version'])} {text(p['precision'])}: {time_text(p)}")
+
+
+def _times_floor(p: pd.Series) -> str:
+    known = np.isfinite(p["floor_ms"]) and p["floor_ms"] > 0
+    return f"{number_text(p['iteration_ms'] / p['floor_ms'])}×" if known else "–"
+
+
+def _ratio(peer: pd.Series | None, p: pd.Series | None) -> str:
+    if peer is None or p is None:
+        return "–"
+    if peer["point"] == p["point"]:
+        return "1.00×"
+    return interval_text(*ratio_interval(peer["times_ms"], p["times_ms"]), unit="×")
+
+
+def _labels(p: pd.Series) -> list[str]:
+    counted = p["label_mismatches"]
+    return [
+        count_text(int(counted)) if pd.notna(counted) else "–",
+        *(f"{p[c]:.2g}" if pd.notna(p[c]) else "–" for c in ("max_regret", "regret_bound")),
+    ]
+
+
+def _share(p: pd.Series | None) -> str:
+    """A run from before rows had regret has none to show."""
+    if p is None or pd.isna(p["max_regret"]) or pd.isna(p["regret_bound"]):
+        return "–"
+    if p["max_regret"] == 0:
+        return "0"
+    return f"{100 * p['max_regret'] / p['regret_bound']:.2g}%" if p["regret_bound"] else "–"

@@ -1,0 +1,285 @@
+"""Markdown tables of points."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis.measures import claims
+from analysis.measures.claims import Judgment
+from analysis.measures.points import fastest, noise_note, noisy_mark
+from analysis.measures.published import Number
+from analysis.model.numbers import count_text, number_text
+from analysis.model.run import Run
+from analysis.model.words import AXES
+from analysis.pages.escape import cell, code, text
+
+
+def markdown(header: list[str], rows: list[list[str]], numeric: set[str]) -> str:
+    """A table with the columns in `numeric` flush right. Cells are escaped, Markdown ones as far as
+    a table asks for it."""
+    rule = ["---:" if name in numeric else "---" for name in header]
+    heads = [cell(name) for name in header]
+    cells = [heads, rule, *([cell(each) for each in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells) + "\n"
+
+
+def interval_text(value: float, low: float, high: float, unit: str = "") -> str:
+    """`1.23 [1.20, 1.31]`; the value alone where it has no interval; a dash where there is no
+    value.
+    """
+    if not np.isfinite(value):
+        return "–"
+    words = number_text(value) + unit
+    if np.isfinite(low) and np.isfinite(high) and low != high:
+        words += f" [{number_text(low)}, {number_text(high)}]"
+    return words
+
+
+def every_point_cells(points: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of all points with a result, in order of N, K, dim, the plan's of versions:
+    medians (ms) and speedups, with 95% intervals.
+    """
+    ok = points[points["status"] == "ok"].sort_values(["dim", "k", "n"], kind="stable")
+    axes = [axis for axis in AXES if ok[axis].notna().any()]
+    several = ["precision"] if ok["precision"].nunique() > 1 else []
+    header = ["N", "K", "dim", "version", *(_words(a) for a in axes), *several]
+    newer = [(c, words) for c, words in _NEWER.items() if ok[c].notna().any()]
+    header += ["samples", *(words for _, words in newer), "ms per iteration", "speedup"]
+    rows = []
+    for _, p in ok.iterrows():
+        rows.append(
+            [
+                *(count_text(p["n"]), count_text(p["k"]), str(p["dim"]), p["version"]),
+                *(_count(p[a]) for a in axes),
+                *(str(p[c]) for c in several),
+                str(p["samples"]),
+                *(_newer(p[c]) for c, _ in newer),
+                *(time_text(p), _speedup(p)),
+            ]
+        )
+    return header, rows
+
+
+_NEWER = {
+    "waited_ms": "ms waited a solve",
+    "energy_j": "J a solve",
+    "inertia_excess": "inertia excess",
+    "max_mean_error": "mean error",
+    "data_part": "data",
+}
+"""Columns of newer runs that stand in the table of all points, and their headings."""
+
+
+def _newer(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if pd.isna(value) else f"{value:.3g}"
+
+
+def headline(run: Run, points: pd.DataFrame) -> str:
+    """The table for a README: each version at its fastest tunables, for each K (and dim) at the
+    largest N that the baseline has (without one that any version has, or else the largest),
+    preceded by a line that says what was measured on what.
+    """
+    fast = fastest(points)
+    compared = fast[fast["speedup"].notna()]
+    problem = ["k", "dim"]
+    largest = points.groupby(problem)["n"].max()
+    for better in (fast, compared):
+        largest.update(better.groupby(problem)["n"].max())
+    chosen = []
+    for (k, dim), n in largest.items():
+        here = points[points["n"].eq(n) & points["k"].eq(k) & points["dim"].eq(dim)]
+        for version in dict.fromkeys(here["version"]):
+            found = fast[fast.index.isin(here.index) & fast["version"].eq(version)]
+            # a version without any result keeps its line and says why
+            rows_of = found if len(found) else here[here["version"] == version][:1]
+            chosen += [row for _, row in rows_of.iterrows()]
+    varying = [c for c in ("n", "k", "dim") if len({p[c] for p in chosen}) > 1]
+    axes = [a for a in ("threads_per_block", "threads") if any(pd.notna(p[a]) for p in chosen)]
+    several = ["precision"] if len({p["precision"] for p in chosen}) > 1 else []
+    header = [
+        *(c if c == "dim" else c.upper() for c in varying),
+        "version",
+        *several,
+        *(_words(a) for a in axes),
+    ]
+    header += ["ms per iteration", "speedup"]
+    rows = [
+        [
+            *(count_text(p[c]) for c in varying),
+            code(p["version"]),
+            *(str(p[c]) for c in several),
+            *(_count(p[a]) if p["status"] == "ok" else "" for a in axes),
+            *([time_text(p), _speedup(p)] if p["status"] == "ok" else [_why_not(p), ""]),
+        ]
+        for p in chosen
+    ]
+    fixed = [
+        f"{c if c == 'dim' else c.upper()} = {count_text(chosen[0][c])}"
+        for c in ("n", "k", "dim")
+        if chosen and c not in varying
+    ]
+    samples = [p["samples"] for p in chosen if p["status"] == "ok"]
+    said = [*fixed, text(run.environment_line())]
+    if samples:
+        least = "" if min(samples) == max(samples) else "at least "
+        said.append(f"median of {least}{min(samples)} samples [95% interval]")
+    if run.baseline:
+        said.append(f"speedup over {code(run.baseline)}")
+    if noise := noise_note(pd.DataFrame(chosen)) if chosen else "":
+        said.append(text(noise.rstrip(".")))
+    return "; ".join(said) + ".\n\n" + markdown(header, rows, {*header} - {"version", "precision"})
+
+
+def _words(axis: str) -> str:
+    return axis.replace("_", " ")
+
+
+def _count(value: object) -> str:
+    return "" if pd.isna(value) else count_text(value)
+
+
+def time_text(p: pd.Series) -> str:
+    """The median of a point with its interval, marked when the point is noisy."""
+    median = interval_text(p["iteration_ms"], p["iteration_ms_low"], p["iteration_ms_high"])
+    return median + noisy_mark(p)
+
+
+def _speedup(p: pd.Series) -> str:
+    return interval_text(p["speedup"], p["speedup_low"], p["speedup_high"], "×")
+
+
+def _why_not(p: pd.Series) -> str:
+    return f"{p['status']}: {p['reason']}" if pd.notna(p["reason"]) else str(p["status"])
+
+
+def versions(listed: list[dict]) -> str:
+    """A Markdown table of the versions in `listed` (run_experiment --list-versions --json), the
+    CPU's first, then family by family."""
+    rows = ["| version | from | idea |", "| --- | --- | --- |"]
+    for version in sorted(listed, key=lambda v: (v["family"] != "cpu", v["family"])):
+        cells = (f"`{version['name']}`", version["study"] or "this project", version["summary"])
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+_PUBLISHED_AXES = {
+    "n": "N",
+    "k": "K",
+    "dim": "dim",
+    "precision": "precision",
+    **{axis: axis.replace("_", " ") for axis in AXES if axis != "threads"},
+    "threads": "threads",  # of each process, whose number stands before it
+}
+
+
+def published(study: str, numbers: list[Number], judged: list[Judgment]) -> str:
+    """A study's tables beside a run's values, its other numbers, and its claims with verdicts."""
+    parts = [f"# {study}: published and here\n"]
+    for name, header, rows in published_tables(numbers):
+        parts.append(f"## {name}\n")
+        parts.append(markdown(header, rows, {*header} & {"published", "here"}))
+    parts.append("## Claims\n")
+    parts.append(claims_table(judged))
+    return "\n".join(parts)
+
+
+def published_tables(numbers: list[Number]) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Name, header and rows of each table of a study, in its order; what stands in no table last.
+
+    A column is left out where no row has anything for it."""
+    names = list(dict.fromkeys(number.row["table"] for number in numbers))
+    tables = []
+    for name in [n for n in names if n] + [n for n in names if not n]:
+        of = [number for number in numbers if number.row["table"] == name]
+        columns = [("what", [_item(n) for n in of])]
+        columns += [
+            (words, [_axis(n.row.get(axis, "")) for n in of])
+            for axis, words in _PUBLISHED_AXES.items()
+        ]
+        columns += [
+            ("quantity", [n.row["quantity"] for n in of]),
+            ("published", [_published(n.row) for n in of]),
+            ("here", [_here(n) for n in of]),
+            ("by, or why not", [_by(n) for n in of]),
+        ]
+        columns = [(head, cells) for head, cells in columns if any(cells)]
+        rows = [list(cells) for cells in zip(*(cells for _, cells in columns), strict=True)]
+        place = of[0].row["place"]
+        title = f"{name} ({place})" if name not in place else place
+        title = title if name else "Numbers in no table"
+        tables.append((title, [head for head, _ in columns], rows))
+    return tables
+
+
+def claims_table(judged: list[Judgment]) -> str:
+    """Each claim with what was measured and the verdict; Markdown."""
+    header = ["claim", "published", "here", "holds if", "verdict", "by"]
+    return markdown(header, [claim_cells(judgment) for judgment in judged], set())
+
+
+def claim_cells(judgment: Judgment) -> list[str]:
+    claim = judgment.claim
+    why = f": {judgment.why}" if judgment.why else ""
+    counters = "; ".join(
+        f"{expression} = {claims.value_text(value, '')}" for expression, value in judgment.counters
+    )
+    return [
+        f"{claim.says} ({claim.where})",
+        claim.published,
+        claims.value_text(judgment.value, claim.unit),
+        claims.condition(claim),
+        judgment.verdict + why + (f" [{counters}]" if counters else ""),
+        "; ".join(p for p in (judgment.run, claims.place_text(judgment.place)) if p),
+    ]
+
+
+def comparison(table: pd.DataFrame) -> str:
+    """Rows of compare.compare() as Markdown."""
+    header = ["point", "OLD ms", "NEW ms", "NEW / OLD", "p", "verdict"]
+    rows = [
+        [
+            row["point"],
+            *(number_text(row[c]) if pd.notna(row[c]) else "" for c in ("old_ms", "new_ms")),
+            interval_text(row["ratio"], row["low"], row["high"]),
+            f"{row['p']:.2g}" if pd.notna(row["p"]) else "",
+            row["verdict"] + (f": {row['why']}" if row["why"] else ""),
+        ]
+        for _, row in table.iterrows()
+    ]
+    return markdown(header, rows, {*header} - {"point", "verdict"})
+
+
+def _item(number: Number) -> str:
+    row = number.row
+    where = f", {row['device']}" if row["device"] else ""
+    place = f" ({row['place']})" if not row["table"] else ""
+    return row["item"] + where + place
+
+
+def _axis(value: str) -> str:
+    return count_text(int(value)) if value.isdecimal() else value
+
+
+def _published(row: dict[str, str]) -> str:
+    spread = f" ± {row['spread']}" if row["spread"] else ""
+    return row["value"] + spread + _unit(row["unit"])
+
+
+def _unit(unit: str) -> str:
+    return unit if unit in ("×", "%", "") else "" if unit == "count" else f" {unit}"
+
+
+def _here(number: Number) -> str:
+    value = number.quantity_here
+    if value is None:
+        return ""
+    return interval_text(value.value, *value.interval(), unit=_unit(number.row["unit"]))
+
+
+def _by(number: Number) -> str:
+    if number.quantity_here is None:
+        return "" if not number.row["here"] else number.why
+    return f"{number.row['version']} in {number.run}"
