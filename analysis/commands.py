@@ -12,6 +12,7 @@ from analysis.figures import FIGURES, draw, write
 from analysis.measures import claims, compare, published
 from analysis.measures.lookup import Rows
 from analysis.measures.points import all_points, gather, machine_labels
+from analysis.model.compact import compact
 from analysis.model.files import RunError, printable
 from analysis.model.find import find_runs
 from analysis.model.load import load_run
@@ -244,4 +245,11 @@ def run_readme(options: argparse.Namespace) -> int:
         return 1
     options.file.write_bytes(new.encode("utf-8"))
     print(options.file)
+    return 0
+
+
+def run_compact(options: argparse.Namespace) -> int:
+    for path in find_runs(options.dirs):
+        before, after = compact(path)
+        print(f"{path}: {before:,} B to {after:,} B")
     return 0

@@ -154,6 +154,17 @@ def parser() -> argparse.ArgumentParser:
     tuning.add_argument("-o", "--out", metavar="FILE", type=Path, default=tune.FILE)
     tuning.set_defaults(command=commands.run_tune)
 
+    small = kinds.add_parser(
+        "compact",
+        help="make a run small enough to record",
+        description="Rewrites the rows of each run so that what consecutive rows have in common is "
+        "there once, and removes files that repeat them: benchmark.json, summary.md and "
+        "timeline.json. Every sample is kept, and every other command gives the same for a "
+        "compacted run. The run cannot be resumed any more.",
+    )
+    small.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    small.set_defaults(command=commands.run_compact)
+
     table = kinds.add_parser(
         "readme-table",
         help="print the Markdown table of a run",

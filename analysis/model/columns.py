@@ -86,6 +86,8 @@ class Column:
         if self.kind is float:
             numbers = np.array(values, dtype=float)  # null becomes NaN
             absent = np.isnan(numbers)
+            if any(values[row] is not None for row in np.flatnonzero(absent)):
+                raise ValueError
         else:
             absent = np.array([value is None for value in values], dtype=bool)
             try:

@@ -17,6 +17,7 @@ import pandas as pd
 
 from analysis.model.columns import Column, alike
 from analysis.model.files import RunError, is_there, one_line, open_regular, printable, shown
+from analysis.model.groups import expanded, is_group
 
 SCHEMAS = (1, 2)
 
@@ -173,16 +174,23 @@ def read_rows(
     broken: list[str] = []
     lines_seen = rows_seen = 0
     reader = _Reader(columns, schema)
+    wanted = {"schema", *(column.key for column in columns)}
     with open_regular(path) as file, _no_collection():
         for first, lines in _parts(file):
             try:
                 count, found = reader.of_lines(lines)
                 table.add(found)
             except (ValueError, RecursionError):
-                # something is amiss: the slow way names the line, and reads what msgspec refuses
-                rows = list(_row_by_row(path, first, lines, file, columns, schema, broken))
+                # groups of rows, something that msgspec refuses, or a fault
+                rows = list(_row_by_row(path, first, lines, file, wanted, broken))
                 count = len(rows)
-                table.add(reader.of_objects(rows))
+                try:
+                    table.add(reader.of_objects([row for _, row in rows]))
+                except ValueError:
+                    for where, row in rows:
+                        _refuse_schema(row, schema, where)
+                        _refuse(row, columns, where)
+                    raise
             rows_seen += count
             lines_seen += len(lines)
     if not rows_seen and len(broken) > 1:
@@ -213,21 +221,11 @@ def _parts(file: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
         number += len(lines)
 
 
-def _known(row: dict) -> bool:
-    value = row.get("schema")
-    return type(value) is int and value in SCHEMAS
-
-
 def _row_by_row(
-    path: Path,
-    first: int,
-    lines: list[bytes],
-    file: BinaryIO,
-    columns: list[Column],
-    schema: bool,
-    broken: list[str],
-) -> Iterator[dict]:
-    """The objects on those lines that have one; raises RunError for the first with a fault."""
+    path: Path, first: int, lines: list[bytes], file: BinaryIO, wanted: set[str], broken: list[str]
+) -> Iterator[tuple[str, dict]]:
+    """The place and the object of each row on those lines; of the rows of a group only the `wanted`
+    fields. Lines without a row are named in `broken`."""
     for place, line in enumerate(lines):
         if not line.strip():
             continue
@@ -236,19 +234,27 @@ def _row_by_row(
         except (ValueError, RecursionError):
             row = None
         where = f"{path}:{first + place}"
-        if not isinstance(row, dict):
+        if is_group(row):
+            try:
+                yield from ((where, one) for one in expanded(row, wanted))
+            except ValueError as error:
+                raise RunError(f"{where}: {error}; restore the file") from None
+        elif isinstance(row, dict):
+            yield where, row
+        else:
             last = not any(rest.strip() for rest in lines[place + 1 :]) and not file.peek(1)
             what = "the last line is cut off" if last else "this line is not a row"
             broken.append(f"{where}: {what}; it is left out")
-            continue
-        if schema and not _known(row):
-            raise RunError(
-                f"{where}: schema {shown(row.get('schema'))}; this version reads schemas "
-                f"{' and '.join(map(str, SCHEMAS))}. Use the analysis that came with the program "
-                "that wrote it"
-            )
-        _refuse(row, columns, where)
-        yield row
+
+
+def _refuse_schema(row: dict, schema: bool, where: str) -> None:
+    value = row.get("schema")
+    if schema and (type(value) is not int or value not in SCHEMAS):
+        raise RunError(
+            f"{where}: schema {shown(value)}; this version reads schemas "
+            f"{' and '.join(map(str, SCHEMAS))}. Use the analysis that came with the program "
+            "that wrote it"
+        )
 
 
 def _refuse(row: object, columns: list[Column], where: str) -> None:

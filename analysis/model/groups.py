@@ -1,0 +1,56 @@
+"""Groups of rows: what a recorded run keeps of rows that have most values in common.
+
+A line of a compacted file is either a row, or a group of consecutive rows:
+`{"group": {"point": "p", …}, "columns": {"repetition": [0, 1], "solve_ms": [1.5, 1.6]}}` stands for
+two rows, which have every value of `group` and one value of each list in `columns`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from itertools import groupby, islice
+
+LARGEST = 1000
+"""Rows of a group: what a reader has to expand at a time."""
+
+
+def grouped(rows: Iterable[dict], key: Callable[[dict], Hashable]) -> Iterator[dict]:
+    """The rows as lines of a compacted file: consecutive rows with equal `key` and with the same
+    fields become a group."""
+    for _, alike in groupby(rows, lambda row: (key(row), tuple(sorted(row)))):
+        while part := list(islice(alike, LARGEST)):
+            yield _group(part) if len(part) > 1 else part[0]
+
+
+def _group(rows: list[dict]) -> dict:
+    first = rows[0]
+    # 1, 1.0 and True are equal, but not the same value
+    texts = {name: {json.dumps(row[name], sort_keys=True) for row in rows} for name in first}
+    shared = {name: first[name] for name in first if len(texts[name]) == 1}
+    columns = {name: [row[name] for row in rows] for name in first if name not in shared}
+    if not columns:
+        # without a column nothing would say how many rows there are
+        name = next(iter(shared))
+        columns[name] = [shared.pop(name)] * len(rows)
+    return {"group": shared, "columns": columns}
+
+
+def is_group(line: object) -> bool:
+    return isinstance(line, dict) and {*line} == {"group", "columns"}
+
+
+def expanded(group: dict, wanted: Collection[str] | None = None) -> list[dict]:
+    """The rows of a group, with their `wanted` fields only. Raises ValueError for what is no
+    group that `grouped` would write."""
+    shared, columns = group["group"], group["columns"]
+    if not (isinstance(shared, dict) and isinstance(columns, dict) and columns):
+        raise ValueError("a group without objects `group` and `columns`")
+    lengths = {len(of) if isinstance(of, list) else -1 for of in columns.values()}
+    if len(lengths) > 1 or not 0 < max(lengths) <= LARGEST:
+        raise ValueError(f"a group whose columns are not lists of one length from 1 to {LARGEST}")
+    if wanted is not None:
+        shared = {name: value for name, value in shared.items() if name in wanted}
+        columns = {name: of for name, of in columns.items() if name in wanted}
+    return [
+        {**shared, **{name: of[row] for name, of in columns.items()}} for row in range(max(lengths))
+    ]
