@@ -42,7 +42,7 @@ MEASUREMENTS = [
     *(whole("launch"), whole("repetition"), whole("repetitions")),
     *(name("status", needed=True, names=STATUSES), name("reason")),
     *(time("solve_ms"), time("iteration_ms"), time("end_to_end_ms"), time("waited_ms")),
-    *(whole("iterations"), number("inertia", high=1e100), flag("verified")),
+    *(whole("iterations", low=1), number("inertia", high=1e100), flag("verified")),
     *(whole("label_mismatches"), number("max_regret", high=1e100)),
     number("regret_bound", high=1e100),
     *(number("inertia_excess", low=-1e100, high=1e100), number("max_mean_error", high=1e100)),

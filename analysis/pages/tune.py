@@ -27,6 +27,8 @@ def table(runs: list[Run]) -> str:
     gpus = list(dict.fromkeys(gpu for run in runs for gpu in run.gpus))
     if len(gpus) > 1:
         raise RunError(f"measured on {', '.join(gpus)}: a table is of one GPU")
+    if not gpus:
+        raise RunError("no row names a GPU, and the table is of one")
     parts = []
     for run in runs:
         points = all_points([run], "")

@@ -225,3 +225,10 @@ def test_a_profile_that_contradicts_its_points_version_is_refused(make_run, file
     path.write_text("\n".join(lines))
     with pytest.raises(RunError, match=rf"{file}: point .* has version x, but"):
         load_run(path.parent)
+
+
+def test_a_solve_of_no_iteration_is_refused(make_run):
+    file = make_run(n=(10_000,), k=(5,)) / "measurements.jsonl"
+    file.write_text(file.read_text().replace('"iterations": 20', '"iterations": 0'))
+    with pytest.raises(RunError, match=r"jsonl:1: iterations is 0, not a whole number from 1"):
+        load_run(file.parent)

@@ -75,3 +75,6 @@ def test_the_versions_of_each_problem_stand_in_order(make_fast_run, tmp_path, ca
     peer = make_fast_run("peers", {("peer_torch", 16, None): 1.0})
     assert main(["tune", str(peer), "-o", str(tmp_path / "no.inc")]) == 2
     assert "no verified result of a fast_ version" in capsys.readouterr().err
+    nameless = make_fast_run("nameless", {("fast_dense", 16, None): 1.0}, gpu=None)
+    assert main(["tune", str(nameless), "-o", str(tmp_path / "no.inc")]) == 2
+    assert "no row names a GPU" in capsys.readouterr().err
