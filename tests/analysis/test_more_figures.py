@@ -38,7 +38,7 @@ def test_the_program_and_the_analysis_share_one_list_of_figures():
     assert list(FIGURES) == listed
     assert (
         '#include "analysis/figures.inc"'
-        in (ROOT / "experiments" / "spec" / "spec.cpp").read_text()
+        in (ROOT / "experiments" / "spec" / "read_profile.cpp").read_text()
     )
     modules = {file.stem for file in (ROOT / "analysis" / "draw").glob("*.py")}
     assert modules - {"__init__", "common", "names"} == set(listed)

@@ -1,0 +1,234 @@
+#include <fmt/format.h>
+
+#include <set>
+#include <string_view>
+#include <thread>
+
+#include "experiments/spec/draft.h"
+#include "experiments/text/text.h"
+#include "kernels/core/axes.h"
+#include "kernels/core/limits.h"
+
+namespace lloyd {
+namespace {
+
+/// Reads the values of the axes, and which of them advance together.
+class AxesReader {
+ public:
+  explicit AxesReader(Draft& draft)
+      : draft_(draft), errors_(draft.errors), yaml_(draft.yaml), request_(draft.request) {}
+
+  void read(const Section& root) {
+    read_axes(root);
+    apply_set();
+    read_zip(root);
+    check_axes();
+  }
+
+ private:
+  void read_axes(const Section& root) {
+    request_.axes_place = root.place;
+    if (const Entry* entry = root.find("axes")) request_.axes_place = entry->key_place;
+    const auto section = yaml_.section(root, "axes", axis_names(), "axis");
+    can_check_missing_axes_ = section.has_value();
+    if (!section) return;
+    for (const Entry& entry : section->entries) {
+      Axis& axis = draft_.axis_named(entry.key);
+      axis.listed = true;
+      const std::size_t before = errors_.count();
+      if (const auto words = yaml_.words(*section, entry.key)) {
+        if (entry.value.size() == 0)
+          errors_.add(entry.place,
+                      fmt::format("axis '{}' has no values; list at least one", axis.name));
+        for (const Word& word : *words) add_value(axis, word);
+      }
+      axis.broken = errors_.count() > before;
+    }
+  }
+
+  void add_value(Axis& axis, const Word& word) {
+    if (axis.name == "precision") {
+      if (const auto precision = parse_precision(word.text))
+        axis.values.push_back({static_cast<std::int64_t>(*precision), word.place});
+      else
+        errors_.add(word.place, unknown_word("precision", word.text, precision_names()));
+    } else if (const auto value =
+                   read_whole(word.text, axis.name, axis.low, axis.high, word.place, errors_)) {
+      axis.values.push_back({*value, word.place});
+    }
+  }
+
+  void apply_set() {
+    const Place place{0, 0, "--set"};
+    std::set<std::string> seen;
+    for (const std::string& option : draft_.overrides.set) {
+      const std::size_t equals = option.find('=');
+      if (equals == std::string::npos) {
+        errors_.add(place, fmt::format("{} must be axis=value,value", in_quotes(option)));
+        continue;
+      }
+      const std::string name = option.substr(0, equals);
+      if (!contains(axis_names(), name)) {
+        errors_.add(place, unknown_word("axis", name, axis_names()));
+        continue;
+      }
+      if (!seen.insert(name).second) {
+        errors_.add(place, fmt::format("axis '{}' is set twice; write --set {}=value,value once",
+                                       name, name));
+        continue;
+      }
+      Axis& axis = draft_.axis_named(name);
+      axis.values.clear();
+      axis.listed = true;
+      const std::size_t before = errors_.count();
+      const auto texts = split_list(option.substr(equals + 1));
+      if (texts.empty())
+        errors_.add(place, fmt::format("axis '{}' has no values; list at least one", name));
+      for (const std::string& text : texts) add_value(axis, {text, place});
+      axis.broken = errors_.count() > before;
+    }
+  }
+
+  void read_zip(const Section& root) {
+    const Entry* entry = root.find("zip");
+    if (entry == nullptr) return;
+    const char* form = "zip must be a list of lists of axes, as in [[n, k]]";
+    const std::size_t before = errors_.count();
+    bool lists = entry->value.IsSequence();
+    if (lists)
+      for (const YAML::Node& group : entry->value) lists = lists && group.IsSequence();
+    if (!lists) {
+      errors_.add(entry->place, form);
+    } else {
+      for (const YAML::Node& group : entry->value) read_zip_group(group);
+    }
+    if (errors_.count() > before) draft_.can_plan = false;
+  }
+
+  void read_zip_group(const YAML::Node& group) {
+    const std::size_t before = errors_.count();
+    std::vector<std::string> names;
+    for (const YAML::Node& item : group) {
+      const std::string name = item.IsScalar() ? item.Scalar() : "";
+      if (!item.IsScalar())
+        errors_.add(place_of(item),
+                    fmt::format("zip must list names of axes, not {}", describe(item)));
+      else if (!contains(axis_names(), name))
+        errors_.add(place_of(item), unknown_word("axis", name, axis_names()));
+      else if (!zipped_.insert(name).second)
+        errors_.add(place_of(item), fmt::format("axis '{}' is zipped twice", name));
+      else if (!draft_.axis_named(name).listed)
+        errors_.add(place_of(item), fmt::format("zip names '{}', but axes does not list it", name));
+      else
+        names.push_back(name);
+    }
+    if (errors_.count() > before) return;
+    if (names.size() < 2) {
+      errors_.add(place_of(group),
+                  "zip needs two axes or more that advance together, as in [[n, k]]");
+      return;
+    }
+    check_zip_lengths(names, place_of(group));
+    request_.zips.push_back(names);
+  }
+
+  void check_zip_lengths(const std::vector<std::string>& names, Place place) {
+    const std::size_t length = draft_.axis_named(names.front()).values.size();
+    std::vector<std::string> lengths;
+    bool equal = true;
+    for (const std::string& name : names) {
+      const Axis& axis = draft_.axis_named(name);
+      if (axis.broken) return;  // its values are not all there
+      if (axis.values.front().place.option == "--set") place = axis.values.front().place;
+      equal = equal && axis.values.size() == length;
+      lengths.push_back(fmt::format("{} has {}", name, axis.values.size()));
+    }
+    if (!equal)
+      errors_.add(place, fmt::format("zipped axes need as many values each: {}", join(lengths)));
+  }
+
+  /// What only can be said when every axis has its final values.
+  void check_axes() {
+    if (draft_.data_extent) {
+      fill_default("n", draft_.data_extent->n);
+      fill_default("dim", draft_.data_extent->dim);
+      check_extent("n", draft_.data_extent->n, "points");
+      check_extent("dim", draft_.data_extent->dim, "dimensions");
+    }
+    for (const AxisInfo& axis : kAxes) {
+      const bool of_file = draft_.has_file && axis.name == std::string_view("dim");
+      if (axis.default_value == kNoDefault || of_file) continue;
+      fill_default(axis.name, axis.default_value != kCores
+                                  ? axis.default_value
+                                  : std::max(1u, std::thread::hardware_concurrency()));
+    }
+    if (can_check_missing_axes_) {
+      if (!draft_.axis_named("n").listed && !draft_.has_file)
+        errors_.add(request_.axes_place,
+                    "axes need 'n', the numbers of points, as in n: [1e4, 1e5]");
+      if (!draft_.axis_named("k").listed)
+        errors_.add(request_.axes_place,
+                    "axes need 'k', the numbers of clusters, as in k: [5, 100]");
+    }
+    for (const Axis& axis : request_.axes) {
+      if (axis.values.empty() || (axis.broken && zipped_.contains(axis.name)))
+        draft_.can_plan = false;
+      if (!zipped_.contains(axis.name)) check_duplicates({axis.name});
+    }
+    for (const auto& names : request_.zips) check_duplicates(names);
+  }
+
+  /// Gives an axis that is left out its value; also one without a good value, so that the others
+  /// are still checked against each other. Nothing stands in for n.
+  void fill_default(const std::string& name, std::int64_t value) {
+    Axis& axis = draft_.axis_named(name);
+    if (!axis.listed || (axis.values.empty() && name != "n"))
+      axis.values = {{value, draft_.data_extent ? draft_.data_extent->place : request_.axes_place}};
+  }
+
+  void check_extent(const std::string& name, std::int64_t available, const char* what) {
+    for (const AxisValue& value : draft_.axis_named(name).values)
+      if (value.number > available)
+        errors_.add(value.place, fmt::format("{} = {} is more than the {} {} of {}", name,
+                                             with_commas(value.number), with_commas(available),
+                                             what, draft_.data_extent->name));
+  }
+
+  /// `names`: one axis, or the axes of a zip, whose values together must differ.
+  void check_duplicates(const std::vector<std::string>& names) {
+    std::size_t length = draft_.axis_named(names.front()).values.size();
+    for (const std::string& name : names)
+      length = std::min(length, draft_.axis_named(name).values.size());
+    std::set<std::vector<std::int64_t>> seen;
+    for (std::size_t i = 0; i < length; ++i) {
+      std::vector<std::int64_t> row;
+      std::vector<std::string> texts;
+      for (const std::string& name : names) {
+        row.push_back(draft_.axis_named(name).values[i].number);
+        texts.push_back(fmt::format("{} = {}", name, value_text(name, row.back())));
+      }
+      if (!seen.insert(row).second)
+        errors_.add(draft_.axis_named(names.back()).values[i].place,
+                    join(texts) + " is listed twice");
+    }
+  }
+
+  Draft& draft_;
+  Errors& errors_;
+  YamlReader& yaml_;
+  PlanRequest& request_;
+  std::set<std::string> zipped_;
+  bool can_check_missing_axes_ = false;
+};
+
+}  // namespace
+
+std::vector<std::string> precision_names() {
+  std::vector<std::string> names;
+  for (const Precision precision : kPrecisions) names.emplace_back(to_string(precision));
+  return names;
+}
+
+void read_axes(Draft& draft, const Section& root) { AxesReader(draft).read(root); }
+
+}  // namespace lloyd

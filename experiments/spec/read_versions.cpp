@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include "experiments/spec/draft.h"
+#include "experiments/text/text.h"
+#include "kernels/core/limits.h"
+
+namespace lloyd {
+namespace {
+
+constexpr std::size_t kLongestName = 64, kLongestTitle = 200;
+
+/// The registered versions, and each family as a glob: what a user may have meant.
+std::vector<std::string> version_words() {
+  std::vector<std::string> words;
+  for (const RegisteredVersion& version : versions()) {
+    words.push_back(version.info.name);
+    if (const std::string family = version.info.family + "_*"; !contains(words, family))
+      words.push_back(family);
+  }
+  return words;
+}
+
+/// Reads the versions and the baseline, which is one of them.
+class VersionsReader {
+ public:
+  explicit VersionsReader(Draft& draft)
+      : draft_(draft),
+        errors_(draft.errors),
+        yaml_(draft.yaml),
+        spec_(draft.spec),
+        request_(draft.request) {}
+
+  void read(const Section& root) {
+    const std::size_t before = errors_.count();
+    if (const auto words = yaml_.words(root, "versions")) {
+      if (root.find("versions")->value.size() == 0)
+        errors_.add(root.find("versions")->place, "versions lists none; name at least one");
+      for (const Word& word : *words) add_versions(word);
+    }
+    yaml_.text(root, "baseline", spec_.baseline);
+    if (const Entry* entry = root.find("baseline"); entry != nullptr && entry->value.IsScalar()) {
+      if (find_version(spec_.baseline) == nullptr)
+        errors_.add(entry->place, "baseline: " + unknown_version(spec_.baseline));
+      else if (errors_.count() == before && !names_version(spec_.baseline))
+        errors_.add(
+            entry->place,
+            fmt::format("baseline '{}' is not among the versions; add it to them", spec_.baseline));
+    }
+    if (request_.versions.empty()) draft_.can_plan = false;
+  }
+
+ private:
+  void add_versions(const Word& word) {
+    bool matched = false;
+    for (const RegisteredVersion& version : versions()) {
+      if (is_glob(word.text) ? !glob_match(word.text, version.info.name)
+                             : word.text != version.info.name)
+        continue;
+      matched = true;
+      if (!names_version(version.info.name)) request_.versions.push_back(&version);
+    }
+    if (!matched) errors_.add(word.place, unknown_version(word.text));
+  }
+
+  bool names_version(const std::string& name) const {
+    return std::any_of(
+        request_.versions.begin(), request_.versions.end(),
+        [&](const RegisteredVersion* version) { return version->info.name == name; });
+  }
+
+  Draft& draft_;
+  Errors& errors_;
+  YamlReader& yaml_;
+  Spec& spec_;
+  PlanRequest& request_;
+};
+
+}  // namespace
+
+bool is_glob(const std::string& text) { return text.find_first_of("*?") != std::string::npos; }
+
+std::string unknown_version(const std::string& word) {
+  const std::string hint = suggestion(word, version_words());
+  return fmt::format("{} {}{}", is_glob(word) ? "no version matches" : "unknown version",
+                     in_quotes(word), hint.empty() ? "; --list-versions shows them all" : hint);
+}
+
+void read_identity(Draft& draft, const Section& root) {
+  for (const char* key : {"name", "versions", "axes", "data"})
+    if (root.find(key) == nullptr)
+      draft.errors.add(
+          root.place,
+          fmt::format("'{}' is missing; a spec needs name, versions, axes and data", key));
+  draft.yaml.text(root, "name", draft.spec.name);
+  draft.yaml.text(root, "title", draft.spec.title);
+  const bool well_formed = !draft.spec.name.empty() &&
+                           draft.spec.name.find_first_not_of(
+                               "abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string::npos;
+  if (const Entry* name = root.find("name");
+      name != nullptr && name->value.IsScalar() && !well_formed)
+    draft.errors.add(name->place,
+                     fmt::format("name {} must be of lower-case letters, digits, '_' and '-' "
+                                 "(it names the folder of the results)",
+                                 in_quotes(draft.spec.name)));
+  else if (draft.spec.name.size() > kLongestName)
+    draft.errors.add(
+        root.find("name")->place,
+        fmt::format("name {} has {} characters; at most {} (it names the folder of the results)",
+                    in_quotes(draft.spec.name),
+                    with_commas(static_cast<std::int64_t>(draft.spec.name.size())), kLongestName));
+  if (draft.spec.title.size() > kLongestTitle)
+    draft.errors.add(root.find("title")->place,
+                     fmt::format("title {} has {} bytes; at most {}", in_quotes(draft.spec.title),
+                                 with_commas(static_cast<std::int64_t>(draft.spec.title.size())),
+                                 kLongestTitle));
+}
+
+void read_versions(Draft& draft, const Section& root) { VersionsReader(draft).read(root); }
+
+}  // namespace lloyd
