@@ -18,7 +18,7 @@
 #include "experiments/run/job.h"
 #include "experiments/run/list_metrics.h"
 #include "experiments/run/lists.h"
-#include "experiments/run/supervisor.h"
+#include "experiments/run/sweep.h"
 #include "experiments/run/trace.h"
 #include "experiments/spec/spec.h"
 #include "experiments/text/text.h"

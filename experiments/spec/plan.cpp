@@ -8,7 +8,6 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "experiments/run/launch.h"
 #include "experiments/text/text.h"
 #include "kernels/core/axes.h"
 #include "kernels/core/limits.h"
@@ -177,21 +176,6 @@ void for_each_combination(const std::vector<std::vector<Coordinates>>& groups, V
   }
 }
 
-std::optional<std::string> why_not(const Point& point, const Stop& stop,
-                                   const std::optional<DeviceLimits>& device,
-                                   const std::string& no_device_reason,
-                                   const data::Generator* generator) {
-  const RegisteredVersion* version = find_version(point.version);
-  if (version == nullptr) return "this build has no version of that name";
-  const VersionInfo& info = version->info;
-  const bool on_gpu = info.backend == Backend::cuda;
-  if (const std::string reason = unavailable_here(*version); !reason.empty()) return reason;
-  if (on_gpu && !device) return no_device_reason;
-  Problem problem = point.problem(stop);
-  problem.generator = generator;
-  return unsupported_reason(info, problem, point.tunables(), on_gpu ? *device : DeviceLimits{});
-}
-
 }  // namespace
 
 std::vector<Axis> all_axes() {
@@ -286,16 +270,6 @@ Tunables Point::tunables() const {
   for (const PointTunable& axis : kPointTunables)
     if (this->*axis.value) tunables.*axis.tunable = *(this->*axis.value);
   return tunables;
-}
-
-void decide_availability(std::vector<Point>& points, const Stop& stop,
-                         const std::optional<DeviceLimits>& device,
-                         const std::string& no_device_reason, const data::Generator* generator) {
-  for (Point& point : points) {
-    const auto reason = why_not(point, stop, device, no_device_reason, generator);
-    point.available = !reason;
-    point.reason = reason.value_or("");
-  }
 }
 
 nlohmann::json to_json(const Point& point) {

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "data/sources/init.h"
+#include "data/sources/dataset.h"
 #include "experiments/spec/draft.h"
 #include "kernels/core/limits.h"
 

@@ -16,6 +16,8 @@
 
 namespace lloyd {
 
+struct DeviceQuery;  // kernels/core/device.h
+
 /// Every error of a spec at once, one a line: `sweeps/k1000.yaml:7:5: unknown axis 'tbp'; did you
 /// mean 'threads_per_block'?`
 struct SpecError : std::runtime_error {
@@ -131,6 +133,9 @@ void decide_availability(std::vector<Point>& points, const Stop& stop,
                          const std::optional<DeviceLimits>& device,
                          const std::string& no_device_reason,
                          const data::Generator* generator = nullptr);
+
+/// Marks what cannot run here: no such device, the version's own limits, too little memory.
+void decide_availability(Spec& spec, const DeviceQuery& gpus, int device);
 
 /// A point as JSON: `point`, `version`, every axis (null where unused), `available`, `reason`.
 nlohmann::json to_json(const Point& point);

@@ -1,0 +1,110 @@
+#include "experiments/run/start.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "data/sources/dataset.h"
+#include "experiments/measure/external.h"
+#include "experiments/record/environment.h"
+#include "experiments/record/started_run.h"
+#include "experiments/run/launch.h"
+#include "experiments/text/differences.h"
+#include "experiments/text/text.h"
+
+namespace lloyd {
+namespace fs = std::filesystem;
+namespace {
+
+std::set<std::string> versions_of(const Spec& spec) {
+  std::set<std::string> versions;
+  for (const Point& point : spec.points) versions.insert(point.version);
+  return versions;
+}
+
+nlohmann::json fingerprints(const Spec& spec) {
+  nlohmann::json data = data::fingerprint(spec.data);
+  if (spec.init.method == "file")
+    data = nlohmann::json::array({data, data::fingerprint(spec.init.file)});
+  nlohmann::json external = nlohmann::json::object();
+  for (const std::string& version : versions_of(spec)) {
+    std::optional<fs::path> file = external_file(version);
+    if (find_version(version)->launched && fs::exists(mpi_launcher().program))
+      file = mpi_launcher().program;
+    if (!file) continue;
+    const std::optional<std::string> fingerprint = file_fingerprint(*file);
+    external[version] = fingerprint ? nlohmann::json(*fingerprint) : nlohmann::json(nullptr);
+  }
+  return {{"data", data}, {"binary", binary_fingerprint()}, {"external", external}};
+}
+
+void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
+  const nlohmann::json resolved = directory.read_json("spec.resolved.json");
+  if (resolved != spec.resolved())
+    throw RunDirectoryError(fmt::format("{}: cannot resume: the spec differs ({}); start a new run",
+                                        directory.path().string(),
+                                        differences(resolved, spec.resolved())));
+  const nlohmann::json was = started_run(directory.path()).fingerprints, is = fingerprints(spec);
+  if (was.at("data") != is.at("data"))
+    throw RunDirectoryError(fmt::format(
+        "{}: cannot resume: the data differ ({} has other contents now); start a new run",
+        directory.path().string(), spec.data.describe()));
+  if (was.at("binary") != is.at("binary"))
+    throw RunDirectoryError(
+        fmt::format("{}: cannot resume: the binary differs (run_experiment was built anew since); "
+                    "start a new run",
+                    directory.path().string()));
+  if (was.at("external") != is.at("external"))
+    throw RunDirectoryError(
+        fmt::format("{}: cannot resume: the external versions differ ({}); start a new run",
+                    directory.path().string(), differences(was.at("external"), is.at("external"))));
+}
+
+std::string default_directory(const Spec& spec) {
+  const std::string hash =
+      fmt::format("{:08x}", std::hash<std::string>{}(json_text(spec.resolved()) + utc_now()));
+  return fmt::format(
+      "results/{}/{:%Y%m%dT%H%M%SZ}-{}", spec.name,
+      fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())),
+      hash.substr(0, 7));
+}
+
+}  // namespace
+
+RunDirectory start_run(const Spec& spec, const Overrides& overrides, const fs::path& folder) {
+  RunDirectory directory =
+      RunDirectory::create(folder.empty() ? fs::path(default_directory(spec)) : folder);
+  directory.write("spec.yaml", spec.text);
+  directory.write("spec.resolved.json", json_text(spec.resolved(), 1) + '\n');
+  nlohmann::json parents = nlohmann::json::object();  // what the ladder's steps are over
+  for (const std::string& version : versions_of(spec))
+    parents[version] = find_version(version)->info.parent;
+  const nlohmann::json plan = {{"parents", parents},
+                               {"fingerprints", fingerprints(spec)},
+                               {"spec", fs::absolute(spec.path).string()},
+                               {"files", spec.files()},
+                               {"overrides", to_json(overrides)}};
+  // Last: until the plan is there, nothing was started.
+  directory.write("plan.json", [&](std::ostream& out) {
+    std::string text = json_text(plan, 1);
+    text.resize(text.size() - 2);  // "\n}"
+    out << text << ",\n \"points\": [";
+    const char* separator = "\n  ";
+    for (const Point& point : spec.points)
+      out << std::exchange(separator, ",\n  ") << json_text(to_json(point));
+    out << "\n ]\n}\n";
+  });
+  return directory;
+}
+
+RunDirectory resume_run(const Spec& spec, const fs::path& folder) {
+  RunDirectory directory = RunDirectory::open(folder);
+  refuse_if_different(directory, spec);
+  return directory;
+}
+
+}  // namespace lloyd

@@ -1,0 +1,29 @@
+// A sweep from its spec to its exit status.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "experiments/spec/spec.h"
+#include "kernels/core/device.h"
+
+namespace lloyd {
+
+struct RunOptions {
+  std::filesystem::path out;     // empty: results/<spec name>/<UTC>-<short hash>
+  std::filesystem::path resume;  // empty: a new run
+  bool retry_failed = false;
+  int device = 0;
+  bool quiet = false;
+  bool progress = true;
+  bool json = false;
+  std::optional<unsigned> locked_mhz;  // what the GPU's clock is held at
+  bool nsys = false, ncu = false;      // run the points once more under the tool
+};
+
+/// Runs (or resumes) and writes the run directory. The exit status of the contract: 0, 1, or 130
+/// when interrupted. Throws RunDirectoryError when the directory cannot be used as asked.
+int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& gpus,
+              const RunOptions& options);
+
+}  // namespace lloyd

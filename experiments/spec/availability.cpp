@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include "data/sources/generators.h"
+#include "data/sources/memory.h"
+#include "experiments/run/launch.h"
+#include "experiments/spec/spec.h"
+#include "kernels/core/device.h"
+#include "kernels/core/limits.h"
+
+namespace lloyd {
+namespace {
+
+std::optional<std::string> why_not(const Point& point, const Stop& stop,
+                                   const std::optional<DeviceLimits>& device,
+                                   const std::string& no_device_reason,
+                                   const data::Generator* generator) {
+  const RegisteredVersion* version = find_version(point.version);
+  if (version == nullptr) return "this build has no version of that name";
+  const VersionInfo& info = version->info;
+  const bool on_gpu = info.backend == Backend::cuda;
+  if (const std::string reason = unavailable_here(*version); !reason.empty()) return reason;
+  if (on_gpu && !device) return no_device_reason;
+  Problem problem = point.problem(stop);
+  problem.generator = generator;
+  return unsupported_reason(info, problem, point.tunables(), on_gpu ? *device : DeviceLimits{});
+}
+
+}  // namespace
+
+void decide_availability(std::vector<Point>& points, const Stop& stop,
+                         const std::optional<DeviceLimits>& device,
+                         const std::string& no_device_reason, const data::Generator* generator) {
+  for (Point& point : points) {
+    const auto reason = why_not(point, stop, device, no_device_reason, generator);
+    point.available = !reason;
+    point.reason = reason.value_or("");
+  }
+}
+
+void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
+  std::optional<DeviceLimits> limits;
+  std::string why = gpus.problem;
+  if (const auto index = static_cast<std::size_t>(device); index < gpus.devices.size())
+    limits = gpus.devices[index];
+  else if (!gpus.devices.empty())
+    why = fmt::format("no CUDA device {}: this machine has {}", device, gpus.devices.size());
+  const auto generator = data::make_generator(spec.data);
+  decide_availability(spec.points, spec.stop, limits, why, generator.get());
+  const std::optional<std::uint64_t> free = data::free_memory();
+  for (Point& point : spec.points) {
+    if (!point.available) continue;
+    try {
+      data::check_fits(point.n, point.dim, free);
+    } catch (const data::DataError& error) {
+      point.available = false;
+      point.reason = error.what();
+    }
+  }
+}
+
+}  // namespace lloyd
