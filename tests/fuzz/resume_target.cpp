@@ -33,8 +33,8 @@ void write_files(const fs::path& folder, std::string_view text) {
   std::map<std::string_view, std::string_view> files{{kFiles[0], kPlan}};
   std::string_view name = kMeasurements;
   while (!text.empty()) {
-    const std::size_t next = text.starts_with("== ") ? 0 : text.find("\n== ");
-    if (next != 0) {
+    if (!text.starts_with("== ")) {
+      const std::size_t next = text.find("\n== ");
       const std::size_t size = next == std::string_view::npos ? text.size() : next + 1;
       files[name] = text.substr(0, size);
       text.remove_prefix(size);
