@@ -13,7 +13,8 @@
 namespace lloyd {
 namespace {
 
-/// Notes where a document begins.
+/// Notes where a document begins, and refuses scalars that are not UTF-8: yaml-cpp replaces the
+/// escapes \N and \_ by one byte of Latin-1, also after a NUL byte in a plain scalar.
 class DocumentStart : public YAML::EventHandler {
  public:
   YAML::Mark mark;
@@ -22,8 +23,12 @@ class DocumentStart : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
+  void OnScalar(const YAML::Mark& at, const std::string&, YAML::anchor_t,
+                const std::string& value) override {
+    if (invalid_utf8(value) != std::string::npos)
+      throw YAML::ParserException(
+          at, "an escape here gives no UTF-8; write the character instead of \\N or \\_");
+  }
   void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
                        YAML::EmitterStyle::value) override {}
   void OnSequenceEnd() override {}
