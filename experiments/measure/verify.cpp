@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -28,6 +29,13 @@ constexpr int kMostDrawn = 4;
 constexpr double kSpreadFactor = 10;
 // A run may also be as far away as this many points in another cluster move it.
 constexpr double kFewPoints = 10;
+// This share of the clusters may end anywhere. If two centroids start close together, or a cluster
+// has one point, a single near tie decides where they end, in the oracle's disturbed runs as rarely
+// as in the version's. On an H200 (n = 1e6, k = 1000, dim 2) one pair of 1000 clusters did so in
+// about 1 of 60 runs of luigi_v1_fused. What a wrong version does, it does to most clusters.
+constexpr double kFewClusters = 0.02;
+// The relative inertia that such clusters cost: each a tenth of a point's distance away.
+constexpr double kFewClustersInertia = kFewClusters * 0.1 * 0.1;
 // If more than this share of random labels would pass, a correct label proves nothing.
 constexpr double kBlind = 0.5;
 constexpr int kAttempts = 4;
@@ -79,8 +87,13 @@ struct Nearest {
   }
 };
 
+std::size_t few_clusters(const Problem& problem) {
+  return static_cast<std::size_t>(kFewClusters * problem.k);
+}
+
 struct LabelsVerdict {
   std::optional<std::string> wrong;
+  std::size_t wrong_clusters = 0;  // have a wrong label, or lack a point because of one
   std::int64_t mismatches = 0;
   double max_regret = 0;
 };
@@ -105,6 +118,7 @@ class Labels {
     const double allowed = regret_bound(distance_, problem_.precision, problem_.dim);
     std::int64_t different = 0, first_wrong = problem_.n;
     double largest = 0;
+    std::vector<char> is_wrong(slack_.size());
 #pragma omp parallel for schedule(static) reduction(+ : different) reduction(min : first_wrong) \
     reduction(max : largest)
     for (std::int64_t i = 0; i < problem_.n; ++i) {
@@ -113,10 +127,17 @@ class Labels {
       ++different;
       const double regret = regret_of(at, labels[at], true);
       largest = std::max(largest, regret);
-      if (!(regret <= allowed)) first_wrong = std::min(first_wrong, i);
+      if (regret <= allowed) continue;
+      first_wrong = std::min(first_wrong, i);
+      for (const std::int32_t cluster : {labels[at], nearest_.labels[at]}) {
+#pragma omp atomic write
+        is_wrong[static_cast<std::size_t>(cluster)] = 1;
+      }
     }
     verdict.mismatches = different;
     verdict.max_regret = largest;
+    verdict.wrong_clusters =
+        static_cast<std::size_t>(std::count(is_wrong.begin(), is_wrong.end(), char{1}));
     if (first_wrong < problem_.n) {
       const auto at = static_cast<std::size_t>(first_wrong);
       verdict.wrong = fmt::format(
@@ -228,7 +249,8 @@ class RunCheck {
     // If disturbed runs differ by more than the whole inertia, for instance because of an outlier's
     // cluster, they give no bound.
     if (spread > 1) return std::numeric_limits<double>::infinity();
-    return std::max(kSpreadFactor * spread, few_ / static_cast<double>(problem_.n));
+    return std::max({kSpreadFactor * spread, few_ / static_cast<double>(problem_.n),
+                     few_clusters(problem_) > 0 ? kFewClustersInertia : 0.0});
   }
   double inertia_expected(int t) const { return expected_.inertias[at(t)]; }
 
@@ -251,8 +273,7 @@ class RunCheck {
     if (expected_.centroids.empty() || s.iterations != expected_.iterations ||
         is_degenerate(expected_.centroids, expected_.counts))
       return std::nullopt;
-    const double apart =
-        centroid_distance(s.centroids, expected_.centroids, expected_.counts, expected_.inertia);
+    const double apart = distance_of_most_clusters(s.centroids);
     // One more point in a cluster moves its centroid by 1/n_k of the point's distance.
     const double few = few_ * std::sqrt(2.0 * problem_.k) / static_cast<double>(problem_.n);
     const double allowed = std::max(kSpreadFactor * spread_->centroids, few);
@@ -330,6 +351,25 @@ class RunCheck {
 
  private:
   static constexpr double kDegenerate = 16;
+
+  // centroid_distance() from the oracle's centroids, without the few clusters that are farthest.
+  double distance_of_most_clusters(std::vector<double> centroids) const {
+    const auto dim = static_cast<std::size_t>(problem_.dim);
+    std::vector<std::pair<double, std::size_t>> squares;
+    for (std::size_t j = 0; j < static_cast<std::size_t>(problem_.k); ++j) {
+      const double distance =
+          distance_between(row(centroids, j, dim), row(expected_.centroids, j, dim));
+      squares.emplace_back(static_cast<double>(expected_.counts[j]) * distance * distance, j);
+    }
+    const auto few = static_cast<std::ptrdiff_t>(few_clusters(problem_));
+    std::partial_sort(squares.begin(), squares.begin() + few, squares.end(), std::greater<>());
+    for (std::ptrdiff_t i = 0; i < few; ++i) {
+      const std::size_t first = squares[static_cast<std::size_t>(i)].second * dim;
+      std::copy_n(expected_.centroids.begin() + static_cast<std::ptrdiff_t>(first), dim,
+                  centroids.begin() + static_cast<std::ptrdiff_t>(first));
+    }
+    return centroid_distance(centroids, expected_.centroids, expected_.counts, expected_.inertia);
+  }
 
   std::size_t at(int t) const {
     return std::min(static_cast<std::size_t>(std::max(t, 0)), expected_.inertias.size() - 1);
@@ -486,7 +526,7 @@ class Verification {
 
   // Checks that `after`, of t iterations, continued from `before`, of t − 1. `slack`: how far
   // reruns of t − 1 are apart. `counts`: the cluster sizes of `before` if reruns differ, otherwise
-  // empty.
+  // empty. If reruns differ, a few clusters may be different ones.
   std::optional<std::string> check_pair(const Solution& after, const Solution& before, int t,
                                         double slack, std::span<const std::int64_t> counts,
                                         std::int64_t* mismatches) {
@@ -513,7 +553,8 @@ class Verification {
     const LabelsVerdict found =
         Labels(problem_, distance_, before.centroids, nearest, moves).judge(after.labels);
     if (mismatches != nullptr) *mismatches = found.mismatches;
-    if (found.wrong)
+    const bool only_a_few = !counts.empty() && found.wrong_clusters <= few_clusters(problem_);
+    if (found.wrong && !only_a_few)
       return fmt::format("of {} iterations the last did not start where {} end: {}", t, t - 1,
                          *found.wrong);
     const ClusterSums clusters =

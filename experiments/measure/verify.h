@@ -60,10 +60,12 @@ struct Verdict {
 ///  5. the whole run against the oracle's own run: inertia, centroids, and how many points one more
 ///     assignment would move. Two correct answers may separate at a near tie, so the limit is ten
 ///     times the spread of disturbed runs (expected_run.h), and at least the effect of ten points
-///     in another cluster. Inertia above trajectory_tolerance is `imprecise`.
+///     in another cluster. Up to 2% of the clusters may end anywhere. Inertia above
+///     trajectory_tolerance is `imprecise`.
 /// In steps 3 and 4 labels may exceed the bound by as much as a rerun of the version moves its
 /// centroids, which is measured when a label exceeds it, and by as much as ten points in another
-/// cluster move them. If reruns give the same bits, neither allowance applies. The verdict contains
+/// cluster move them, and be wrong in up to 2% of the clusters. If reruns give the same bits, none of
+/// these allowances applies. The verdict contains
 /// the numbers of all checks that were reached, also for a wrong answer. Throws what the version
 /// throws.
 Verdict verify(const Solution& whole, const std::function<std::unique_ptr<Version>()>& make,

@@ -1,6 +1,7 @@
 // One line in kernels/core/axes.inc adds an axis. This program and the sources that know the axes
 // are compiled with such a line (tests/CMakeLists.txt): `tile`, by default 8, from 1 to 64.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -45,7 +46,8 @@ LLOYD_VERSION(Plain, {.name = "added_plain", .family = "added", .summary = "read
 class AddedAxis : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / "added_axis";
+    // Tests run at the same time, each in a process of its own.
+    folder_ = fs::path(testing::TempDir()) / ("added_axis_" + std::to_string(getpid()));
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }

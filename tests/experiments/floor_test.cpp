@@ -1,6 +1,7 @@
 #include "experiments/measure/floor.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -136,7 +137,8 @@ class CeilingsFolder : public testing::Test {
     return device;
   }
 
-  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "ceilings_folder";
+  std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("ceilings_folder_" + std::to_string(getpid()));
 };
 
 TEST_F(CeilingsFolder, FindsTheNewestOfTheSameGpuBeforeAnyOther) {

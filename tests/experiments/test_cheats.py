@@ -202,7 +202,9 @@ def judged(tmp_path):
 
 
 # Which of the checks of the trajectory catches a cheat depends on the iterations that are drawn.
-TRAJECTORY = "(the last iteration|an iteration drawn at random|an iteration before the last): "
+TRAJECTORY = (
+    "(the last iteration|an iteration drawn at random|an iteration before the last|centroids): "
+)
 # What the reason of every cheat must say, beside its status.
 CHEATS = {
     "nothing": ("incorrect", "a timed solve: centroid . is not the mean of its"),
