@@ -1,4 +1,4 @@
-"""The Makefile and tools/run.sh, with stubs in place of what takes minutes."""
+"""The Makefile and tools/run.sh, with fake programs in place of what takes minutes."""
 
 import json
 import pathlib
@@ -11,14 +11,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 NAMES = ["a b.yaml", "it's.yaml", 'say "hi".yaml', "cost$HOME$$.yaml", "a;touch made;.yaml", "`id`"]
 
-STUB = """#!/usr/bin/env python3
+PROGRAM = """#!/usr/bin/env python3
 import json, pathlib, sys
 with pathlib.Path("called").open("a") as log:
     print(json.dumps(sys.argv), file=log)
 """
 
 
-def stub(path, text=STUB):
+def fake_program(path, text=PROGRAM):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o755)
@@ -35,7 +35,7 @@ def tree(tmp_path):
     (tmp_path / ".venv").mkdir()
     (tmp_path / "requirements.txt").touch()
     for tool in ("build", "setup-system", "setup-python", "setup-cuda", "run"):
-        stub(tmp_path / "tools" / f"{tool}.sh")
+        fake_program(tmp_path / "tools" / f"{tool}.sh")
     return tmp_path
 
 
@@ -67,8 +67,10 @@ def test_make_run_has_a_spec_of_its_own(tree):
 @pytest.mark.parametrize("name", NAMES)
 def test_run_sh_hands_on_names_as_they_are(tree, name):
     shutil.copy(ROOT / "tools" / "run.sh", tree / "tools")
-    stub(tree / "build" / "run_experiment", STUB + "print('results: out/' + sys.argv[1])\n")
-    stub(tree / ".venv" / "bin" / "python")
+    fake_program(
+        tree / "build" / "run_experiment", PROGRAM + "print('results: out/' + sys.argv[1])\n"
+    )
+    fake_program(tree / ".venv" / "bin" / "python")
     subprocess.run([tree / "tools" / "run.sh", name, "--quiet"], check=True, stdout=subprocess.PIPE)
     assert calls(tree, "run_experiment") == [[name, "--quiet"]]
     assert calls(tree, "python") == [["-m", "analysis", "figures", f"out/{name}"]]
