@@ -318,7 +318,12 @@ void RunDirectory::for_each_row(const std::string& name,
       throw damaged_row(path() / name, lines.number(),
                         lines.too_long() ? "is longer than any row" : "is nested too deeply");
     try {
-      visit(Row::parse(lines.text()));
+      const Row row = Row::parse(lines.text());
+      if (row.contains("group"))  // what `python -m analysis compact` writes
+        throw RunDirectoryError(fmt::format(
+            "{}: was compacted for a recording; a compacted run cannot be resumed, start a new one",
+            (path() / name).string()));
+      visit(row);
     } catch (const Row::parse_error&) {
       throw damaged_row(path() / name, lines.number(), "is not JSON");
     } catch (const Row::exception& error) {

@@ -58,9 +58,9 @@ fs::path find_spec(const std::string& name) {
   std::error_code ignored;
   const char* problem =
       fs::is_directory(name, ignored) ? "is a folder, not a spec" : "no such spec";
-  throw SpecError(
-      {fmt::format("{}: {}{}\n  looked for {}\n  there are {}", name, problem, closest(name, specs),
-                   join(looked), specs.empty() ? "no specs in these places" : join(specs))});
+  throw SpecError({fmt::format("{}: {}{}", name, problem, closest(name, specs)),
+                   "  looked for " + join(looked),
+                   "  there are " + (specs.empty() ? "no specs in these places" : join(specs))});
 }
 
 }  // namespace lloyd

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -156,3 +157,25 @@ def test_a_dry_run_lists_the_same_points_either_way(folder):
     listed = json.loads(run(spec, "--dry-run", "--json", "--set", "k=1,2,3").stdout)
     shown = run(spec, "--dry-run", "--set", "k=1,2,3").stdout.splitlines()
     assert [point["point"] for point in listed] == [line.split()[0] for line in shown[1:4]]
+
+
+def test_a_spec_that_is_not_there_is_told_in_lines(tmp_path):
+    result = run("nothere.yaml", cwd=tmp_path)
+    assert result.returncode == 2
+    first, looked, there = result.stderr.splitlines()
+    assert first == "nothere.yaml: no such spec"
+    assert looked.startswith("  looked for ")
+    assert there.startswith("  there are ")
+
+
+def test_a_compacted_run_says_that_it_cannot_be_resumed(tmp_path):
+    (tmp_path / "s.yaml").write_text(
+        "name: s\nversions: [cpu_sequential]\naxes: {n: [50], k: [3], dim: [2]}\n"
+        "data: {generator: uniform}\nmeasure: {repetitions: 2, max_seconds: 0.01}\n"
+    )
+    assert run("s.yaml", "--out", "run", cwd=tmp_path).returncode == 0
+    compact = [sys.executable, "-m", "analysis", "compact", tmp_path / "run"]
+    subprocess.run(compact, cwd=ROOT, check=True, capture_output=True)
+    result = run("--resume", "run", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "was compacted for a recording; a compacted run cannot be resumed" in result.stderr
