@@ -29,10 +29,11 @@ constexpr int kMostDrawn = 4;
 constexpr double kSpreadFactor = 10;
 // A run may also be as far away as this many points in another cluster move it.
 constexpr double kFewPoints = 10;
-// This share of the clusters may end anywhere. If two centroids start close together, or a cluster
-// has one point, a single near tie decides where they end, in the oracle's disturbed runs as rarely
-// as in the version's. On an H200 (n = 1e6, k = 1000, dim 2) one pair of 1000 clusters did so in
-// about 1 of 60 runs of luigi_v1_fused. What a wrong version does, it does to most clusters.
+// This share of the clusters may end anywhere. A single near tie can decide where two clusters end,
+// for instance if their centroids start close together or one of them has one point. Disturbed runs
+// show that as rarely as a version does. On an H200 (n = 1e6, k = 1000, dim 2, 2026-11-23) the same
+// two of 1000 clusters differed between runs of luigi_v1_fused, in 5 of 42 points. A wrong version
+// is wrong in most clusters.
 constexpr double kFewClusters = 0.02;
 // The relative inertia that such clusters cost: each a tenth of a point's distance away.
 constexpr double kFewClustersInertia = kFewClusters * 0.1 * 0.1;
