@@ -72,7 +72,7 @@ def test_every_path_that_a_page_names_exists(page):
 
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")]
-PAGES += [*ROOT.glob("profiling/*.md"), *ROOT.glob("kernels/external/*.md")]
+PAGES += [*ROOT.glob("profiling/*.md"), *ROOT.glob("kernels/*/README.md")]
 PAGES += [*ROOT.glob("experiments/sweeps/*.yaml")]
 
 
