@@ -12,6 +12,7 @@ from analysis.figures import FIGURES, draw, write
 from analysis.measures import claims, compare, published
 from analysis.measures.lookup import Rows
 from analysis.measures.points import all_points, gather, machine_labels
+from analysis.measures.studies import read_studies
 from analysis.model.compact import compact
 from analysis.model.files import RunError, printable
 from analysis.model.find import find_runs
@@ -208,6 +209,8 @@ def run_readme(options: argparse.Namespace) -> int:
     def content(kind: str, name: str) -> str | None:
         if (kind, name) == ("table", "versions") and options.program:
             return tables.versions(readme.listed_versions(options.program))
+        if (kind, name) == ("table", "studies"):
+            return tables.studies(read_studies())
         name, _, part = name.partition(":")
         if kind == "figure" and part not in FIGURES:
             raise RunError(

@@ -9,10 +9,11 @@ from analysis.measures import claims
 from analysis.measures.claims import Judgment
 from analysis.measures.points import fastest, noise_note, noisy_mark
 from analysis.measures.published import Number
+from analysis.measures.studies import Study
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
 from analysis.model.words import AXES
-from analysis.pages.escape import cell, code, text
+from analysis.pages.escape import Markdown, cell, code, text
 
 
 def markdown(header: list[str], rows: list[list[str]], numeric: set[str]) -> str:
@@ -163,6 +164,16 @@ def versions(listed: list[dict]) -> str:
         cells = (f"`{version['name']}`", version["study"] or "this project", version["summary"])
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"
+
+
+def studies(read: list[Study]) -> str:
+    """A Markdown table of the studies: how each is cited, and the versions that follow it."""
+    rows = []
+    for study in read:
+        title = f"[{text(study.title)}]({study.url})" if study.url else f"*{text(study.title)}*"
+        versions = ", ".join(code(version) for version in study.versions)
+        rows.append([code(study.name), Markdown(study.citation(title)), Markdown(versions)])
+    return markdown(["name", "study", "versions that follow it"], rows, set())
 
 
 _PUBLISHED_AXES = {
