@@ -50,6 +50,10 @@ def run(*arguments, **options):
         (["x.yaml", "--dryrun"], "unknown option '--dryrun'; did you mean '--dry-run'?"),
         (["x.yaml", "--qwertyuiop"], "unknown option '--qwertyuiop'; see run_experiment --help"),
         (["x.yaml", "y.yaml"], "one spec at a time: what is 'y.yaml'?"),
+        (["x.yaml", "plan"], "the command comes first: run_experiment plan x.yaml"),
+        (["list", "axis"], "unknown list 'axis'; did you mean 'axes'?"),
+        (["doctor", "--ceilings"], "doctor and --ceilings are two things to do"),
+        (["metrics", "--match", "a**"], "bad repetition operator, '**' at character 2"),
         (["--list-metrics", "--match", "a**"], "bad repetition operator, '**' at character 2"),
     ],
 )
@@ -59,6 +63,49 @@ def test_usage_errors_name_what_is_wrong(arguments, message):
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        (["list"], "--list-versions"),
+        (["list", "versions"], "--list-versions"),
+        (["list", "axes"], "--list-axes"),
+        (["plan", "sweeps/quickstart.yaml"], "--dry-run"),
+    ],
+)
+def test_a_subcommand_prints_what_its_flag_prints(command, flag):
+    spec = [word for word in command if word.endswith(".yaml")]
+    by_command, by_flag = run(*command, "--json"), run(flag, *spec, "--json")
+    assert by_command.returncode == 0
+    assert by_command.stdout == by_flag.stdout
+    assert json.loads(by_command.stdout)
+
+
+def test_help_has_all_and_that_of_a_command_has_its_own():
+    everything, of_plan = run("--help"), run("plan", "-h")
+    assert everything.returncode == of_plan.returncode == 0
+    for text in ("Examples", "Exit status", "130", "LLOYDBENCH_VERSIONS", "NO_COLOR", "--match"):
+        assert text in everything.stdout
+    assert "run_experiment plan SPEC [OPTIONS]" in of_plan.stdout
+    assert "--filter" in of_plan.stdout
+    assert "--nsys" not in of_plan.stdout
+    assert "\033" not in everything.stdout
+
+
+def test_a_mistyped_command_is_told_with_what_was_meant(tmp_path):
+    result = run("docter", cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.startswith("docter: no such spec; did you mean 'doctor'?\n")
+
+
+def test_a_spec_may_have_the_name_of_a_command(tmp_path):
+    (tmp_path / "plan").write_text(
+        "name: s\nversions: [cpu_sequential]\naxes: {n: [50], k: [3], dim: [2]}\n"
+        "data: {generator: uniform}\n"
+    )
+    (point,) = json.loads(run("plan", "./plan", "--json", cwd=tmp_path).stdout)
+    assert point["n"] == 50
 
 
 def test_every_axis_is_listed_with_its_default_range_and_meaning():

@@ -1,0 +1,36 @@
+// What a command line asks for.
+#pragma once
+
+#include <string>
+
+#include "experiments/run/list_metrics.h"
+#include "experiments/run/sweep.h"
+#include "experiments/spec/spec.h"
+
+namespace lloyd {
+
+enum class Action {
+  run,
+  plan,
+  list_versions,
+  list_axes,
+  doctor,
+  ceilings,
+  list_metrics,
+};
+
+struct CommandLine {
+  Action action = Action::run;
+  std::string spec;  // as typed; empty: none given
+  Overrides overrides;
+  RunOptions options;
+  MetricQuery metrics;
+  bool lock_clocks = false;
+  bool help = false, version = false;
+  std::string topic;  // of the help: a subcommand; empty: all
+  // Hidden options. An empty text: not given.
+  bool worker = false, man_page = false;
+  std::string keep_clocks, traced, completion;
+};
+
+}  // namespace lloyd

@@ -1,0 +1,336 @@
+#include "experiments/command/tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "experiments/text/text.h"
+
+namespace lloyd {
+namespace {
+
+std::int64_t whole_number(const std::string& text, std::int64_t lowest, std::int64_t highest) {
+  const std::optional<std::int64_t> number = parse_whole(text).as_int64();
+  if (!number) throw UsageError(in_quotes(text) + " is not a whole number");
+  if (*number < lowest || *number > highest)
+    throw UsageError(fmt::format("must be from {} to {}, not {}", lowest, highest, text));
+  return *number;
+}
+
+// The spec reader checks the ranges, so that it tells all errors in one go.
+int any_int(const std::string& text) {
+  using Limits = std::numeric_limits<int>;
+  return static_cast<int>(whole_number(text, Limits::min(), Limits::max()));
+}
+
+std::uint64_t seed(const std::string& text) {
+  const WholeNumber number = parse_whole(text);
+  if (number.form == WholeNumber::Form::too_large || number.negative)
+    throw UsageError(fmt::format("must be from 0 to 2^64 - 1, not {}", in_quotes(text)));
+  if (number.form != WholeNumber::Form::whole)
+    throw UsageError(in_quotes(text) + " is not a whole number");
+  return number.magnitude;
+}
+
+double real_number(const std::string& text) {
+  const std::optional<double> number = parse_real(text);
+  if (!number) throw UsageError(in_quotes(text) + " is not a number");
+  return *number;
+}
+
+const std::vector<Action> kSweep = {Action::run, Action::plan};
+const std::vector<Action> kRun = {Action::run};
+
+constexpr auto kActions = std::to_array<ActionInfo>({
+    {Action::run, "run", "", "", true, "measure the points of a spec (the default)"},
+    {Action::plan, "plan", "", "--dry-run", true,
+     "print the points and whether they can run here; run nothing"},
+    {Action::list_versions, "list", "", "--list-versions", false, "print every version"},
+    {Action::list_versions, "list", "versions", "", false, "the same"},
+    {Action::list_axes, "list", "axes", "--list-axes", false,
+     "print every axis with its default, range and meaning"},
+    {Action::doctor, "doctor", "", "--doctor", false,
+     "print what this machine can do, and the remedy for what it cannot"},
+    {Action::ceilings, "ceilings", "", "--ceilings", false,
+     "measure what this machine can do at most, which floor_ms is computed from"},
+    {Action::list_metrics, "metrics", "", "--list-metrics", false,
+     "print the GPU counters that CUPTI knows for a chip; needs no GPU"},
+});
+
+const std::vector<OptionInfo>& all_options() {
+  using R = CommandLine;
+  using S = const std::string;
+  static const std::vector<OptionInfo> all = {
+      {"--set", "", "AXIS=V1,V2", Offers::axes, true, Group::points, kSweep,
+       "override an axis of the spec", [](R& r, S& value) { r.overrides.set.push_back(value); }},
+      {"--only", "", "GLOB,...", Offers::versions, true, Group::points, kSweep,
+       "keep these versions: names or globs",
+       [](R& r, S& value) {
+         for (std::string& glob : split_list(value)) r.overrides.only.push_back(std::move(glob));
+       }},
+      {"--filter", "", "REGEX", Offers::nothing, false, Group::points, kSweep,
+       "keep the points whose id matches (RE2)",
+       [](R& r, S& value) { r.overrides.filter = value; }},
+      {"--device",
+       "",
+       "I",
+       Offers::nothing,
+       false,
+       Group::points,
+       {Action::run, Action::plan, Action::list_versions, Action::doctor, Action::ceilings,
+        Action::list_metrics},
+       "the GPU to use, in CUDA's order (default: 0)",
+       [](R& r, S& value) {
+         r.options.device =
+             static_cast<int>(whole_number(value, 0, std::numeric_limits<int>::max()));
+       }},
+
+      {"--repetitions", "", "R", Offers::nothing, false, Group::measurement, kSweep,
+       "override measure.repetitions, the least number of samples of a point",
+       [](R& r, S& value) { r.overrides.repetitions = any_int(value); }},
+      {"--warmup", "", "W", Offers::nothing, false, Group::measurement, kSweep,
+       "override measure.warmup", [](R& r, S& value) { r.overrides.warmup = any_int(value); }},
+      {"--timeout", "", "S", Offers::nothing, false, Group::measurement, kSweep,
+       "override measure.timeout, the seconds that a point may take",
+       [](R& r, S& value) { r.overrides.timeout = real_number(value); }},
+      {"--seed", "", "X", Offers::nothing, false, Group::measurement, kSweep,
+       "override the seeds of data, initial centroids and order",
+       [](R& r, S& value) { r.overrides.seed = seed(value); }},
+      {"--shuffle", "--no-shuffle", "", Offers::nothing, true, Group::measurement, kSweep,
+       "run the points in random order, or in the spec's",
+       [](R& r, S& value) { r.overrides.shuffle = value == "true"; }},
+      {"--profile", "", "WHAT,...", Offers::profiles, false, Group::measurement, kSweep,
+       "override profile: none, or a list of nvtx, counters, timeline, cpu, all",
+       [](R& r, S& value) { r.overrides.profile = value; }},
+
+      {"--out",
+       "",
+       "DIR",
+       Offers::folders,
+       false,
+       Group::directory,
+       {Action::run, Action::ceilings},
+       "the run directory (default: results/<spec name>/<UTC>-<hash>); for ceilings, a file",
+       [](R& r, S& value) { r.options.out = value; }},
+      {"--resume", "", "DIR", Offers::folders, false, Group::directory, kSweep,
+       "go on with this run directory: run only what has no ok row there",
+       [](R& r, S& value) { r.options.resume = value; }},
+      {"--retry-failed", "", "", Offers::nothing, true, Group::directory, kSweep,
+       "with --resume: also redo failures", [](R& r, S&) { r.options.retry_failed = true; }},
+
+      {"--nsys", "", "", Offers::nothing, true, Group::tools, kRun,
+       "afterwards run the points once more under Nsight Systems, into trace.nsys-rep",
+       [](R& r, S&) { r.options.nsys = true; }},
+      {"--ncu", "", "", Offers::nothing, true, Group::tools, kRun,
+       "afterwards run the points once more under Nsight Compute, into report.ncu-rep",
+       [](R& r, S&) { r.options.ncu = true; }},
+      {"--lock-clocks", "", "", Offers::nothing, true, Group::tools, kRun,
+       "hold the GPU's clock at one that it can sustain, until the run has ended",
+       [](R& r, S&) { r.lock_clocks = true; }},
+
+      {"--chip",
+       "",
+       "NAME",
+       Offers::chips,
+       false,
+       Group::counters,
+       {Action::list_metrics},
+       "the chip, such as GH100 (default: this machine's GPU)",
+       [](R& r, S& value) { r.metrics.chip = value; }},
+      {"--match",
+       "",
+       "REGEX",
+       Offers::nothing,
+       false,
+       Group::counters,
+       {Action::list_metrics},
+       "only counters whose name or description matches (RE2)",
+       [](R& r, S& value) { r.metrics.match = value; }},
+
+      {"--json",
+       "",
+       "",
+       Offers::nothing,
+       true,
+       Group::output,
+       {},
+       "print JSON and nothing else on standard output",
+       [](R& r, S&) { r.options.json = true; }},
+      {"--quiet",
+       "",
+       "",
+       Offers::nothing,
+       true,
+       Group::output,
+       {Action::run, Action::ceilings},
+       "print only errors and where the results are",
+       [](R& r, S&) { r.options.quiet = true; }},
+      {"--no-progress",
+       "",
+       "",
+       Offers::nothing,
+       true,
+       Group::output,
+       {Action::run, Action::ceilings},
+       "no live line",
+       [](R& r, S&) { r.options.progress = false; }},
+
+      {"--help",
+       "-h",
+       "",
+       Offers::nothing,
+       true,
+       Group::help,
+       {},
+       "print this help; after a command, only its options",
+       [](R& r, S&) { r.help = true; }},
+      {"--version",
+       "",
+       "",
+       Offers::nothing,
+       true,
+       Group::help,
+       {},
+       "print the version",
+       [](R& r, S&) { r.version = true; }},
+      {"--completion",
+       "",
+       "SHELL",
+       Offers::shells,
+       false,
+       Group::help,
+       {},
+       "print the completion script of bash, zsh or fish",
+       [](R& r, S& value) {
+         if (std::ranges::find(shells(), value) == shells().end())
+           throw UsageError(unknown_word("shell", value, {shells().begin(), shells().end()}));
+         r.completion = value;
+       }},
+      {"--man",
+       "",
+       "",
+       Offers::nothing,
+       true,
+       Group::help,
+       {},
+       "print the man page (roff)",
+       [](R& r, S&) { r.man_page = true; }},
+
+      {"--worker",
+       "",
+       "",
+       Offers::nothing,
+       true,
+       Group::hidden,
+       {},
+       "",
+       [](R& r, S&) { r.worker = true; }},
+      {"--keep-clocks",
+       "",
+       "UUID",
+       Offers::nothing,
+       false,
+       Group::hidden,
+       {},
+       "",
+       [](R& r, S& value) { r.keep_clocks = value; }},
+      {"--traced",
+       "",
+       "FILE",
+       Offers::nothing,
+       false,
+       Group::hidden,
+       {},
+       "",
+       [](R& r, S& value) { r.traced = value; }},
+  };
+  return all;
+}
+
+constexpr auto kExitStatuses = std::to_array<ExitStatus>({
+    {0, "every point that can run here is ok; points that cannot are reported and do not count"},
+    {1, "some point failed, timed out, or gave an incorrect or imprecise answer"},
+    {2, "an error in the command line or in the spec; nothing was run"},
+    {130, "interrupted; go on with --resume DIR"},
+});
+
+constexpr auto kVariables = std::to_array<Variable>({
+    {"LLOYDBENCH_VERSIONS", "a folder with external versions of your own"},
+    {"LLOYDBENCH_PYTHON", "the interpreter of the Python versions (default: .venv, else python3)"},
+    {"LLOYDBENCH_CEILINGS",
+     "the folder of measured ceilings (default: lloydbench/ceilings in XDG_CACHE_HOME, else in "
+     "~/.cache)"},
+    {"LLOYDBENCH_HOME", "the tree with experiments/, data/ and analysis/ (default: the program's)"},
+    {"LLOYDBENCH_CUPTI", "the CUPTI library to open, instead of the one that is found"},
+    {"LLOYDBENCH_POWERCAP",
+     "the folder of the CPU's energy counters, instead of /sys/class/powercap"},
+    {"CUDA_VISIBLE_DEVICES", "the GPUs that the program sees, and --device counts"},
+    {"NO_COLOR", "not empty: no colours"},
+    {"TERM", "dumb: no colours and no live line"},
+    {"COLUMNS", "the width to print for on a terminal, instead of the window's"},
+});
+
+constexpr auto kExamples = std::to_array<Example>({
+    {"run_experiment sweeps/quickstart.yaml", "run a spec; results go to results/quickstart/"},
+    {"run_experiment plan sweeps/k1000.yaml", "see its points first"},
+    {"run_experiment sweeps/k1000.yaml --set n=1e5,1e6 --only 'cpu_*,fast_auto'",
+     "change the sizes and the versions without editing the spec"},
+    {"run_experiment --resume results/k1000/20260131T120000Z-1a2b3c4", "go on after an interrupt"},
+    {"run_experiment metrics --chip GH100 --match dram__bytes", "look for a GPU counter"},
+});
+
+constexpr std::array<std::string_view, 6> kProfiles = {"none",     "nvtx", "counters",
+                                                       "timeline", "cpu",  "all"};
+constexpr std::array<std::string_view, 3> kShells = {"bash", "zsh", "fish"};
+
+}  // namespace
+
+std::span<const ActionInfo> actions() { return kActions; }
+
+const ActionInfo& info_of(Action action) {
+  return *std::ranges::find(kActions, action, &ActionInfo::action);
+}
+
+std::vector<std::string> commands() {
+  std::vector<std::string> names;
+  for (const ActionInfo& info : kActions)
+    if (names.empty() || names.back() != info.command) names.emplace_back(info.command);
+  return names;
+}
+
+std::string_view title_of(Group group) {
+  switch (group) {
+    case Group::points:
+      return "Which points";
+    case Group::measurement:
+      return "How they are measured";
+    case Group::directory:
+      return "The run directory";
+    case Group::tools:
+      return "Other tools";
+    case Group::output:
+      return "Output";
+    case Group::counters:
+      return "Which counters (metrics)";
+    case Group::help:
+      return "Help";
+    case Group::hidden:
+      break;
+  }
+  return "";
+}
+
+bool OptionInfo::heeded_by(Action action) const {
+  return actions.empty() || std::ranges::find(actions, action) != actions.end();
+}
+
+std::span<const OptionInfo> options() { return all_options(); }
+std::span<const ExitStatus> exit_statuses() { return kExitStatuses; }
+std::span<const Variable> variables() { return kVariables; }
+std::span<const Example> examples() { return kExamples; }
+std::span<const std::string_view> profiles() { return kProfiles; }
+std::span<const std::string_view> shells() { return kShells; }
+
+}  // namespace lloyd

@@ -1,0 +1,109 @@
+#include "experiments/text/table.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace lloyd {
+namespace {
+
+constexpr std::size_t kGap = 2;
+
+/// The widest part of `text` that wrapped() would not break if it had the choice.
+std::size_t widest_part(std::string_view text) {
+  std::size_t widest = 0, begin = 0;
+  while (begin < text.size()) {
+    const std::size_t mark = std::min(text.find_first_of(" /_,", begin), text.size() - 1);
+    const std::size_t end = text[mark] == ' ' ? mark : mark + 1;
+    widest = std::max(widest, columns(text.substr(begin, end - begin)));
+    begin = mark + 1;
+  }
+  return widest;
+}
+
+std::size_t total(const std::vector<std::size_t>& widths) {
+  return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) + kGap * (widths.size() - 1);
+}
+
+/// Takes a column from the widest of `widths` that is above its limit until all fit.
+void shrink(std::vector<std::size_t>& widths, const std::vector<std::size_t>& limits,
+            std::size_t available) {
+  while (total(widths) > available) {
+    std::size_t* widest = nullptr;
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      if (widths[i] > limits[i] && (widest == nullptr || widths[i] > *widest)) widest = &widths[i];
+    if (widest == nullptr) return;
+    --*widest;
+  }
+}
+
+}  // namespace
+
+void Table::add(std::vector<Cell> cells, std::string note) {
+  cells.resize(columns_.size());
+  rows_.push_back({std::move(cells), std::move(note)});
+}
+
+std::vector<std::size_t> Table::widths(const Terminal& terminal) const {
+  std::vector<std::size_t> natural, least;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    natural.push_back(columns(columns_[i].head));
+    least.push_back(widest_part(columns_[i].head));
+    for (const Row& row : rows_) {
+      natural[i] = std::max(natural[i], columns(row.cells[i].text));
+      least[i] = std::max(least[i], widest_part(row.cells[i].text));
+    }
+  }
+  if (terminal.width) {
+    shrink(natural, least, *terminal.width);
+    shrink(natural, std::vector<std::size_t>(natural.size(), 1), *terminal.width);
+  }
+  return natural;
+}
+
+std::string Table::line(const std::vector<Cell>& cells, const std::vector<std::size_t>& widths,
+                        const Terminal& terminal) const {
+  std::vector<std::vector<std::string>> lines;
+  std::size_t height = 1;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    lines.push_back(wrapped(cells[i].text, widths[i]));
+    height = std::max(height, lines[i].size());
+  }
+  std::string text;
+  for (std::size_t y = 0; y < height; ++y) {
+    std::string row;
+    std::size_t blanks = 0;  // owed before the next word: none end a line
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string part = y < lines[i].size() ? lines[i][y] : "";
+      const std::size_t rest = widths[i] - std::min(widths[i], columns(part));
+      if (!part.empty()) {
+        row += std::string(blanks + (columns_[i].right ? rest : 0), ' ') +
+               coloured(part, cells[i].colour, terminal);
+        blanks = 0;
+      }
+      blanks += kGap + (part.empty() ? widths[i] : columns_[i].right ? 0 : rest);
+    }
+    text += row + '\n';
+  }
+  return text;
+}
+
+std::string Table::text(const Terminal& terminal) const {
+  const std::vector<std::size_t> wide = widths(terminal);
+  std::vector<Cell> heads;
+  for (const Column& column : columns_) heads.push_back({column.head, Colour::strong});
+  std::string text = line(heads, wide, terminal);
+  for (const Row& row : rows_) {
+    text += line(row.cells, wide, terminal);
+    if (row.note.empty()) continue;
+    if (!terminal.width) {
+      text.back() = ' ';
+      text += ' ' + row.note + '\n';
+    } else {
+      for (const std::string& part : wrapped(row.note, *terminal.width - 4))
+        text += "    " + coloured(part, Colour::faint, terminal) + '\n';
+    }
+  }
+  return text;
+}
+
+}  // namespace lloyd

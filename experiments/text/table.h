@@ -1,0 +1,43 @@
+// A table that fits the terminal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/text/terminal.h"
+
+namespace lloyd {
+
+/// Columns of text under a line of headings. If the table is wider than the terminal, its cells
+/// take several lines, the widest columns first.
+class Table {
+ public:
+  struct Column {
+    std::string head;
+    bool right = false;  // numbers
+  };
+  struct Cell {
+    std::string text;  // escaped for the terminal
+    Colour colour = Colour::none;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  /// `cells`: as many as there are columns. `note`: printed below the row, if it is not empty; in
+  /// the row's line where the width has no limit.
+  void add(std::vector<Cell> cells, std::string note = "");
+  std::string text(const Terminal& terminal) const;
+
+ private:
+  struct Row {
+    std::vector<Cell> cells;
+    std::string note;
+  };
+  std::vector<std::size_t> widths(const Terminal& terminal) const;
+  std::string line(const std::vector<Cell>& cells, const std::vector<std::size_t>& widths,
+                   const Terminal& terminal) const;
+
+  std::vector<Column> columns_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace lloyd
