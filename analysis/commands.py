@@ -8,7 +8,8 @@ import os
 import sys
 from pathlib import Path
 
-from analysis.figures import FIGURES, draw, write
+from analysis.figures import FIGURES, FORMATS, draw, write
+from analysis.figures.paper import HIGHEST, paper_for
 from analysis.measures import claims, compare, published
 from analysis.measures.lookup import Rows
 from analysis.measures.points import all_points, gather, machine_labels
@@ -70,6 +71,8 @@ def _wanted_figures(only: str | None, runs: list[Run]) -> list[str]:
 
 
 def run_figures(options: argparse.Namespace) -> int:
+    width, environment = paper_for(options.width, options.document_class)
+    formats = _formats(options.format, width)
     runs = _load(options)
     about = subject(runs)
     names = _wanted_figures(options.only, runs)
@@ -82,13 +85,29 @@ def run_figures(options: argparse.Namespace) -> int:
         )
     data = gather(runs, about.baseline)
     for name in names:
-        drawing = draw(name, data, about)
+        drawing = draw(name, data, about, width)
         if drawing.figure is None:
             say(f"{name}: not drawn: {drawing.message}")
             continue
-        for path in write(drawing, out):
+        if width and drawing.figure.get_figheight() > HIGHEST:
+            say(
+                f"{name}: {drawing.figure.get_figheight():.1f} in high, more than a page: make it "
+                "wider (--width text), or measure fewer problems for it"
+            )
+        for path in write(drawing, out, formats, environment):
             print(path)
     return 0
+
+
+def _formats(asked: str | None, width: float | None) -> list[str]:
+    """The formats that `--format` names; without it svg and png, for a paper pdf and pgf."""
+    if asked is None:
+        return ["pdf", "pgf"] if width else ["svg", "png"]
+    names = list(dict.fromkeys(name.strip() for name in asked.split(",") if name.strip()))
+    for name in names:
+        if name not in FORMATS:
+            raise RunError(f"--format: unknown format '{name}'; there are {', '.join(FORMATS)}")
+    return names
 
 
 def run_profiler(options: argparse.Namespace) -> int:

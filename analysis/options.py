@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from analysis import commands
-from analysis.figures import FIGURES
+from analysis.figures import FIGURES, FORMATS, paper
 from analysis.measures import published
 from analysis.pages import tune
 
@@ -26,6 +26,25 @@ Exit status: 0 done; 1 --check found a file out of date, or compare a slower or 
 something given cannot be used (one line says what), or compare cannot say. """
 
 
+def _paper_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--format",
+        metavar="NAME,…",
+        help=f"of {', '.join(FORMATS)} (default: svg,png; for a paper pdf,pgf)",
+    )
+    command.add_argument(
+        "--width",
+        metavar="column|text|INCHES",
+        help="for a paper: of the class's column or page, or in inches",
+    )
+    command.add_argument(
+        "--class",
+        dest="document_class",
+        metavar="NAME",
+        help=f"the paper's document class: {', '.join(paper.CLASSES)} (--width column)",
+    )
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="python -m analysis",
@@ -39,7 +58,9 @@ def parser() -> argparse.ArgumentParser:
         "figures",
         help="draw the figures that the spec asks for",
         description="Draws the figures that the runs' specs ask for: NAME.svg, NAME.png and "
-        "NAME.csv (the rows). Several DIRs are drawn together, each machine with lines of its own.",
+        "NAME.csv (the rows). Several DIRs are drawn together, each machine with lines of its own. "
+        "With --class or --width for a paper: NAME.pdf and NAME.pgf of that width, and NAME.tex, "
+        "the figure's environment with the caption, where title and small print are then.",
     )
     figures.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     figures.add_argument(
@@ -51,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
     figures.add_argument(
         "--only", metavar="NAME,…", help=f"draw these, whatever the spec says: {', '.join(FIGURES)}"
     )
+    _paper_options(figures)
     figures.set_defaults(command=commands.run_figures)
 
     report = kinds.add_parser(

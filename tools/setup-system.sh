@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: setup-system.sh [bundle] [lint] [fuzz] [browser]
+# Usage: setup-system.sh [bundle] [lint] [fuzz] [browser] [paper]
 # Installs the missing system packages by apt, including those for the named purposes.
 set -euo pipefail
 packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev
@@ -20,6 +20,8 @@ for extra in "$@"; do
     # Ubuntu has Chromium only as a snap, which needs a service that containers do not run. There
     # the test that needs it is skipped.
     browser) grep -qs '^ID=debian' /etc/os-release && packages+=(chromium) ;;
+    # 64 MB that take 230 MB of disk: LaTeX with booktabs, PGF, and what reads the PDFs that it makes.
+    paper) packages+=(texlive-latex-recommended texlive-pictures poppler-utils) ;;
   esac
 done
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from analysis.figures import pgf
 from analysis.figures.drawing import Drawing, Subject
 from analysis.figures.names import Names
 from analysis.figures.style import look, save
@@ -21,19 +22,35 @@ FIGURES: dict[str, Callable[[Data, Subject], Drawing]] = {
 """The figures by name, in the report's order: the list that the program's spec reader has too."""
 
 
-def draw(name: str, data: Data, subject: Subject) -> Drawing:
-    """Draws figure `name` (a key of FIGURES)."""
+FORMATS = ("svg", "png", "pdf", "pgf")
+
+
+def draw(name: str, data: Data, subject: Subject, paper: float | None = None) -> Drawing:
+    """Draws figure `name` (a key of FIGURES). `paper` is a width in inches: the figure has that,
+    and leaves title and small print to a caption."""
     names = Names(data, subject)
-    with look():
+    with look(paper):
         return names.whole(FIGURES[name](*names.given()))
 
 
-def write(drawing: Drawing, folder: Path) -> list[Path]:
-    """Writes NAME.svg, NAME.png and NAME.csv into `folder` (made with its parents); returns their
-    paths.
+def write(
+    drawing: Drawing, folder: Path, formats: Sequence[str] = ("svg", "png"), environment: str = ""
+) -> list[Path]:
+    """Writes NAME in the `formats` (see FORMATS) and NAME.csv into `folder` (made with its
+    parents); with `environment` (figure or figure*) also NAME.tex, which has it and the caption.
+    Returns the paths.
     """
     folder_for(folder)
-    paths = save(drawing.figure, folder / drawing.name)
+    paths = []
+    for ending in formats:
+        if ending == "pgf":
+            paths += pgf.write(drawing.figure, folder / drawing.name)
+        else:
+            paths.append(save(drawing.figure, folder / drawing.name, ending))
+    if environment:
+        text = pgf.floating(drawing.figure, drawing.name, formats, environment)
+        file = folder / f"{drawing.name}.tex"
+        paths.append(replacing(file, lambda beside: beside.write_text(text, "utf-8")))
     table = folder / f"{drawing.name}.csv"
     rows = drawing.rows.copy()
     for column in rows.columns[rows.dtypes.eq(object)]:

@@ -149,7 +149,7 @@ def _picture(points, labels, path, chosen, subject, inertia):
     ]
     title = f"N = {count_text(n)}, K = {count_text(k)}"
     low, high = points.min(axis=0), points.max(axis=0)
-    width = 4.6
+    width = min(4.6, style.width() - 0.7)
     page = Page(
         f"{subject.title}: the clustering",
         [str(chosen["data"])],
@@ -157,8 +157,8 @@ def _picture(points, labels, path, chosen, subject, inertia):
         [title],
         1,
         width * min(1.0, max(0.5, (high[1] - low[1]) / max(high[0] - low[0], 1e-30))),
-        left=(style.WIDTH - width) / 2,
-        right=(style.WIDTH - width) / 2,
+        left=max((style.width() - width) / 2, 0.55),
+        right=(style.width() - width) / 2 if style.width() - width > 1.1 else 0.15,
         below=0.42,
     )
     (axes,) = page.axes

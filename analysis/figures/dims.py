@@ -20,9 +20,10 @@ from analysis.figures.notes import (
     small_print,
     subtitle,
 )
-from analysis.figures.page import Page
+from analysis.figures.page import Page, columns_of_panels
+from analysis.figures.scales import fitting
 from analysis.figures.series import series_names
-from analysis.figures.typeset import text_width
+from analysis.figures.typeset import break_label, text_width
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.model.numbers import count_text, number_text
 
@@ -57,11 +58,11 @@ def draw(data: Data, subject: Subject) -> Drawing:
     ks, dims = (sorted(int(v) for v in cells[c].unique()) for c in ("k", "dim"))
     low, high = ok["ps_per_term"].min(), ok["ps_per_term"].max()
     norm = LogNorm(low, high if high > low else low * 1.01)
-    across = 1 if len(names) == 1 else 2 if len(names) <= 6 else 3
+    across = columns_of_panels(1 if len(names) == 1 else 2 if len(names) <= 6 else 3, 0.64, 0.9)
     unfit = cells["status"].eq("unsupported")
     lost = ~unfit & cells["status"].ne("ok")
     left, right, below = 0.52, 0.12, 0.42
-    width = (style.WIDTH / across - left - right) / len(dims)
+    width = (style.width() / across - left - right) / len(dims)
     widest = max(
         text_width(number_text(cell["ps_per_term"]) + noisy_mark(cell)) for _, cell in ok.iterrows()
     )
@@ -79,7 +80,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
         f"{subject.title}: dimension against K",
         [*subtitle(points, subject), f"N = {count_text(points['n'].max())}"],
         small_print(points, cells.index, notes, f"{NAME}.csv"),
-        names,
+        # titles are larger and bolder than what break_label() measures
+        [break_label(name, (style.width() / across - left - 0.05) / 1.26) for name in names],
         across,
         min(max(0.19 * len(ks), 0.9), 2.6),
         left=left,
@@ -110,7 +112,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
         _limit(axes, ks, dims)
         axes.set_xlim(-0.5, len(dims) - 0.5)
         axes.set_ylim(-0.5, len(ks) - 0.5)
-        axes.set_xticks(range(len(dims)), [str(d) for d in dims])
+        at = [(x + 0.5) * page.axes_width / len(dims) for x in range(len(dims))]
+        ticks = fitting(at, [str(d) for d in dims], gap=0.02)
+        axes.set_xticks(ticks, [str(dims[x]) for x in ticks])
         axes.set_yticks(range(len(ks)), [count_text(k) for k in ks])
         axes.grid(visible=False)
         axes.tick_params(length=0)
@@ -125,7 +129,7 @@ def _colour_bar(page: Page, shades: ScalarMappable, below: float) -> None:
     """Under the last row, where cells are too small for their numbers."""
     high = page.figure.get_figheight()
     under = page.axes[-1].get_position().y0 * high - below
-    box = (0.52 / style.WIDTH, (under - 0.14) / high, 0.5, 0.09 / high)
+    box = (0.52 / style.width(), (under - 0.14) / high, 0.5, 0.09 / high)
     bar = page.figure.colorbar(shades, cax=page.figure.add_axes(box), orientation="horizontal")
     bar.outline.set_visible(False)
     bar.ax.xaxis.set_major_formatter(lambda value, _: number_text(value))

@@ -65,7 +65,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     widest = max(text_width(w) for words in texts.values() for w in words)
 
     def room(columns: int) -> float:
-        return (style.WIDTH / columns - left - right) / len(ns) - 0.04
+        return (style.width() / columns - left - right) / len(ns) - 0.04
 
     def fits(columns: int) -> bool:
         return widest < room(columns)

@@ -13,7 +13,7 @@ from analysis.figures.notes import (
     small_print,
     subtitle,
 )
-from analysis.figures.page import Page
+from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.row_axis import at_right, row_labels, rows_axis
 from analysis.figures.scales import log_axis
 from analysis.figures.series import (
@@ -54,9 +54,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
     )
     styles = series_styles(shown, points, subject.baseline)
     columns, panels = problem_panels(shown)
-    labels, widest, tall = row_labels(list(shown["series"]), 1.9)
+    labels, widest, tall = row_labels(list(shown["series"]), min(1.9, 0.4 * style.width()))
     most = max(len(of) for _, of in panels)
-    across = 1 if len(panels) == 1 else 2
+    across = columns_of_panels(1 if len(panels) == 1 else 2, widest + 0.7, 1.2)
     notes = method_notes(
         shown,
         "Time per iteration over its floor: compulsory bytes and operations at the "

@@ -18,7 +18,7 @@ from analysis.figures.page import Page
 from analysis.figures.row_axis import at_right, rows_axis
 from analysis.figures.scales import log_axis
 from analysis.figures.series import largest_problems, panel_title, problem_panels, series_names
-from analysis.figures.typeset import text_width
+from analysis.figures.typeset import break_label, text_width
 from analysis.measures.kernels import by_kernel
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.measures.stats import ratio_interval
@@ -53,17 +53,19 @@ def draw(data: Data, subject: Subject) -> Drawing:
         steps["series"] = series_names(steps)
     columns, panels = problem_panels(steps)
     counted = steps["explained"].ne("").any()
-    names = {index: "   " * int(step["depth"]) + step["series"] for index, step in steps.iterrows()}
-    widest = max(text_width(name) for name in names.values())
+    names = {index: _indented(step) for index, step in steps.iterrows()}
+    widest = max(text_width(part) for name in names.values() for part in name.split("\n"))
+    tall = max(name.count("\n") for name in names.values())
     notes = method_notes(
         best,
         "Bars run from the parent's time per iteration to the version's; indented: derived from "
         "the version above. Each at its fastest tunables",
-        "parent's time over the version's with its 95% interval (bootstrap)",
+        "parent's time over the version's"
+        + ("" if style.is_narrow() else " with its 95% interval (bootstrap)"),
         0,
     )
     notes[0] = notes[0].replace("Bars: ", "At the right: own time and ")
-    if counted:
+    if counted and not style.is_narrow():
         notes.append(
             "occ: warps active of the most possible; L1, L2: hit rates, of the assignment's "
             "slowest kernel."
@@ -76,7 +78,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         small_print(points, best.index, notes, f"{NAME}.csv"),
         [panel_title(columns, values) for values, _ in panels],
         1,
-        0.165 * max(len(of) for _, of in panels) + 0.1,
+        (0.165 + 0.11 * tall) * max(len(of) for _, of in panels) + 0.1,
         left=widest + 0.2,
         right=max(text_width(text) for text in texts) + 0.12,
         below=0.42,
@@ -183,11 +185,19 @@ def _colour(step: pd.Series) -> str:
     return FASTER if step["ratio"] > 1 else SLOWER
 
 
+def _indented(step: pd.Series) -> str:
+    indent = "   " * int(step["depth"])
+    room = 0.3 * style.width() - text_width(f"{indent}n") if style.is_narrow() else style.WIDTH
+    lines = break_label(step["series"], max(room, 0.6)).split("\n")
+    return "\n".join(indent + line for line in lines)
+
+
 def _text(step: pd.Series) -> str:
     text = f"{number_text(step['iteration_ms'])} ms{noisy_mark(step)}"
     if np.isfinite(step["ratio"]):
         text += f"  {number_text(step['ratio'])}×"
-        if np.isfinite(step["ratio_low"]):
+        if np.isfinite(step["ratio_low"]) and not style.is_narrow():
             low, high = (number_text(step[c]) for c in ("ratio_low", "ratio_high"))
             text += f" [{low}, {high}]"
-    return text + (f"  {step['explained']}" if step.get("explained") else "")
+    explained = "" if style.is_narrow() else step.get("explained")
+    return text + (f"  {explained}" if explained else "")

@@ -57,6 +57,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         noisy_note(ok),
     ]
     labels = {s: break_label(s, 1.7) for s in styles}
+    limit = "max_noise" if style.is_narrow() else "spec's max_noise"
     page = Page(
         f"{subject.title}: noise",
         subtitle(points, subject),
@@ -65,7 +66,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         1,
         2.6,
         left=0.6,
-        right=max(text_width("spec's max_noise"), 0.5) + 0.3,
+        right=max(text_width(limit), 0.5) + 0.3,
         below=0.45,
         legend=[
             (labels[s].replace("\n", " "), {**look, "linestyle": "none"})
@@ -89,11 +90,11 @@ def draw(data: Data, subject: Subject) -> Drawing:
         axes.plot(of["solve_ms"], at, **{**look, "linestyle": "none"})
         noisy = of["noisy"].eq(True)
         ring(axes, of.loc[noisy, "solve_ms"].tolist(), at[noisy].tolist())
-    for limit in sorted(set(wanted)):
-        axes.axhline(limit, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
+    for height in sorted(set(wanted)):
+        axes.axhline(height, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
         axes.annotate(
-            "spec's max_noise",
-            (1, limit),
+            limit,
+            (1, height),
             xycoords=("axes fraction", "data"),
             xytext=(4, 0),
             textcoords="offset points",

@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
 from analysis.figures.notes import NOTE_WIDTH, subtitle
-from analysis.figures.page import Page
+from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.row_axis import at_right, row_labels, rows_axis
 from analysis.figures.series import (
     largest_problems,
@@ -69,12 +69,13 @@ def draw(data: Data, subject: Subject) -> Drawing:
         *([left_out] if left_out else []),
         *([f"{small} kernels below 5% of their version's GPU time: in the CSV."] if small else []),
     ]
+    across = columns_of_panels(2, widest + 0.62, 0.9)
     page = Page(
         f"{subject.title}: occupancy and L1 hit rate",
         subtitle(best[best["point"].isin(shown["point"])], subject),
         [(line, style.GREY) for note in notes for line in wrap(note, NOTE_WIDTH)],
         [title for title, _, _ in panels],
-        2,
+        across,
         (0.07 + 0.12 * tall) * max(most, 2) + 0.1,
         left=widest + 0.2,
         right=0.42,
@@ -92,6 +93,6 @@ def draw(data: Data, subject: Subject) -> Drawing:
             at_right(axes, height, f"{value:.0f}%")
         rows_axis(axes, [labels[s] for s in of["label"]], most)
         axes.set_xlim(0, 100)
-        if place + 2 >= len(panels):
+        if place + across >= len(panels):
             axes.set_xlabel("%")
     return Drawing(NAME, page.figure, rows)

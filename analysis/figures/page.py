@@ -8,8 +8,25 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.style import GREY, INK, LINE, PANEL_TITLE, RC, SMALL, TITLE, WIDTH
+from analysis.figures.style import (
+    GREY,
+    INK,
+    LINE,
+    PANEL_TITLE,
+    RC,
+    SMALL,
+    TITLE,
+    for_paper,
+    is_narrow,
+    width,
+)
 from analysis.figures.typeset import text_width, wrap
+
+
+class PageFigure(Figure):
+    """A figure with the text of its caption: title, subtitle and small print."""
+
+    caption = ""
 
 
 class Page:
@@ -18,8 +35,9 @@ class Page:
     One axes for each title in `panels` (wrapped) stand in `columns` columns. Of each panel's share
     `left`, `right` and `below` inches go to tick and line labels; the axes are `height` inches
     high; `last` more are kept below the last row. `subtitle` is wrapped paragraphs, `notes` lines
-    that fit WIDTH already (see `wrap`), each with its colour. `legend` is drawn under the title
-    when given: (label, style) pairs."""
+    that fit 7 in already (see `wrap`), each with its colour. `legend` is drawn under the title
+    when given: (label, style) pairs. For a paper, title, subtitle and notes are the figure's
+    `caption` alone."""
 
     def __init__(
         self,
@@ -36,25 +54,31 @@ class Page:
         last: float = 0.0,
         legend: list[tuple[str, dict]] | None = None,
     ):
+        caption = [f"{title}."]
+        caption += [text if text.endswith(".") else f"{text}." for text in subtitle]
+        caption += [text.strip() for text, _ in notes if text.strip()]
         margin = 0.1
-        titles = wrap(title, WIDTH - 2 * margin, TITLE * 1.08)
-        subtitles = [line for text in subtitle for line in wrap(text, WIDTH - 2 * margin)]
+        if for_paper():
+            title, subtitle, notes, margin = "", [], [], 0.02
+        titles = wrap(title, width() - 2 * margin, TITLE * 1.08)
+        subtitles = [line for text in subtitle for line in wrap(text, width() - 2 * margin)]
         legend_columns, legend_rows = _legend_grid(legend or [])
-        head = 0.1 + 0.17 * len(titles) + LINE * len(subtitles) + LINE * 1.15 * legend_rows
+        head = margin + 0.17 * len(titles) + LINE * len(subtitles) + LINE * 1.15 * legend_rows
         if legend_rows:
             head += 0.06
-        column_width = WIDTH / columns
+        column_width = width() / columns
         self.axes_width = column_width - left - right
         # bold is a tenth wider than what wrap() measures
         names = [wrap(name, (column_width - left - 0.05) / 1.1, PANEL_TITLE) for name in panels]
         above = 0.32 + LINE * (max(len(lines) for lines in names) - 1)
         rows = math.ceil(len(panels) / columns)
         share = above + height + below
-        foot = 0.08 + LINE * len(notes) + 0.08
+        foot = 0.16 + LINE * len(notes) if notes else margin
         total = head + rows * share + last + foot
 
-        self.figure = Figure(figsize=(WIDTH, total))
-        y = total - 0.1
+        self.figure = PageFigure(figsize=(width(), total))
+        self.figure.caption = " ".join(caption)
+        y = total - margin
         for line in titles:
             self._write(margin, y, line, TITLE, "bold", INK)
             y -= 0.17
@@ -75,7 +99,7 @@ class Page:
             box = (column * column_width + left, bottom, self.axes_width, height)
             self.axes.append(
                 self.figure.add_axes(
-                    (box[0] / WIDTH, box[1] / total, box[2] / WIDTH, box[3] / total)
+                    (box[0] / width(), box[1] / total, box[2] / width(), box[3] / total)
                 )
             )
             title = "\n".join(lines).replace("\u00a0", " ")
@@ -83,7 +107,7 @@ class Page:
 
     def _write(self, x: float, y: float, text: str, size: float, weight: str, colour: str) -> None:
         self.figure.text(
-            x / WIDTH,
+            x / width(),
             y / self.figure.get_figheight(),
             text,
             fontsize=size,
@@ -97,7 +121,7 @@ class Page:
         self, legend: list[tuple[str, dict]], columns: int, x: float, y: float
     ) -> None:
         total = self.figure.get_figheight()
-        share = (WIDTH - 2 * x) / columns
+        share = (width() - 2 * x) / columns
         rows = math.ceil(len(legend) / columns)
         for place, (label, style) in enumerate(legend):
             column, row = divmod(place, rows)
@@ -105,7 +129,7 @@ class Page:
             top = y - row * LINE * 1.15
             self.figure.add_artist(
                 mpl.lines.Line2D(
-                    [at / WIDTH, (at + 0.13) / WIDTH, (at + 0.26) / WIDTH],
+                    [at / width(), (at + 0.13) / width(), (at + 0.26) / width()],
                     [(top - 0.05) / total] * 3,
                     markevery=[1],
                     markersize=RC["lines.markersize"],
@@ -120,5 +144,13 @@ def _legend_grid(legend: list[tuple[str, dict]]) -> tuple[int, int]:
     if not legend:
         return 1, 0
     widest = max(text_width(label) for label, _ in legend) + 0.5
-    columns = max(1, min(len(legend), int((WIDTH - 0.2) / widest)))
+    columns = max(1, min(len(legend), int((width() - 0.2) / widest)))
     return columns, math.ceil(len(legend) / columns)
+
+
+def columns_of_panels(wanted: int, taken: float, least: float) -> int:
+    """`wanted` columns; on a narrow page as many of them as leave each panel's axes `least` inches,
+    where `taken` go to labels beside it."""
+    if not is_narrow():
+        return wanted
+    return max(1, min(wanted, int(width() / (taken + least))))

@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
 from analysis.figures.notes import needing_no_baseline, noisy_note, small_print, subtitle
-from analysis.figures.page import Page
+from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.row_axis import at_right, row_labels, rows_axis
 from analysis.figures.series import largest_problems, panel_title, problem_panels, series_names
 from analysis.figures.typeset import text_width
@@ -44,9 +44,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
     shown = shown.assign(series=series_names(shown))
     rows["drawn"] = rows["point"].isin(shown["point"])
     columns, panels = problem_panels(shown)
-    labels, widest, tall = row_labels(list(shown["series"]), 1.9)
+    labels, widest, tall = row_labels(list(shown["series"]), min(1.9, 0.4 * style.width()))
     most = max(len(of) for _, of in panels)
-    across = 1 if len(panels) == 1 else 2
+    across = columns_of_panels(1 if len(panels) == 1 else 2, widest + 0.8, 1.2)
     known = [p for p in [*COLOURS, *_others(rows)] if p in set(rows["phase"])]
     colours = {**COLOURS, **dict(zip(_others(rows), _SPARE * 9, strict=False))}
     silent = sorted(set(best["version"]) - set(rows["version"]))

@@ -65,15 +65,17 @@ def draw(data: Data, subject: Subject) -> Drawing:
     shown["named"] = shown["time_share"].eq(longest)
     named = shown[shown["named"]].drop_duplicates("series")
     labels = [_label(kernel) for _, kernel in named.iterrows()]
+    if style.is_narrow():
+        labels = []  # the legend has the versions' colours
     lines = sum(label.count("\n") + 1 for label in labels)
-    widest = max(text_width(part) for label in labels for part in label.split("\n"))
+    widest = max((text_width(p) for label in labels for p in label.split("\n")), default=0.0)
     page = Page(
         f"{subject.title}: roofline",
         subtitle(data.points[data.points["point"].isin(shown["point"])], subject),
         [(line, style.GREY) for note in notes if note for line in wrap(note, NOTE_WIDTH)],
         [KINDS[kind][0] for kind in kinds],
         1,
-        max(3.3, 0.125 * lines),
+        max(min(3.3, 0.8 * style.width()), 0.125 * lines),
         left=0.62,
         right=widest + 0.24,
         below=0.42,
@@ -166,7 +168,8 @@ def _panel(axes: Axes, of: pd.DataFrame, rates: tuple, roofs: list[Ceilings], lo
             ends.append((*place, _label(marks.iloc[0]), look["color"]))
     axes.set_xlabel("operations per byte")
     axes.set_ylabel("10⁹ operations per second")
-    label_ends(axes, ends)
+    if not style.is_narrow():
+        label_ends(axes, ends)
 
 
 def _label(kernel: pd.Series) -> str:
@@ -186,7 +189,7 @@ def _draw_roof(
     height = box.height * axes.figure.get_figheight()
     slope = (height / math.log(top / bottom)) / (page.axes_width / math.log(right / left))
     suffix = f", {roof.gpu.removeprefix('NVIDIA ')}" if named else ""
-    for level, bandwidth in roof.bandwidths.items():
+    for place, (level, bandwidth) in enumerate(roof.bandwidths.items()):
         for value, look in (
             (bandwidth.measured, {"lw": 1.0, "ls": "-"}),
             (bandwidth.datasheet, {"lw": 0.6, "ls": (0, (1, 2))}),
@@ -196,10 +199,13 @@ def _draw_roof(
                 axes.plot(xs, xs * value / 1e9, color=colour, zorder=1.5, **look)
         # written on the line, where it has come a little way into the panel
         start = max(left * 1.35, bottom * 2 / (bandwidth.measured / 1e9)) * 4**turn
+        said = f"{LEVELS[level]} {number_text(bandwidth.measured / 1e12)} TB/s{suffix}"
+        if style.is_narrow():  # where the lines are closer than letters are high
+            start, said = start * 4**place, LEVELS[level]
         axes.text(
             start,
             start * bandwidth.measured / 1e9 / 1.12,
-            f"{LEVELS[level]} {number_text(bandwidth.measured / 1e12)} TB/s{suffix}",
+            said,
             rotation=math.degrees(math.atan(slope)),
             rotation_mode="anchor",
             color=colour,

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
 from analysis.figures.notes import method_notes, needing_no_baseline, small_print, subtitle
-from analysis.figures.page import Page
+from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.placement import label_ends
 from analysis.figures.scales import fitting, log_axis, log_positions
 from analysis.figures.series import draw_line, series_names, series_styles
@@ -71,7 +71,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         subtitle(shown, subject),
         small_print(points, shown.index, notes, f"{NAME}.csv"),
         [title for title, _, _ in panels],
-        2 if len(panels) > 1 else 1,
+        columns_of_panels(2 if len(panels) > 1 else 1, widest + 0.76, 1.2),
         max(1.6, 0.125 * lines),
         left=0.52,
         right=widest + 0.24,

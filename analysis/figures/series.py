@@ -5,13 +5,20 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.figures.style import GREY, INK, version_styles
+from analysis.figures.style import GREY, INK, is_narrow, version_styles
 from analysis.model.numbers import count_text
 
 DIRECT_UP_TO = 6
 """Panels whose lines are named at their ends; with more, one legend names them and the panels get
 smaller.
 """
+DIRECT_IF_NARROW = 2
+"""The same on a narrow page, where such a panel takes the whole width."""
+
+
+def names_at_ends(panels: int) -> bool:
+    """Whether the lines of that many panels are named at their ends."""
+    return panels <= (DIRECT_IF_NARROW if is_narrow() else DIRECT_UP_TO)
 
 
 def series_names(points: pd.DataFrame) -> pd.Series:
@@ -90,8 +97,10 @@ def panel_title(columns: list[str], values: tuple) -> str:
 
 
 def largest_problems(points: pd.DataFrame, most: int = 6) -> tuple[pd.DataFrame, str]:
-    """`points` of at most `most` problems (N, K, dim, data), and in words what was left out: of
-    more problems the largest N of each K and dim, of more still the largest of those."""
+    """`points` of at most `most` problems (N, K, dim, data; 3 on a narrow page), and in words what
+    was left out: of more problems the largest N of each K and dim, of more still the largest of
+    those."""
+    most = min(most, 3) if is_narrow() else most
     key = ["n", "k", "dim", "data"]
     problems = points[key].drop_duplicates()
     if len(problems) <= most:

@@ -18,14 +18,14 @@ from analysis.figures.notes import (
     subtitle,
     tuned_axes,
 )
-from analysis.figures.page import Page
+from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.placement import label_ends
 from analysis.figures.row_axis import at_right
 from analysis.figures.scales import fitting, log_axis, log_positions
 from analysis.figures.series import (
-    DIRECT_UP_TO,
     bars,
     draw_line,
+    names_at_ends,
     panel_columns,
     panel_title,
     ring,
@@ -109,16 +109,17 @@ def _limits(shown: pd.DataFrame) -> tuple[float, float]:
 
 
 def _lines(panels, keys, header, styles, subject, shown) -> Figure:
-    direct = len(panels) <= DIRECT_UP_TO
+    direct = names_at_ends(len(panels))
     columns = 1 if len(panels) == 1 else 2 if direct else 3 if len(panels) <= 9 else 4
-    label_width = 1.7 if columns == 1 else 0.98
+    columns = columns_of_panels(columns, 1.82 if direct else 0.86, 1.2 if direct else 0.75)
+    label_width = 1.7 if columns == 1 and not style.is_narrow() else 0.98
     labels = {s: break_label(s, label_width) for s in [*styles, subject.baseline]}
     lines = sum(label.count("\n") + 1 for label in labels.values())
     height = max(2.5 if columns == 1 else 1.9 if direct else 1.4, 0.125 * lines if direct else 0)
     widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
     # where each machine has a baseline of its own, the absolute times are in the CSV alone
     grey = "" if shown["machine"].nunique() > 1 else f"grey: {subject.baseline}, ms per iteration"
-    grey = "\n".join(wrap(grey, style.WIDTH / max(columns, 2) - 0.35))
+    grey = "\n".join(wrap(grey, style.width() / max(columns, 2) - 0.35))
     page = Page(
         *header,
         [panel_title(keys, values) for values, _ in panels],
@@ -192,10 +193,10 @@ def _x_label(axes: Axes, grey: str) -> None:
 
 
 def _dots(panels, keys, header, styles, subject) -> Figure:
-    columns = min(len(panels), 2)
     most = max(of["series"].nunique() for _, of in panels)
-    labels = {s: break_label(s, 1.7) for s in styles}
+    labels = {s: break_label(s, min(1.7, 0.35 * style.width())) for s in styles}
     widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
+    columns = columns_of_panels(min(len(panels), 2), widest + 0.8, 1.0)
     tall = max(label.count("\n") + 1 for label in labels.values())
     page = Page(
         *header,

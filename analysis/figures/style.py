@@ -1,13 +1,15 @@
 """One look for every figure: sizes, colours, number formats, page layout, label placement.
 
-Figures are 7 in wide (a double column), text is at least 7 pt, and the files are the same bytes for
-the same rows."""
+Figures are 7 in wide (a double column) and say everything themselves, or as wide as a paper wants
+them, with title and small print in a caption beside them. Text is at least 7 pt, and the files are
+the same bytes for the same rows."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import matplotlib as mpl
@@ -17,6 +19,7 @@ from analysis.model.files import replacing
 
 WIDTH = 7.0
 """Inches: the text width of a two-column page."""
+_paper: ContextVar[float | None] = ContextVar("paper", default=None)
 
 SMALL = 7.0
 """Points: the smallest text."""
@@ -59,18 +62,40 @@ RC = {
     "lines.markersize": 3.6,
     "svg.fonttype": "path",  # looks the same where the font is missing
     "svg.hashsalt": "lloydbench",
+    "pdf.fonttype": 42,  # TrueType: publishers refuse matplotlib's default, Type 3
+    "pgf.rcfonts": False,  # letters are the document's
     "text.parse_math": False,  # a $ in a name is a $
     "savefig.dpi": 220,
 }
 
 
 @contextmanager
-def look() -> Iterator[None]:
+def look(paper: float | None = None) -> Iterator[None]:
     """What is drawn and saved within looks like all figures; a letter that the font lacks is a box,
-    and no warning."""
-    with mpl.rc_context(RC), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph \d+")
-        yield
+    and no warning. `paper` is the width in inches of a figure for a paper; title and small print
+    are left to its caption then."""
+    token = _paper.set(paper)
+    try:
+        with mpl.rc_context(RC), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"Glyph \d+")
+            yield
+    finally:
+        _paper.reset(token)
+
+
+def width() -> float:
+    """Of the figure that is being drawn, in inches."""
+    return _paper.get() or WIDTH
+
+
+def for_paper() -> bool:
+    """Whether the figure that is being drawn leaves title and small print to a caption."""
+    return _paper.get() is not None
+
+
+def is_narrow() -> bool:
+    """A column, or the page of a book: there is no room for two panels with names beside them."""
+    return width() < 6
 
 
 def version_styles(versions: list[str], variants: int = 1) -> list[list[dict]]:
@@ -92,13 +117,17 @@ def version_styles(versions: list[str], variants: int = 1) -> list[list[dict]]:
     return looks
 
 
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Writes stem.svg and stem.png without dates or versions, so that the same rows give the same
+_NO_DATES = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+def save(figure: Figure, stem: Path, ending: str) -> Path:
+    """Writes stem.svg, .png or .pdf without dates or versions, so that the same rows give the same
     bytes.
     """
-    paths = [stem.with_name(stem.name + ending) for ending in (".svg", ".png")]
+    path = stem.with_name(f"{stem.name}.{ending}")
     with look():
-        vector = {"Date": None, "Creator": None}
-        replacing(paths[0], lambda file: figure.savefig(file, metadata=vector))
-        replacing(paths[1], lambda file: figure.savefig(file, metadata={"Software": None}))
-    return paths
+        return replacing(path, lambda file: figure.savefig(file, metadata=_NO_DATES[ending]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 
+from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
 from analysis.figures.notes import (
     method_notes,
@@ -14,12 +15,12 @@ from analysis.figures.notes import (
     subtitle,
     tuned_axes,
 )
-from analysis.figures.page import Page
+from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.placement import label_ends
 from analysis.figures.scales import fitting, log_axis, log_positions
 from analysis.figures.series import (
-    DIRECT_UP_TO,
     draw_line,
+    names_at_ends,
     panel_columns,
     panel_title,
     series_names,
@@ -73,10 +74,12 @@ def draw(data: Data, subject: Subject) -> Drawing:
 
     keys = panel_columns(shown, ["k", "n"])
     panels = [(values, of) for values, of in shown.groupby(keys, sort=True)]
-    direct = len(panels) <= DIRECT_UP_TO
+    direct = names_at_ends(len(panels))
     sizes = shown["n"].nunique()
     columns = 1 if len(panels) == 1 else 2 if direct else sizes if 3 <= sizes <= 4 else 4
-    labels = {s: break_label(s, 1.7 if columns == 1 else 0.98) for s in styles}
+    columns = columns_of_panels(columns, 1.77 if direct else 0.73, 1.2 if direct else 0.75)
+    label_width = 1.7 if columns == 1 and not style.is_narrow() else 0.98
+    labels = {s: break_label(s, label_width) for s in styles}
     lines = sum(label.count("\n") + 1 for label in labels.values())
     widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
     title = subject.title
