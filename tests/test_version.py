@@ -1,0 +1,24 @@
+"""The version stands in CMakeLists.txt. What cannot read it there must agree with it."""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def stated():
+    text = (ROOT / "CMakeLists.txt").read_text()
+    (version,) = re.findall(r"^project\(lloydbench VERSION ([0-9.]+)", text, re.MULTILINE)
+    return version
+
+
+def test_citation_names_the_version():
+    text = (ROOT / "CITATION.cff").read_text()
+    assert re.findall("^version: (.*)$", text, re.MULTILINE) == [stated()]
+
+
+def test_program_says_the_version():
+    program = ROOT / "build" / "run_experiment"
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == stated()
