@@ -17,7 +17,7 @@ comma := ,
 options := -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) "-DLLOYD_CUDA_ARCHITECTURES=$(ARCHS)"
 
 .DEFAULT_GOAL := all
-.PHONY: all setup run test sanitize fuzz report readme bundle install format lint clean help system toolkit
+.PHONY: all setup run test sanitize fuzz report readme docs bundle dist install format lint clean help system toolkit
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 18
@@ -52,6 +52,13 @@ readme: all ## the tables in README.md and kernels/fast/README.md, from the reco
 bundle: setup ## an archive in dist/ that runs on a GPU node without building
 	@tools/setup-system.sh bundle
 	@MATH_LIBS=$(MATH_LIBS) BUNDLE_TESTS=$(BUNDLE_TESTS) tools/bundle.sh -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) \
+	  "-DLLOYD_CUDA_ARCHITECTURES=$(or $(ARCHS),portable)"
+
+docs: readme ## everything in the documentation that the program or recorded runs give
+
+dist: setup ## what a release publishes, in dist/: bundle, wheel, source archive, checksums
+	@tools/setup-system.sh bundle
+	@MATH_LIBS=$(MATH_LIBS) tools/dist.sh -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) \
 	  "-DLLOYD_CUDA_ARCHITECTURES=$(or $(ARCHS),portable)"
 
 install: all ## install into PREFIX

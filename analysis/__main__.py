@@ -11,11 +11,11 @@ from analysis.model.files import RunError
 from analysis.options import parser
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs one command; returns the exit status: 0, 1 (`readme --check` would change the file) or 2
-    (unusable input).
+def main(arguments: list[str] | None = None, prog: str = "python -m analysis") -> int:
+    """Runs one command of the program `prog`; returns the exit status: 0, 1 (`readme --check` would
+    change the file) or 2 (unusable input).
     """
-    options = parser().parse_args(arguments)
+    options = parser(prog).parse_args(arguments)
     options.unread = []
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

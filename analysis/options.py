@@ -45,11 +45,11 @@ def _paper_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
-        prog="python -m analysis",
+        prog=prog,
         description="Figures, tables and reports from run directories. Needs no GPU.",
-        epilog=EPILOG,
+        epilog=EPILOG.replace("python -m analysis", prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
