@@ -6,6 +6,9 @@
 #include <iostream>
 #include <utility>
 
+#include "experiments/measure/answer_check.h"
+#include "experiments/measure/verify.h"
+
 namespace lloyd {
 
 double unexplained_allowed_ms(double waited_ms) { return 10 + waited_ms / 2; }

@@ -6,8 +6,9 @@
 #include <optional>
 #include <stdexcept>
 
+#include "experiments/measure/expected_run.h"
 #include "experiments/measure/session.h"
-#include "experiments/measure/verify.h"
+#include "experiments/measure/verdict.h"
 
 namespace lloyd {
 

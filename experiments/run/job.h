@@ -15,9 +15,9 @@
 #include <optional>
 #include <vector>
 
+#include "experiments/measure/expected_run.h"
 #include "experiments/measure/profile.h"
 #include "experiments/measure/session.h"
-#include "experiments/measure/verify.h"
 #include "experiments/record/rows.h"
 #include "experiments/spec/spec.h"
 

@@ -17,6 +17,7 @@
 #include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
 #include "experiments/measure/timing.h"
+#include "experiments/measure/trials.h"
 #include "experiments/run/job.h"
 #include "experiments/run/trace.h"
 #include "experiments/text/text.h"

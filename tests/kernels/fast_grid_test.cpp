@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "experiments/measure/session.h"
+#include "experiments/measure/trials.h"
 #include "experiments/measure/verify.h"
 #include "kernels/core/device.h"
 

@@ -9,6 +9,7 @@
 
 #include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
+#include "experiments/measure/trials.h"
 #include "experiments/measure/verify.h"
 #include "kernels/core/device.h"
 #include "kernels/core/limits.h"

@@ -10,7 +10,7 @@
 #include "data/sources/dataset.h"
 #include "data/sources/generators.h"
 #include "experiments/measure/session.h"
-#include "experiments/measure/verify.h"
+#include "experiments/measure/trials.h"
 #include "kernels/core/device.h"
 #include "kernels/core/limits.h"
 #include "kernels/core/reference.h"

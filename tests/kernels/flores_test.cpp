@@ -4,7 +4,7 @@
 #include "data/sources/dataset.h"
 #include "data/sources/generators.h"
 #include "experiments/measure/session.h"
-#include "experiments/measure/verify.h"
+#include "experiments/measure/trials.h"
 #include "kernels/core/device.h"
 
 namespace lloyd {

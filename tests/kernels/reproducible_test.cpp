@@ -8,8 +8,10 @@
 #include <functional>
 #include <random>
 
+#include "experiments/measure/answer_check.h"
 #include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
+#include "experiments/measure/trials.h"
 #include "experiments/measure/verify.h"
 #include "kernels/core/device.h"
 #include "kernels/core/limits.h"

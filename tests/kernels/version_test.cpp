@@ -11,8 +11,10 @@
 
 #include "data/sources/dataset.h"
 #include "data/sources/generators.h"
+#include "experiments/measure/label_check.h"
 #include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
+#include "experiments/measure/trials.h"
 #include "experiments/measure/verify.h"
 #include "kernels/core/axes.h"
 #include "kernels/core/device.h"

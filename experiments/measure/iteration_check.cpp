@@ -1,0 +1,214 @@
+#include "experiments/measure/iteration_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "experiments/measure/answer_check.h"
+#include "experiments/measure/label_check.h"
+#include "experiments/measure/means.h"
+#include "experiments/measure/session.h"
+#include "experiments/measure/vectors.h"
+
+namespace lloyd {
+namespace {
+
+// The seconds that the checks of the last iteration and of the drawn iterations may take.
+constexpr double kLastSeconds = 20, kDrawnSeconds = 1;
+constexpr int kMostDrawn = 4;
+// How often a pair of solves is repeated if it does not match.
+constexpr int kAttempts = 4;
+
+bool same_bits(std::span<const double> a, std::span<const double> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+// How much of a centroid's move may come from the order of the sums: the Euclidean length for the
+// worst cluster.
+double sums_noise(const Problem& problem, const ClusterSums& clusters) {
+  const auto dim = static_cast<std::size_t>(problem.dim);
+  double most = 0;
+  for (std::size_t j = 0; j < clusters.counts.size(); ++j) {
+    if (clusters.counts[j] == 0) continue;
+    most = std::max(most, mean_bound(problem.precision, clusters.counts[j]) /
+                              static_cast<double>(clusters.counts[j]) *
+                              norm(row(clusters.absolute_sums, j, dim)));
+  }
+  return 2 * most;
+}
+
+// The largest distance between a centroid in `a` and the same centroid in `b`.
+double largest_distance(Centroids a, Centroids b, const Problem& problem) {
+  const auto dim = static_cast<std::size_t>(problem.dim);
+  double most = 0;
+  for (std::size_t j = 0; j < static_cast<std::size_t>(problem.k); ++j)
+    most = std::max(most, distance_between(row(a, j, dim), row(b, j, dim)));
+  return most;
+}
+
+}  // namespace
+
+IterationCheck::IterationCheck(Trials& trials, const Problem& problem, Distance distance,
+                               Reference& reference, const ExpectedRun& expected, Verdict& verdict)
+    : trials_(trials),
+      problem_(problem),
+      distance_(distance),
+      reference_(reference),
+      expected_(expected),
+      verdict_(verdict),
+      initial_(problem.centroids.begin(), problem.centroids.end()) {}
+
+RunCheck IterationCheck::run_check() const {
+  return {problem_, distance_, expected_, verdict_.label_mismatches.value_or(0)};
+}
+
+std::optional<std::string> IterationCheck::check_last(const Solution& whole,
+                                                      const ClusterSums& clusters) {
+  const int t = whole.iterations;
+  const bool affordable = trials_.seconds_for(t - 1) <= kLastSeconds;
+  Solution before;
+  std::int64_t mismatches = 0;
+  if (t == 1) {
+    before.centroids = initial_;
+  } else if (!affordable) {
+    if (may_stop_early(problem_.stop) && !run_check().iterations_are_usual(t))
+      return fmt::format(
+          "it ended after {} iterations by its rule, the float64 reference's runs "
+          "end after others",
+          t);
+    return std::nullopt;
+  } else if (auto why = check_iteration(&whole, t, before, &mismatches)) {
+    return why;
+  }
+  if (!may_stop_early(problem_.stop) || run_check().iterations_are_usual(t)) return std::nullopt;
+  return check_rule(whole, before, sums_noise(problem_, clusters), mismatches);
+}
+
+std::optional<std::string> IterationCheck::check_drawn(int iterations) {
+  std::vector<int> lengths;  // candidates for the draw
+  const auto pair_cost = [&](int t) { return trials_.seconds_for(t) + trials_.seconds_for(t - 1); };
+  for (int t = 2; t < iterations; ++t)
+    if (t == 2 || pair_cost(t) <= kDrawnSeconds) lengths.push_back(t);
+  std::random_device random;
+  double left = kDrawnSeconds;
+  while (!lengths.empty() && static_cast<int>(verdict_.lengths.size()) < kMostDrawn) {
+    const auto which = random() % lengths.size();
+    const int t = lengths[which];
+    lengths.erase(lengths.begin() + static_cast<std::ptrdiff_t>(which));
+    if (!verdict_.lengths.empty() && pair_cost(t) > left) continue;
+    verdict_.lengths.push_back(t);
+    const double start = now_ms();
+    Solution before;
+    if (auto why = check_iteration(nullptr, t, before)) return why;
+    left -= (now_ms() - start) / 1e3;
+    if (left < 0) break;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> IterationCheck::check_iteration(const Solution* after, int t,
+                                                           Solution& before,
+                                                           std::int64_t* mismatches) {
+  std::vector<std::vector<double>> seen;
+  std::optional<std::string> why;
+  double slack = 0;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    before = trials_.solve_for(t - 1);
+    Problem fixed = problem_;
+    ClusterSums clusters, own_clusters;
+    fixed.stop = {.iterations = t - 1};
+    if (auto wrong = wrong_answer(fixed, before, verdict_, clusters)) return wrong;
+    Solution own;
+    if (after == nullptr) {
+      own = trials_.solve_for(t);
+      fixed.stop = {.iterations = t};
+      if (auto wrong = wrong_answer(fixed, own, verdict_, own_clusters)) return wrong;
+    }
+    if (trials_.hands_on()) slack = std::max(slack, sums_noise(problem_, clusters));
+    seen.push_back(before.centroids);
+    for (const auto& other : seen)
+      slack = std::max(slack, 4 * largest_distance(other, before.centroids, problem_));
+    const bool differ = !same_bits(seen[0], seen.back());
+    const std::span<const std::int64_t> counts =
+        differ ? std::span<const std::int64_t>(clusters.counts) : std::span<const std::int64_t>{};
+    why = check_pair(after != nullptr ? *after : own, before, t, slack, counts, mismatches);
+    if (!why) return std::nullopt;
+    if (attempt > 0 && !differ) return why;
+  }
+  return why;
+}
+
+std::optional<std::string> IterationCheck::check_pair(const Solution& after, const Solution& before,
+                                                      int t, double slack,
+                                                      std::span<const std::int64_t> counts,
+                                                      std::int64_t* mismatches) {
+  const auto dim = static_cast<std::size_t>(problem_.dim);
+  double largest = 0;
+  for (std::size_t j = 0; j < static_cast<std::size_t>(problem_.k); ++j)
+    largest = std::max(largest, norm(row(before.centroids, j, dim)));
+  // The version may keep its centroids in double and return them in float.
+  const double allowed = slack + 2 * sum_roundoff(problem_.precision) * largest;
+  const Nearest nearest(reference_, before.centroids, problem_);
+  const double inertia = sum(nearest.distances);
+  if (auto why = run_check().wrong_inertia_after(t - 1, inertia)) {
+    // If the inertia is this far above, the run may be only imprecise. The end of the run
+    // decides, if every single step is correct.
+    if (!run_check().is_far_above(t - 1, inertia)) return why;
+    if (!drifted_) drifted_ = std::move(why);
+  }
+  std::vector<double> moves(static_cast<std::size_t>(problem_.k), allowed);
+  // If reruns of a version differ, its sums have no fixed order. A few points at near ties may
+  // then have gone to another cluster in this rerun.
+  const double typical_distance = std::sqrt(inertia / static_cast<double>(problem_.n));
+  for (std::size_t j = 0; j < counts.size(); ++j)
+    moves[j] += typical_distance * std::min(1.0, kFewPoints / static_cast<double>(counts[j] + 1));
+  const LabelsVerdict found =
+      LabelCheck(problem_, distance_, before.centroids, nearest, moves).judge(after.labels);
+  if (mismatches != nullptr) *mismatches = found.mismatches;
+  const bool only_a_few = !counts.empty() && found.wrong_clusters <= few_clusters(problem_);
+  if (found.wrong && !only_a_few)
+    return fmt::format("of {} iterations the last did not start where {} end: {}", t, t - 1,
+                       *found.wrong);
+  const ClusterSums clusters =
+      cluster_sums(problem_.points, problem_.n, problem_.dim, problem_.k, after.labels);
+  return empty_cluster_moved(after, before.centroids, clusters, allowed);
+}
+
+std::optional<std::string> IterationCheck::check_rule(const Solution& whole, const Solution& before,
+                                                      double noise, std::int64_t near_ties) {
+  const Stop& stop = problem_.stop;
+  const int t = whole.iterations;
+  const auto moves_and_changes = [&](const Solution& now, const Solution& then) {
+    const std::int64_t changes =
+        then.labels.empty() ? problem_.n : count_changes(now.labels, then.labels);
+    return std::pair(largest_distance(now.centroids, then.centroids, problem_), changes);
+  };
+  if (t < stop.iterations) {
+    const auto [move, changes] = moves_and_changes(whole, before);
+    if (!(stop.tolerance > 0 && move < stop.tolerance + noise) &&
+        !(stop.min_changes > 0 && changes < stop.min_changes + near_ties))
+      return fmt::format(
+          "it ended after {} iterations, of which the last moved a centroid by {} "
+          "and changed {} labels: no rule ends there",
+          t, move, changes);
+  }
+  if (t == 1) return std::nullopt;
+  Solution earlier;
+  earlier.centroids = initial_;
+  if (t > 2) earlier = trials_.solve_for(t - 2);
+  const auto [move, changes] = moves_and_changes(before, earlier);
+  if ((stop.tolerance > 0 && move < stop.tolerance - noise) ||
+      (stop.min_changes > 0 && changes < stop.min_changes - near_ties))
+    return fmt::format(
+        "it went on to {} iterations, but the one before moved no centroid by more "
+        "than {} and changed {} labels: a rule ends there",
+        t, move, changes);
+  return std::nullopt;
+}
+
+}  // namespace lloyd

@@ -1,0 +1,143 @@
+#include "experiments/measure/label_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+namespace lloyd {
+namespace {
+
+std::uint64_t scrambled(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+double relative_regret(Distance distance, Precision precision, int dim, double label_distance,
+                       double min_distance, double point_norm, double centroid_norm) {
+  const double underflow = precision == Precision::fp64 ? 0 : dim * std::ldexp(1.0, -126);
+  const double regret = label_distance - min_distance - underflow;
+  if (regret <= 0) return 0;
+  const double reach = point_norm + centroid_norm;
+  return regret / (distance == Distance::expanded ? reach * reach : label_distance + min_distance);
+}
+
+double regret_bound(Distance distance, Precision precision, int dim) {
+  const double u = unit_roundoff(precision), double_u = unit_roundoff(Precision::fp64);
+  const bool narrow = u > unit_roundoff(Precision::fp32);
+  const double gamma = (dim + 4) * ((narrow ? unit_roundoff(Precision::fp32) : u) + double_u);
+  if (narrow) return 4 * u + (distance == Distance::expanded ? 4 * gamma : gamma);
+  return distance == Distance::expanded ? 2 * gamma : gamma;
+}
+
+Nearest::Nearest(Reference& reference, Centroids centroids, const Problem& problem)
+    : labels(static_cast<std::size_t>(problem.n)), distances(labels.size()) {
+  reference.nearest(centroids, problem.k, labels, distances);
+}
+
+LabelCheck::LabelCheck(const Problem& problem, Distance distance, Centroids centroids,
+                       const Nearest& nearest, std::vector<double> slack)
+    : problem_(problem),
+      distance_(distance),
+      centroids_(centroids),
+      nearest_(nearest),
+      slack_(std::move(slack)),
+      dim_(static_cast<std::size_t>(problem.dim)) {
+  slack_.resize(static_cast<std::size_t>(problem.k));
+  for (std::size_t j = 0; j < slack_.size(); ++j) norms_.push_back(norm(row(centroids, j, dim_)));
+}
+
+LabelsVerdict LabelCheck::judge(std::span<const std::int32_t> labels) const {
+  LabelsVerdict verdict;
+  const double allowed = regret_bound(distance_, problem_.precision, problem_.dim);
+  std::int64_t different = 0, first_wrong = problem_.n;
+  double largest = 0;
+  std::vector<char> is_wrong(slack_.size());
+#pragma omp parallel for schedule(static) reduction(+ : different) reduction(min : first_wrong) \
+  reduction(max : largest)
+  for (std::int64_t i = 0; i < problem_.n; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (labels[at] == nearest_.labels[at]) continue;
+    ++different;
+    const double regret = regret_of(at, labels[at], true);
+    largest = std::max(largest, regret);
+    if (regret <= allowed) continue;
+    first_wrong = std::min(first_wrong, i);
+    for (const std::int32_t cluster : {labels[at], nearest_.labels[at]}) {
+#pragma omp atomic write
+      is_wrong[static_cast<std::size_t>(cluster)] = 1;
+    }
+  }
+  verdict.mismatches = different;
+  verdict.max_regret = largest;
+  verdict.wrong_clusters =
+      static_cast<std::size_t>(std::count(is_wrong.begin(), is_wrong.end(), char{1}));
+  if (first_wrong < problem_.n) {
+    const auto at = static_cast<std::size_t>(first_wrong);
+    verdict.wrong = fmt::format(
+        "point {} is labelled {} at squared distance {}, but centroid {} is at {}; {} labels "
+        "differ",
+        first_wrong, labels[at], squared_distance(at, labels[at]), nearest_.labels[at],
+        nearest_.distances[at], different);
+  }
+  return verdict;
+}
+
+double LabelCheck::random_labels_within(double regret) const {
+  constexpr std::int64_t kSample = 20'000;
+  std::int64_t farther = 0, within = 0;
+  const std::int64_t samples = std::min(problem_.n, kSample);
+  for (std::int64_t s = 0; s < samples; ++s) {
+    const auto at = static_cast<std::size_t>(problem_.n * s / samples);
+    const auto label =
+        static_cast<std::int32_t>(scrambled(at + 1) % static_cast<std::uint64_t>(problem_.k));
+    const double own = regret_of(at, label, false);
+    if (own == 0) continue;
+    ++farther;
+    within += own <= regret;
+  }
+  return farther == 0 ? 0 : static_cast<double>(within) / static_cast<double>(farther);
+}
+
+double LabelCheck::squared_distance(std::size_t at, std::int32_t label) const {
+  double d = 0;
+  for (std::size_t t = 0; t < dim_; ++t) {
+    const double step =
+        problem_.points[at * dim_ + t] - centroids_[static_cast<std::size_t>(label) * dim_ + t];
+    d += step * step;
+  }
+  return d;
+}
+
+double LabelCheck::regret_of(std::size_t at, std::int32_t label, bool may_have_moved) const {
+  double point = 0;
+  for (std::size_t t = 0; t < dim_; ++t) {
+    const double x = problem_.points[at * dim_ + t];
+    point += x * x;
+  }
+  const auto own = static_cast<std::size_t>(label),
+             other = static_cast<std::size_t>(nearest_.labels[at]);
+  const double far = squared_distance(at, label), near = nearest_.distances[at];
+  const double moved =
+      may_have_moved ? 2 * (slack_[own] * std::sqrt(far) + slack_[other] * std::sqrt(near)) : 0;
+  return relative_regret(distance_, problem_.precision, problem_.dim,
+                         far - std::min(moved, far - near), near, std::sqrt(point),
+                         std::max(norms_[own], norms_[other]));
+}
+
+std::optional<std::string> empty_cluster_moved(const Solution& solution, Centroids before,
+                                               const ClusterSums& clusters, double slack) {
+  const std::size_t dim = before.size() / clusters.counts.size();
+  for (std::size_t c = 0; c < before.size(); ++c)
+    if (clusters.counts[c / dim] == 0 && !(std::abs(solution.centroids[c] - before[c]) <= slack))
+      return fmt::format("the empty cluster {} moved: coordinate {} was {}, is {}", c / dim,
+                         c % dim, before[c], solution.centroids[c]);
+  return std::nullopt;
+}
+
+}  // namespace lloyd

@@ -1,0 +1,207 @@
+#include "experiments/measure/run_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "experiments/measure/answer_check.h"
+#include "experiments/measure/means.h"
+#include "experiments/measure/vectors.h"
+
+namespace lloyd {
+namespace {
+
+// A run may be this many times as far from the oracle's run as the worst of two to five disturbed
+// runs. This distance has a heavy tail, because one point at a near tie decides it: with a factor
+// of 3, 2 of 265 correct answers on an H200 were just outside.
+constexpr double kSpreadFactor = 10;
+// This share of the clusters may end anywhere, see few_clusters().
+constexpr double kFewClusters = 0.02;
+// The relative inertia that such clusters cost: each a tenth of a point's distance away.
+constexpr double kFewClustersInertia = kFewClusters * 0.1 * 0.1;
+// An inertia of up to this many times what one rounding of the centroids makes consists of rounding
+// errors.
+constexpr double kDegenerate = 16;
+
+}  // namespace
+
+std::size_t few_clusters(const Problem& problem) {
+  return static_cast<std::size_t>(kFewClusters * problem.k);
+}
+
+double trajectory_tolerance(Precision precision) {
+  return unit_roundoff(precision) > unit_roundoff(Precision::fp32) ? 5e-2 : 1e-2;
+}
+
+RunCheck::RunCheck(const Problem& problem, Distance distance, const ExpectedRun& expected,
+                   std::int64_t mismatches)
+    : problem_(problem),
+      expected_(expected),
+      flat_(trajectory_tolerance(problem.precision)),
+      few_(kFewPoints + 2 * static_cast<double>(mismatches)) {
+  if (!expected.spread(distance))
+    throw std::logic_error("the expected run has no spread for this distance");
+  spread_ = &*expected.spread(distance);
+}
+
+std::size_t RunCheck::at(int t) const {
+  return std::min(static_cast<std::size_t>(std::max(t, 0)), expected_.inertias.size() - 1);
+}
+
+double RunCheck::inertia_allowed(int t) const {
+  const double spread = spread_->inertia[at(t)];
+  // If disturbed runs differ by more than the whole inertia, for instance because of an outlier's
+  // cluster, they give no bound.
+  if (spread > 1) return std::numeric_limits<double>::infinity();
+  return std::max({kSpreadFactor * spread, few_ / static_cast<double>(problem_.n),
+                   few_clusters(problem_) > 0 ? kFewClustersInertia : 0.0});
+}
+
+std::optional<std::string> RunCheck::wrong_inertia_after(int t, double inertia) const {
+  const double expected = inertia_expected(t), allowed = inertia_allowed(t);
+  if (!(expected > 0) || std::abs(inertia - expected) <= allowed * expected) return std::nullopt;
+  return fmt::format(
+      "inertia is {} after {} iterations, the float64 reference's {}: {:.3g} of it apart, where "
+      "rounding explains {:.3g}",
+      inertia, t, expected, std::abs(inertia - expected) / expected, allowed);
+}
+
+bool RunCheck::is_far_above(int t, double inertia) const {
+  return inertia > (1 + flat_) * inertia_expected(t);
+}
+
+std::optional<std::string> RunCheck::wrong_centroids(const Solution& s) const {
+  if (expected_.centroids.empty() || s.iterations != expected_.iterations ||
+      is_degenerate(rounding_inertia(expected_.centroids, expected_.counts)))
+    return std::nullopt;
+  const double apart = distance_of_most_clusters(s.centroids);
+  // One more point in a cluster moves its centroid by 1/n_k of the point's distance.
+  const double few = few_ * std::sqrt(2.0 * problem_.k) / static_cast<double>(problem_.n);
+  const double allowed = std::max(kSpreadFactor * spread_->centroids, few);
+  if (apart <= allowed) return std::nullopt;
+  return fmt::format(
+      "after {} iterations they are {:.3g} of a point's distance from the float64 reference's, "
+      "where rounding explains {:.3g}",
+      s.iterations, apart, allowed);
+}
+
+double RunCheck::distance_of_most_clusters(std::vector<double> centroids) const {
+  const auto dim = static_cast<std::size_t>(problem_.dim);
+  std::vector<std::pair<double, std::size_t>> squares;
+  for (std::size_t j = 0; j < static_cast<std::size_t>(problem_.k); ++j) {
+    const double distance =
+        distance_between(row(centroids, j, dim), row(expected_.centroids, j, dim));
+    squares.emplace_back(static_cast<double>(expected_.counts[j]) * distance * distance, j);
+  }
+  const auto few = static_cast<std::ptrdiff_t>(few_clusters(problem_));
+  std::partial_sort(squares.begin(), squares.begin() + few, squares.end(), std::greater<>());
+  for (std::ptrdiff_t i = 0; i < few; ++i) {
+    const std::size_t first = squares[static_cast<std::size_t>(i)].second * dim;
+    std::copy_n(expected_.centroids.begin() + static_cast<std::ptrdiff_t>(first), dim,
+                centroids.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+  return centroid_distance(centroids, expected_.centroids, expected_.counts, expected_.inertia);
+}
+
+bool RunCheck::iterations_are_usual(int iterations) const {
+  return iterations >= spread_->fewest && iterations <= spread_->most;
+}
+
+void RunCheck::judge(const Solution& s, const ClusterSums& clusters, const Nearest& nearest,
+                     Verdict& verdict) const {
+  verdict.correct = verdict.imprecise = false;
+  const double inertia = sum(nearest.distances), expected = expected_.inertia;
+  verdict.inertia = inertia;
+  verdict.inertia_excess.reset();
+  verdict.no_excess.clear();
+  const double one_rounding = rounding_inertia(s.centroids, clusters.counts);
+  if (is_degenerate(one_rounding)) return judge_degenerate(s, clusters, one_rounding, verdict);
+  const double excess = (inertia - expected) / expected;
+  verdict.inertia_excess = excess;
+  const double rounding = 4 * one_rounding / expected;
+  const auto wrong = [&](std::string why) { verdict.reason = std::move(why); };
+  if (!(excess >= -std::max(flat_, inertia_allowed(s.iterations))))
+    return wrong(
+        fmt::format("inertia: is {} after {} iterations, the float64 reference reaches {} after {}",
+                    inertia, s.iterations, expected, expected_.iterations));
+  if (!(excess <= flat_ + rounding)) {
+    verdict.imprecise = true;
+    return wrong(
+        fmt::format("inertia is {} after {} iterations, {:.2g}% above the float64 reference's "
+                    "{}; each single step is within its bounds",
+                    inertia, s.iterations, 100 * excess, expected));
+  }
+  if (s.iterations == expected_.iterations && excess > rounding)
+    if (auto why = wrong_inertia_after(s.iterations, inertia)) return wrong(*why);
+  if (auto why = wrong_centroids(s)) return wrong("centroids: " + *why);
+  if (auto why = wrong_changes(s, nearest)) return wrong("labels: " + *why);
+  verdict.correct = true;
+  verdict.reason.clear();
+}
+
+void RunCheck::judge_degenerate(const Solution& s, const ClusterSums& clusters, double one_rounding,
+                                Verdict& verdict) const {
+  const double inertia = *verdict.inertia, expected = expected_.inertia;
+  verdict.no_excess = fmt::format(
+      "the float64 run's inertia, {:.3g}, is no more than what one rounding of the centroids "
+      "makes ({:.3g})",
+      expected, one_rounding);
+  if (inertia <= expected + sums_inertia(clusters) + one_rounding) {
+    verdict.correct = true;
+    return;
+  }
+  verdict.imprecise = true;
+  verdict.reason = fmt::format(
+      "inertia is {} after {} iterations, the float64 reference's {}; each single step is within "
+      "its bounds",
+      inertia, s.iterations, expected);
+}
+
+std::optional<std::string> RunCheck::wrong_changes(const Solution& s,
+                                                   const Nearest& nearest) const {
+  if (s.iterations != expected_.iterations) return std::nullopt;
+  const std::int64_t changes = count_changes(s.labels, nearest.labels);
+  const auto usual = static_cast<double>(expected_.next_changes);
+  const double allowed =
+      std::max(kSpreadFactor * static_cast<double>(spread_->changes), few_ + 4 * std::sqrt(usual));
+  if (std::abs(static_cast<double>(changes) - usual) <= allowed) return std::nullopt;
+  return fmt::format(
+      "{} points are nearer to another of its centroids, of the float64 reference {}, and rounding "
+      "explains {:.0f} more or less",
+      changes, expected_.next_changes, allowed);
+}
+
+double RunCheck::rounding_inertia(Centroids centroids, std::span<const std::int64_t> counts) const {
+  const auto dim = static_cast<std::size_t>(problem_.dim);
+  double total = 0;
+  for (std::size_t j = 0; j < counts.size(); ++j) {
+    const double step = std::ldexp(norm(row(centroids, j, dim)), -24);
+    total += static_cast<double>(counts[j]) * step * step;
+  }
+  return total;
+}
+
+bool RunCheck::is_degenerate(double one_rounding) const {
+  return expected_.inertia <= kDegenerate * one_rounding;
+}
+
+double RunCheck::sums_inertia(const ClusterSums& clusters) const {
+  const auto dim = static_cast<std::size_t>(problem_.dim);
+  double total = 0;
+  for (std::size_t c = 0; c < clusters.sums.size(); ++c) {
+    if (clusters.counts[c / dim] == 0) continue;
+    const auto count = static_cast<double>(clusters.counts[c / dim]);
+    const double bound =
+        (count + 2) * mean_bound(problem_.precision, 0) / 2 * clusters.absolute_sums[c] / count;
+    total += count * bound * bound;
+  }
+  return total;
+}
+
+}  // namespace lloyd
