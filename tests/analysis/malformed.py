@@ -1,7 +1,7 @@
 """Run directories with something wrong in them, and what every analysis command makes of each.
 
-`python tests/analysis/malformed.py [--filter TEXT] [--quick]` runs the whole campaign and prints
-how many commands ended in a traceback, and where. test_malformed.py runs a part of it."""
+`python tests/analysis/malformed.py [--filter TEXT] [--part I/N] [--quick]` runs the whole campaign
+and prints how many commands ended in a traceback, and where. test_malformed.py runs a part."""
 
 from __future__ import annotations
 
@@ -227,6 +227,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--filter", default="", help="only cases whose name has this text")
     parser.add_argument("--sample", type=int, help="only so many of the cases, drawn with a seed")
+    parser.add_argument("--part", default="1/1", help="I/N: the cases I, I + N, …, counted from 1")
     parser.add_argument("--quick", action="store_true", help=f"without {' and '.join(SLOW)}")
     options = parser.parse_args()
     begin, ran, made = time.monotonic(), 0, 0
@@ -237,6 +238,8 @@ def main() -> int:
         chosen = [case for case in cases(good) if options.filter in case[0]]
         if options.sample and options.sample < len(chosen):
             chosen = random.Random(1).sample(chosen, options.sample)
+        first, step = map(int, options.part.split("/"))
+        chosen = chosen[first - 1 :: step]
         for name, spoil in chosen:
             made += 1
             run = Path(folder) / "run"
