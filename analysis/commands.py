@@ -17,9 +17,9 @@ from analysis.measures.studies import read_studies
 from analysis.model.compact import compact
 from analysis.model.files import RunError, printable
 from analysis.model.find import find_runs
-from analysis.model.load import load_run
+from analysis.model.load import load_run, run_name
 from analysis.model.run import Run
-from analysis.pages import choices, counted, readme, regimes, tables, tune
+from analysis.pages import choices, counted, profiler, readme, regimes, tables, tune
 from analysis.pages.escape import image
 from analysis.pages.profiler import profiler_markdown, profiler_table, read_events
 from analysis.pages.report import subject, write_report
@@ -218,11 +218,20 @@ TABLES = {
     "regimes": regimes.summary,
     "choices": choices.summary,
     "counters": counted.phases,
+    "profiler": profiler.summary,
 }
 """What a README may have of a run: `RUN` or `RUN:PART`."""
 
 
 def run_readme(options: argparse.Namespace) -> int:
+    try:
+        old = options.file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RunError(f"{options.file}: not UTF-8 text ({error})") from None
+    skipped: list[str] = []
+    options.dirs = [p for p in find_runs(options.dirs, skipped) if _is_named(p, old)]
+    for reason in skipped:
+        say(f"left out: {reason}")
     runs = _load(options)
 
     def content(kind: str, name: str) -> str | None:
@@ -253,10 +262,6 @@ def run_readme(options: argparse.Namespace) -> int:
             return _image(meant[0], part, options)
         return TABLES[part](meant[0])
 
-    try:
-        old = options.file.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise RunError(f"{options.file}: not UTF-8 text ({error})") from None
     new, left = readme.rewrite(old, str(options.file), content)
     for name in left:
         say(f"{options.file}: {name} is of none of the given runs and is left as it is")
@@ -268,6 +273,15 @@ def run_readme(options: argparse.Namespace) -> int:
     options.file.write_bytes(new.encode("utf-8"))
     print(options.file)
     return 0
+
+
+def _is_named(path: Path, text: str) -> bool:
+    """Whether a marker in `text` may mean this run directory; reading all others takes seconds."""
+    try:
+        spec = run_name(path)
+    except RunError:
+        return True  # _load says what is wrong with it
+    return any(readme.matches(name, spec, path) for name in readme.run_names(text))
 
 
 def run_compact(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.model.ceilings import load_ceilings, nearest_file
 from analysis.model.columns import Column, flag, name, number, time, whole
-from analysis.model.files import RunError, check_shape, read_json
+from analysis.model.files import RunError, check_shape, printable, read_json
 from analysis.model.rows import frame, read_rows
 from analysis.model.run import Run
 from analysis.model.words import AXES, STATUSES
@@ -112,6 +112,12 @@ def load_run(path: Path) -> Run:
         parents=_parents(path, plan),
         warnings=warnings,
     )
+
+
+def run_name(path: Path) -> str:
+    """Run.name of a run directory that need not be loaded."""
+    spec = read_json(path / "spec.resolved.json", _SPEC)
+    return str(spec.get("name") or printable(path.resolve().name))
 
 
 def _profile(

@@ -10,6 +10,7 @@ from analysis.model.columns import name, number
 from analysis.model.files import RunError, is_there
 from analysis.model.numbers import number_text
 from analysis.model.rows import read_rows
+from analysis.model.run import Run
 from analysis.pages.escape import code, text
 from analysis.pages.tables import markdown
 
@@ -50,11 +51,16 @@ def profiler_table(events: pd.DataFrame) -> pd.DataFrame:
     return joined[COLUMNS]
 
 
-def profiler_markdown(table: pd.DataFrame) -> str:
+def summary(run: Run) -> str:
+    """For a page: the tables of every point of a run."""
+    return profiler_markdown(profiler_table(read_events(run.path, [])), "###")
+
+
+def profiler_markdown(table: pd.DataFrame, heading: str = "##") -> str:
     """A heading and two tables a point."""
     parts = []
     for point, mine in table.groupby("point", sort=False):
-        parts.append(f"## {text(point)}\n")
+        parts.append(f"{heading} {text(point)}\n")
         for group, rows in mine.groupby("group", sort=False):
             header = [group, "share", "total ms", "calls", "average µs", "min µs", "max µs"]
             cells = [

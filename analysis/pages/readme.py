@@ -3,9 +3,10 @@ that they cannot drift.
 
 A table is `<!-- table:BEGIN name -->`, the table, `<!-- table:END name -->`. The name is that of a
 run directory's spec, or the last parts of its path where two have the same spec: `k1000`,
-`nvidia-h200/k1000`; `:regimes`, `:choices` and `:counters` after it are other tables of that run.
-The table `versions` is what the program lists, and `studies` what data/published/studies.toml says.
-A figure is the same with `figure:` and a name such as `nvidia-h200/k1000:speedup`."""
+`nvidia-h200/k1000`; `:regimes`, `:choices`, `:counters` and `:profiler` after it are other tables
+of that run. The table `versions` is what the program lists, and `studies` what
+data/published/studies.toml says. A figure is the same with `figure:` and a name such as
+`nvidia-h200/k1000:speedup`."""
 
 from __future__ import annotations
 
@@ -60,6 +61,11 @@ def rewrite(
             f"add <!-- {begun[1]}:END {begun[3]} -->"
         )
     return "".join([*pieces, text[copied:]]), left
+
+
+def run_names(text: str) -> set[str]:
+    """The runs that the markers of `text` name."""
+    return {marker[3].partition(":")[0] for marker in _MARKER.finditer(text)}
 
 
 def matches(name: str, spec: str, path: Path) -> bool:

@@ -108,17 +108,18 @@ def _said(points: pd.DataFrame) -> pd.Series:
 
 
 def summary(run: Run) -> str:
-    """Markdown for a README: each regime with its floor, the best peer, the fastest of ours and
-    the aim. Raises RunError for a run that has no regime."""
-    header = ["regime", "N", "K", "dim", "floor, ms", "best peer, ms", "ours, ms"]
-    header += ["faster by", "aim, ms", "regret of its bound: peer", "ours"]
-    rows = []
+    """Markdown for a page: the regimes with their floors and aims, then the best peer beside the
+    fastest of ours. Raises RunError for a run that has no regime."""
+    problems, results = [], []
     for regime, points in _present(run):
         peer, ours = _least(points, PEER), _least(points, OURS)
         floor = np.nan if ours is None else ours["floor_ms"]
-        rows.append([regime.name, *(count_text(v) for v in (regime.n, regime.k)), str(regime.dim)])
-        rows[-1] += [number_text(floor) if np.isfinite(floor) else "–", _who(peer), _who(ours)]
-        rows[-1] += [_ratio(peer, ours), _aim(regime, points), _share(peer), _share(ours)]
+        sizes = [count_text(regime.n), count_text(regime.k), str(regime.dim)]
+        precision = "fp16, bf16" if regime.half else "fp32"
+        least = number_text(floor) if np.isfinite(floor) else "–"
+        problems.append([regime.name, *sizes, precision, least, _aim(regime, points)])
+        results.append([regime.name, _who(peer), _who(ours), _ratio(peer, ours)])
+        results[-1] += [_share(peer), _share(ours)]
     said = [
         text(run.environment_line()),
         "median of an iteration [95% interval], on data that is on the GPU",
@@ -128,7 +129,16 @@ def summary(run: Run) -> str:
     if noise := noise_note(_points(run)):
         said.append(text(noise.rstrip(".")))
     numeric = {"N", "K", "dim", "floor, ms", "faster by"}
-    return "; ".join(said) + ".\n\n" + markdown(header, rows, numeric)
+    tables = [
+        markdown(
+            ["regime", "N", "K", "dim", "precision", "floor, ms", "aim, ms"], problems, numeric
+        ),
+        markdown(["regime", "best peer, ms", "ours, ms", "faster by", *_REGRETS], results, numeric),
+    ]
+    return "\n".join(["; ".join(said) + ".\n", *tables])
+
+
+_REGRETS = ["peer's regret", "our regret"]
 
 
 def _aim(regime: Regime, points: pd.DataFrame) -> str:

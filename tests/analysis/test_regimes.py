@@ -95,21 +95,33 @@ def test_every_version_stands_beside_the_best_peer(run_path):
     assert "computes in" not in text
 
 
-def test_the_summary_has_a_line_a_regime(run_path, capsys):
+def two_tables(text):
+    """The regimes, and who is fastest in each."""
+    said, problems, results = text.split("\n\n")
+    assert "median of an iteration" in said
+    return problems, results
+
+
+def test_the_summary_has_a_line_a_regime_in_each_table(run_path, capsys):
     text = summary(load_run(run_path))
-    lines = [line for line in text.splitlines() if line.startswith("|")][2:]
-    assert [line.split("|")[1].strip() for line in lines] == ["A1", "B", "C", "E", "L"]
-    a1 = cells(text, "A1")
-    assert a1[4] == "0.0500"
-    assert a1[5].startswith("`peer_flash_kmeans` fp16: 1.20 [")
-    assert a1[6].startswith("`fast_dense` fp16: 0.402 [")
-    assert a1[7].startswith("3.00× [")
-    assert a1[8:] == ["≤ 0.50", "1%", "1%"]
-    c = cells(text, "C")
-    assert c[6].startswith("`fast_grid` fp32: ")  # not what chose it
-    assert c[8:] == ["≤ 0.10; brute force ≤ 0.80", "1%", "0"]
-    assert cells(text, "E")[5] == "–"
-    assert cells(text, "L")[6:9] == ["–", "–", "≤ 0.0502, a tenth of luigi_v4"]
+    problems, results = two_tables(text)
+    for table in (problems, results):
+        lines = table.splitlines()[2:]
+        assert [line.split("|")[1].strip() for line in lines] == ["A1", "B", "C", "E", "L"]
+        assert len(cells(table, "regime")) <= 7
+    assert cells(problems, "A1")[1:] == ["10⁶", "1,000", "128", "fp16, bf16", "0.0500", "≤ 0.50"]
+    a1 = cells(results, "A1")
+    assert a1[1].startswith("`peer_flash_kmeans` fp16: 1.20 [")
+    assert a1[2].startswith("`fast_dense` fp16: 0.402 [")
+    assert a1[3].startswith("3.00× [")
+    assert a1[4:] == ["1%", "1%"]
+    assert cells(problems, "C")[4:] == ["fp32", "0.0500", "≤ 0.10; brute force ≤ 0.80"]
+    c = cells(results, "C")
+    assert c[2].startswith("`fast_grid` fp32: ")  # not what chose it
+    assert c[4:] == ["1%", "0"]
+    assert cells(results, "E")[1] == "–"
+    assert cells(problems, "L")[6] == "≤ 0.0502, a tenth of luigi_v4"
+    assert cells(results, "L")[2:4] == ["–", "–"]
     assert main(["regimes", str(run_path), "--summary"]) == 0
     assert capsys.readouterr().out.strip() == text.strip()
 
@@ -124,7 +136,8 @@ def test_a_readme_may_hold_it(run_path, tmp_path, capsys):
     readme.write_text(block.format("fast_regimes:regime"))
     assert main(["readme", str(readme), str(run_path)]) == 2
     assert (
-        "must be RUN or RUN:PART, with one of regimes, choices, counters" in capsys.readouterr().err
+        "must be RUN or RUN:PART, with one of regimes, choices, counters, profiler"
+        in capsys.readouterr().err
     )
 
 
@@ -135,7 +148,7 @@ def test_runs_without_regrets_or_regimes(run_path, make_run):
     for row in rows:
         del row["max_regret"], row["regret_bound"]
     write_lines(run_path / "measurements.jsonl", rows)
-    assert cells(summary(load_run(run_path)), "C")[9:] == ["–", "–"]
+    assert cells(two_tables(summary(load_run(run_path)))[1], "C")[4:] == ["–", "–"]
     assert cells(every_version(load_run(run_path)), "C", "fast_grid", "fp32")[6:] == ["0", "–", "–"]
     with pytest.raises(RunError, match="no result of a regime"):
         summary(load_run(make_run(n=(1000,), k=(5,))))
