@@ -44,8 +44,8 @@ fuzz: ## the readers on generated input, SECONDS each, with clang's libFuzzer an
 report: .venv/.stamp ## figures and tables of the recorded runs, or of RESULTS
 	@.venv/bin/python -m analysis report $(subst $(comma), ,$(RESULTS)) -o report
 
-readme: all ## the tables in README.md and kernels/fast/README.md, from the recorded runs and the program
-	@for file in README.md kernels/fast/README.md; do \
+readme: all ## the tables and figures between markers in all pages, from the recorded runs and the program
+	@for file in $$(grep -lE '^<!-- (table|figure):BEGIN' *.md */*.md */*/*.md); do \
 	  .venv/bin/python -m analysis readme $$file data/recorded --program build/run_experiment $(if $(CHECK),--check) || exit; \
 	done
 
