@@ -24,7 +24,8 @@ mkdir -p "$stage"/{libexec,lib/glibc,experiments}
 
 programs=($build/run_experiment)
 if [ "$with_tests" = 1 ]; then
-  mapfile -t -O 1 programs < <(find $build/tests -type f -executable \( -name '*_tests' -o -name read_files \) ! -name mpi_tests | sort)
+  mapfile -t -O 1 programs < <(find $build/tests -type f -executable \
+    \( -name '*_tests' -o -name read_files \) ! -name mpi_tests | sort)
 fi
 
 # The bundle has the libraries that ldd finds and those that are opened at run time: CUPTI with its
@@ -37,7 +38,8 @@ if grep -q '^LLOYD_CUDA:BOOL=ON' $build/CMakeCache.txt; then
   opened=(libcupti.so.13 libnvperf_host.so libnvperf_target.so)
   [ "$math_libs" = 0 ] || opened+=(libcublas.so.13 libcublasLt.so.13)
   # The folders where CMake found them. In a full toolkit CUPTI has its own folder.
-  mapfile -t folders < <(sed -nE 's/^CUDA_(cupti_LIBRARY|CUDART):FILEPATH=(.*)\/[^/]*$/\2/p' $build/CMakeCache.txt)
+  mapfile -t folders < <(
+    sed -nE 's/^CUDA_(cupti_LIBRARY|CUDART):FILEPATH=(.*)\/[^/]*$/\2/p' $build/CMakeCache.txt)
   for library in "${opened[@]}"; do
     file=$(find -L "${folders[@]}" -maxdepth 1 -name "$library" -print -quit)
     if [ -n "$file" ]; then
@@ -60,7 +62,8 @@ done
 interpreter=$(patchelf --print-interpreter $build/run_experiment)
 glibc=$(dirname "$(ldd $build/run_experiment | awk '$1 == "libc.so.6" {print $3}')")
 # Copies everything that a driver may need, not only what the program needs.
-for library in libc.so.6 libm.so.6 libmvec.so.1 libpthread.so.0 libdl.so.2 librt.so.1 libutil.so.1 libresolv.so.2; do
+for library in libc.so.6 libm.so.6 libmvec.so.1 libpthread.so.0 libdl.so.2 librt.so.1 \
+  libutil.so.1 libresolv.so.2; do
   [ ! -e "$glibc/$library" ] || cp -L "$glibc/$library" "$stage/lib/glibc/"
 done
 cp -L "$interpreter" "$stage/lib/glibc/"
@@ -72,16 +75,18 @@ for program in "$stage"/libexec/*; do
   # LD_LIBRARY_PATH does not override it.
   patchelf --force-rpath --set-rpath '$ORIGIN/../lib' "$program"
 done
-needed=$(objdump -T "$stage"/libexec/* "$stage"/lib/*.so* | grep -o 'GLIBC_2\.[0-9]*' | sort -u -t . -k 2n | tail -n 1)
+needed=$(objdump -T "$stage"/libexec/* "$stage"/lib/*.so* | grep -o 'GLIBC_2\.[0-9]*' |
+  sort -u -t . -k 2n | tail -n 1)
 for program in "$stage"/libexec/*; do
-  sed -e "s/@GLIBC@/${needed#GLIBC_}/" -e "s/@LOADER@/$(basename "$interpreter")/" tools/bundle-launcher.sh \
-    >"$stage/$(basename "$program")"
+  sed -e "s/@GLIBC@/${needed#GLIBC_}/" -e "s/@LOADER@/$(basename "$interpreter")/" \
+    tools/bundle-launcher.sh >"$stage/$(basename "$program")"
   chmod 755 "$stage/$(basename "$program")"
 done
 if [ "$with_tests" = 1 ]; then
   cat >"$stage/run_tests" <<'END'
 #!/bin/sh
-# Runs every test program, whatever the others say; fails if one did. Arguments go to each, such as --gtest_filter.
+# Runs every test program and fails if one of them fails. Each gets the arguments, such as
+# --gtest_filter.
 status=0
 for program in "$(dirname "$0")"/*_tests; do
   [ "$program" -ef "$0" ] || "$program" "$@" || status=1
@@ -101,15 +106,20 @@ done
 find "$stage/analysis" -name __pycache__ -prune -exec rm -r {} +
 for file in README.md LICENSE CITATION.cff; do [ ! -e $file ] || cp $file "$stage/"; done
 cat >"$stage/BUNDLE.txt" <<END
-lloydbench $version, built ahead for $(uname -m) Linux; nothing to install, no root needed.
+lloydbench $version, built for $(uname -m) Linux. It needs no installation and no root.
 
   ./run_experiment sweeps/quickstart.yaml      writes results/ in the current folder
-  python3 -m analysis figures results/*/*      the figures: Python 3.10 with matplotlib (pip install -r requirements.txt)
+  python3 -m analysis figures results/*/*      draws figures; needs Python 3.10 and
+                                               pip install -r requirements.txt
 
-The NVIDIA driver is the node's own, and Open MPI for the MPI versions. Where the C library is older than $needed, the one in lib/glibc is used.$(
-  [ "$math_libs" = 1 ] || printf '\ncuBLAS, cuRAND and NCCL are the node'"'"'s: name their folder in LD_LIBRARY_PATH.')
+The node must have an NVIDIA driver, and Open MPI for the MPI versions. If its C library is older
+than $needed, the one in lib/glibc is used.
+END
+[ "$math_libs" = 1 ] || cat >>"$stage/BUNDLE.txt" <<END
+cuBLAS, cuRAND and NCCL are those of the node: name their folder in LD_LIBRARY_PATH.
 END
 chmod -R u+w,a+rX "$stage"
 chmod a+x "$stage/lib/glibc/$(basename "$interpreter")"
-tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -cf - "$name" | gzip -9n >"$stage.tar.gz"
+tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -cf - "$name" |
+  gzip -9n >"$stage.tar.gz"
 du -h "$stage.tar.gz"

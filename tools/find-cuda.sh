@@ -7,7 +7,8 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 
 candidates=("$(command -v nvcc || true)")
 [ -z "${CUDA_HOME:-}" ] || candidates+=("$CUDA_HOME/bin/nvcc")
-candidates+=(/usr/local/cuda/bin/nvcc "$root"/.venv/lib/python3*/site-packages/nvidia/cu$need/bin/nvcc)
+candidates+=(/usr/local/cuda/bin/nvcc)
+candidates+=("$root"/.venv/lib/python3*/site-packages/nvidia/cu$need/bin/nvcc)
 
 seen=
 for nvcc in "${candidates[@]}"; do

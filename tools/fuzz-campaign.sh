@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: campaign.sh DIR SECONDS JOBS [TARGET…]
+# Usage: fuzz-campaign.sh DIR SECONDS JOBS [TARGET…]
 # Runs each target (default: data external resume spec) for SECONDS in JOBS processes, one target
 # after the other. RUNS=N ends a target after N executions. DIR keeps corpora, logs and findings,
 # and another campaign in DIR continues from them. Prints the executions of all campaigns in DIR and
@@ -23,9 +23,11 @@ for target in "$@"; do
   mkdir -p "$dir/$target"/{corpus,findings,logs}
   log=$dir/$target/logs/$(date -u +%Y%m%dT%H%M%SZ).log
   echo "$target: $seconds s, $jobs processes; $log"
-  OMP_NUM_THREADS=1 "$here/fuzz_$target" -fork="$jobs" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 \
-    -print_funcs=0 -max_total_time="$seconds" -runs="${RUNS:--1}" -max_len=2048 -timeout=30 -dict="$here/$target.dict" \
-    -artifact_prefix="$dir/$target/findings/" "$dir/$target/corpus" "$here/corpus/$target" >"$log" 2>&1
+  OMP_NUM_THREADS=1 "$here/fuzz_$target" -fork="$jobs" \
+    -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -print_funcs=0 \
+    -max_total_time="$seconds" -runs="${RUNS:--1}" -max_len=2048 -timeout=30 \
+    -dict="$here/$target.dict" -artifact_prefix="$dir/$target/findings/" \
+    "$dir/$target/corpus" "$here/corpus/$target" >"$log" 2>&1
 done
 
 found=0

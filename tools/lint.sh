@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin
-mapfile -t cpp < <(find kernels experiments profiling data examples tests cmake tools \( -name '*.c' -o -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \))
+mapfile -t cpp < <(find kernels experiments profiling data examples tests cmake tools \
+  -regex '.*\.\(c\|cpp\|h\|cu\|cuh\)')
 python=(analysis examples kernels tests tools)
 
 if [ "${1:-}" = --fix ]; then

@@ -22,7 +22,8 @@ for tool in memcheck racecheck initcheck synccheck; do
     grep -vE 'IsVerified/(cpu|python|peer)_' | paste -sd :)
   printf '== %s\n' $tool
   compute-sanitizer --tool $tool --error-exitcode 9 "$tests" --gtest_brief=1 \
-    --gtest_filter="$filter:Reference.HasTheSameBitsOnTheGpu" 2>&1 | grep -vE 'Skipped|^does not|^needs|^$' | tail -n 12
+    --gtest_filter="$filter:Reference.HasTheSameBitsOnTheGpu" 2>&1 |
+    grep -vE 'Skipped|^does not|^needs|^$' | tail -n 12
   [ "${PIPESTATUS[0]}" = 0 ] || status=1
 done
 exit $status

@@ -13,10 +13,12 @@ case "$nvcc" in
 esac
 
 tools/find-cuda.sh >/dev/null || true # shows why it passed over other versions
-echo "No CUDA 13 toolkit on this machine: installing the pinned wheels into .venv (about 120 MB to download)"
-if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary=:all: -r requirements-cuda.txt; then
-  echo "The CUDA toolkit could not be installed. Install CUDA 13 yourself and set CUDA_HOME, or build without" \
-    "CUDA: make CUDA=0" >&2
+echo "No CUDA 13 toolkit on this machine: installing the pinned wheels into .venv" \
+  "(about 120 MB to download)"
+if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary=:all: \
+  -r requirements-cuda.txt; then
+  echo "The CUDA toolkit could not be installed. Install CUDA 13 yourself and set CUDA_HOME," \
+    "or build without CUDA: make CUDA=0" >&2
   exit 1
 fi
 

@@ -5,13 +5,16 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
-  echo "$python is $("$python" --version 2>&1); Python 3.10 or newer is needed. Name one: make PYTHON=python3.12" >&2
+  echo "$python is $("$python" --version 2>&1); Python 3.10 or newer is needed." \
+    "Name one: make PYTHON=python3.12" >&2
   exit 1
 fi
 .venv/bin/python -c '' 2>/dev/null || "$python" -m venv --clear .venv
 echo "Installing the Python packages of requirements.txt into .venv"
-if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary=:all: -r requirements.txt; then
-  echo "The Python packages could not be installed: does this machine reach the Python package index?" >&2
+if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary=:all: \
+  -r requirements.txt; then
+  echo "The Python packages could not be installed: does this machine reach the Python package" \
+    "index?" >&2
   exit 1
 fi
 touch .venv/.stamp

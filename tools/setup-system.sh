@@ -2,8 +2,8 @@
 # Usage: setup-system.sh [bundle] [lint] [fuzz] [browser] [paper]
 # Installs the missing system packages by apt, including those for the named purposes.
 set -euo pipefail
-packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev
-  libbenchmark-dev libre2-dev libxxhash-dev libeigen3-dev libgtest-dev)
+packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohmann-json3-dev
+  libcli11-dev libfmt-dev libbenchmark-dev libre2-dev libxxhash-dev libeigen3-dev libgtest-dev)
 # Ubuntu 22.04 has no fast_float; the build does without it there (cmake/FastFloat.cmake).
 grep -qs jammy /etc/os-release || packages+=(libfast-float-dev)
 # The build works without these. The MPI versions are then reported as unsupported.
@@ -30,11 +30,13 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     command -v $command >/dev/null || missing+=" $command"
   done
   [ -z "${missing:-}" ] && exit 0 # CMake finds the libraries and names those that are missing
-  echo "Missing:$missing. This system has no apt; install them and what Debian calls: ${packages[*]}" >&2
+  echo "Missing:$missing. This system has no apt; install them and what Debian calls:" \
+    "${packages[*]}" >&2
   exit 1
 fi
 
-installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package} ' "${packages[@]}" "${optional[@]}" 2>/dev/null || true)"
+installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package} ' \
+  "${packages[@]}" "${optional[@]}" 2>/dev/null || true)"
 missing=() wanted=()
 for package in "${packages[@]}"; do
   case "$installed" in *" installed $package "*) ;; *) missing+=("$package") ;; esac
@@ -50,11 +52,14 @@ if [ "$(id -u)" -eq 0 ]; then
 elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
   sudo=(sudo)
 elif [ ${#missing[@]} -eq 0 ]; then
-  echo "Without ${wanted[*]} the MPI versions will be reported as unsupported; root can install them by apt-get" >&2
+  echo "Without ${wanted[*]} the MPI versions will be reported as unsupported; root can install" \
+    "them by apt-get" >&2
   exit 0
 else
-  echo "System packages are missing, and only root can install them. Have root run this one command, then try again:" >&2
-  echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]} ${wanted[*]}" >&2
+  echo "System packages are missing, and only root can install them." \
+    "Have root run this one command, then try again:" >&2
+  echo "  apt-get update && apt-get install -y --no-install-recommends" \
+    "${missing[*]} ${wanted[*]}" >&2
   exit 1
 fi
 all=("${missing[@]}" "${wanted[@]}")

@@ -15,7 +15,8 @@ step() {
 # line reports.
 cpp_tests() {
   ctest --output-on-failure --parallel "${JOBS:-$(nproc)}" "$@" |
-    grep -Ev '^ +Start +[0-9]+: | Passed +[0-9.]+ sec$|\*\*\*Skipped|\(Skipped\)$|tests did not run:$'
+    grep -Ev -e '^ +Start +[0-9]+: | Passed +[0-9.]+ sec$' \
+      -e '\*\*\*Skipped|\(Skipped\)$|tests did not run:$'
   return "${PIPESTATUS[0]}"
 }
 
