@@ -1,0 +1,45 @@
+"""What pip installs beside the wheel is what the analysis imports."""
+
+import ast
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def imported():
+    """The top-level names that the files of the analysis import, wherever in a file."""
+    names = set()
+    for file in (ROOT / "analysis").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.split(".")[0])
+    return names - {*sys.stdlib_module_names, "analysis"}
+
+
+def test_the_wheel_requires_what_the_analysis_imports_and_no_more():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = {re.match(r"[\w-]+", line)[0].lower() for line in project["dependencies"]}
+    packages = packages_distributions()
+    needed = {packages.get(name, [name])[0].lower() for name in imported()}
+    assert required == needed
+
+
+def test_the_wheel_accepts_the_versions_that_the_tests_run_with():
+    from packaging.requirements import Requirement
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pins = re.findall(r"^([\w-]+)==([\w.]+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    versions = {name.lower(): version for name, version in pins}
+    for line in project["dependencies"]:
+        wanted = Requirement(line)
+        assert wanted.specifier.contains(versions[wanted.name.lower()]), line
