@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 from analysis.figures import FIGURES, FORMATS, draw, write
+from analysis.figures.drawing import Drawing
+from analysis.figures.explained import EXPLAINED
 from analysis.figures.paper import HIGHEST, paper_for
+from analysis.figures.style import look
 from analysis.measures import claims, compare, published
 from analysis.measures.lookup import Rows
 from analysis.measures.points import all_points, gather, machine_labels
@@ -19,9 +22,10 @@ from analysis.model.files import RunError, printable
 from analysis.model.find import find_runs
 from analysis.model.load import load_run, run_name
 from analysis.model.run import Run
+from analysis.model.timeline import read_events
 from analysis.pages import choices, counted, profiler, readme, regimes, tables, tune
 from analysis.pages.escape import image
-from analysis.pages.profiler import profiler_markdown, profiler_table, read_events
+from analysis.pages.profiler import profiler_markdown, profiler_table
 from analysis.pages.report import subject, write_report
 
 
@@ -205,12 +209,19 @@ def _image(run: Run, figure: str, options: argparse.Namespace) -> str:
     """Draws a figure into the run's own folder, unless the file is only checked; its Markdown."""
     folder = run.path / "figures"
     if not options.check:
-        drawing = draw(figure, gather([run], run.baseline), subject([run]))
+        drawing = _drawing(run, figure)
         if drawing.figure is None:
             raise RunError(f"{options.file}: {figure} of {run.path}: {drawing.message}")
         write(drawing, folder)
     link = os.path.relpath(folder / f"{figure}.png", options.file.parent)
     return image(f"{figure}: {run.title}", Path(link).as_posix())
+
+
+def _drawing(run: Run, figure: str) -> Drawing:
+    if figure in EXPLAINED:
+        with look():
+            return EXPLAINED[figure](run)
+    return draw(figure, gather([run], run.baseline), subject([run]))
 
 
 TABLES = {
@@ -240,10 +251,10 @@ def run_readme(options: argparse.Namespace) -> int:
         if (kind, name) == ("table", "studies"):
             return tables.studies(read_studies())
         name, _, part = name.partition(":")
-        if kind == "figure" and part not in FIGURES:
+        if kind == "figure" and part not in {*FIGURES, *EXPLAINED}:
             raise RunError(
                 f"{options.file}: figure '{name}:{part}' must be RUN:FIGURE, "
-                f"with one of {', '.join(FIGURES)}"
+                f"with one of {', '.join([*FIGURES, *EXPLAINED])}"
             )
         if kind == "table" and part not in TABLES:
             raise RunError(

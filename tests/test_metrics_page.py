@@ -10,8 +10,8 @@ import pytest
 
 from analysis.model import load
 from analysis.model.groups import is_group
+from analysis.model.timeline import EVENTS
 from analysis.model.words import AXES, PROBLEM_AXES, STATUSES
-from analysis.pages import profiler
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
@@ -21,7 +21,7 @@ READ = {
     "measurements": [*load.MEASUREMENTS],
     "phases": load.PHASES,
     "counters": load.COUNTERS,
-    "timeline": profiler.EVENTS,
+    "timeline": EVENTS,
 }
 SPEC = """name: columns
 versions: [cpu_sequential, cpu_openmp, luigi_v1_fused]

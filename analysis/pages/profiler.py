@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
-from analysis.model.columns import name, number
-from analysis.model.files import RunError, is_there
 from analysis.model.numbers import number_text
-from analysis.model.rows import read_rows
 from analysis.model.run import Run
+from analysis.model.timeline import read_events
 from analysis.pages.escape import code, text
 from analysis.pages.tables import markdown
 
 GROUPS = {"GPU activities": ("kernel", "copy", "memset"), "API calls": ("api",)}
 COLUMNS = ["point", "group", "name", "share", "total_us", "calls", "average_us", "min_us", "max_us"]
-
-
-EVENTS = [
-    *(name("point", needed=True), name("kind", needed=True), name("name", needed=True)),
-    number("duration_us", needed=True),
-]
-"""What is read of a row of timeline.jsonl."""
-
-
-def read_events(run: Path, warnings: list[str]) -> pd.DataFrame:
-    """The rows of timeline.jsonl. Raises RunError where there are none; adds to `warnings` what is
-    amiss."""
-    file = run / "timeline.jsonl"
-    if not is_there(file):
-        raise RunError(f"{run}: has no timeline.jsonl; run its spec with --profile timeline")
-    return read_rows(file, EVENTS, warnings)
 
 
 def profiler_table(events: pd.DataFrame) -> pd.DataFrame:

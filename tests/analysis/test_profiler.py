@@ -5,7 +5,8 @@ import json
 import pytest
 
 from analysis.__main__ import main
-from analysis.pages.profiler import profiler_table, read_events
+from analysis.model.timeline import read_events
+from analysis.pages.profiler import profiler_table
 
 
 def event(point, kind, name, duration):

@@ -1,0 +1,162 @@
+"""Figures of docs/ that explain: what a trace looks like, and what an interval is made of. They
+need more than a spec's figures get, so a spec cannot ask for them; `python -m analysis readme`
+draws them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from analysis.figures import style
+from analysis.figures.drawing import Drawing
+from analysis.figures.page import Page
+from analysis.figures.row_axis import at_right, row_labels, rows_axis
+from analysis.figures.typeset import text_width, wrap
+from analysis.measures.points import all_points, fastest
+from analysis.measures.stats import Samples, median_interval
+from analysis.model.numbers import count_text
+from analysis.model.run import Run
+from analysis.model.timeline import read_events
+
+TRACKS = {"iteration": 0, "phase": 1, "api": 2, "kernel": 3, "copy": 3, "memset": 3}
+TRACK_NAMES = ["iteration", "phase", "CUDA calls", "GPU"]
+SHOWN = (1, 2)
+"""The iterations of a trace that are drawn: the first one is still warming up."""
+
+
+def timeline(run: Run) -> Drawing:
+    """Two iterations of each traced point, on the tracks that Perfetto and Nsight Systems have:
+    ranges, CUDA calls, and the GPU's kernels and copies."""
+    events = read_events(run.path, [])
+    events = events[events["kind"].isin(TRACKS)]
+    windows = {point: _window(of) for point, of in events.groupby("point", sort=False)}
+    shown = pd.concat(
+        of[(of["start_us"] < end) & (of["start_us"] + of["duration_us"] > start)].assign(
+            from_us=of["start_us"] - start, window_us=end - start
+        )
+        for (start, end), (_, of) in zip(
+            windows.values(), events.groupby("point", sort=False), strict=True
+        )
+    )
+    colours = _colours(shown)
+    legend = [
+        (f"{TRACK_NAMES[track]}: {name}", {"color": colour, "marker": "s", "linestyle": "none"})
+        for (track, name), colour in colours.items()
+    ]
+    page = Page(
+        f"{run.title}: two iterations on a timeline",
+        wrap(run.environment_line(), style.width() - 0.2),
+        _grey(
+            "Drawn from timeline.jsonl, which timeline.json has in Perfetto's format. The ranges "
+            "are the harness's NVTX ranges on the host's clock. The host runs ahead of the GPU: a "
+            "kernel begins after the call that launched it, and a copy to the host waits for it."
+        ),
+        [point.replace("/", ", ") for point in windows],
+        1,
+        1.05,
+        left=max(map(text_width, TRACK_NAMES)) + 0.2,
+        right=0.25,
+        below=0.4,
+        legend=legend,
+    )
+    for axes, (_, of) in zip(page.axes, shown.groupby("point", sort=False), strict=True):
+        width = float(of["window_us"].iloc[0])
+        for event in of.itertuples():
+            _bar(axes, event, colours)
+        rows_axis(axes, TRACK_NAMES, len(TRACK_NAMES))
+        axes.set_xlim(0, width)
+        axes.set_xticks([tick for tick in axes.get_xticks() if tick <= width])
+        axes.set_xlabel("µs")
+    return Drawing("timeline", page.figure, shown.drop(columns="window_us"))
+
+
+def _colours(shown: pd.DataFrame) -> dict[tuple[int, str], str]:
+    """A colour for each name on each track but the iterations'; tracks begin again with the first
+    colour."""
+    colours = {}
+    for track in range(1, len(TRACK_NAMES)):
+        names = shown.loc[shown["kind"].map(TRACKS).eq(track), "name"].unique()
+        for name, colour in zip(names, style.COLOURS * len(names), strict=False):
+            colours[track, name] = colour
+    return colours
+
+
+def _window(of: pd.DataFrame) -> tuple[float, float]:
+    """From the beginning of the first of SHOWN to the end of the last."""
+    ranges = of[of["kind"].eq("iteration") & of["iteration"].isin(SHOWN)]
+    return ranges["start_us"].min(), (ranges["start_us"] + ranges["duration_us"]).max()
+
+
+def _bar(axes: Axes, event, colours: dict[tuple[int, str], str]) -> None:
+    track = TRACKS[event.kind]
+    axes.broken_barh(
+        [(event.from_us, event.duration_us)],
+        (track - 0.38, 0.76),
+        facecolor=colours.get((track, event.name), style.FAINT),
+        edgecolor="white",
+        linewidth=0.4,
+    )
+    if event.kind == "iteration":
+        axes.text(
+            event.from_us + event.duration_us / 2,
+            track,
+            f"iteration {event.iteration}",
+            ha="center",
+            va="center",
+            clip_on=True,
+        )
+
+
+def samples(run: Run) -> Drawing:
+    """Every sample of each version at its fastest tunables for one problem, relative to its median,
+    with the median's interval: the samples themselves, and what is said of them."""
+    points = fastest(all_points([run], run.baseline))
+    points = points[points["iteration_ms_low"].notna()]
+    points = points[points["n"].eq(points["n"].max())]
+    points = points[points["k"].eq(points["k"].max()) & points["dim"].eq(points["dim"].max())]
+    labels, widest, tall = row_labels(list(points["version"]), 1.9)
+    counts = [f"{len(times)} samples" for times in points["times_ms"]]
+    first = points.iloc[0]
+    page = Page(
+        f"{run.title}: samples, medians and intervals",
+        wrap(run.environment_line(), style.width() - 0.2),
+        _grey(
+            "A dot is one sample. The line is the median, and the bar its 95% interval of order "
+            "statistics. Every sample counts; none was taken out."
+        ),
+        [f"K = {count_text(first['k'])}, N = {count_text(first['n'])}, dim {first['dim']}"],
+        1,
+        (0.16 + 0.12 * tall) * len(points),
+        left=widest + 0.2,
+        right=max(map(text_width, counts)) + 0.2,
+        below=0.42,
+    )
+    (axes,) = page.axes
+    rows = []
+    for row, point in enumerate(points.itertuples()):
+        times: Samples = point.times_ms
+        median, low, high = median_interval(times)
+        of = 100 * (times.pooled / median - 1)
+        # beside one another, so that equal times stay apart; the same in every drawing
+        height = row + 0.56 * (np.arange(len(of)) * 0.618 % 1 - 0.5)
+        axes.barh(
+            row, 100 * (high - low) / median, 0.8, 100 * (low / median - 1), color=style.FAINT
+        )
+        axes.plot(of, height, ".", color=style.COLOURS[0], markersize=2.5)
+        axes.plot([0, 0], [row - 0.4, row + 0.4], color=style.COLOURS[1])
+        at_right(axes, row, counts[row], style.GREY)
+        rows += [
+            {"version": point.version, "point": point.point, "iteration_ms": ms, "percent": percent}
+            for ms, percent in zip(times.pooled, of, strict=True)
+        ]
+    rows_axis(axes, list(labels.values()), len(points))
+    axes.set_xlabel("time of an iteration, relative to the median (%)")
+    return Drawing("samples", page.figure, pd.DataFrame(rows))
+
+
+def _grey(text: str) -> list[tuple[str, str]]:
+    return [(line, style.GREY) for line in wrap(text, style.width() - 0.2)]
+
+
+EXPLAINED = {"timeline": timeline, "samples": samples}
