@@ -1,0 +1,41 @@
+#include "experiments/measure/energy.h"
+#include "experiments/run/passes.h"
+#include "kernels/core/status.h"
+
+namespace lloyd {
+
+Reply energy_pass(Workbench& bench, const Request& request) {
+  const Point& point = bench.job().points.at(request.point);
+  Reply reply;
+  try {
+    const std::unique_ptr<EnergyCounter> counter =
+        bench.on_gpu() && bench.nvml() ? gpu_energy(bench.nvml(), bench.gpu_uuid(), reply.reason)
+        : bench.on_gpu()               ? nullptr
+                                       : cpu_energy(powercap_directory(), reply.reason);
+    if (!counter) throw Unsupported(reply.reason.empty() ? bench.no_nvml() : reply.reason);
+    const Problem problem = bench.problem(point);
+    Context context = bench.context(point);
+    const std::unique_ptr<Version> version = bench.make()();
+    version->prepare(problem, context);
+    const auto solve = [&] {
+      version->run(context);
+      bench.session().synchronize();
+    };
+    solve();  // loads the kernels and warms the caches
+    const SolveEnergy energy = solve_energy(*counter, solve);
+    if (!energy.joules) throw Unsupported(energy.why_not);
+    reply.energy_j = energy.joules;
+    reply.status = status::ok;
+    reply.reason = "";
+  } catch (const Unsupported& error) {
+    reply.status = status::unsupported;
+    reply.reason = error.what();
+  } catch (const std::exception& error) {
+    reply.status = status::failed;
+    reply.reason = error.what();
+    reply.needs_restart = bench.on_gpu() || !bench.session().usable();
+  }
+  return reply;
+}
+
+}  // namespace lloyd

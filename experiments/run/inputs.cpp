@@ -1,0 +1,36 @@
+#include "experiments/run/inputs.h"
+
+#include <algorithm>
+
+#include "experiments/measure/rounding.h"
+
+namespace lloyd {
+
+std::span<const float> Inputs::points(const Point& point) {
+  const auto key = std::make_pair(point.dim, storage_precision(point.precision));
+  auto at = data_.find(key);
+  if (at == data_.end()) {
+    std::int64_t n = 0;
+    for (const Point& other : job_.points)
+      if (std::make_pair(other.dim, storage_precision(other.precision)) == key)
+        n = std::max(n, other.n);
+    data::Dataset drawn = data::load(job_.data, n, point.dim);
+    round_to_storage(point.precision, drawn.values(), point.dim, "point");
+    at = data_.emplace(key, std::move(drawn)).first;
+  }
+  return std::as_const(at->second).values().first(static_cast<std::size_t>(point.n) * point.dim);
+}
+
+std::span<const float> Inputs::centroids(const Point& point) {
+  const auto key = std::make_tuple(point.n, point.k, point.dim, storage_precision(point.precision));
+  auto at = centroids_.find(key);
+  if (at == centroids_.end()) {
+    std::vector<float> drawn =
+        data::initial_centroids(job_.init, points(point), point.n, point.dim, point.k);
+    round_to_storage(point.precision, drawn, point.dim, "initial centroid");
+    at = centroids_.emplace(key, std::move(drawn)).first;
+  }
+  return at->second;
+}
+
+}  // namespace lloyd

@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <iostream>
+#include <new>
+#include <utility>
+
+#include "experiments/measure/judge.h"
+#include "experiments/measure/timing.h"
+#include "experiments/measure/trials.h"
+#include "experiments/run/passes.h"
+#include "experiments/run/sample_row.h"
+#include "kernels/core/status.h"
+
+namespace lloyd {
+namespace {
+
+using profiling::NvtxRange;
+
+void fail(const Workbench& bench, Reply& reply, const Request& request, const std::string& status,
+          const std::string& reason) {
+  const Job& job = bench.job();
+  Row row =
+      unmeasured_row(job.points.at(request.point), row_source(job), job.device, status, reason);
+  row["launch"] = request.launch;
+  reply.status = status;
+  reply.reason = reason;
+  reply.measurements = {std::move(row)};
+}
+
+Solution solve_with_phases(Workbench& bench, const Problem& problem, Context& context,
+                           const Point& point, Reply& reply) {
+  const std::unique_ptr<Version> version = bench.make()();
+  const auto observed = [&](const char* part, auto&& body) {
+    PhaseTimes times(bench.session());
+    context.observers.push_back(&times);
+    body();
+    bench.session().synchronize();
+    context.observers.pop_back();
+    for (Row& row : phase_rows(point, part, times)) reply.phases.push_back(std::move(row));
+  };
+  Solution solution;
+  observed("setup", [&] { version->prepare(problem, context); });
+  observed("solve", [&] { version->run(context); });
+  observed("fetch", [&] { solution = version->fetch(context); });
+  return solution;
+}
+
+void measure(Workbench& bench, const Request& request, const HandOver& hand_over) {
+  const Job& job = bench.job();
+  const Point& point = job.points.at(request.point);
+  const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
+  // For log.txt: what a point spends its time on apart from its samples.
+  std::string spent = point.id + ":";
+  auto stage = [&spent, since = now_ms()](const char* name) mutable {
+    const double now = now_ms();
+    spent += fmt::format(" {} {:.1f} ms", name, now - std::exchange(since, now));
+  };
+  const Problem problem = bench.problem(point);
+  stage("data");
+  Context context = bench.context(point);
+  Reply beginning;
+  beginning.last = false;
+  // The first solve is the warm-up, gives the phase times and is verified. A baseline may need
+  // minutes for a solve, so one solve serves all three. It is not timed: marking phases takes time.
+  Solution first = solve_with_phases(bench, problem, context, point, beginning);
+  stage("first solve");
+  Judge judge(bench.session(), bench.version(), bench.make(), problem, job.measure.verify);
+  judge.begin(std::move(first), context, request.expected);
+  beginning.expected = judge.computed();
+  stage("verification");
+  hand_over(beginning);
+  for (int w = 1; w < job.measure.warmup; ++w) solve(bench.make(), problem, context);
+  Timer timer(bench.session(), bench.make(), job.measure, bench.noise(), bench.nvml().get(),
+              bench.gpu_uuid(), bench.on_gpu());
+  timer.run(
+      point.id, problem, context, request.taken, bench.needed_cores(point),
+      [&](Solution solution, const Sample& sample) {
+        const bool own = sample.timing_basis == kSelfReported;
+        judge.check(std::move(solution), sample.waited_ms,
+                    own ? std::optional(sample.solve_ms) : std::nullopt);
+      },
+      [&](const Sample& sample) {
+        Reply reply;
+        reply.last = false;
+        reply.measurements = {sample_row(bench, point, request.launch, sample, judge.verdict())};
+        hand_over(reply);
+      });
+  judge.finish();
+  stage("measurement");
+  std::cerr << spent << std::endl;
+}
+
+}  // namespace
+
+Reply timing_pass(Workbench& bench, const Request& request, const HandOver& hand_over) {
+  Reply reply;
+  const auto failed = [&](const std::string& status, const std::string& reason) {
+    fail(bench, reply, request, status, reason);
+  };
+  try {
+    measure(bench, request, hand_over);
+    reply.status = status::ok;
+  } catch (const Incorrect& error) {
+    failed(error.verdict.status(), error.what());
+    fill_verdict(reply.measurements.front(), error.verdict);
+  } catch (const Unsupported& error) {
+    failed(status::unsupported, error.what());
+  } catch (const std::bad_alloc&) {
+    failed(status::failed, "out of host memory");
+  } catch (const std::exception& error) {
+    failed(status::failed, error.what());
+    reply.needs_restart = bench.on_gpu();
+  }
+  reply.needs_restart |= !bench.session().usable();
+  return reply;
+}
+
+}  // namespace lloyd

@@ -1,0 +1,72 @@
+#include "experiments/run/workbench.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "experiments/measure/external.h"
+#include "experiments/measure/rounding.h"
+
+namespace lloyd {
+
+Workbench::Workbench(Job job, const OpenSession& open, Inputs& inputs)
+    : job_(std::move(job)),
+      generator_(data::make_generator(job_.data)),
+      version_(*find_version(job_.points.at(0).version)),
+      inputs_(inputs),
+      on_gpu_(version_.info.backend == Backend::cuda),
+      gpu_uuid_(on_gpu_ ? job_.device->uuid : ""),
+      nvml_(on_gpu_ ? profiling::Nvml::open(no_nvml_) : nullptr),
+      others_(processes_on_gpu()),
+      session_(open(job_)),
+      make_(session_->factory(version_)),
+      noise_(watched()) {}
+
+Problem Workbench::problem(const Point& point) {
+  Problem problem = point.problem(job_.stop);
+  problem.points = inputs_.points(point);
+  problem.centroids = inputs_.centroids(point);
+  // Rounded points are no longer what the generator draws.
+  if (storage_precision(point.precision) == Precision::fp32) problem.generator = generator_.get();
+  return problem;
+}
+
+Context Workbench::context(const Point& point) {
+  Context context;
+  context.tunables = point.tunables();
+  if (on_gpu_) context.device = *job_.device;
+  context.stream = session_->stream();
+  context.communicator = session_->communicator();
+  if (job_.profile.nvtx) context.observers.push_back(&nvtx_);
+  return context;
+}
+
+std::optional<double> Workbench::needed_cores(const Point& point) const {
+  if (point.threads || point.processes)
+    return double{1} * point.threads.value_or(1) * point.processes.value_or(1);
+  if (!on_gpu_ && external_file(point.version)) return std::nullopt;
+  return 1;
+}
+
+std::set<unsigned> Workbench::processes_on_gpu() const {
+  return nvml_ ? nvml_->processes(gpu_uuid_).value_or(std::set<unsigned>{}) : std::set<unsigned>{};
+}
+
+NoiseMeter::Watched Workbench::watched() const {
+  NoiseMeter::Watched watched;
+  watched.run = job_.supervisor;
+  if (!job_.binding.empty())
+    watched.solvers = getppid();  // mpirun, whose children are the ranks
+  else if (external_file(version_.info.name))
+    watched.solvers = getpid();
+  if (!nvml_) return watched;
+  // In a container the driver may number processes differently than we do. Ours are those that
+  // appeared with the session.
+  std::set<unsigned> own = processes_on_gpu();
+  for (const unsigned other : others_) own.erase(other);
+  own.insert(static_cast<unsigned>(getpid()));
+  watched.gpu = WatchedGpu{nvml_, gpu_uuid_, own};
+  return watched;
+}
+
+}  // namespace lloyd

@@ -1,0 +1,62 @@
+// Where a worker runs its version: the version itself, a session on the device, the inputs, and what
+// watches the machine. The passes (passes.h) use it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "data/sources/generators.h"
+#include "experiments/measure/noise.h"
+#include "experiments/measure/session.h"
+#include "experiments/run/inputs.h"
+#include "experiments/run/job.h"
+#include "kernels/core/version.h"
+#include "profiling/nvml.h"
+#include "profiling/nvtx.h"
+
+namespace lloyd {
+
+class Workbench {
+ public:
+  /// All points of `job` must have the same version. `inputs` has the job's data and must outlive
+  /// this object. Throws if the device is unavailable.
+  Workbench(Job job, const OpenSession& open, Inputs& inputs);
+
+  Problem problem(const Point& point);
+  Context context(const Point& point);
+  /// How many cores the point needs, or nullopt if that is unknown.
+  std::optional<double> needed_cores(const Point& point) const;
+
+  const Job& job() const { return job_; }
+  const VersionInfo& version() const { return version_.info; }
+  const VersionFactory& make() const { return make_; }
+  Session& session() { return *session_; }
+  NoiseMeter& noise() { return noise_; }
+  bool on_gpu() const { return on_gpu_; }
+  const std::string& gpu_uuid() const { return gpu_uuid_; }
+  /// Null if the version does not run on a GPU or NVML is unavailable; no_nvml() then says why.
+  const std::shared_ptr<profiling::Nvml>& nvml() const { return nvml_; }
+  const std::string& no_nvml() const { return no_nvml_; }
+
+ private:
+  std::set<unsigned> processes_on_gpu() const;
+  NoiseMeter::Watched watched() const;
+
+  Job job_;
+  std::shared_ptr<const data::Generator> generator_;
+  const RegisteredVersion& version_;
+  Inputs& inputs_;
+  bool on_gpu_;
+  std::string gpu_uuid_;
+  std::string no_nvml_;
+  std::shared_ptr<profiling::Nvml> nvml_;
+  std::set<unsigned> others_;  // processes that used the GPU before this one did
+  std::unique_ptr<Session> session_;
+  VersionFactory make_;
+  NoiseMeter noise_;
+  profiling::NvtxObserver nvtx_;
+};
+
+}  // namespace lloyd
