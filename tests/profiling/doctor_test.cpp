@@ -1,8 +1,8 @@
-#include "profiling/doctor.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include "profiling/doctor_checks.h"
 
 namespace lloyd::profiling {
 namespace {
