@@ -22,7 +22,7 @@ BoundedLog::BoundedLog(const std::filesystem::path& file)
   if (file_.get() < 0 || commands_.get() < 0 || done_.get() < 0)
     throw std::system_error(errno, std::generic_category(), "cannot open " + file.string());
   fcntl(pipe_.from.get(), F_SETFL, O_NONBLOCK);
-  fcntl(pipe_.from.get(), F_SETPIPE_SZ, 1 << 20);  // so that who prints waits less
+  fcntl(pipe_.from.get(), F_SETPIPE_SZ, 1 << 20);  // so that writers wait less
   thread_ = std::thread([this] { pump(); });
 }
 
@@ -58,8 +58,8 @@ void BoundedLog::pump() {
 }
 
 void BoundedLog::drain() {
-  static constexpr int kBlocks =
-      16;  // as much as the pipe holds: who prints without end gets no more of a part
+  // As much as the pipe holds. A process that prints without end gets no more of a part.
+  static constexpr int kBlocks = 16;
   std::array<char, 1 << 16> block{};
   for (int i = 0; i < kBlocks; ++i) {
     const ssize_t got = read(pipe_.from.get(), block.data(), block.size());
@@ -96,7 +96,7 @@ void BoundedLog::end_part() {
 void BoundedLog::write_out(const char* text, std::size_t bytes) {
   while (bytes > 0) {
     const ssize_t wrote = write(file_.get(), text, bytes);
-    if (wrote < 0 && errno != EINTR) return;  // a full disk costs no measurement
+    if (wrote < 0 && errno != EINTR) return;  // a full disk must not end a measurement
     if (wrote <= 0) continue;
     text += wrote;
     bytes -= static_cast<std::size_t>(wrote);

@@ -1,4 +1,4 @@
-// log.txt: what workers and versions print, of which nobody knows how much it will be.
+// Writes log.txt, which collects what workers and versions print. That may be any amount.
 #pragma once
 
 #include <atomic>
@@ -11,32 +11,33 @@
 
 namespace lloyd {
 
-/// Appends to a file what is written to descriptor(), by this process or others. Of each part (a point) it keeps the
-/// beginning and the end, and says how much it left out between them; the beginnings of a whole run are bounded, too.
+/// Appends to a file what this process or others write to descriptor(). Keeps the beginning and the
+/// end of each part (a point) and says how much it left out between them. The beginnings of all
+/// parts of a run together are bounded, too.
 class BoundedLog {
  public:
   static constexpr std::int64_t kPartBytes = 1 << 20, kRunBytes = 64 << 20, kLastBytes = 16 << 10;
 
-  /// Throws std::system_error when the file cannot be opened.
+  /// Throws std::system_error if the file cannot be opened.
   explicit BoundedLog(const std::filesystem::path& file);
   BoundedLog(const BoundedLog&) = delete;
-  /// Takes what has been written so far; does not wait for those who still hold the descriptor.
+  /// Takes what has been written so far. Does not wait for processes that still hold the descriptor.
   ~BoundedLog();
 
   int descriptor() const { return pipe_.to.get(); }
-  /// What has been written until now is a part; what follows is another one.
+  /// Ends a part. Whatever is written from now on belongs to the next one.
   void next_part();
 
  private:
   void pump();
-  /// Takes what is in the pipe now.
+  /// Takes the current contents of the pipe.
   void drain();
   void take(const char* text, std::size_t bytes);
   void end_part();
   void write_out(const char* text, std::size_t bytes);
 
   Pipe pipe_;
-  Descriptor file_, commands_, done_;  // eventfds: a part has ended, and that was taken note of
+  Descriptor file_, commands_, done_;  // eventfds: a part has ended, and the thread has seen it
   std::atomic<bool> stop_ = false;
   std::int64_t part_room_ = kPartBytes, run_room_ = kRunBytes, left_out_ = 0;
   std::string last_;

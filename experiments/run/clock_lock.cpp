@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kLocked = "locked ";
 
-// Both ends above the descriptors that the keeper's own are put on, so that dup2 never meets itself.
+// Moves both ends above the descriptors that the keeper uses, so that dup2 never overwrites one of
+// them.
 std::array<int, 2> make_pipe() {
   std::array<int, 2> low{}, ends{};
   if (pipe2(low.data(), O_CLOEXEC) != 0) throw ClocksNotLocked("cannot make a pipe");
@@ -83,7 +84,7 @@ ClockLock::~ClockLock() {
 }
 
 int keep_clock(const std::string& uuid) {
-  // What ends the run must not end its keeper before it has done its work.
+  // A signal that ends the run must not end the keeper before it has released the clock.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
   std::string problem;
   const auto nvml = profiling::Nvml::open(problem);

@@ -1,4 +1,4 @@
-// Holds a GPU's clock for a run, and lets it go whatever becomes of the run.
+// Locks a GPU's clock for a run, and releases it however the run ends.
 #pragma once
 
 #include <sys/types.h>
@@ -11,19 +11,20 @@
 
 namespace lloyd {
 
-/// The clock cannot be held; the message says why.
+/// The clock cannot be locked. The message says why.
 struct ClocksNotLocked : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// While it lives, the clock is held by a keeper: another process, in a session of its own, which no Ctrl-C reaches. It lets
-/// the clock go when its input ends, which only this process holds open: at our exit, and when we are killed.
+/// Keeps the clock locked during its lifetime. A keeper process holds the lock. It has its own
+/// session, so Ctrl-C does not reach it. It releases the clock when its input ends. Only this
+/// process holds that input open, so the clock is released when we exit or are killed.
 class ClockLock {
  public:
-  /// `command`: what runs keep_clock() for the GPU. Throws ClocksNotLocked.
+  /// `command` runs keep_clock() for the GPU. Throws ClocksNotLocked.
   explicit ClockLock(std::vector<std::string> command);
   ClockLock(const ClockLock&) = delete;
-  /// Returns when the clock is free again.
+  /// Returns once the clock is released.
   ~ClockLock();
   unsigned mhz() const { return mhz_; }
 
@@ -34,7 +35,8 @@ class ClockLock {
   unsigned mhz_ = 0;
 };
 
-/// The keeper: locks the clock, says so on standard output and lets it go at the end of standard input. Exit status.
+/// Runs in the keeper process: locks the clock, reports that on standard output, and releases the
+/// clock at the end of standard input. Returns the exit status.
 int keep_clock(const std::string& uuid);
 
 }  // namespace lloyd

@@ -1,12 +1,14 @@
-// What the supervisor tells a worker, as JSON lines. The worker is the same program in another
-// process.
+// The messages between the supervisor and a worker, which are JSON lines. The worker is the same
+// program in another process.
 //
-//   to the worker (standard input):   first a Job, then one Request a line; end of input ends it
-//   from the worker (descriptor 3):   for each request one Reply a line, the last of which says so
+//   to the worker (standard input):   a Job, then one Request per line; at the end of its input
+//                                     the worker ends
+//   from the worker (descriptor 3):   one or more Replies per request, one per line; the last one
+//                                     says that it is the last
 //
-// A timing pass sends a Reply for each sample and waits for a line before it takes the next one: the sample is on disk
-// then, and our own writing disturbs no measurement.
-// Of a worker of several ranks, rank 0 is told and answers (experiments/run/launch.h).
+// A timing pass sends a Reply for each sample. It takes the next sample after the supervisor has
+// answered with a line. The sample is then on disk, and writing it disturbs no measurement. If a
+// worker has several ranks, rank 0 reads and replies (experiments/run/launch.h).
 #pragma once
 
 #include <functional>
@@ -24,12 +26,12 @@
 namespace lloyd {
 
 inline constexpr int kReplyDescriptor = 3;
-/// What a worker is told once a sample is on disk.
+/// The line that the supervisor sends once a sample is on disk.
 inline constexpr const char* kGoOn = "go on";
 
 struct Job {
   data::Source data;
-  data::Extent data_extent;  // of a data file, all of it
+  data::Extent data_extent;  // of the whole data file
   data::Init init;
   Stop stop;
   Measure measure;
@@ -37,30 +39,30 @@ struct Job {
   Pass pass = Pass::timing;
   std::string experiment;              // the spec's name
   std::optional<DeviceLimits> device;  // for versions that need one
-  std::vector<Point> points;           // all of one version, with one number of processes
-  int cores = 1;                       // of the machine, for the worker itself may be bound to some
-  std::string binding;                 // of a launched worker's ranks
-  std::string no_energy;               // why no energy pass will follow; empty: one will
-  int supervisor = 0;                  // its process: all that it started is this run
+  std::vector<Point> points;           // all have the same version and number of processes
+  int cores = 1;                       // of the machine; the worker itself may be bound to fewer
+  std::string binding;                 // of the ranks, if mpirun starts the worker
+  std::string no_energy;               // why no energy pass will follow; empty if one will
+  int supervisor = 0;                  // its process id; it and its descendants are this run
 };
 
 struct Request {
   std::size_t point = 0;                // into Job::points
-  std::optional<ExpectedRun> expected;  // when an earlier worker computed it
-  int launch = 0;                       // of a timing pass, as the next one
+  std::optional<ExpectedRun> expected;  // if an earlier worker computed it
+  int launch = 0;                       // `launch` and `taken` are for timing passes
   std::vector<double> taken;  // solve_ms of this launch's samples that are on disk already
 };
 
 struct Reply {
-  std::vector<Row> measurements;  // a sample, or at the end the one row of a point that failed
+  std::vector<Row> measurements;  // a sample, or in the last reply the row of a failed point
   std::vector<Row> phases;
-  std::vector<Row> counters;   // of a profiling pass, as the next one
+  std::vector<Row> counters;   // `counters` and `events` come from profiling passes
   std::vector<Row> events;     // timeline.jsonl
-  std::string status, reason;  // of the pass, in the last reply: ok, or why there are no rows
+  std::string status, reason;  // in the last reply: how the pass ended, and why there are no rows
   std::optional<ExpectedRun> expected;  // newly computed
-  std::optional<double> energy_j;       // of an energy pass
+  std::optional<double> energy_j;       // from an energy pass
   bool needs_restart = false;           // the CUDA context may be poisoned
-  bool last = true;                     // of this request's replies
+  bool last = true;                     // of the replies to this request
 };
 
 RowSource row_source(const Job& job);
@@ -73,10 +75,11 @@ nlohmann::ordered_json to_json(const Reply& reply);
 Reply reply_from_json(const nlohmann::ordered_json& json);
 
 using OpenSession = std::function<std::unique_ptr<Session>(const Job&)>;
-/// Where a version that runs in this process alone does: on the job's device, or on the CPU.
+/// Opens a session in this process: on the job's device, or on the CPU.
 std::unique_ptr<Session> open_session(const Job& job);
 
-/// Serves requests until its input ends, answering on the descriptor `replies`. The exit status.
+/// Serves requests until its input ends. Writes to the descriptor `replies`. Returns the exit
+/// status.
 int run_worker(int replies = kReplyDescriptor, const OpenSession& open = open_session);
 
 }  // namespace lloyd

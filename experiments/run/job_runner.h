@@ -1,4 +1,4 @@
-// Jobs seen from the supervisor: workers are started, asked and, when they are lost, replaced.
+// Runs jobs in worker processes, and replaces workers that die.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,31 @@
 
 namespace lloyd {
 
-/// What is asked for each point of a job, by its place there, and what is done with the answers.
+/// The request for each point of a job (by its index there), and what to do with the replies.
 struct Asking {
   std::function<Request(std::size_t)> request;
-  std::function<void(std::size_t, Reply&)> part;  // each reply but the last
+  std::function<void(std::size_t, Reply&)> part;  // each reply except the last
   std::function<void(std::size_t, const Reply&, double seconds)> end;
 };
 
-/// Has worker processes answer for the points of jobs.
+/// Asks worker processes about the points of jobs.
 class JobRunner {
  public:
-  /// What workers print goes to `log`; no answer may take longer than `timeout` seconds.
+  /// The output of workers goes to `log`. An answer may take `timeout` seconds.
   JobRunner(BoundedLog& log, double timeout) : log_(log), timeout_(timeout) {}
 
-  /// Asks for each point of the job, of a new worker after each that was lost. False when
-  /// interrupted.
+  /// Sends a request for each point of the job. Starts a new worker whenever one died. Returns false
+  /// if interrupted.
   bool run(Job job, const Asking& asking);
 
  private:
-  /// Fills in the last reply; those before it go to `take_part`. False when interrupted.
+  /// Fills in the last reply. Earlier replies go to `take_part`. Returns false if interrupted.
   bool ask(WorkerProcess& worker, const Job& job, Request request,
            const std::function<void(Reply&)>& take_part, Reply& reply);
 
   BoundedLog& log_;
   double timeout_;
-  // By problem: n, k, dim and storage precision.
+  // The key is the problem: n, k, dim and storage precision.
   std::map<std::tuple<std::int64_t, int, int, Precision>, ExpectedRun> expected_;
 };
 

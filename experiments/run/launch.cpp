@@ -20,7 +20,7 @@ constexpr double kVersionSeconds = 5;
 constexpr const char* kPackages =
     "install Open MPI (Debian, Ubuntu: apt-get install openmpi-bin libopenmpi-dev)";
 
-/// The first line that `command` prints; empty when it fails.
+/// The first line that `command` prints. Empty if it fails.
 std::string first_line_of(std::vector<std::string> command) {
   const std::string text = profiling::output_of(std::move(command), kVersionSeconds).value_or("");
   return text.substr(0, text.find('\n'));
@@ -49,7 +49,7 @@ MpiLauncher find_mpi() {
   return mpi;
 }
 
-/// Cores, not hardware threads, of those that this process may use.
+/// The number of cores (not hardware threads) that this process may use.
 int physical_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -66,9 +66,9 @@ int physical_cores() {
   return static_cast<int>(cores.size());
 }
 
-/// Memory rather than a disk, where it has room: the ranks' messages go through files there.
+/// A folder in memory, or on a disk if memory is short. The ranks pass messages through files there.
 fs::path scratch_base(int ranks) {
-  constexpr std::uintmax_t kBytesPerRank = 16 << 20;  // Open MPI's own: some 4 MiB each
+  constexpr std::uintmax_t kBytesPerRank = 16 << 20;  // Open MPI itself uses about 4 MiB each
   const fs::path memory = "/dev/shm";
   std::error_code error;
   const fs::space_info space = fs::space(memory, error);
@@ -108,18 +108,19 @@ Launch launch_for(const Point& point) {
   launch.command = {
       "env",
       "TMPDIR=" + scratch,
-      // One machine: messages through shared memory, whatever network there is, and none of the warnings about those
-      // that there are not.
+      // All ranks are on one machine, so messages go through shared memory. Without these settings
+      // Open MPI also looks for networks and warns about missing ones.
       "OMPI_MCA_pml=ob1",
       "OMPI_MCA_btl=self,vader",
       "OMPI_MCA_btl_vader_backing_directory=" + scratch,
       "OMPI_MCA_btl_sm_backing_directory=" + scratch,  // its name in Open MPI 5
-      // Reading another process's memory is forbidden in most containers, and each refusal is a warning.
+      // Most containers forbid reading another process's memory, and Open MPI warns each time.
       "OMPI_MCA_btl_vader_single_copy_mechanism=none",
       "OMPI_MCA_hwloc_base_mem_bind_failure_action=silent",
       mpi.mpirun,
       "--allow-run-as-root",
-      "--oversubscribe",  // more ranks than Open MPI's slots; whether cores are short is said in the rows
+      // Allows more ranks than Open MPI's slots. The rows say whether there were too few cores.
+      "--oversubscribe",
       "-np",
       std::to_string(ranks),
   };
@@ -135,8 +136,9 @@ Launch launch_for(const Point& point) {
     add({"--use-hwthread-cpus", "--map-by", share.c_str(), "--bind-to", "hwthread"});
   } else {
     launch.binding = "none";
-    // Who waits must not keep the core from whom it waits for: an iteration over 1001 points by 3 ranks of 2 threads took
-    // 86 ms on 2 cores with OpenMP's spinning, 0.25 ms without.
+    // A waiting thread must not occupy the core of the thread that it waits for. On 2 cores, an
+    // iteration over 1001 points by 3 ranks of 2 threads took 86 ms when OpenMP's threads spin, and
+    // 0.25 ms when they do not.
     if (std::getenv("OMP_WAIT_POLICY") == nullptr)
       launch.command.insert(launch.command.begin() + 1, "OMP_WAIT_POLICY=passive");
     add({"--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"});

@@ -1,9 +1,9 @@
-// How a worker is started: the program itself, or mpirun over its twin that is linked with MPI.
+// Decides how a worker is started: as the program itself, or as mpirun with the program's MPI twin.
 //
-// The twin stands beside the program and is named after it: run_experiment_mpi. It is a program of its own so that
-// run_experiment runs where there is no MPI. Under mpirun rank 0 is the worker that the supervisor talks to: its
-// standard input comes through mpirun, and it answers on mpirun's own descriptor 3, as mpirun leaves its ranks none but
-// the standard streams.
+// The twin, run_experiment_mpi, is in the same folder. It is a separate program so that
+// run_experiment also runs where there is no MPI. Rank 0 is the worker that the supervisor talks to.
+// Its standard input comes through mpirun. mpirun gives its ranks only the standard streams, so rank
+// 0 replies on the descriptor 3 of mpirun itself.
 #pragma once
 
 #include <memory>
@@ -15,28 +15,28 @@
 
 namespace lloyd {
 
-/// mpirun and the twin, or why there are none.
+/// mpirun and the twin, or the reason why they are missing.
 struct MpiLauncher {
   std::string mpirun;   // its path
   std::string version;  // "mpirun (Open MPI) 4.1.4"
   std::string program;
-  std::string problem;  // with the remedy; empty: all is there
+  std::string problem;  // with the remedy; empty if nothing is missing
 };
-/// Looked up at the first call.
+/// Searches for them in the first call.
 const MpiLauncher& mpi_launcher();
 
-/// Why this version cannot run here, whatever the problem; empty when it can. Says nothing of the GPU.
+/// Why this version cannot run here with any problem; empty if it can. Does not check the GPU.
 std::string unavailable_here(const RegisteredVersion& version);
 
 struct Launch {
   std::vector<std::string> command;
   std::string binding;  // of the ranks: core, hwthread or none; empty without ranks
-  std::unique_ptr<WorkDirectory> scratch;  // what Open MPI writes, also when it is killed
+  std::unique_ptr<WorkDirectory> scratch;  // for the files of Open MPI, even if it is killed
 };
-/// For the worker of `point` and of other points of its version, processes and threads (a launched version) or of its
-/// version (any other).
+/// How to start the worker for `point`. The same worker serves all points that share_a_worker().
 Launch launch_for(const Point& point);
-/// Whether one worker can run both.
+/// True if one worker can run both: the versions are the same, and for a version that mpirun starts
+/// also the processes and threads.
 bool share_a_worker(const Point& a, const Point& b);
 
 }  // namespace lloyd

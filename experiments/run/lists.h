@@ -1,4 +1,4 @@
-// What run_experiment prints instead of running a sweep.
+// Prints lists of points, versions, axes and checks.
 #pragma once
 
 #include "experiments/spec/spec.h"
@@ -10,7 +10,7 @@ namespace lloyd {
 void print_dry_run(const Spec& spec, bool json);
 /// --list-versions.
 void list_versions(const DeviceQuery& gpus, int device, bool json);
-/// --list-axes: every axis with its default, its range and what it means (kernels/core/axes.inc).
+/// --list-axes: every axis with its default, range and meaning (kernels/core/axes.inc).
 void list_axes(bool json);
 /// --doctor.
 void print_doctor(const DeviceQuery& gpus, int device, bool json);

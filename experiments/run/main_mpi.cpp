@@ -1,4 +1,4 @@
-// run_experiment_mpi: a worker of several ranks, started by mpirun.
+// run_experiment_mpi is a worker with several ranks. mpirun starts it.
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/prctl.h>
@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
     std::cout << lloyd::build_info::version << '\n';
     return 0;
   }
-  // mpirun puts each rank into a process group of its own: who kills mpirun's kills no rank.
+  // mpirun puts each rank into its own process group, so killing mpirun's group would leave the
+  // ranks alive.
   const pid_t launcher = getppid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) return 1;
@@ -32,7 +33,7 @@ int main(int argc, char** argv) {
   if (rank != 0) {
     lloyd::follow_rank_0(MPI_COMM_WORLD);
   } else {
-    // mpirun has the supervisor's descriptor, its ranks have not.
+    // mpirun has the supervisor's descriptor, but its ranks do not.
     const std::string path =
         "/proc/" + std::to_string(launcher) + "/fd/" + std::to_string(lloyd::kReplyDescriptor);
     const int replies = open(path.c_str(), O_WRONLY | O_CLOEXEC);

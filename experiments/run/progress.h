@@ -1,4 +1,4 @@
-// What a run says on the screen while it goes on.
+// Prints the progress of a run.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace lloyd {
 
-/// Prints one line for each point, and on a terminal a last line that says how far the run is.
+/// Prints one line for each point. On a terminal, a last line shows how far the run is.
 class Progress {
  public:
   Progress(std::size_t total, bool quiet, bool live);
@@ -21,7 +21,7 @@ class Progress {
 
   void begin(const Point& point);
   void end(const std::string& what, const std::string& result, int points = 1);
-  /// Prints something that is not the end of a point.
+  /// Prints a message that is not the result of a point.
   void note(const std::string& text);
 
  private:
@@ -31,7 +31,7 @@ class Progress {
   double started_ = now_ms();
 };
 
-/// The median of the samples with its interval, how many there are and what disturbed them.
+/// The median of the samples with its interval, their number, and what disturbed them.
 std::string result_text(const std::vector<TakenSample>& samples, double max_noise);
 
 }  // namespace lloyd

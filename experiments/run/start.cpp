@@ -80,7 +80,8 @@ RunDirectory start_run(const Spec& spec, const Overrides& overrides, const fs::p
       RunDirectory::create(folder.empty() ? fs::path(default_directory(spec)) : folder);
   directory.write("spec.yaml", spec.text);
   directory.write("spec.resolved.json", json_text(spec.resolved(), 1) + '\n');
-  nlohmann::json parents = nlohmann::json::object();  // what the ladder's steps are over
+  nlohmann::json parents =
+      nlohmann::json::object();  // the parent of each version, for the ladder figure
   for (const std::string& version : versions_of(spec))
     parents[version] = find_version(version)->info.parent;
   const nlohmann::json plan = {{"parents", parents},
@@ -88,7 +89,7 @@ RunDirectory start_run(const Spec& spec, const Overrides& overrides, const fs::p
                                {"spec", fs::absolute(spec.path).string()},
                                {"files", spec.files()},
                                {"overrides", to_json(overrides)}};
-  // Last: until the plan is there, nothing was started.
+  // Written last: a directory without a plan counts as not started.
   directory.write("plan.json", [&](std::ostream& out) {
     std::string text = json_text(plan, 1);
     text.resize(text.size() - 2);  // "\n}"

@@ -1,4 +1,4 @@
-// The run directory of a new run, or of one that goes on.
+// Creates the run directory of a new run, or opens that of a resumed one.
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,13 @@
 
 namespace lloyd {
 
-/// Makes `folder` (empty: results/<spec name>/<UTC>-<short hash>) and writes into it what decides the
-/// run. Throws RunDirectoryError.
+/// Creates `folder` (if empty: results/<spec name>/<UTC>-<short hash>) and writes the spec and the
+/// plan into it. Throws RunDirectoryError.
 RunDirectory start_run(const Spec& spec, const Overrides& overrides,
                        const std::filesystem::path& folder);
 
-/// Opens the directory of a run. Throws RunDirectoryError, which names what differs, unless spec,
-/// data, program and external versions are those that it was started with.
+/// Opens the directory of a run. Spec, data, program and external versions must be those that the
+/// run was started with. Otherwise throws RunDirectoryError, which names what differs.
 RunDirectory resume_run(const Spec& spec, const std::filesystem::path& folder);
 
 }  // namespace lloyd

@@ -50,9 +50,9 @@ std::string Supervisor::trace(TraceTool tool, const std::string& name) {
     if (const auto found = states.find(point.id); point.available && !point.processes &&
                                                   found != states.end() &&
                                                   found->second.status == status::ok)
-      points.push_back(&point);  // versions of several processes have no one process to watch
+      points.push_back(&point);  // a tool watches one process, so MPI versions are left out
   if (points.empty()) return fmt::format("{}: no point was ok, so there is nothing to trace", name);
-  // As long as all of the timing may take, and not less than a tool needs to write its report.
+  // As long as timing all points may take, and long enough for a tool to write its report.
   const double timeout =
       std::max(600.0, spec_.measure.timeout * static_cast<double>(points.size()));
   const TraceResult result =
@@ -113,7 +113,7 @@ bool Supervisor::time(const std::vector<Task*>& group, int launch, Progress& pro
     return request;
   };
   asking.part = [&](std::size_t i, Reply& part) {
-    // Phases are those of the first solve that was right, and once in the rows they stay.
+    // The phases are those of the first correct solve. They are written only once.
     if (!group[i]->has_rows) directory_.append("phases.jsonl", part.phases);
     group[i]->has_rows = true;
     for (Row& row : part.measurements) {
@@ -135,7 +135,8 @@ bool Supervisor::time(const std::vector<Task*>& group, int launch, Progress& pro
       task.launches.erase(launch);
       return;
     }
-    // What was wrong once is not ok: the point's samples, of other launches too, make room for the one row that says so.
+    // One wrong answer makes the point wrong. One row that says so replaces all its samples, also
+    // those of other launches.
     if (task.has_rows) directory_.forget({points[i]->id});
     directory_.append("measurements.jsonl", reply.measurements);
     directory_.append("passes.jsonl", {done});
@@ -161,7 +162,7 @@ bool Supervisor::profile(const std::vector<Task*>& group, Pass pass, Progress& p
     Row done = pass_row(*points[i], pass, std::nullopt, reply.status, reply.reason,
                         reply.counters.size() + reply.events.size(), seconds);
     if (reply.energy_j) done["energy_j"] = *reply.energy_j;
-    directory_.append("passes.jsonl", {done});  // last: it makes the pass complete
+    directory_.append("passes.jsonl", {done});  // written last: it marks the pass as complete
     ++results[{reply.status, reply.reason}];
   };
   const bool finished = runner_.run(job(pass, points), asking);

@@ -1,4 +1,4 @@
-// Takes the tasks of a run, point by point, and records what comes of them.
+// Runs the tasks of a run, point by point, and records the results.
 #pragma once
 
 #include <cstddef>
@@ -16,30 +16,31 @@
 
 namespace lloyd {
 
-/// Runs the tasks of a run and writes their rows, whatever the points do.
+/// Runs the tasks and writes their rows. A point that fails costs only itself.
 class Supervisor {
  public:
-  /// `device`: of the GPU versions. `spec` and `energy` outlive the supervisor.
+  /// `device` is for GPU versions. `spec` and `energy` must outlive the supervisor.
   Supervisor(const Spec& spec, const EnergyPlan& energy, std::optional<DeviceLimits> device,
              RunDirectory directory, KnownCeilings gpu_ceilings, KnownCeilings cpu_ceilings);
 
   RunDirectory& directory() { return directory_; }
 
-  /// Takes first all launches, then all profiling passes. False when interrupted.
+  /// Runs all launches, then all profiling passes. Returns false if interrupted.
   bool run(const std::vector<Task>& tasks, Progress& progress);
 
-  /// Runs the points that were ok once more under a tool. Returns a line that says what came of it.
+  /// Runs the points that were ok once more under a tool. Returns a line about the result.
   std::string trace(TraceTool tool, const std::string& name);
 
  private:
-  /// Writes the rows of what cannot run here, with one line on the screen for each version and
-  /// reason. Returns the rest.
+  /// Writes rows for the points that cannot run here, and prints one line for each version and
+  /// reason. Returns the other tasks.
   std::vector<Task> record_unsupported(const std::vector<Task>& tasks, Progress& progress);
   Job job(Pass pass, const std::vector<const Point*>& points) const;
-  /// Takes one launch's samples of a group. False when interrupted.
+  /// Takes the samples of one launch of a group. Returns false if interrupted.
   bool time(const std::vector<Task*>& group, int launch, Progress& progress);
-  /// Takes a pass of the points that were timed. It costs no time and no exit status: what comes of
-  /// it is in counters.jsonl, timeline.jsonl and passes.jsonl. False when interrupted.
+  /// Makes a profiling pass over the points that were timed. Its results are in counters.jsonl,
+  /// timeline.jsonl and passes.jsonl. They change neither a time nor the exit status. Returns false
+  /// if interrupted.
   bool profile(const std::vector<Task*>& group, Pass pass, Progress& progress);
   void fill_floor(Row& row, const Point& point) const;
 
@@ -53,7 +54,8 @@ class Supervisor {
   RowSource source_;
 };
 
-/// How many results tasks will print: one for each launch of a point, one for a point that cannot run.
+/// The number of results that `tasks` will print: one for each launch of a point, and one for each
+/// point that cannot run.
 std::size_t count_results(const std::vector<Task>& tasks);
 
 }  // namespace lloyd

@@ -24,7 +24,7 @@
 namespace lloyd {
 namespace {
 
-/// Writes the files that are made of all rows. Returns the lines of the summary.
+/// Writes the files that summarize all rows. Returns the lines of the summary.
 std::vector<SummaryLine> write_results(RunDirectory& directory, const Spec& spec,
                                        const nlohmann::ordered_json& environment) {
   directory.fill_energy();
@@ -42,7 +42,7 @@ std::vector<SummaryLine> write_results(RunDirectory& directory, const Spec& spec
   return lines;
 }
 
-/// Prints what came of the run. Returns its exit status.
+/// Prints the result of the run. Returns its exit status.
 int print_results(const std::vector<SummaryLine>& lines, const std::string& where, bool finished,
                   const std::vector<std::string>& traces, const RunOptions& options) {
   std::map<std::string, int> counts;

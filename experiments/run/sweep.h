@@ -1,4 +1,4 @@
-// A sweep from its spec to its exit status.
+// Runs a whole sweep, from its spec to the exit status.
 #pragma once
 
 #include <filesystem>
@@ -17,12 +17,12 @@ struct RunOptions {
   bool quiet = false;
   bool progress = true;
   bool json = false;
-  std::optional<unsigned> locked_mhz;  // what the GPU's clock is held at
+  std::optional<unsigned> locked_mhz;  // the clock that the GPU is locked to
   bool nsys = false, ncu = false;      // run the points once more under the tool
 };
 
-/// Runs (or resumes) and writes the run directory. The exit status of the contract: 0, 1, or 130
-/// when interrupted. Throws RunDirectoryError when the directory cannot be used as asked.
+/// Runs (or resumes) the sweep and writes the run directory. Returns the exit status: 0, 1, or 130 if
+/// interrupted. Throws RunDirectoryError if the directory cannot be used.
 int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& gpus,
               const RunOptions& options);
 

@@ -77,10 +77,10 @@ std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
     for (int launch = 0; launch < spec.measure.launches; ++launch)
       if (!task.has_rows || !state.finished.contains(launch))
         task.launches[launch] = state.samples[launch];
-    // Begun on a machine that had what it needs: its samples stay, and are not all.
+    // It was started on a machine where it can run. Its samples stay, but there are too few.
     if (!point.available && task.has_rows && !task.timed()) continue;
     for (const Pass pass : later_passes(spec, energy, point)) {
-      if (!point.available) break;  // timed on a machine that had what it needs
+      if (!point.available) break;  // it was timed on a machine where it can run
       const auto key = std::make_pair(point.id, std::string(to_string(pass)));
       if (const auto known = passes.find(key);
           task.timed() && known != passes.end() && done(known->second))

@@ -1,4 +1,4 @@
-// What a run has to do: which launches and passes of which points, and in what order.
+// Decides what a run has to do: which launches and passes of which points, and in what order.
 #pragma once
 
 #include <functional>
@@ -15,19 +15,19 @@
 
 namespace lloyd {
 
-/// What is still to do for a point.
+/// The work that is left for a point.
 struct Task {
   const Point* point = nullptr;
-  std::map<int, std::vector<TakenSample>>
-      launches;                 // to take, with the samples that are in the rows
-  std::vector<Pass> profiling;  // passes to take once all launches are
+  // The launches to make, with the samples of each that are already in the rows.
+  std::map<int, std::vector<TakenSample>> launches;
+  std::vector<Pass> profiling;  // passes to make after all launches
   bool has_rows = false;        // in any file
   bool timed() const { return launches.empty(); }
 };
 
-/// Whether energy passes will be taken, and why not.
+/// Whether energy passes will be made, and why not.
 struct EnergyPlan {
-  std::string no_gpu, no_cpu;  // empty: they will
+  std::string no_gpu, no_cpu;  // empty if they will
   const std::string& why_not(const Point& point) const {
     return find_version(point.version)->info.backend == Backend::cuda ? no_gpu : no_cpu;
   }
@@ -35,16 +35,15 @@ struct EnergyPlan {
 EnergyPlan plan_energy(const Spec& spec, std::shared_ptr<profiling::Nvml> nvml,
                        const std::string& gpu_uuid, const std::string& no_nvml);
 
-/// What is taken of a point once it is timed.
+/// The passes over a point after it is timed.
 std::vector<Pass> later_passes(const Spec& spec, const EnergyPlan& energy, const Point& point);
 
-/// What a new or resumed run has still to do. Forgets the rows that it will write again.
+/// The work that is left in a new or resumed run. Deletes the rows that it will write again.
 std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
                                   RunDirectory& directory, bool retry_failed);
 
-/// The tasks that are `wanted`, in groups that share a worker: a process for each, or its ranks. The
-/// order is random and differs from round to round, so that neither drift of the machine nor the
-/// contents of the caches favour a point.
+/// The tasks that are `wanted`, in groups that share a worker. The order is random and differs from
+/// round to round, so that neither a drift of the machine nor the contents of caches favour a point.
 std::vector<std::vector<Task*>> ordered(const Spec& spec, std::vector<Task>& tasks,
                                         const std::function<bool(const Task&)>& wanted, int round);
 

@@ -34,18 +34,19 @@ const ToolInfo& info_of(TraceTool tool) {
   return all[tool == TraceTool::nsys ? 0 : 1];
 }
 
-// The oldest of both that this was tried with. Older ones lack options that are used here.
+// The oldest releases of both tools that this was tried with. Older ones lack options that are used
+// here.
 constexpr int kOldestYear = 2022;
-// Nsight Compute runs each kernel dozens of times: as many iterations as the counters see.
+// Nsight Compute runs each kernel dozens of times, so it gets as few iterations as the counters do.
 constexpr int kReplayedIterations = 3;
 
 std::vector<std::string> command_of(TraceTool tool, const fs::path& directory) {
   if (tool == TraceTool::nsys)
     return {"nsys", "profile", "--trace=cuda,nvtx,osrt", "--sample=none", "--cpuctxsw=none",
-            // Matches registered strings only, which this one is (profiling/nvtx.h).
+            // This matches only registered strings, such as ours (profiling/nvtx.h).
             "--capture-range=nvtx", "--nvtx-capture=capture@lloydbench", "--capture-range-end=stop",
             "--output=" + (directory / "trace").string()};
-  // The clocks stay as they are: this program never changes them unasked.
+  // Leaves the clocks as they are. The program changes them only if asked to.
   return {"ncu",
           "--clock-control=none",
           "--target-processes=all",
@@ -54,7 +55,7 @@ std::vector<std::string> command_of(TraceTool tool, const fs::path& directory) {
           "--export=" + (directory / "report").string()};
 }
 
-// Debian's nsys does not find its own importer and leaves the raw recording.
+// Debian's nsys does not find its own importer, so it leaves the raw recording.
 bool import_recording(const fs::path& recording, double timeout_seconds) {
   std::vector<fs::path> importers;
   std::error_code absent;
@@ -82,9 +83,9 @@ std::string trace_tool_version(TraceTool tool) {
                     info.program, info.name, info.package));
   std::smatch match;
   if (!std::regex_search(*text, match, std::regex(R"((20\d\d)(\.\d+)+)")))
-    throw NoTraceTool(fmt::format("--{0}: {0} --version answers with no version", info.program));
+    throw NoTraceTool(fmt::format("--{0}: {0} --version prints no version", info.program));
   if (std::stoi(match[1]) < kOldestYear)
-    throw NoTraceTool(fmt::format("--{0}: {1} {2} is too old: {3} is the oldest this works with",
+    throw NoTraceTool(fmt::format("--{0}: {1} {2} is too old: it must be of {3} or newer",
                                   info.program, info.name, match[0].str(), kOldestYear));
   return match[0];
 }
@@ -94,7 +95,7 @@ TraceResult trace_points(TraceTool tool, Job job, const fs::path& directory, int
   const ToolInfo& info = info_of(tool);
   const fs::path report = directory / info.report, recording = directory / "trace.qdstrm";
   if (fs::exists(report))
-    return {report, "is there already and is not written over; remove it to have another"};
+    return {report, "exists already and is not overwritten; remove it to get a new one"};
   job.profile.nvtx = true;
   if (tool == TraceTool::ncu)
     job.stop.iterations = std::min(job.stop.iterations, kReplayedIterations);
@@ -123,10 +124,11 @@ TraceResult trace_points(TraceTool tool, Job job, const fs::path& directory, int
     if (import_recording(recording, timeout_seconds) && fs::exists(report))
       fs::remove(recording);
     else
-      return {recording, "nsys made no report of its recording; QdstrmImporter or nsys-ui does"};
+      return {recording,
+              "nsys did not convert its recording into a report; QdstrmImporter or nsys-ui can"};
   }
   if (fs::exists(report)) return {report, ""};
-  return {"", fmt::format("{} left no report (exit status {}); what it said is in log.txt",
+  return {"", fmt::format("{} wrote no report (exit status {}); its output is in log.txt",
                           info.program, *status)};
 }
 

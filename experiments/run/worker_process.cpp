@@ -22,10 +22,11 @@ namespace {
 
 volatile std::sig_atomic_t interrupt_seen = 0;
 
-// For a worker to close its device and for a profiler around it to write what it has.
+// The time that a worker has to close its device, and a profiler around it to write its report.
 constexpr double kGraceMs = 10'000;
 
-// Both ends above the descriptors that the child's own ends are put on, so that dup2 never meets itself.
+// Moves both ends above the descriptors that the child uses, so that dup2 never overwrites one of
+// them.
 std::array<int, 2> make_pipe() {
   std::array<int, 2> low{}, ends{};
   if (pipe2(low.data(), O_CLOEXEC) != 0)
@@ -46,20 +47,21 @@ void install_interrupt_handlers() {
   action.sa_handler = [](int) { interrupt_seen = 1; };
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error like a full disk
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file-size limit is then an error, like a full disk
 }
 
 WorkerProcess::WorkerProcess(std::vector<std::string> command, int log, const std::string& job) {
   std::vector<char*> arguments;
   for (std::string& word : command) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  std::signal(SIGPIPE, SIG_IGN);  // a worker that dies while it is asked is an answer, not our end
-  const std::string program = profiling::find_program(command.at(0));  // "" cannot start
+  std::signal(SIGPIPE, SIG_IGN);  // writing to a dead worker must not end the supervisor
+  const std::string program =
+      profiling::find_program(command.at(0));  // empty if not found; execv then fails
   const auto down = make_pipe(), up = make_pipe();
   const pid_t supervisor = getpid();
   pid_ = fork();
   if (pid_ == 0) {
-    setpgid(0, 0);  // Ctrl-C goes to the supervisor alone, which decides
+    setpgid(0, 0);  // Ctrl-C reaches only the supervisor, which decides
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != supervisor) _exit(1);
     dup2(down[0], STDIN_FILENO);
@@ -80,8 +82,8 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command, int log, const st
     throw std::system_error(errno, std::generic_category(), "cannot start a worker");
   }
   own_ = OwnChild(pid_);
-  setpgid(pid_, pid_);  // here too: whoever comes first
-  send(job);            // if it died at once, ask() will say how
+  setpgid(pid_, pid_);  // in both processes, because either may run first
+  send(job);            // if the worker died at once, ask() reports it
 }
 
 bool WorkerProcess::send(const std::string& line) {
@@ -95,7 +97,7 @@ bool WorkerProcess::send(const std::string& line) {
 }
 
 WorkerProcess::~WorkerProcess() {
-  close(to_);  // the end of its input: an idle worker ends by itself
+  close(to_);  // an idle worker ends at the end of its input
   close(from_);
   if (pid_ <= 0) return;
   if (!answered_) kill(-pid_, SIGKILL);
@@ -105,13 +107,13 @@ WorkerProcess::~WorkerProcess() {
 std::string WorkerProcess::reap() {
   const double deadline = now_ms() + kGraceMs;
   while (!has_ended(pid_) && now_ms() < deadline) usleep(500);
-  kill(-pid_, SIGKILL);  // its group: until waitpid() nobody else can have the number
+  kill(-pid_, SIGKILL);  // its group; no other process can get this number before waitpid()
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
   own_ = OwnChild();
-  end_strays();  // what it started, in whatever group that is now
+  end_strays();  // processes that it started, in any group
   if (!WIFSIGNALED(status))
     return fmt::format("the worker exited with status {}", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
@@ -136,10 +138,10 @@ WorkerProcess::Answer WorkerProcess::ask(const std::string& request, double time
     const double left = deadline - now_ms();
     if (left <= 0) return {Outcome::timed_out, ""};
     pollfd ready{from_, POLLIN, 0};
-    // In slices: a signal that comes between the check above and poll() is seen a moment later.
+    // Waits in slices, so that a signal between the check above and poll() is soon noticed.
     const int events = poll(&ready, 1, static_cast<int>(std::min(left, 200.0)) + 1);
     if (events <= 0) {
-      // What it started may hold the pipe open.
+      // A process that it started may hold the pipe open.
       if (has_ended(pid_) && poll(&ready, 1, 0) == 0) return {Outcome::died, reap()};
       continue;
     }

@@ -1,4 +1,4 @@
-// A worker seen from the supervisor: a child process with a pipe each way.
+// A worker as the supervisor sees it: a child process with a pipe in each direction.
 #pragma once
 
 #include <sys/types.h>
@@ -13,25 +13,26 @@ namespace lloyd {
 
 class WorkerProcess {
  public:
-  /// Starts `command` (looked up in PATH), its output going to `log` (a descriptor), and sends it `job`, one line.
-  /// Throws std::system_error when no process can be had.
+  /// Starts `command` (looked up in PATH) and sends it the line `job`. The output of the command goes
+  /// to `log` (a descriptor). Throws std::system_error if no process can be created.
   WorkerProcess(std::vector<std::string> command, int log, const std::string& job);
   WorkerProcess(const WorkerProcess&) = delete;
-  /// Lets it end when it has answered everything, kills it when it has not; nothing of what it started is left.
+  /// Lets the worker end by itself if it has answered everything, otherwise kills it. Also ends every
+  /// process that it started.
   ~WorkerProcess();
 
   enum class Outcome { replied, died, timed_out, interrupted };
   struct Answer {
     Outcome outcome;
-    std::string text;  // died: how it ended
+    std::string text;  // for died: how it ended
   };
-  /// Sends one line and hands each line of the answer to `take`, which returns whether more follow; the worker waits for
-  /// that before it goes on.
+  /// Sends one line and passes each line of the answer to `take`, which returns whether more lines
+  /// follow. The worker waits for that before it continues.
   Answer ask(const std::string& request, double timeout_seconds,
              const std::function<bool(const std::string&)>& take);
 
  private:
-  /// False when it reads no more.
+  /// Returns false if the worker no longer reads.
   bool send(const std::string& line);
   std::string reap();
   pid_t pid_ = -1;
@@ -41,7 +42,7 @@ class WorkerProcess {
   bool answered_ = true;
 };
 
-/// Set by SIGINT and SIGTERM once install_interrupt_handlers() was called.
+/// True after SIGINT or SIGTERM, if install_interrupt_handlers() was called before.
 bool interrupted();
 void install_interrupt_handlers();
 

@@ -68,7 +68,7 @@ def test_a_tool_that_fails_costs_no_timing(tmp_path, tools):
     install(tools, "ncu", '[ "$1" = --version ] && echo 2025.3.1 || { echo no luck; exit 3; }')
     result = run(tmp_path, "--ncu", path=str(tools))
     assert result.returncode == 0, result.stderr
-    assert "ncu: ncu left no report" in result.stderr
+    assert "ncu: ncu wrote no report" in result.stderr
     assert "no luck" in (tmp_path / "out" / "log.txt").read_text()
 
 
@@ -93,7 +93,7 @@ def test_the_tool_gets_the_capture_range_and_its_report_is_never_written_over(tm
         text=True,
         check=False,
     )
-    assert "is there already and is not written over" in again.stderr
+    assert "exists already and is not overwritten" in again.stderr
 
 
 def ranges_in(report, tmp_path):
