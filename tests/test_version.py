@@ -18,6 +18,12 @@ def test_citation_names_the_version():
     assert re.findall("^version: (.*)$", text, re.MULTILINE) == [stated()]
 
 
+def test_spack_offers_the_version_last():
+    recipe = ROOT / "tools" / "packaging" / "spack" / "packages" / "lloydbench" / "package.py"
+    versions = re.findall(r'version\("([0-9.]+)", tag="v([0-9.]+)"\)', recipe.read_text())
+    assert versions[-1] == (stated(), stated())
+
+
 def test_program_says_the_version():
     program = ROOT / "build" / "run_experiment"
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
