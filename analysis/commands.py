@@ -25,10 +25,8 @@ from analysis.model.run import Run
 from analysis.model.timeline import read_events
 from analysis.pages import choices, counted, profiler, readme, regimes, tables, tune
 from analysis.pages.escape import image
-from analysis.pages.every_table import write_tables
-from analysis.pages.profiler import profiler_markdown, profiler_table, profiler_tables
+from analysis.pages.profiler import profiler_markdown, profiler_table
 from analysis.pages.report import subject, write_report
-from analysis.pages.table import Table
 
 
 def _load(options: argparse.Namespace) -> list[Run]:
@@ -119,11 +117,7 @@ def _formats(asked: str | None, width: float | None) -> list[str]:
 def run_profiler(options: argparse.Namespace) -> int:
     for run in options.dirs:
         warnings: list[str] = []
-        timed = profiler_tables(profiler_table(read_events(run, warnings)))
-        if options.latex:
-            _print(timed, options)
-        else:
-            print(profiler_markdown(timed), end="")
+        print(profiler_markdown(profiler_table(read_events(run, warnings))), end="")
         for warning in warnings:
             say(f"warning: {warning}")
     return 0
@@ -148,11 +142,8 @@ def run_compare(options: argparse.Namespace) -> int:
     table = compare.compare(*runs, options.threshold / 100, options.across_machines)
     shown = table if options.all else table[table["verdict"] != compare.ALIKE]
     if len(shown):
-        words = f"{runs[0].title}: OLD and NEW, {compare.summary(table)}."
-        made = tables.comparison(shown, words)
-        print(made.latex() if options.latex else made.table_alone())
-    if not options.latex:
-        print(compare.summary(table) or "the runs have no points")
+        print(tables.comparison(shown))
+    print(compare.summary(table) or "the runs have no points")
     return compare.exit_status(table)
 
 
@@ -165,11 +156,7 @@ def run_study(options: argparse.Namespace) -> int:
         if claim.study == study
         for judgment in claims.judge(claim, runs)
     ]
-    numbers = published.compared(study, runs)
-    if options.latex:
-        _print(tables.study_tables(study, numbers, judged), options)
-    else:
-        print(tables.published(study, numbers, judged), end="")
+    print(tables.published(study, published.compared(study, runs), judged), end="")
     return 0
 
 
@@ -189,18 +176,14 @@ def run_claims(options: argparse.Namespace) -> int:
 
 def run_regimes(options: argparse.Namespace) -> int:
     for run in _load(options):
-        if options.summary and not options.latex:
-            print(regimes.summary(run), end="")
-            continue
-        made = regimes.summary_tables(run) if options.summary else [regimes.every_version(run)]
-        _print(made, options)
+        print(regimes.summary(run) if options.summary else regimes.every_version(run))
     return 0
 
 
 def run_choices(options: argparse.Namespace) -> int:
     options.dirs = [options.dir]
     for run in _load(options):
-        _print([choices.summary(run) if options.summary else choices.choices(run)], options)
+        print(choices.summary(run) if options.summary else choices.choices(run))
     return 0
 
 
@@ -214,26 +197,11 @@ def run_readme_table(options: argparse.Namespace) -> int:
     runs = _load(options)
     if len(runs) > 1:
         raise RunError(f"{options.dirs[0]}: holds {len(runs)} run directories; name one of them")
-    _print([_table(runs[0])], options)
+    print(_table(runs[0]), end="")
     return 0
 
 
-def run_tables(options: argparse.Namespace) -> int:
-    runs = _load(options)
-    if options.out and len(runs) > 1:
-        raise RunError(f"--out is of one run; these are {len(runs)}: each gets its own tables/")
-    for run in runs:
-        for path in write_tables(run, options.out or run.path / "tables"):
-            print(path)
-    return 0
-
-
-def _print(made: list[Table], options: argparse.Namespace) -> None:
-    for table in made:
-        print(table.latex() if options.latex else table.markdown(), end="")
-
-
-def _table(run: Run) -> Table:
+def _table(run: Run) -> str:
     return tables.headline(run, all_points([run], run.baseline))
 
 
@@ -257,10 +225,10 @@ def _drawing(run: Run, figure: str) -> Drawing:
 
 
 TABLES = {
-    "": lambda run: _table(run).markdown(),
+    "": _table,
     "regimes": regimes.summary,
-    "choices": lambda run: choices.summary(run).markdown(),
-    "counters": lambda run: counted.phases(run).markdown(),
+    "choices": choices.summary,
+    "counters": counted.phases,
     "profiler": profiler.summary,
 }
 """What a README may have of a run: `RUN` or `RUN:PART`."""

@@ -5,11 +5,14 @@ execute_process(COMMAND ${git} rev-parse --show-toplevel
   OUTPUT_VARIABLE top ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
 execute_process(COMMAND ${git} rev-parse HEAD
   OUTPUT_VARIABLE commit ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+execute_process(COMMAND ${git} log -1 --format=%cs
+  OUTPUT_VARIABLE commit_date ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
 execute_process(COMMAND ${git} status --porcelain --untracked-files=no
   OUTPUT_VARIABLE changes ERROR_QUIET)
 file(REAL_PATH "${source_dir}" real_source_dir)
 if(NOT commit OR NOT top STREQUAL real_source_dir)
   set(commit unknown)
+  set(commit_date "")
   set(changes "")
 endif()
 set(dirty false)

@@ -98,6 +98,7 @@ fi
 
 cp -r experiments/sweeps "$stage/experiments/"
 cp -r analysis requirements.txt "$stage/"
+cp -r $build/share "$stage/"
 install -D -t "$stage/data/published" data/published/*
 install -D -t "$stage/kernels/core" kernels/core/axes.inc kernels/core/statuses.inc
 for family in kernels/python kernels/peer; do
@@ -111,6 +112,7 @@ lloydbench $version, built for $(uname -m) Linux. It needs no installation and n
   ./run_experiment sweeps/quickstart.yaml      writes results/ in the current folder
   python3 -m analysis figures results/*/*      draws figures; needs Python 3.10 and
                                                pip install -r requirements.txt
+  man share/man/man1/run_experiment.1          the manual; share/ has shell completions, too
 
 The node must have an NVIDIA driver, and Open MPI for the MPI versions. If its C library is older
 than $needed, the one in lib/glibc is used.

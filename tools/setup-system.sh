@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: setup-system.sh [bundle] [lint] [fuzz] [browser] [paper]
+# Usage: setup-system.sh [bundle] [lint] [fuzz] [browser] [paper] [shells]
 # Installs the missing system packages by apt, including those for the named purposes.
 set -euo pipefail
 packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohmann-json3-dev
@@ -22,6 +22,8 @@ for extra in "$@"; do
     browser) grep -qs '^ID=debian' /etc/os-release && packages+=(chromium) ;;
     # 64 MB that take 230 MB of disk: LaTeX with booktabs, PGF, and what reads the PDFs that it makes.
     paper) packages+=(texlive-latex-recommended texlive-pictures poppler-utils) ;;
+    # What the shell completions and the man page are tested with.
+    shells) packages+=(zsh fish groff-base mandoc) ;;
   esac
 done
 

@@ -6,7 +6,9 @@
 #include <memory>
 
 #include "build_info.h"
+#include "experiments/command/complete.h"
 #include "experiments/command/help.h"
+#include "experiments/command/man_page.h"
 #include "experiments/command/parse.h"
 #include "experiments/measure/ceilings.h"
 #include "experiments/measure/external.h"
@@ -138,6 +140,11 @@ int perform(CommandLine& line) {
 }
 
 int run(int argc, char** argv) {
+  // Words that are not finished, so nothing reads them but this.
+  if (argc > 2 && argv[1] == std::string_view("--complete")) {
+    std::cout << complete({argv + 3, argv + argc}).lines();
+    return 0;
+  }
   CommandLine line;
   try {
     line = parse_command_line({argv + 1, argv + argc});
@@ -151,6 +158,14 @@ int run(int argc, char** argv) {
   }
   if (line.version) {
     std::cout << build_info::version << '\n';
+    return 0;
+  }
+  if (line.man_page) {
+    std::cout << man_page();
+    return 0;
+  }
+  if (!line.completion.empty()) {
+    std::cout << completion_script(line.completion);
     return 0;
   }
   if (!line.keep_clocks.empty()) return keep_clock(line.keep_clocks);

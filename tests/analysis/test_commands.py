@@ -9,8 +9,7 @@ from made_runs import realistic_faults
 from analysis.__main__ import main
 from analysis.model.files import RunError
 from analysis.pages.readme import rewrite
-from analysis.pages.table import markdown
-from analysis.pages.tables import interval_text
+from analysis.pages.tables import interval_text, markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 
