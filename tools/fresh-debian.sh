@@ -6,9 +6,10 @@
 # Environment: FRESH_ROOT=FILE.tar keeps the root for later calls, before anything ran in it.
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2s/^# //p' "$0" >&2; exit 2; }
-[ "$(id -u)" -eq 0 ] || { echo "fresh-debian.sh: only root can change the root folder" >&2; exit 1; }
+fail() { echo "fresh-debian.sh: $*" >&2; exit 1; }
+[ "$(id -u)" -eq 0 ] || fail 'only root can change the root folder'
 for tool in mmdebstrap unshare; do
-  command -v $tool >/dev/null || { echo "fresh-debian.sh: needs $tool (apt-get install $tool)" >&2; exit 1; }
+  command -v $tool >/dev/null || fail "needs $tool (apt-get install $tool)"
 done
 folder=$(realpath "$1")
 shift
