@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <sstream>
 
 #include "profiling/doctor_checks.h"
@@ -33,13 +34,18 @@ Check tool(const char* name, const std::vector<std::string>& programs, const cha
   return {name, Health::missing, "not found", remedy};
 }
 
-// Asks the virtual environment of the tree, or else the python3 on PATH.
+// Asks the interpreter that external versions run under: the one that LLOYDBENCH_PYTHON names, or
+// else the virtual environment of the tree, or else the python3 on PATH.
 Check python(const fs::path& home) {
   const fs::path own = home / ".venv" / "bin" / "python";
-  const std::string interpreter = fs::exists(own) ? own.string() : "python3";
+  const char* named = std::getenv("LLOYDBENCH_PYTHON");
+  const std::string interpreter = named != nullptr  ? named
+                                  : fs::exists(own) ? own.string()
+                                                    : "python3";
   const std::string ask =
       "import importlib.util as u; print(' '.join(m for m in "
-      "('numpy','pandas','scipy','matplotlib','jinja2') if u.find_spec(m) is None) or '0 absent')";
+      "('numpy','pandas','scipy','matplotlib','jinja2','msgspec') "
+      "if u.find_spec(m) is None) or '0 absent')";
   const auto answer = version_line({interpreter, "-c", ask});
   if (!answer)
     return {"python", Health::missing, "no python3", "figures need Python 3.10 or newer"};

@@ -49,6 +49,15 @@ def test_a_tool_is_found_on_the_path_and_an_injected_profiler_is_seen(tmp_path):
     assert "NVTX_INJECTION64_PATH" in checks["profiler"]["detail"]
 
 
+def test_python_is_the_one_that_external_versions_run_under(tmp_path):
+    bare = tmp_path / "python"
+    bare.write_text("#!/bin/sh\necho numpy pandas\n")
+    bare.chmod(0o755)
+    checks = json.loads(doctor("--json", LLOYDBENCH_PYTHON=str(bare)).stdout)
+    (python,) = [check for check in checks if check["check"] == "python"]
+    assert (python["status"], python["detail"]) == ("missing", f"{bare} lacks numpy pandas")
+
+
 def test_the_table_has_a_line_for_each_check_and_no_colours_in_a_pipe():
     text = doctor().stdout
     assert "\033" not in text
