@@ -25,8 +25,10 @@ from analysis.model.run import Run
 from analysis.model.timeline import read_events
 from analysis.pages import choices, counted, profiler, readme, regimes, tables, tune
 from analysis.pages.escape import image
-from analysis.pages.profiler import profiler_markdown, profiler_table
+from analysis.pages.every_table import write_tables
+from analysis.pages.profiler import profiler_markdown, profiler_table, profiler_tables
 from analysis.pages.report import subject, write_report
+from analysis.pages.table import Table
 
 
 def _load(options: argparse.Namespace) -> list[Run]:
@@ -117,7 +119,11 @@ def _formats(asked: str | None, width: float | None) -> list[str]:
 def run_profiler(options: argparse.Namespace) -> int:
     for run in options.dirs:
         warnings: list[str] = []
-        print(profiler_markdown(profiler_table(read_events(run, warnings))), end="")
+        timed = profiler_tables(profiler_table(read_events(run, warnings)))
+        if options.latex:
+            _print(timed, options)
+        else:
+            print(profiler_markdown(timed), end="")
         for warning in warnings:
             say(f"warning: {warning}")
     return 0
@@ -142,8 +148,11 @@ def run_compare(options: argparse.Namespace) -> int:
     table = compare.compare(*runs, options.threshold / 100, options.across_machines)
     shown = table if options.all else table[table["verdict"] != compare.ALIKE]
     if len(shown):
-        print(tables.comparison(shown))
-    print(compare.summary(table) or "the runs have no points")
+        words = f"{runs[0].title}: OLD and NEW, {compare.summary(table)}."
+        made = tables.comparison(shown, words)
+        print(made.latex() if options.latex else made.table_alone())
+    if not options.latex:
+        print(compare.summary(table) or "the runs have no points")
     return compare.exit_status(table)
 
 
@@ -156,7 +165,11 @@ def run_study(options: argparse.Namespace) -> int:
         if claim.study == study
         for judgment in claims.judge(claim, runs)
     ]
-    print(tables.published(study, published.compared(study, runs), judged), end="")
+    numbers = published.compared(study, runs)
+    if options.latex:
+        _print(tables.study_tables(study, numbers, judged), options)
+    else:
+        print(tables.published(study, numbers, judged), end="")
     return 0
 
 
@@ -176,14 +189,18 @@ def run_claims(options: argparse.Namespace) -> int:
 
 def run_regimes(options: argparse.Namespace) -> int:
     for run in _load(options):
-        print(regimes.summary(run) if options.summary else regimes.every_version(run))
+        if options.summary and not options.latex:
+            print(regimes.summary(run), end="")
+            continue
+        made = regimes.summary_tables(run) if options.summary else [regimes.every_version(run)]
+        _print(made, options)
     return 0
 
 
 def run_choices(options: argparse.Namespace) -> int:
     options.dirs = [options.dir]
     for run in _load(options):
-        print(choices.summary(run) if options.summary else choices.choices(run))
+        _print([choices.summary(run) if options.summary else choices.choices(run)], options)
     return 0
 
 
@@ -197,11 +214,26 @@ def run_readme_table(options: argparse.Namespace) -> int:
     runs = _load(options)
     if len(runs) > 1:
         raise RunError(f"{options.dirs[0]}: holds {len(runs)} run directories; name one of them")
-    print(_table(runs[0]), end="")
+    _print([_table(runs[0])], options)
     return 0
 
 
-def _table(run: Run) -> str:
+def run_tables(options: argparse.Namespace) -> int:
+    runs = _load(options)
+    if options.out and len(runs) > 1:
+        raise RunError(f"--out is of one run; these are {len(runs)}: each gets its own tables/")
+    for run in runs:
+        for path in write_tables(run, options.out or run.path / "tables"):
+            print(path)
+    return 0
+
+
+def _print(made: list[Table], options: argparse.Namespace) -> None:
+    for table in made:
+        print(table.latex() if options.latex else table.markdown(), end="")
+
+
+def _table(run: Run) -> Table:
     return tables.headline(run, all_points([run], run.baseline))
 
 
@@ -225,10 +257,10 @@ def _drawing(run: Run, figure: str) -> Drawing:
 
 
 TABLES = {
-    "": _table,
+    "": lambda run: _table(run).markdown(),
     "regimes": regimes.summary,
-    "choices": choices.summary,
-    "counters": counted.phases,
+    "choices": lambda run: choices.summary(run).markdown(),
+    "counters": lambda run: counted.phases(run).markdown(),
     "profiler": profiler.summary,
 }
 """What a README may have of a run: `RUN` or `RUN:PART`."""

@@ -26,6 +26,12 @@ Exit status: 0 done; 1 --check found a file out of date, or compare a slower or 
 something given cannot be used (one line says what), or compare cannot say. """
 
 
+def _latex_option(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--latex", action="store_true", help="as LaTeX (packages array and booktabs)"
+    )
+
+
 def _paper_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--format",
@@ -110,6 +116,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     versus.add_argument(
         "--across-machines", action="store_true", help="compare although GPU or CPU differ"
     )
+    _latex_option(versus)
     versus.set_defaults(command=commands.run_compare)
 
     study = kinds.add_parser(
@@ -121,6 +128,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     )
     study.add_argument("study", metavar="STUDY")
     study.add_argument("dirs", nargs="*", metavar="DIR", type=Path)
+    _latex_option(study)
     study.set_defaults(command=commands.run_study)
 
     claim = kinds.add_parser(
@@ -142,6 +150,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "(profile.timeline): share of the time, calls, average, minimum and maximum.",
     )
     profiler.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    _latex_option(profiler)
     profiler.set_defaults(command=commands.run_profiler)
 
     fast = kinds.add_parser(
@@ -154,6 +163,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     fast.add_argument(
         "--summary", action="store_true", help="only the best peer and the fastest of ours"
     )
+    _latex_option(fast)
     fast.set_defaults(command=commands.run_regimes)
 
     choice = kinds.add_parser(
@@ -164,6 +174,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     )
     choice.add_argument("dir", metavar="DIR", type=Path)
     choice.add_argument("--summary", action="store_true", help="only where it lost")
+    _latex_option(choice)
     choice.set_defaults(command=commands.run_choices)
 
     tuning = kinds.add_parser(
@@ -175,6 +186,18 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     tuning.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     tuning.add_argument("-o", "--out", metavar="FILE", type=Path, default=tune.FILE)
     tuning.set_defaults(command=commands.run_tune)
+
+    every = kinds.add_parser(
+        "tables",
+        help="write every table of a run as Markdown and as LaTeX",
+        description="Writes the tables of each run as NAME.md and NAME.tex (booktabs): headline, "
+        "medians, missing, environment, and regimes, choices and counters where it has them.",
+    )
+    every.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    every.add_argument(
+        "--out", metavar="DIR", type=Path, help="where to write (default: tables/ in each DIR)"
+    )
+    every.set_defaults(command=commands.run_tables)
 
     small = kinds.add_parser(
         "compact",
@@ -193,6 +216,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         description="Prints each version's fastest result at the largest N that the baseline has.",
     )
     table.add_argument("dirs", nargs=1, metavar="DIR", type=Path)
+    _latex_option(table)
     table.set_defaults(command=commands.run_readme_table)
 
     update = kinds.add_parser(

@@ -9,28 +9,28 @@ from analysis.measures.points import all_points, fastest, noise_note, noisy_mark
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
 from analysis.model.run import Run
-from analysis.pages.escape import text
-from analysis.pages.tables import interval_text, markdown
+from analysis.pages.table import Table
+from analysis.pages.tables import interval_text
 
 PROMISE = 0.05
 """fast_auto is to lose no more than this part of the best one's time."""
 
 
-def choices(run: Run) -> str:
-    """Markdown: for each problem of `run` that fast_auto and another of its family ran, what it
+def choices(run: Run) -> Table:
+    """For each problem of `run` that fast_auto and another of its family ran, what it
     chose (most often), what that took in its own row, which was the fastest, the medians (ms per
     iteration) and the ratio of the first to the last with its interval; the largest loss first.
     Raises RunError for a run that has no such problem."""
     return _table(run, losses_only=False)
 
 
-def summary(run: Run) -> str:
+def summary(run: Run) -> Table:
     """The same of the problems alone that it lost more than PROMISE at, or chose another version
     than the fastest for."""
     return _table(run, losses_only=True)
 
 
-def _table(run: Run, losses_only: bool) -> str:
+def _table(run: Run, losses_only: bool) -> Table:
     points = all_points([run], "")
     best = fastest(points[points["family"].eq(OURS)])
     told = run.measurements[run.measurements["version"].eq(CHOOSER)].dropna(subset="chosen")
@@ -82,10 +82,10 @@ def _table(run: Run, losses_only: bool) -> str:
         + "; elsewhere the two rows are one version's, and differ as two processes do."
     )
     if noise := noise_note(best):
-        said += f" {text(noise)}"
+        said += f" {noise}"
     header = [
         *("precision", "n", "k", "dim", "chosen", "ms", "its own", "fastest", "ms"),
         "ratio [95%]",
     ]
-    table = markdown(header, rows, {"n", "k", "dim", "ms", "its own"}) if rows else ""
-    return f"{text(run.title)}: {text(run.environment_line())}. {said}\n\n{table}"
+    said = f"{run.title}: {run.environment_line()}. {said}"
+    return Table("choices", said, header, rows, {"n", "k", "dim", "ms", "its own"})

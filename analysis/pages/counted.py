@@ -7,8 +7,7 @@ import pandas as pd
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
-from analysis.pages.escape import text
-from analysis.pages.tables import markdown
+from analysis.pages.table import Table
 
 _UNITS = {
     "percent": (1.0, "%"),
@@ -21,8 +20,8 @@ _UNITS = {
 """CUPTI's units as (factor, unit) of what the table shows; others stand as they are."""
 
 
-def phases(run: Run) -> str:
-    """Markdown: for each point that has counters and each of its phases, the value of each metric
+def phases(run: Run) -> Table:
+    """For each point that has counters and each of its phases, the value of each metric
     that the run counted (the mean over the times that the phase was entered). Raises RunError for a
     run without any."""
     rows = run.counters
@@ -40,8 +39,8 @@ def phases(run: Run) -> str:
         values = of.drop_duplicates("metric").set_index("metric")["value"]
         line = [p["version"], p["precision"], count_text(p["n"]), count_text(p["k"]), str(p["dim"])]
         lines.append([*line, phase, *(_value(values.get(m), units[m]) for m in metrics)])
-    head = f"{text(run.environment_line())}; CUPTI's counters, mean of a phase's calls.\n\n"
-    return head + markdown(header, lines, {*header} - {"version", "precision", "phase"})
+    said = f"{run.environment_line()}; CUPTI's counters, mean of a phase's calls."
+    return Table("counters", said, header, lines, {*header} - {"version", "precision", "phase"})
 
 
 def _value(value: float | None, unit: str) -> str:

@@ -1,9 +1,10 @@
-"""Text of a run directory in Markdown, so that it stays text."""
+"""Text of a run directory in Markdown and LaTeX, so that it stays text."""
 
 from __future__ import annotations
 
 import re
 
+from analysis.figures.tex import tex
 from analysis.model.files import one_line
 
 _RULES = (
@@ -26,10 +27,24 @@ class Markdown(str):
     __slots__ = ()
 
 
-def text(plain: str) -> Markdown:
+class Code(str):
+    """Text that is to be set as code."""
+
+    __slots__ = ()
+
+
+Words = str | tuple[str, ...]
+"""Text, or pieces of it of which some are Code."""
+
+
+def text(plain: Words) -> Markdown:
     """`plain` on one line, as a reader is to see it."""
     if isinstance(plain, Markdown):
         return plain
+    if isinstance(plain, tuple):
+        return Markdown("".join(map(text, plain)))
+    if isinstance(plain, Code):
+        return code(plain)
     escaped = one_line(str(plain))
     for pattern, by in _RULES:
         escaped = pattern.sub(by, escaped)
@@ -44,7 +59,7 @@ def code(plain: str) -> Markdown:
     return Markdown(f"{ticks}{space}{plain}{space}{ticks}")
 
 
-def cell(plain: str) -> str:
+def cell(plain: Words) -> str:
     """`plain`, or Markdown, in a cell of a table."""
     return " ".join(text(plain).replace("|", "\\|").split())
 
@@ -53,3 +68,11 @@ def image(description: str, link: str) -> Markdown:
     """An image; its description may have brackets."""
     description = text(description).replace("[", "\\[").replace("]", "\\]")
     return Markdown(f"![{description}]({link})")
+
+
+def latex(plain: Words) -> str:
+    """`plain` on one line as LaTeX."""
+    if isinstance(plain, tuple):
+        return "".join(map(latex, plain))
+    set_as_text = tex(one_line(str(plain)))
+    return rf"\texttt{{{set_as_text}}}" if isinstance(plain, Code) else set_as_text

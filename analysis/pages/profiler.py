@@ -7,8 +7,8 @@ import pandas as pd
 from analysis.model.numbers import number_text
 from analysis.model.run import Run
 from analysis.model.timeline import read_events
-from analysis.pages.escape import code, text
-from analysis.pages.tables import markdown
+from analysis.pages.escape import Code, text
+from analysis.pages.table import Table, markdown
 
 GROUPS = {"GPU activities": ("kernel", "copy", "memset"), "API calls": ("api",)}
 COLUMNS = ["point", "group", "name", "share", "total_us", "calls", "average_us", "min_us", "max_us"]
@@ -33,19 +33,19 @@ def profiler_table(events: pd.DataFrame) -> pd.DataFrame:
 
 def summary(run: Run) -> str:
     """For a page: the tables of every point of a run."""
-    return profiler_markdown(profiler_table(read_events(run.path, [])), "###")
+    tables = profiler_tables(profiler_table(read_events(run.path, [])))
+    return profiler_markdown(tables, "###")
 
 
-def profiler_markdown(table: pd.DataFrame, heading: str = "##") -> str:
-    """A heading and two tables a point."""
-    parts = []
+def profiler_tables(table: pd.DataFrame) -> list[Table]:
+    """Two tables a point, of which the first's header is GPU activities or API calls."""
+    tables = []
     for point, mine in table.groupby("point", sort=False):
-        parts.append(f"{heading} {text(point)}\n")
         for group, rows in mine.groupby("group", sort=False):
             header = [group, "share", "total ms", "calls", "average µs", "min µs", "max µs"]
             cells = [
                 [
-                    code(row.name_),
+                    Code(row.name_),
                     f"{row.share:.1%}",
                     number_text(row.total_us / 1e3),
                     str(row.calls),
@@ -53,5 +53,17 @@ def profiler_markdown(table: pd.DataFrame, heading: str = "##") -> str:
                 ]
                 for row in rows.rename(columns={"name": "name_"}).itertuples()
             ]
-            parts.append(markdown(header, cells, set(header[1:])))
+            name = f"profiler-{len(tables) + 1}"
+            tables.append(Table(name, str(point), header, cells, {*header[1:]}))
+    return tables
+
+
+def profiler_markdown(tables: list[Table], heading: str = "##") -> str:
+    """A heading and two tables a point."""
+    parts, before = [], None
+    for table in tables:
+        if table.said != before:
+            parts.append(f"{heading} {text(table.said)}\n")
+        before = table.said
+        parts.append(markdown(table.header, table.rows, table.numeric))
     return "\n".join(parts)

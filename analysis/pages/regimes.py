@@ -13,8 +13,9 @@ from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
-from analysis.pages.escape import Markdown, code, text
-from analysis.pages.tables import interval_text, markdown, time_text
+from analysis.pages.escape import Code, Words
+from analysis.pages.table import Table
+from analysis.pages.tables import interval_text, listed, time_text
 
 LUIGI_TENTH = "a tenth of luigi_v4"
 
@@ -79,8 +80,8 @@ def _present(run: Run) -> list[tuple[Regime, pd.DataFrame]]:
     return found
 
 
-def every_version(run: Run) -> str:
-    """Markdown: each version in each regime, its time over the floor and over the best peer's, and
+def every_version(run: Run) -> Table:
+    """Each version in each regime, its time over the floor and over the best peer's, and
     its labels. Raises RunError for a run that has no regime."""
     header = ["regime", "version", "precision", "ms per iteration", "times the floor"]
     header += ["best peer / this", "labels that differ", "largest regret", "its bound"]
@@ -96,9 +97,9 @@ def every_version(run: Run) -> str:
             rows.append([regime.name, p["version"], p["precision"], why, "", "", *_labels(p)])
     said = "Median of an iteration [95% interval]; regret relative to the scale of the distance."
     if noise := noise_note(_points(run)):
-        said += f" {text(noise)}"
-    table = markdown(header, rows, {*header} - {"regime", "version", "precision"})
-    return f"{text(run.title)}: {text(run.environment_line())}. {said}\n\n{table}"
+        said += f" {noise}"
+    said = f"{run.title}: {run.environment_line()}. {said}"
+    return Table("regimes", said, header, rows, {*header} - {"regime", "version", "precision"})
 
 
 def _said(points: pd.DataFrame) -> pd.Series:
@@ -108,8 +109,14 @@ def _said(points: pd.DataFrame) -> pd.Series:
 
 
 def summary(run: Run) -> str:
-    """Markdown for a page: the regimes with their floors and aims, then the best peer beside the
-    fastest of ours. Raises RunError for a run that has no regime."""
+    """Markdown for a page: the tables of summary_tables."""
+    problems, results = summary_tables(run)
+    return f"{problems.markdown()}\n{results.table_alone()}"
+
+
+def summary_tables(run: Run) -> list[Table]:
+    """The regimes with their floors and aims, then the best peer beside the fastest of ours. Raises
+    RunError for a run that has no regime."""
     problems, results = [], []
     for regime, points in _present(run):
         peer, ours = _least(points, PEER), _least(points, OURS)
@@ -121,24 +128,20 @@ def summary(run: Run) -> str:
         results.append([regime.name, _who(peer), _who(ours), _ratio(peer, ours)])
         results[-1] += [_share(peer), _share(ours)]
     said = [
-        text(run.environment_line()),
+        run.environment_line(),
         "median of an iteration [95% interval], on data that is on the GPU",
         "regret: how much farther a label's centroid is than the nearest, at most, as a share of "
         "what the precision's rounding allows (0: every label is float64's)",
     ]
     if noise := noise_note(_points(run)):
-        said.append(text(noise.rstrip(".")))
+        said.append(noise.rstrip("."))
     numeric = {"N", "K", "dim", "floor, ms", "faster by"}
-    tables = [
-        markdown(
-            ["regime", "N", "K", "dim", "precision", "floor, ms", "aim, ms"], problems, numeric
-        ),
-        markdown(["regime", "best peer, ms", "ours, ms", "faster by", *_REGRETS], results, numeric),
+    names = ["regime", "N", "K", "dim", "precision", "floor, ms", "aim, ms"]
+    regrets = ["regime", "best peer, ms", "ours, ms", "faster by", "peer's regret", "our regret"]
+    return [
+        Table("regimes-problems", listed(said), names, problems, numeric),
+        Table("regimes-summary", listed(said), regrets, results, numeric),
     ]
-    return "\n".join(["; ".join(said) + ".\n", *tables])
-
-
-_REGRETS = ["peer's regret", "our regret"]
 
 
 def _aim(regime: Regime, points: pd.DataFrame) -> str:
@@ -153,10 +156,10 @@ def _name(p: pd.Series) -> str:
     return p["version"] + (f" ({p['chosen']})" if isinstance(p["chosen"], str) else "")
 
 
-def _who(p: pd.Series | None) -> str:
+def _who(p: pd.Series | None) -> Words:
     if p is None:
         return "–"
-    return Markdown(f"{code(p['version'])} {text(p['precision'])}: {time_text(p)}")
+    return Code(p["version"]), f" {p['precision']}: {time_text(p)}"
 
 
 def _times_floor(p: pd.Series) -> str:

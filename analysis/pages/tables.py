@@ -1,4 +1,4 @@
-"""Markdown tables of points."""
+"""Tables of points."""
 
 from __future__ import annotations
 
@@ -13,16 +13,8 @@ from analysis.measures.studies import Study
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
 from analysis.model.words import AXES
-from analysis.pages.escape import Markdown, cell, code, text
-
-
-def markdown(header: list[str], rows: list[list[str]], numeric: set[str]) -> str:
-    """A table with the columns in `numeric` flush right. Cells are escaped, Markdown ones as far as
-    a table asks for it."""
-    rule = ["---:" if name in numeric else "---" for name in header]
-    heads = [cell(name) for name in header]
-    cells = [heads, rule, *([cell(each) for each in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in cells) + "\n"
+from analysis.pages.escape import Code, Markdown, Words, code, text
+from analysis.pages.table import Table, markdown
 
 
 def interval_text(value: float, low: float, high: float, unit: str = "") -> str:
@@ -78,7 +70,7 @@ def _newer(value: object) -> str:
     return "" if pd.isna(value) else f"{value:.3g}"
 
 
-def headline(run: Run, points: pd.DataFrame) -> str:
+def headline(run: Run, points: pd.DataFrame) -> Table:
     """The table for a README: each version at its fastest tunables, for each K (and dim) at the
     largest N that the baseline has (without one that any version has, or else the largest),
     preceded by a line that says what was measured on what.
@@ -110,7 +102,7 @@ def headline(run: Run, points: pd.DataFrame) -> str:
     rows = [
         [
             *(count_text(p[c]) for c in varying),
-            code(p["version"]),
+            Code(p["version"]),
             *(str(p[c]) for c in several),
             *(_count(p[a]) if p["status"] == "ok" else "" for a in axes),
             *([time_text(p), _speedup(p)] if p["status"] == "ok" else [_why_not(p), ""]),
@@ -123,15 +115,40 @@ def headline(run: Run, points: pd.DataFrame) -> str:
         if chosen and c not in varying
     ]
     samples = [p["samples"] for p in chosen if p["status"] == "ok"]
-    said = [*fixed, text(run.environment_line())]
+    said = [*fixed, run.environment_line()]
     if samples:
         least = "" if min(samples) == max(samples) else "at least "
         said.append(f"median of {least}{min(samples)} samples [95% interval]")
     if run.baseline:
-        said.append(f"speedup over {code(run.baseline)}")
+        said.append(("speedup over ", Code(run.baseline)))
     if noise := noise_note(pd.DataFrame(chosen)) if chosen else "":
-        said.append(text(noise.rstrip(".")))
-    return "; ".join(said) + ".\n\n" + markdown(header, rows, {*header} - {"version", "precision"})
+        said.append(noise.rstrip("."))
+    return Table("headline", listed(said), header, rows, {*header} - {"version", "precision"})
+
+
+def listed(said: list[Words]) -> tuple[str, ...]:
+    """`one; two; three.`"""
+    pieces = []
+    for words in said:
+        pieces += [*(words if isinstance(words, tuple) else (words,)), "; "]
+    return (*pieces[:-1], ".")
+
+
+def medians(points: pd.DataFrame, baseline: str) -> Table:
+    """All points with a result."""
+    header, rows = every_point_cells(points)
+    said = "Medians with 95% intervals" + (f"; speedup over {baseline}." if baseline else ".")
+    if noise := noise_note(points):
+        said += f" {noise}"
+    return Table("medians", said, header, rows, {*header} - {"version", "precision"})
+
+
+def missing(points: pd.DataFrame) -> Table:
+    """All points without a result."""
+    bad = points[points["status"].ne("ok")]
+    rows = [[p["point"], p["status"], p["reason"] or ""] for _, p in bad.iterrows()]
+    said = f"Without result: {len(bad):,} of {len(points):,} points."
+    return Table("missing", said, ["point", "status", "reason"], rows)
 
 
 def _words(axis: str) -> str:
@@ -189,12 +206,19 @@ _PUBLISHED_AXES = {
 def published(study: str, numbers: list[Number], judged: list[Judgment]) -> str:
     """A study's tables beside a run's values, its other numbers, and its claims with verdicts."""
     parts = [f"# {study}: published and here\n"]
-    for name, header, rows in published_tables(numbers):
-        parts.append(f"## {name}\n")
-        parts.append(markdown(header, rows, {*header} & {"published", "here"}))
-    parts.append("## Claims\n")
-    parts.append(claims_table(judged))
+    for table in study_tables(study, numbers, judged):
+        parts.append(f"## {table.said}\n")
+        parts.append(markdown(table.header, table.rows, table.numeric))
     return "\n".join(parts)
+
+
+def study_tables(study: str, numbers: list[Number], judged: list[Judgment]) -> list[Table]:
+    """The same, table by table."""
+    parts = [
+        Table(f"{study}-{place}", name, header, rows, {*header} & {"published", "here"})
+        for place, (name, header, rows) in enumerate(published_tables(numbers), 1)
+    ]
+    return [*parts, Table(f"{study}-claims", "Claims", *claims_of(judged))]
 
 
 def published_tables(numbers: list[Number]) -> list[tuple[str, list[str], list[list[str]]]]:
@@ -227,8 +251,12 @@ def published_tables(numbers: list[Number]) -> list[tuple[str, list[str], list[l
 
 def claims_table(judged: list[Judgment]) -> str:
     """Each claim with what was measured and the verdict; Markdown."""
+    return markdown(*claims_of(judged), set())
+
+
+def claims_of(judged: list[Judgment]) -> tuple[list[str], list[list[str]]]:
     header = ["claim", "published", "here", "holds if", "verdict", "by"]
-    return markdown(header, [claim_cells(judgment) for judgment in judged], set())
+    return header, [claim_cells(judgment) for judgment in judged]
 
 
 def claim_cells(judgment: Judgment) -> list[str]:
@@ -247,8 +275,8 @@ def claim_cells(judgment: Judgment) -> list[str]:
     ]
 
 
-def comparison(table: pd.DataFrame) -> str:
-    """Rows of compare.compare() as Markdown."""
+def comparison(table: pd.DataFrame, said: str) -> Table:
+    """Rows of compare.compare()."""
     header = ["point", "OLD ms", "NEW ms", "NEW / OLD", "p", "verdict"]
     rows = [
         [
@@ -260,7 +288,7 @@ def comparison(table: pd.DataFrame) -> str:
         ]
         for _, row in table.iterrows()
     ]
-    return markdown(header, rows, {*header} - {"point", "verdict"})
+    return Table("comparison", said, header, rows, {*header} - {"point", "verdict"})
 
 
 def _item(number: Number) -> str:

@@ -178,6 +178,9 @@ def commands(run: Path, good: Path, out: Path) -> dict[str, list[str]]:
     page.write_text("\n".join(f"<!-- {block} -->" for block in blocks))
     return {
         "figures": ["figures", run, "--out", out / "figures"],
+        "figures for a paper": [
+            *("figures", run, "--only", "noise,speedup", "--class", "acmart", "--out", out / "p")
+        ],
         "figures in place": ["figures", run, "--only", "noise"],
         "figures of two": ["figures", good, run, "--only", "speedup", "--out", out / "two"],
         "report": ["report", run, "-o", out / "report"],
@@ -186,6 +189,8 @@ def commands(run: Path, good: Path, out: Path) -> dict[str, list[str]]:
         "claims": ["claims", run],
         "table": ["table", "luigi", run],
         "readme-table": ["readme-table", run],
+        "tables": ["tables", run, "--out", out / "tables"],
+        "tables of a study": ["table", "luigi", run, "--latex"],
         "readme": ["readme", page, run],
         "regimes": ["regimes", run],
         "choices": ["choices", run],

@@ -9,7 +9,8 @@ from made_runs import realistic_faults
 from analysis.__main__ import main
 from analysis.model.files import RunError
 from analysis.pages.readme import rewrite
-from analysis.pages.tables import interval_text, markdown
+from analysis.pages.table import markdown
+from analysis.pages.tables import interval_text
 
 ROOT = Path(__file__).resolve().parents[2]
 

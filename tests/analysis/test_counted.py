@@ -50,7 +50,7 @@ def run_path(tmp_path):
 def test_a_line_a_phase_with_units_for_people(run_path, tmp_path, capsys):
     head, _, *lines = [
         [cell.strip() for cell in line.strip("|").split("|")]
-        for line in phases(load_run(run_path)).splitlines()
+        for line in phases(load_run(run_path)).markdown().splitlines()
         if line.startswith("|")
     ]
     assert head[5:] == [

@@ -78,7 +78,7 @@ def cells(text, *beginning):
 
 
 def test_every_version_stands_beside_the_best_peer(run_path):
-    text = every_version(load_run(run_path))
+    text = every_version(load_run(run_path)).markdown()
     grid = cells(text, "C", "fast_grid", "fp32")
     assert grid[3].startswith("0.0803 [")
     assert grid[4] == "1.61×"
@@ -149,20 +149,21 @@ def test_runs_without_regrets_or_regimes(run_path, make_run):
         del row["max_regret"], row["regret_bound"]
     write_lines(run_path / "measurements.jsonl", rows)
     assert cells(two_tables(summary(load_run(run_path)))[1], "C")[4:] == ["–", "–"]
-    assert cells(every_version(load_run(run_path)), "C", "fast_grid", "fp32")[6:] == ["0", "–", "–"]
+    every = every_version(load_run(run_path)).markdown()
+    assert cells(every, "C", "fast_grid", "fp32")[6:] == ["0", "–", "–"]
     with pytest.raises(RunError, match="no result of a regime"):
         summary(load_run(make_run(n=(1000,), k=(5,))))
 
 
 def test_choices_are_judged_by_the_fastest_of_the_family(run_path, tmp_path, capsys):
-    text = choices(load_run(run_path))
+    text = choices(load_run(run_path)).markdown()
     # 0.07 of fast_auto beside fast_grid's 0.08; fast_optin's 3.2 and other families do not count
     assert "more than 5% longer than the fastest of the others at 0 of 1 problems" in text
     assert "at most 0.88× its time. At 0 it chose another version; elsewhere" in text
     row = cells(text, "fp32", "10000000", "1000", "2")
     assert row[4:9] == ["fast_grid", "0.0703", "0.0803", "fast_grid", "0.0803"]
     assert row[9].startswith("0.875× [")
-    assert "| fp32" not in choices_lost(load_run(run_path))  # it lost nowhere
+    assert "| fp32" not in choices_lost(load_run(run_path)).markdown()  # it lost nowhere
 
     slow = tmp_path / "slow"
     slow.mkdir()

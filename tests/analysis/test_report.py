@@ -12,7 +12,7 @@ from made_runs import Sweep, realistic_faults, write_run
 
 from analysis.__main__ import main
 from analysis.model.load import load_run
-from analysis.pages.report import rerun_command
+from analysis.pages.facts import rerun_command
 
 
 class Page(HTMLParser):

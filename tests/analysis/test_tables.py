@@ -1,0 +1,82 @@
+"""Tables as Markdown and as LaTeX."""
+
+import pytest
+from malformed import write_good
+from test_paper import NEEDS_LATEX, compiled
+
+from analysis.__main__ import main
+from analysis.pages.escape import Code
+from analysis.pages.table import Table
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    return write_good(tmp_path_factory.mktemp("tables") / "good")
+
+
+@pytest.fixture(scope="module")
+def written(good, tmp_path_factory):
+    out = tmp_path_factory.mktemp("written")
+    assert main(["tables", str(good), "--out", str(out)]) == 0
+    return out
+
+
+def test_a_table_is_the_same_in_both_languages():
+    said = ("times of ", Code("a_b"), " & more")
+    table = Table("t", said, ["N", "what", "ms"], [["10⁴", Code("v_1"), "1.2|†"]], {"N", "ms"})
+    assert table.markdown() == (
+        "times of `a_b` & more\n\n| N | what | ms |\n| ---: | --- | ---: |\n"
+        "| 10⁴ | `v_1` | 1.2\\|† |\n"
+    )
+    assert table.latex().splitlines() == [
+        *(r"\begin{table}", r"\centering", r"\footnotesize", r"\setlength{\tabcolsep}{4pt}"),
+        r"\caption{times of \texttt{a\_b} \& more}\label{tab:t}",
+        *(r"\begin{tabular}{rlr}", r"\toprule", r"N & what & ms \\", r"\midrule"),
+        r"10\textsuperscript{4} & \texttt{v\_1} & 1.2\textbar{}\ensuremath{\dagger} \\",
+        *(r"\bottomrule", r"\end{tabular}", r"\end{table}"),
+    ]
+
+
+def test_a_long_table_goes_over_pages_and_a_long_cell_over_lines():
+    rows = [[str(i), "a reason " * 10] for i in range(46)]
+    lines = Table("t", "s", ["point", "reason"], rows).latex().splitlines()
+    assert r"\begin{longtable}{l>{\raggedright\arraybackslash}p{0.88\linewidth}}" in lines
+    assert lines.count(r"point & reason \\") == 2  # on the first page and on the others
+    assert sum(line.startswith(tuple("0123456789")) for line in lines) == 46
+    assert lines[-2:] == [r"\end{longtable}", "}"]
+
+
+def test_a_run_has_every_table_in_both_languages(written):
+    names = [*("headline", "medians", "missing", "environment", "regimes", "choices", "counters")]
+    found = sorted(path.name for path in written.iterdir())
+    assert found == sorted(f"{n}.{e}" for n in names if n != "missing" for e in ("md", "tex"))
+    medians = (written / "medians.md").read_text()
+    latex = (written / "medians.tex").read_text()
+    assert medians.count("\n| 1,000 |") == latex.count("\n1,000 &") == 6
+
+
+def test_out_is_of_one_run(good, tmp_path, capsys, make_run):
+    other = make_run(n=(1000,), k=(5,))
+    assert main(["tables", str(good), str(other), "--out", str(tmp_path / "out")]) == 2
+    assert (
+        capsys.readouterr().err == "--out is of one run; these are 2: each gets its own tables/\n"
+    )
+
+
+@NEEDS_LATEX
+def test_latex_sets_every_table(good, written, tmp_path, capsys):
+    capsys.readouterr()
+    for command in (
+        ["table", "luigi", good],
+        ["compare", good, good, "--all"],
+        ["regimes", good, "--summary"],
+        ["profiler", good],
+    ):
+        assert main([*map(str, command), "--latex"]) in (0, 2)
+    (tmp_path / "printed.tex").write_text(capsys.readouterr().out)
+    files = [*written.glob("*.tex"), tmp_path / "printed.tex"]
+    assert len(files) == 7
+    text, _ = compiled(tmp_path, "\n".join(rf"\input{{{file}}}\clearpage" for file in files))
+    text = " ".join(text.replace("_", " ").split())
+    for words in ("luigi v4 device update", "ms per iteration", "holds if", "best peer, ms"):
+        assert words in text
