@@ -23,7 +23,7 @@ from analysis.model.find import find_runs
 from analysis.model.load import load_run, run_name
 from analysis.model.run import Run
 from analysis.model.timeline import read_events
-from analysis.pages import choices, counted, profiler, readme, regimes, tables, tune
+from analysis.pages import artifact, choices, counted, profiler, readme, regimes, tables, tune
 from analysis.pages.escape import image
 from analysis.pages.every_table import write_tables
 from analysis.pages.profiler import profiler_markdown, profiler_table, profiler_tables
@@ -114,6 +114,25 @@ def _formats(asked: str | None, width: float | None) -> list[str]:
         if name not in FORMATS:
             raise RunError(f"--format: unknown format '{name}'; there are {', '.join(FORMATS)}")
     return names
+
+
+def run_artifact(options: argparse.Namespace) -> int:
+    if options.check:
+        if options.dirs or options.out:
+            raise RunError("--check PATH takes no DIR and no --out")
+        found = artifact.check(options.check)
+        for fault in found.faults:
+            say(fault)
+        wrong = f"; {len(found.faults)} faults" if found.faults else ""
+        print(f"{found.files} files as packed, {found.drawn} figures and tables rebuilt{wrong}")
+        return 1 if found.faults else 0
+    if not options.dirs or not options.out:
+        raise RunError("artifact needs DIR… and --out, or --check PATH (see --help)")
+    paper_for(options.width, options.document_class)  # a mistake is said before anything is read
+    formats = _formats(options.format or ",".join(FORMATS), None)
+    look = artifact.Look(formats, options.width, options.document_class)
+    print(artifact.pack(_load(options), options.out, look))
+    return 0
 
 
 def run_profiler(options: argparse.Namespace) -> int:

@@ -199,6 +199,22 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     )
     every.set_defaults(command=commands.run_tables)
 
+    packed = kinds.add_parser(
+        "artifact",
+        help="pack runs for an artifact evaluation, or check such a package",
+        description="Packs the runs' rows, specs and environments, their figures with CSVs, their "
+        "tables, the software that makes these from those, checksums and a README into a folder "
+        "or a .tar.gz. --check compares every file with its checksum, draws figures and tables "
+        "anew from the packed rows, and exits with 1 when one is not the same.",
+    )
+    packed.add_argument("dirs", nargs="*", metavar="DIR", type=Path)
+    packed.add_argument(
+        "--out", metavar="PATH", type=Path, help="a new folder, or a file that ends in .tar.gz"
+    )
+    packed.add_argument("--check", metavar="PATH", type=Path, help="check this folder or .tar.gz")
+    _paper_options(packed)
+    packed.set_defaults(command=commands.run_artifact)
+
     small = kinds.add_parser(
         "compact",
         help="make a run small enough to record",

@@ -56,14 +56,20 @@ def nearest_file(run: Path, name: str) -> Path | None:
     return next((f.resolve() for p in run.parents[:3] if (f := p / name).is_file()), None)
 
 
-def load_ceilings(run: Path, environment: dict, gpu: str, warnings: list[str]) -> Ceilings | None:
-    """The GPU's ceilings for a run: the nearest ceilings.json, else the one that its environment
-    names. None without any, or where the nearest is another GPU's (a warning says so)."""
+def ceilings_file(run: Path, environment: dict) -> Path | None:
+    """The nearest ceilings.json, else the one that the run's environment names."""
     file = nearest_file(run, "ceilings.json")
     named = environment.get("ceilings")
     for value in (named, *(named.values() if isinstance(named, dict) else ())):
         if file is None and isinstance(value, dict) and isinstance(value.get("file"), str):
             file = Path(value["file"]) if Path(value["file"]).is_file() else None
+    return file
+
+
+def load_ceilings(run: Path, environment: dict, gpu: str, warnings: list[str]) -> Ceilings | None:
+    """The GPU's ceilings for a run. None without any, or where the nearest are another GPU's (a
+    warning says so)."""
+    file = ceilings_file(run, environment)
     if file is None:
         return None
     try:

@@ -190,6 +190,7 @@ def commands(run: Path, good: Path, out: Path) -> dict[str, list[str]]:
         "table": ["table", "luigi", run],
         "readme-table": ["readme-table", run],
         "tables": ["tables", run, "--out", out / "tables"],
+        "artifact": ["artifact", run, "--out", out / "artifact.tar.gz", "--format", "svg"],
         "tables of a study": ["table", "luigi", run, "--latex"],
         "readme": ["readme", page, run],
         "regimes": ["regimes", run],
@@ -199,7 +200,7 @@ def commands(run: Path, good: Path, out: Path) -> dict[str, list[str]]:
     }
 
 
-SLOW = ("figures", "report")
+SLOW = ("figures", "report", "artifact")
 
 
 def crash(arguments: list) -> str | None:

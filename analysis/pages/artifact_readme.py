@@ -1,0 +1,114 @@
+"""The README of an artifact."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import jinja2
+import pandas as pd
+
+from analysis.measures.points import all_points
+from analysis.model.columns import name
+from analysis.model.numbers import number_text
+from analysis.model.rows import read_rows
+from analysis.model.run import Run
+from analysis.pages.escape import code
+from analysis.pages.escape import text as markdown_text
+from analysis.pages.facts import facts, rerun_command
+from analysis.pages.table import markdown
+
+TEMPLATE = Path(__file__).parent / "templates" / "artifact.md"
+_OF_THE_RUN = ("run directory", "started", "while measuring", "data", "solve", "measure", "timing")
+"""Facts that are not the machine's."""
+
+
+def text(
+    runs: list[Run], folders: list[str], figures: list[list[str]], options: list[str], size: int
+) -> str:
+    """README.md of packed `runs`, of which each has a folder below runs/ and figures; `options` are
+    those of the command `figures`."""
+    # what is text of a run is escaped here
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+    template = environment.from_string(TEMPLATE.read_text("utf-8"))
+    titles = list(dict.fromkeys(run.title for run in runs))
+    named = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
+    about = [
+        _about(run, folder, names, options)
+        for run, folder, names in zip(runs, folders, figures, strict=True)
+    ]
+    machines = _machines(runs, folders)
+    return (
+        template.render(
+            title=markdown_text(named),
+            runs=about,
+            formats=options[1].upper().replace(",", ", "),
+            megabytes=max(1, -(-size // 1_000_000)),
+            environments=machines,
+            warnings=_warnings(runs, folders),
+        ).rstrip()
+        + "\n"
+    )
+
+
+def _about(run: Run, folder: str, figures: list[str], options: list[str]) -> dict:
+    points = all_points([run], run.baseline)
+    file = (run.spec.get("data") or {}).get("file")
+    draw = ["/tmp/venv/bin/python", "-m", "analysis", "figures", f"../runs/{folder}"]
+    draw += ["--only", ",".join(figures), *options, "--out", f"/tmp/figures/{folder}"]
+    tables = [*draw[:3], "tables", draw[4], "--out", f"/tmp/tables/{folder}"]
+    return {
+        "folder": folder,
+        "title": markdown_text(run.title).replace("|", "\\|"),
+        "points": f"{len(points):,}",
+        "ok": f"{int(points['status'].eq('ok').sum()):,}",
+        "samples": f"{int(points['samples'].sum()):,}",
+        "started": markdown_text(str(run.environment.get("t_utc") or "–")),
+        "lasted": _lasted(run),
+        "commands": [shlex.join(words) for words in ([draw] * bool(figures) + [tables])],
+        "command": rerun_command(replace(run, path=Path("runs") / folder)),
+        "data_file": code(str(file)) if file else "",
+    }
+
+
+def _lasted(run: Run) -> str:
+    """From the start to the last sample."""
+    rows = read_rows(
+        run.path / "measurements.jsonl", [name("point", needed=True), name("t_utc")], []
+    )
+    begin, end = (
+        pd.to_datetime(pd.Series([at]), errors="coerce", utc=True).iloc[0]
+        for at in (run.environment.get("t_utc"), rows["t_utc"].dropna().max())
+    )
+    minutes = (end - begin).total_seconds() / 60
+    return f"{number_text(minutes)} min" if minutes >= 0 else "–"
+
+
+def _machines(runs: list[Run], folders: list[str]) -> list[dict]:
+    """One table for each machine and program, and which runs are of it."""
+    kinds: dict[str, list[str]] = {}
+    for run, folder in zip(runs, folders, strict=True):
+        known = [list(fact) for fact in facts(run) if fact[0] not in _OF_THE_RUN]
+        table = markdown(["what", "value"], known, set()) if known else "Not recorded.\n"
+        kinds.setdefault(table, []).append(f"`{folder}`")
+    return [{"runs": ", ".join(of), "table": table.rstrip()} for table, of in kinds.items()]
+
+
+def _warnings(runs: list[Run], folders: list[str]) -> list[str]:
+    said = []
+    for run, folder in zip(runs, folders, strict=True):
+        points = all_points([run], "")
+        bad = int(points["status"].ne("ok").sum())
+        throttled = int(points["throttled_samples"].fillna(0).sum())
+        noisy = int(points["noisy"].eq(True).sum())
+        for count, words in (
+            (bad, f"{bad:,} of {len(points):,} points have no result (`tables/{folder}/`)"),
+            (noisy, f"{noisy:,} points are noisy"),
+            (throttled, f"{throttled:,} samples were taken while the GPU held its clocks back"),
+        ):
+            said += [f"`{folder}`: {words}."] if count else []
+        if (run.environment.get("build") or {}).get("dirty"):
+            said.append(f"`{folder}`: built from a tree with uncommitted changes.")
+        said += [f"`{folder}`: {markdown_text(warning)}" for warning in run.warnings]
+    return said

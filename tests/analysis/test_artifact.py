@@ -1,0 +1,163 @@
+"""Artifacts: packed, checked, and spoilt."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+
+import pytest
+from made_runs import realistic_faults
+
+from analysis.__main__ import main
+
+
+@pytest.fixture
+def two_runs(make_run, tmp_path):
+    make_run("runs/first", k=(5,), n=(10_000, 100_000), figures=["speedup"])
+    (tmp_path / "runs" / "first" / "spec.yaml").write_text("name: sweep\n")
+    make_run("runs/second", k=(1000,), n=(10_000,), figures=["noise"], faults=realistic_faults())
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def packed(two_runs, tmp_path, capsys):
+    out = tmp_path / "paper-artifact"
+    assert main(["artifact", str(two_runs), "--out", str(out), "--format", "svg,pdf"]) == 0
+    capsys.readouterr()
+    return out
+
+
+def checked(path, capsys):
+    """Exit status, what was found, and the faults."""
+    status = main(["artifact", "--check", str(path)])
+    out, err = capsys.readouterr()
+    return status, out, err.splitlines()
+
+
+def rewrite_sums(folder):
+    names = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != "SHA256SUMS")
+    done = subprocess.run(
+        ["sha256sum", "--", *(str(name.relative_to(folder)) for name in names)],
+        cwd=folder,
+        capture_output=True,
+        check=True,
+    )
+    (folder / "SHA256SUMS").write_bytes(done.stdout)
+
+
+def test_an_artifact_has_rows_figures_tables_software_and_checksums(packed, capsys):
+    names = {str(p.relative_to(packed)) for p in packed.rglob("*") if p.is_file()}
+    for expected in (
+        *("README.md", "SHA256SUMS", "runs/sweep/measurements.jsonl", "runs/sweep/spec.yaml"),
+        *(
+            "runs/sweep-2/environment.json",
+            "figures/sweep/speedup.pdf",
+            "figures/sweep/speedup.csv",
+        ),
+        *("figures/sweep-2/noise.svg", "tables/sweep/medians.tex", "tables/sweep-2/missing.md"),
+        *("software/analysis/commands.py", "software/requirements.txt", "software/LICENSE"),
+    ):
+        assert expected in names
+    done = subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=packed, check=False)
+    assert done.returncode == 0
+    assert len((packed / "SHA256SUMS").read_text().splitlines()) == len(names) - 1
+    status, out, faults = checked(packed, capsys)
+    assert (status, faults) == (0, [])
+    assert re.fullmatch(
+        rf"{len(names) - 1} files as packed, \d\d figures and tables rebuilt\n", out
+    )
+
+
+def test_the_readme_says_what_was_measured_on_what_and_how_to_rebuild_it(packed, tmp_path):
+    readme = (packed / "README.md").read_text()
+    for words in (
+        *("AMD EPYC 9654 96-Core Processor", "NVIDIA H200", "driver 580.82.07", "GNU 12.2.0"),
+        *("06af889d1c2b3a4f", "run_experiment runs/sweep/spec.yaml"),
+        "`sweep-2`: 4 of 20 points have no result (`tables/sweep-2/`).",
+    ):
+        assert words in readme
+    commands = re.findall(r"^/tmp/venv/bin/python (-m analysis .*--out )/tmp/(\S+)$", readme, re.M)
+    assert [where for _, where in commands] == [
+        *("figures/sweep", "tables/sweep", "figures/sweep-2", "tables/sweep-2")
+    ]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    for command, where in commands[:2]:
+        line = [sys.executable, *shlex.split(command), str(tmp_path / where)]
+        subprocess.run(line, cwd=packed / "software", env=environment, check=True)
+        for file in (packed / where).iterdir():
+            assert file.read_bytes() == (tmp_path / where / file.name).read_bytes()
+
+
+def test_the_same_runs_give_the_same_archive(two_runs, tmp_path, capsys):
+    archives = [tmp_path / place / "a.tar.gz" for place in ("one", "two")]
+    for archive in archives:
+        command = ["artifact", str(two_runs / "first"), "--out", str(archive), "--class", "llncs"]
+        assert main([*command, "--format", "pdf"]) == 0
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    with tarfile.open(archives[0]) as tar:
+        assert {name.split("/")[0] for name in tar.getnames()} == {"a"}
+        assert "a/figures/sweep/speedup.tex" in tar.getnames()
+    capsys.readouterr()
+    assert checked(archives[0], capsys)[0] == 0
+
+
+def test_a_changed_row_is_found_by_its_checksum_and_by_the_figures(packed, capsys):
+    rows = packed / "runs" / "sweep" / "measurements.jsonl"
+    text = rows.read_text()
+    rows.write_text(re.sub(r'"iteration_ms": (\d)', r'"iteration_ms": 9\1', text, count=40))
+    status, out, faults = checked(packed, capsys)
+    assert status == 1
+    assert "runs/sweep/measurements.jsonl: not the file that was packed (checksum)" in faults
+    wrong = "figures/sweep/speedup.csv: differs from what the packed rows give"
+    assert wrong in faults
+    rewrite_sums(packed)  # whoever changes rows can change the sums, too
+    status, out, faults = checked(packed, capsys)
+    assert status == 1
+    assert wrong in faults
+    assert not any("checksum" in fault for fault in faults)
+    assert out.endswith(f"; {len(faults)} faults\n")
+
+
+def test_what_is_missing_or_more_is_named(packed, capsys):
+    (packed / "LICENSE").write_text("x")
+    shutil.rmtree(packed / "tables" / "sweep-2")
+    status, _, faults = checked(packed, capsys)
+    assert status == 1
+    assert "LICENSE: not in SHA256SUMS" in faults
+    assert "tables/sweep-2/missing.md: missing" in faults
+    assert "tables/sweep-2/missing.md: not packed" in faults
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["artifact"], "artifact needs DIR… and --out, or --check PATH (see --help)"),
+        (["artifact", "{}/runs", "--out", "{}"], "{}: exists already; name a new folder"),
+        (["artifact", "{}/runs", "--check", "{}"], "--check PATH takes no DIR and no --out"),
+        (["artifact", "--check", "{}/runs/first"], "has no artifact.json: not an artifact"),
+        (["artifact", "--check", "{}/a.tar.gz"], "neither a folder nor a whole .tar.gz"),
+        (
+            ["artifact", "{}/runs", "--out", "{}/x", "--class", "acm"],
+            "--class: unknown class 'acm'",
+        ),
+    ],
+)
+def test_what_cannot_be_packed_or_checked_is_one_line(
+    two_runs, tmp_path, capsys, arguments, message
+):
+    (tmp_path / "a.tar.gz").write_bytes(b"\x1f\x8b\x08garbage")
+    assert main([a.format(tmp_path) for a in arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert message.format(tmp_path) in err
+
+
+def test_an_archive_cannot_write_outside(packed, tmp_path, capsys):
+    with tarfile.open(tmp_path / "evil.tar.gz", "w:gz") as tar:
+        tar.add(packed, "a")
+        tar.add(packed / "README.md", "a/../../evil.md")
+    assert checked(tmp_path / "evil.tar.gz", capsys)[0] == 0
+    assert not list(tmp_path.rglob("evil.md"))
