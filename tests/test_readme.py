@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
@@ -97,51 +96,12 @@ def test_the_sweeps_of_the_regimes_have_the_tables_regimes(sweep):
 # ---- somebody follows the README ----------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory):
-    """A clone that is set up and built, so that `make` has nothing left to install or compile."""
-    clone = tmp_path_factory.mktemp("clone") / "lloydbench"
-    for folder in ("tools", "build", ".venv/bin"):
-        (clone / folder).mkdir(parents=True)
-    shutil.copy(ROOT / "Makefile", clone)
-    shutil.copy(ROOT / "tools" / "run.sh", clone / "tools")
-    for folder in ("analysis", "data", "experiments", "kernels"):
-        (clone / folder).symlink_to(ROOT / folder)
-    (clone / "build" / "run_experiment").symlink_to(PROGRAM)
-    (clone / "requirements.txt").touch()
-    (clone / ".venv" / ".stamp").touch()
-    scripts = [clone / "tools" / f"{name}.sh" for name in ("build", "setup-system", "setup-cuda")]
-    for script in scripts:
-        script.write_text("#!/bin/sh\n")
-    python = clone / ".venv" / "bin" / "python"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    for script in (*scripts, clone / "tools" / "setup-python.sh", python):
-        script.touch()
-        script.chmod(0o755)
-    (clone / ".venv" / ".stamp").touch()  # newer than what it depends on
-    return clone
-
-
 def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-def follow(clone, commands):
-    environment = {**os.environ, "LLOYDBENCH_CEILINGS": str(clone / "ceilings")}
-    result = subprocess.run(
-        ["sh", "-ec", commands],
-        cwd=clone,
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
-
-
 def results_of(clone, name):
-    (run,) = (clone / "results" / name).iterdir()
+    (run,) = (clone.folder / "results" / name).iterdir()
     return run
 
 
@@ -153,15 +113,18 @@ def listed_files(run):
     return [run / file for file in shown]
 
 
+QUICK = "measure: {repetitions: 6, max_seconds: 0.1}\n"
+"""What a test adds to a spec of the README, and nothing else but fewer points."""
+
+
 def test_whoever_saves_the_sweep_gets_its_figures(clone):
     sweep = blocks("yaml")[0]
     assert len(sweep.splitlines()) == 12
-    (clone / "my_sweep.yaml").write_text(
-        sweep.replace("n: [1e4, 1e5, 1e6]", "n: [200, 2000]")
-        + "measure: {repetitions: 6, max_seconds: 0.2}\n"
+    (clone.folder / "my_sweep.yaml").write_text(
+        sweep.replace("n: [1e4, 1e5, 1e6]", "n: [200, 2000]") + QUICK
     )
     (commands,) = [block for block in blocks("sh") if "my_sweep.yaml" in block]
-    said = follow(clone, commands)
+    said = clone.follow(commands)
     assert "cpu_sequential/n:2000/k:100/dim:16" in said
     run = results_of(clone, "my_sweep")
     assert all(file.is_file() for file in listed_files(run))
@@ -171,10 +134,10 @@ def test_whoever_saves_the_sweep_gets_its_figures(clone):
 
 def test_whoever_has_a_file_of_points_gets_a_figure_of_it(clone):
     rows = [f"{i % 7 + i / 997:.3f},{i % 5 - i / 499:.3f}" for i in range(300)]
-    (clone / "points.csv").write_text("\n".join(["height,width", *rows]) + "\n")
-    (clone / "my_data.yaml").write_text(blocks("yaml")[1])
+    (clone.folder / "points.csv").write_text("\n".join(["height,width", *rows]) + "\n")
+    (clone.folder / "my_data.yaml").write_text(blocks("yaml")[1] + QUICK)
     assert "`make run SPEC=my_data.yaml`" in " ".join(README.split())
-    follow(clone, "make run SPEC=my_data.yaml ARGS='--repetitions 6'")
+    clone.follow("make run SPEC=my_data.yaml")
     run = results_of(clone, "my_data")
     figure = (run / "figures" / "speedup.csv").read_text()
     assert "cpu_openmp" in figure
@@ -188,5 +151,5 @@ def test_the_first_commands_are_runs_of_specs(clone):
     assert commands[0].endswith("/OWNER/lloydbench && cd lloydbench")
     for command in commands[1:]:
         assert command.startswith("make run")
-        said = follow(clone, command.partition("#")[0] + "ARGS=--dry-run")
+        said = clone.follow(command.partition("#")[0] + "ARGS=--dry-run")
         assert "cpu_sequential" in said

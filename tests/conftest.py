@@ -1,0 +1,54 @@
+"""A clone for tests that follow a page's commands."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
+
+
+@dataclass(frozen=True)
+class Clone:
+    folder: pathlib.Path
+
+    def follow(self, commands):
+        """What the commands print. All of them have to succeed."""
+        result = subprocess.run(
+            ["sh", "-ec", commands],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "LLOYDBENCH_CEILINGS": str(self.folder / "ceilings")},
+            check=False,
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A clone that is set up and built, so that `make` has nothing left to install or compile."""
+    clone = tmp_path_factory.mktemp("clone") / "lloydbench"
+    for folder in ("tools", "build", ".venv/bin"):
+        (clone / folder).mkdir(parents=True)
+    shutil.copy(ROOT / "Makefile", clone)
+    shutil.copy(ROOT / "tools" / "run.sh", clone / "tools")
+    for folder in ("analysis", "data", "experiments", "kernels"):
+        (clone / folder).symlink_to(ROOT / folder)
+    (clone / "build" / "run_experiment").symlink_to(BUILD / "run_experiment")
+    shutil.copy(ROOT / "requirements.txt", clone)
+    scripts = [clone / "tools" / f"{name}.sh" for name in ("build", "setup-system", "setup-cuda")]
+    for script in (*scripts, clone / "tools" / "setup-python.sh"):
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o755)
+    python = clone / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (clone / ".venv" / ".stamp").touch()  # newer than what it depends on
+    return Clone(clone)
