@@ -6,12 +6,19 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
+from packaging.requirements import Requirement
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def imported():
@@ -27,19 +34,26 @@ def imported():
 
 
 def test_the_wheel_requires_what_the_analysis_imports_and_no_more():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    required = {re.match(r"[\w-]+", line)[0].lower() for line in project["dependencies"]}
+    required = {Requirement(line).name.lower() for line in project()["dependencies"]}
     packages = packages_distributions()
     needed = {packages.get(name, [name])[0].lower() for name in imported()}
     assert required == needed
 
 
-def test_the_wheel_accepts_the_versions_that_the_tests_run_with():
-    from packaging.requirements import Requirement
+def pinned(file):
+    pins = re.findall(r"([\w-]+)==([\w.]+)", (ROOT / file).read_text())
+    return {name.lower(): version for name, version in pins}
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    pins = re.findall(r"^([\w-]+)==([\w.]+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
-    versions = {name.lower(): version for name, version in pins}
-    for line in project["dependencies"]:
+
+@pytest.mark.parametrize(
+    ("file", "lines"),
+    [
+        ("requirements.txt", project()["dependencies"]),
+        ("requirements.txt", project()["optional-dependencies"]["sklearn"]),
+        ("requirements-cuda.txt", project()["optional-dependencies"]["cuda"]),
+    ],
+)
+def test_the_wheel_accepts_the_versions_that_the_tests_run_with(file, lines):
+    for line in lines:
         wanted = Requirement(line)
-        assert wanted.specifier.contains(versions[wanted.name.lower()]), line
+        assert wanted.specifier.contains(pinned(file)[wanted.name.lower()]), line
