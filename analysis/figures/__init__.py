@@ -1,4 +1,4 @@
-"""The figures: one module each, whose name is the spec's, the file's and the command line's."""
+"""The figures, with one module each. Its name is used in specs, files and options."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ FIGURES: dict[str, Callable[[Data, Subject], Drawing]] = {
     name: import_module(f"analysis.figures.{name}").draw
     for name in re.findall(r'"(\w+)"', _NAMES.read_text(encoding="utf-8"))
 }
-"""The figures by name, in the report's order: the list that the program's spec reader has too."""
+"""The figures by name, in the report's order. The program's spec reader uses the same list."""
 
 
 FORMATS = ("svg", "png", "pdf", "pgf")
 
 
 def draw(name: str, data: Data, subject: Subject, paper: float | None = None) -> Drawing:
-    """Draws figure `name` (a key of FIGURES). `paper` is a width in inches: the figure has that,
-    and leaves title and small print to a caption."""
+    """Draws figure `name` (a key of FIGURES). With `paper`, the figure is that many inches wide,
+    and its title and small print are left to a caption."""
     names = Names(data, subject)
     with look(paper):
         return names.whole(FIGURES[name](*names.given()))
@@ -60,5 +60,5 @@ def write(
 
 
 def _inert(cell: object) -> object:
-    """A text that a spreadsheet would take for a formula, behind an apostrophe."""
+    """Puts an apostrophe before a text that a spreadsheet would read as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@")) else cell

@@ -1,9 +1,8 @@
-"""clustering: the clustering itself, for 2-D data: points coloured by their cluster, and the paths
-of the centroids.
+"""clustering: for 2-D data, the points in the colour of their cluster, and the centroids' paths.
 
-A run directory holds neither points nor labels. Both are computed here anew, from the generator and
-the initial centroids that its spec names, and the inertia must be the one that was measured: a
-picture of another clustering is not drawn."""
+A run directory contains neither points nor labels. Both are computed here again, from the generator
+and the initial centroids that the spec names. If the inertia differs from the measured one, the
+clustering is another one and is not drawn."""
 
 from __future__ import annotations
 
@@ -21,13 +20,13 @@ from analysis.model.numbers import count_text
 
 NAME = "clustering"
 MOST_WORK = 4e7
-"""Point × cluster × iteration that are computed: less than a second."""
+"""The limit on points × clusters × iterations, which take less than a second."""
 MOST_CLUSTERS = 100
-"""More cannot be told apart on a page."""
+"""More clusters cannot be told apart on a page."""
 MOST_DRAWN = 8_000
-"""Points in the picture; of more, evenly spaced ones."""
+"""The limit on points in the picture. Of more, evenly spaced ones are drawn."""
 CLOSE = 1e-4
-"""Relative difference of inertia that versions in fp32 come to; another clustering is farther."""
+"""The relative difference of inertia in fp32. Another clustering differs by more."""
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
@@ -38,7 +37,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     made = run.spec.get("data") or {}
     solve = run.spec.get("solve") or {}
     if not made.get("generator"):
-        return Drawing(NAME, None, empty, "the points are a file's; only generated ones are drawn")
+        return Drawing(NAME, None, empty, "the points are not generated, so they are not drawn")
     if (init := solve.get("init") or "random_points") != "random_points":
         return Drawing(NAME, None, empty, f"init {init} is not computed here")
     rows = run.measurements
@@ -49,7 +48,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     if ok.empty:
         why = f"no problem here has two dimensions, at most {MOST_CLUSTERS} clusters and few points"
         return Drawing(NAME, None, empty, why)
-    # the most clusters, of those the most points
+    # the most clusters, and among those the most points
     chosen = ok.sort_values(["k", "n"], kind="stable").iloc[-1]
     n, k, iterations = (int(chosen[c]) for c in ("n", "k", "iterations"))
     try:
@@ -69,8 +68,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
 
 
 def lloyd(points: np.ndarray, start: np.ndarray, iterations: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lloyd's iterations in float64: the centroids of each ((iterations + 1) × k × dim) and the
-    labels of the last assignment. Ties go to the lowest index, empty clusters stay."""
+    """Runs Lloyd's algorithm in float64. Returns the centroids before and after each iteration
+    ((iterations + 1) × k × dim) and the labels of the last assignment. Ties go to the lowest index,
+    and empty clusters keep their centroid."""
     path = [start.astype(float)]
     labels = np.zeros(len(points), dtype=int)
     for _ in range(iterations):
@@ -112,7 +112,7 @@ def _hues(centroids: np.ndarray) -> list[str]:
     for cluster, centre in enumerate(centroids):
         order = np.argsort(((centroids[:cluster] - centre) ** 2).sum(axis=1))
         near = [chosen[other] for other in order[:12]]
-        # the colour that is farthest away among the neighbours so far
+        # the colour whose nearest use among the neighbours is farthest away
         chosen.append(max(range(len(hues)), key=lambda h, near=near: _first(near, h)))
     return [hues[h] for h in chosen]
 

@@ -1,4 +1,4 @@
-"""dims: dimension against K, a map for each version, with the part that does not fit shaded."""
+"""dims: one map over dimension and K for each version, with the part that does not fit shaded."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ shared memory. Its own 4 K (1 + 2 dim) <= 49,152 bytes gives three times that.""
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
-    """Draws for each version the time per iteration, by N K dim, over K and dim; where a point is
-    unsupported, hatched. The rows are one for each version × K × dim, at its fastest tunables."""
+    """Draws, for each version, the time per iteration divided by N K dim, over K and dim. Cells of
+    unsupported points are hatched. There is one row for each version × K × dim, at its fastest
+    tunables."""
     points = needing_no_baseline(data.points)
     if points["dim"].nunique() < 2 or points["k"].nunique() < 2:
         rows = csv_rows(points, points.index[:0])
@@ -45,7 +46,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     ok = fastest(points)
     work = ok["n"].astype(float) * ok["k"].astype(float) * ok["dim"].astype(float)
     ok = ok.assign(ps_per_term=1e9 * ok["iteration_ms"] / work)
-    # one cell a version, K and dim: its fastest result, else why it has none
+    # one cell per version, K and dim: its fastest result, or the reason for none
     key = ["machine", "version", "precision", "k", "dim"]
     bad = points[points["status"].ne("ok")].drop_duplicates(key)
     cells = pd.concat([ok, bad]).drop_duplicates(key)
@@ -80,7 +81,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         f"{subject.title}: dimension against K",
         [*subtitle(points, subject), f"N = {count_text(points['n'].max())}"],
         small_print(points, cells.index, notes, f"{NAME}.csv"),
-        # titles are larger and bolder than what break_label() measures
+        # titles are larger and bolder than the text that break_label() measures
         [break_label(name, (style.width() / across - left - 0.05) / 1.26) for name in names],
         across,
         min(max(0.19 * len(ks), 0.9), 2.6),
@@ -126,7 +127,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
 
 
 def _colour_bar(page: Page, shades: ScalarMappable, below: float) -> None:
-    """Under the last row, where cells are too small for their numbers."""
+    """A colour bar under the last row, if cells are too small for their numbers."""
     high = page.figure.get_figheight()
     under = page.axes[-1].get_position().y0 * high - below
     box = (0.52 / style.width(), (under - 0.14) / high, 0.5, 0.09 / high)
@@ -137,7 +138,7 @@ def _colour_bar(page: Page, shades: ScalarMappable, below: float) -> None:
 
 
 def _limit(axes, ks: list[int], dims: list[int]) -> None:
-    """The staircase between the cells that luigi's formula allows and those that it does not."""
+    """The border between the cells that luigi's formula allows and the others."""
     edge = [sum(k * (1 + 2 * d) <= SHARED_WORDS for k in ks) - 0.5 for d in dims]
     xs = np.repeat(np.arange(len(dims) + 1) - 0.5, 2)[1:-1]
     ys = np.repeat(edge, 2)

@@ -1,4 +1,4 @@
-"""What a figure is given and what it gives back."""
+"""The input and the result of a figure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from analysis.measures.points import NEWER_COLUMNS, POINT_COLUMNS
 
 @dataclass(frozen=True)
 class Subject:
-    """What a figure is of: its title, one line for each machine, and the baseline's name (empty:
-    none).
+    """The subject of a figure: its title, one line for each machine, and the baseline's name (empty
+    if there is none).
     """
 
     title: str
@@ -23,7 +23,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with the rows that it drew; `figure` is None when there was nothing to draw, and
+    """A figure with the rows that it drew. If there was nothing to draw, `figure` is None and
     `message` says why.
     """
 
@@ -42,8 +42,7 @@ def csv_rows(points: pd.DataFrame, drawn: pd.Index) -> pd.DataFrame:
 
 
 def newer_columns(points: pd.DataFrame) -> list[str]:
-    """Of NEWER_COLUMNS those that say something here: one launch and no noise are not worth a
-    column."""
+    """The NEWER_COLUMNS that say something here. A single launch and no noise need no column."""
     told = [column for column in NEWER_COLUMNS if points[column].notna().any()]
     plain = {"launches": not points["launches"].gt(1).any()}
     return [column for column in told if not plain.get(column, False)]

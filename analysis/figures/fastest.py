@@ -26,15 +26,15 @@ from analysis.model.numbers import count_text, number_text
 
 NAME = "fastest"
 FILLS = [*style.COLOURS, "#F0E442", "#8C510A"]
-"""Of an area Okabe and Ito's yellow is not too light."""
+"""The colours of areas. For areas, Okabe and Ito's yellow is not too light."""
 TINT = 0.4
-"""Of a version's colour in its cells, so that black text is read on every one."""
+"""The opacity of a version's colour in its cells, so that black text is readable on all."""
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
-    """Draws for each dim and precision a map over N and K of the fastest version that is no peer,
-    with its time per iteration, the best peer's over it, and it over the floor. A peer that has no
-    fp32 product stands among fp32's in tf32."""
+    """Draws, for each dim and precision, a map over N and K of the fastest version that is no peer.
+    A cell has its time per iteration, and the best peer's time and the floor relative to it. A peer
+    without an fp32 product takes part in fp32 with tf32."""
     points = needing_no_baseline(data.points)
     ok = fastest(points)
     cell = ["machine", "dim", "panel", "data", "n", "k"]
@@ -80,7 +80,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         ]
     lines = max(len(words) for words in texts.values())
     names = [v for v in dict.fromkeys(points["version"]) if v in set(best["version"])]
-    # by its place among those shown: of a whole run's versions several would share a colour
+    # by its place among the versions shown, because not all versions of a run have own colours
     colours = dict(zip(names, itertools.cycle(FILLS), strict=False))
     square = {"marker": "s", "linestyle": "none", "fillstyle": "full", "alpha": TINT}
     page = Page(

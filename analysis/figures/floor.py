@@ -1,4 +1,4 @@
-"""floor: how far each version is from what the machine could do at best."""
+"""floor: how far each version is from the best that the machine could do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ladder: what each version brings over the one that it is derived from, as a waterfall."""
+"""ladder: the gain of each version over its parent, as a waterfall."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ FASTER, SLOWER = "#0072B2", "#D55E00"
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
-    """Draws a bar from the parent's time per iteration to the version's, version below parent, each
-    at its fastest tunables. The rows are one for each version × problem, with the step's ratio.
+    """Draws a bar from the parent's time per iteration to the version's, each at its fastest
+    tunables. Versions are below their parents. There is one row for each version × problem, with
+    the ratio of the step.
     """
     points = needing_no_baseline(data.points)
     best, left_out = largest_problems(fastest(points), most=3)
@@ -113,7 +114,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
 
 def _steps(best: pd.DataFrame, parents: dict[str, str]) -> pd.DataFrame:
     """Each version of each problem after its parent, with parent_point, parent_ms and the ratio
-    parent's time / own; a parent that was not measured is skipped for its own parent."""
+    parent's time / own time. If a parent was not measured, its own parent replaces it."""
     rows = []
     for _, of in best.groupby(["machine", "n", "k", "dim", "data"], sort=False):
         own = {}
@@ -164,7 +165,7 @@ def _step(point: pd.Series, before: pd.Series | None) -> dict:
 
 
 def _with_counters(steps: pd.DataFrame, counters: pd.DataFrame) -> pd.DataFrame:
-    """`explained`: occupancy and hit rates of the assignment's slowest kernel; empty without."""
+    """`explained`: occupancy and hit rates of the assignment's slowest kernel, if known."""
     table = by_kernel(counters[counters["phase"].eq("assign")])
     table = table.sort_values("seconds", ascending=False, na_position="last")
     table = table.drop_duplicates(["machine", "point"]).set_index(["machine", "point"])

@@ -1,4 +1,4 @@
-"""Names that are too long for a figure, cut short in it and whole in its CSV."""
+"""Shortens names that are too long for a figure. Its CSV has the full names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from analysis.figures.drawing import Drawing, Subject
 from analysis.measures.points import Data
 
 LONGEST = {"version": 40, "precision": 16, "machine": 60, "data": 200}
-"""Characters, by column."""
+"""The limit on characters, by column."""
 LONGEST_TITLE = 200
 LONGEST_LINE = 400
-"""Characters of a line that says in full what was cut short."""
+"""The limit on characters of a line with the full name."""
 
 
 def shortened(names: Iterable[str], most: int) -> dict[str, str]:
-    """For each name of more than `most` characters its beginning and end, different for each."""
+    """Shortens names of more than `most` characters to beginning and end, so that all differ."""
     short: dict[str, str] = {}
     taken = set(names)
     for name in sorted(taken):
@@ -36,7 +36,7 @@ def shortened(names: Iterable[str], most: int) -> dict[str, str]:
 
 
 class Names:
-    """What stands for what in the figures of some data."""
+    """The short names in the figures of some data, and the full names."""
 
     def __init__(self, data: Data, subject: Subject):
         self._data, self._subject = data, subject
@@ -53,7 +53,7 @@ class Names:
         return any(self.short.values()) or len(self._subject.title) > LONGEST_TITLE
 
     def given(self) -> tuple[Data, Subject]:
-        """Data and subject as figures get them."""
+        """Data and subject with short names, for figures."""
         if not self._any:
             return self._data, self._subject
         versions, machines = self.short["version"], self.short["machine"]
@@ -80,7 +80,7 @@ class Names:
         return rows.assign(**{c: _renamed(rows[c], of) for c, of in columns.items() if c in rows})
 
     def whole(self, drawing: Drawing) -> Drawing:
-        """The drawing with the whole names in its rows."""
+        """The drawing, with the full names in its rows."""
         if not self._any:
             return drawing
         back = {cut: name for of in self.short.values() for name, cut in of.items()}

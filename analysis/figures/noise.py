@@ -1,4 +1,4 @@
-"""noise: how far the samples of each point scatter, against how long it takes."""
+"""noise: the scatter of each point's samples, against the time of a solve."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     for name, column in (("noise", "half_width"), ("spread", "spread")):
         rows[f"{name}_percent"] = ok[column].reindex(rows.index)
     styles = series_styles(ok, points, subject.baseline)
-    # a perfectly quiet point has no place on a logarithmic axis
+    # a point without any scatter has no place on a logarithmic axis
     above = ok.loc[ok["half_width"] > 0, "half_width"]
     least = max(above.min(), 1e-3) if len(above) else 1e-3
     limits = [(run.spec.get("measure") or {}).get("max_noise") for run in data.runs]

@@ -1,4 +1,4 @@
-"""Subtitle and small print: how it was measured, and which points are missing."""
+"""Subtitle and small print: how the points were measured, and which ones are missing."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from analysis.model.numbers import count_text
 from analysis.model.words import AXES
 
 MAX_LISTED = 8
-"""Lines of points without result under a figure; more are summarised."""
+"""The limit on lines about points without result under a figure. More are summarised."""
 
 LONGEST_REASON = 300
-"""Characters of a reason under a figure; the CSV has all of it."""
+"""The limit on characters of a reason under a figure. The CSV has the full reason."""
 NOTE_WIDTH = WIDTH - 0.2
 BASES = {
     "cuda_events": "CUDA events",
@@ -37,13 +37,13 @@ def subtitle(points: pd.DataFrame, subject: Subject) -> list[str]:
 
 
 def tuned_axes(points: pd.DataFrame, but: tuple[str, ...] = ()) -> str:
-    """The tunables that vary within a version, in words; empty when none does."""
+    """The tunables that vary within a version, in words. Empty if none does."""
     axes = [a for a in AXES if a not in but and points.groupby("version")[a].nunique().max() > 1]
     return " or ".join(a.replace("_", " ") for a in axes)
 
 
 def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) -> list[str]:
-    """How the points in `measured` (the drawn and those they are compared with) were measured.
+    """Says how the points in `measured` (those drawn and their references) were measured.
 
     Samples, intervals, timing basis, throttling, verification. `bare` points have no interval.
     """
@@ -56,7 +56,7 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
         bars += " from the medians of the launches"
     else:
         count += " samples"
-    notes = [f"{quantity}, median of {count} a point. Bars: {bars}."]
+    notes = [f"{quantity}, median of {count} per point. Bars: {bars}."]
     if bare:
         notes[0] += f" {_points(bare)} without a bar: an interval needs 6 samples."
     notes += _basis_notes(measured)
@@ -79,7 +79,7 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
 
 
 def noisy_note(points: pd.DataFrame) -> str:
-    """How the noisy points of a figure are marked and what disturbed them; empty without any."""
+    """Says how a figure marks its noisy points and what disturbed them. Empty if there are none."""
     return noise_note(points).replace(NOISY, f"Ringed, or with {NOISY}:", 1)
 
 
@@ -98,8 +98,8 @@ def _basis_notes(measured: pd.DataFrame) -> list[str]:
 def small_print(
     points: pd.DataFrame, drawn: pd.Index, notes: list[str], csv: str
 ) -> list[tuple[str, str]]:
-    """Wrapped, coloured lines for under the figure: the notes, then every point that has no place
-    in it.
+    """Wrapped, coloured lines for the space under the figure: the notes, then every point that is
+    not in it.
     """
     lines = [(line, GREY) for note in notes for line in wrap(note, NOTE_WIDTH)]
     missing = no_result(points, csv)
@@ -109,11 +109,12 @@ def small_print(
 
 
 def no_result(points: pd.DataFrame, csv: str, limit: int = MAX_LISTED) -> list[str]:
-    """The points that cannot be drawn, in at most `limit` wrapped lines below a heading; [] when
-    all can.
+    """The points that cannot be drawn, in at most `limit` wrapped lines below a heading. [] if all
+    can.
 
-    As much is said as there is room for: every reason, else a line for those that differ in their
-    numbers only, else the first of those; `csv` is the file that has each point."""
+    If there is room, every reason has a line. Otherwise reasons that differ only in their numbers
+    share one, and if that is not enough, only the first ones are listed. `csv` is the file that has
+    each point."""
     missing = points[points["reason"].notna() | points["status"].ne("ok")]
     if missing.empty:
         return []
@@ -150,7 +151,7 @@ def _groups(missing: pd.DataFrame, points: pd.DataFrame, kind: pd.Series) -> lis
 
 
 def _where(of: pd.DataFrame, among: pd.DataFrame) -> str:
-    """The values that set these points apart from the others of the same versions."""
+    """The values that distinguish these points from the others of the same versions."""
     words = []
     for axis in ["n", "k", "dim", *AXES, "precision", "machine"]:
         here, all_values = of[axis].dropna().unique(), among[axis].dropna().unique()
@@ -169,7 +170,7 @@ def needing_no_baseline(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def nothing_to_draw(points: pd.DataFrame, csv: str) -> str:
-    """The message when no point has a result: that, and the list of them (up to 40 lines)."""
+    """The message if no point has a result, with the list of points (up to 40 lines)."""
     if points.empty:
         return "the run has no points"
     return "\n  ".join(["no point has a result", *no_result(points, csv, limit=40)])

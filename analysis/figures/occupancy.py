@@ -22,13 +22,14 @@ from analysis.measures.points import Data, fastest
 
 NAME = "occupancy"
 SMALLEST_SHARE = 0.05
-"""Of its version's GPU time, from which on a kernel has a row in the picture."""
+"""A kernel has a row in the picture from this share of its version's GPU time on."""
 COLUMNS = {"occupancy": "occupancy", "l1_hits": "L1 hit rate"}
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
-    """Draws warps active, of the most that a multiprocessor can hold, and the L1's hit rate, in %,
-    a row a kernel, at each version's fastest tunables. The rows are one for each point × kernel.
+    """Draws the active warps, as a share of the most that a multiprocessor can hold, and the hit
+    rate of L1, in %. Each kernel has a row, at its version's fastest tunables. The CSV has one row
+    for each point × kernel.
     """
     table = by_kernel(data.counters)
     table = table[table[list(COLUMNS)].notna().any(axis=1)]
@@ -42,7 +43,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     shown = rows[rows["iteration_ms"].notna()]
     if shown.empty:
         rows["drawn"] = False
-        why = "counters are of other points than each version's fastest"
+        why = "there are counters only for points that are not their version's fastest"
         return Drawing(NAME, None, rows, why)
     shown, left_out = largest_problems(shown, most=3)
     small = len(shown)
@@ -63,9 +64,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
         for column, words in COLUMNS.items()
     ]
     notes = [
-        "Counters are of a pass of their own, not of the timed one. Occupancy: warps active of the "
+        "Counters come from a separate pass, not the timed one. Occupancy: warps active of the "
         "most possible, averaged over the cycles in which a multiprocessor has work. L1 hit rate: "
-        "sectors found in the L1. A dash: not measured, or nothing looked up.",
+        "sectors found in L1. A dash: not measured, or nothing looked up.",
         *([left_out] if left_out else []),
         *([f"{small} kernels below 5% of their version's GPU time: in the CSV."] if small else []),
     ]

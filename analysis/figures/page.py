@@ -24,20 +24,20 @@ from analysis.figures.typeset import text_width, wrap
 
 
 class PageFigure(Figure):
-    """A figure with the text of its caption: title, subtitle and small print."""
+    """A figure with the text of its caption, which has title, subtitle and small print."""
 
     caption = ""
 
 
 class Page:
-    """A figure of equal panels under a title and above small print, laid out in inches.
+    """Makes a figure of equal panels under a title and above small print, laid out in inches.
 
-    One axes for each title in `panels` (wrapped) stand in `columns` columns. Of each panel's share
-    `left`, `right` and `below` inches go to tick and line labels; the axes are `height` inches
-    high; `last` more are kept below the last row. `subtitle` is wrapped paragraphs, `notes` lines
-    that fit 7 in already (see `wrap`), each with its colour. `legend` is drawn under the title
-    when given: (label, style) pairs. For a paper, title, subtitle and notes are the figure's
-    `caption` alone."""
+    Each title in `panels` (wrapped) has one axes, in `columns` columns. Tick and line labels get
+    `left`, `right` and `below` inches of each panel. The axes are `height` inches high, and `last`
+    inches are kept below the last row. `subtitle` has paragraphs, which are wrapped. `notes` are
+    lines that already fit 7 in (see `wrap`), each with its colour. `legend` has (label, style)
+    pairs, drawn under the title. For a paper, title, subtitle and notes are only in the figure's
+    `caption`."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Page:
             head += 0.06
         column_width = width() / columns
         self.axes_width = column_width - left - right
-        # bold is a tenth wider than what wrap() measures
+        # bold text is a tenth wider than wrap() measures
         names = [wrap(name, (column_width - left - 0.05) / 1.1, PANEL_TITLE) for name in panels]
         above = 0.32 + LINE * (max(len(lines) for lines in names) - 1)
         rows = math.ceil(len(panels) / columns)
@@ -149,8 +149,8 @@ def _legend_grid(legend: list[tuple[str, dict]]) -> tuple[int, int]:
 
 
 def columns_of_panels(wanted: int, taken: float, least: float) -> int:
-    """`wanted` columns; on a narrow page as many of them as leave each panel's axes `least` inches,
-    where `taken` go to labels beside it."""
+    """The number of columns: `wanted`, or on a narrow page as many as leave `least` inches for each
+    panel's axes, beside which labels take `taken` inches."""
     if not is_narrow():
         return wanted
     return max(1, min(wanted, int(width() / (taken + least))))

@@ -1,4 +1,4 @@
-"""How wide a figure is to be for a paper."""
+"""The width of a figure for a paper."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 from analysis.model.files import RunError
 
 POINTS = 72.27
-"""TeX's, in an inch."""
+"""TeX's points in an inch."""
 
 
 class Widths(NamedTuple):
-    """Column and page of a document class in TeX's points, and where they are from."""
+    """The widths of column and page of a document class in TeX's points, and their source."""
 
     column: float
     text: float
@@ -26,19 +26,19 @@ CLASSES = {
 }
 NARROWEST, WIDEST = 2.5, 14.0
 HIGHEST = 9.0
-"""Inches of a figure on a page of letter or A4 paper."""
+"""The highest figure that fits a page of letter or A4 paper, in inches."""
 
 
 class Paper(NamedTuple):
-    """What a figure for a paper is: how many inches wide, and the environment that holds it."""
+    """The width of a figure for a paper in inches, and its environment."""
 
     width: float | None = None
     environment: str = ""
 
 
 def paper_for(asked: str | None, of_class: str | None) -> Paper:
-    """What `--width` and `--class` ask for; without either, nothing. Raises RunError for what is no
-    width."""
+    """The paper that `--width` and `--class` describe, or an empty one without either. Raises
+    RunError for an invalid width."""
     if asked is None and of_class is None:
         return Paper()
     if of_class is not None and of_class not in CLASSES:

@@ -1,4 +1,4 @@
-"""phases: where the time of a solve goes, a stacked bar a version; a panel for each problem."""
+"""phases: where the time of a solve goes. A stacked bar per version, and a panel per problem."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _SPARE = ["#7F3C8D", "#56B4E9", "#000000"]
 
 def draw(data: Data, subject: Subject) -> Drawing:
     """Draws each version at its fastest tunables: the shares of its phases in the time per
-    iteration. The rows are one for each point × phase.
+    iteration. There is one row for each point × phase.
 
-    Phases are of one profiled solve: the device's time between the events around a phase, on a CPU
-    the host's. What the median iteration takes beyond their sum is `outside` of them."""
+    Phases come from one profiled solve. Their time is the device's time between the events around a
+    phase, or the host's time on a CPU. The rest of the median iteration is `outside`."""
     points = needing_no_baseline(data.points)
     best = fastest(points)
     rows = _shares(best, data.phases)
@@ -125,7 +125,7 @@ def _others(rows: pd.DataFrame) -> list[str]:
 
 
 def _inside(axes, width, height, start, share, phase, colour) -> None:
-    """The phase and its share written into its part of the bar, as much as there is room for."""
+    """Writes the phase and its share into its part of the bar, as far as there is room."""
     room = share / 100 * width - 0.06
     for text in (f"{phase} {share:.0f}%", f"{share:.0f}%"):
         if text_width(text) <= room:

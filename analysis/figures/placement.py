@@ -1,4 +1,4 @@
-"""Labels beside the ends of lines, spread until none covers another."""
+"""Places labels beside the ends of lines, so that none covers another."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from analysis.figures.style import SMALL
 
 
 def spread(wanted: list[float], heights: list[float], low: float, high: float) -> list[float]:
-    """Centres as near as can be to `wanted` so that boxes of `heights` do not overlap and stay
-    within low..high.
+    """The centres nearest to `wanted` so that boxes of `heights` do not overlap and stay within
+    low..high, in one dimension and any unit.
 
-    One dimension, any unit, boxes keep the order of `wanted`. Boxes that collide are merged into a
-    block centred on the mean of its wishes (pool adjacent violators), which is the least-squares
-    answer. When there is not room for all of them, they are stacked from `low` up."""
+    Boxes keep the order of `wanted`. Boxes that collide are merged into a block centred on the mean
+    of their wanted places (pool adjacent violators), which is the least-squares solution. If there
+    is not enough room, boxes are stacked upwards from `low`."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     blocks: list[dict] = []
     for i in order:
-        # a block is its members, its height, and where its bottom would like to be
+        # a block has its members, its height, and the wanted place of its bottom
         block = {"of": [i], "height": heights[i], "bottom": wanted[i] - heights[i] / 2, "n": 1}
         block["bottom"] = _clamp(block, low, high)
         while blocks and blocks[-1]["bottom"] + blocks[-1]["height"] > block["bottom"]:
@@ -48,8 +48,8 @@ def _clamp(block: dict, low: float, high: float) -> float:
 def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]], gap: float = 0.06) -> None:
     """Writes labels to the right of `axes`, one for each (x, y, label, colour) in data coordinates.
 
-    A label stands at its line's height, moved up or down where labels would overlap, with a thin
-    leader to the end of its line. Call it after the limits are set."""
+    A label is at its line's height, or moved up or down if labels would overlap. A thin leader
+    connects it to the end of its line. Call this after the limits are set."""
     figure = axes.figure
     box = axes.get_position()
     left, width = box.x0 * figure.get_figwidth(), box.width * figure.get_figwidth()
@@ -67,7 +67,7 @@ def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]], gap: float
             transform=axes.transAxes,
             color=colour,
             linewidth=0.5,
-            # across the panel a leader must not look like data
+            # a leader across the panel must not look like data
             linestyle=(0, (1, 2)) if x < 0.9 else "-",
             alpha=0.7,
             clip_on=False,

@@ -36,9 +36,10 @@ SMALLEST_MARK = 3.0
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
-    """Draws a panel for each arithmetic that a kernel used: three marks a version × kernel, joined,
-    as large as the kernel's share of the version's GPU time. Roofs as measured, the datasheet's
-    thin. The rows are one for each point × kernel × arithmetic × level of memory."""
+    """Draws a panel for each arithmetic that a kernel used, with three joined marks for each
+    version × kernel. Their size is the kernel's share of the version's GPU time. Measured roofs are
+    thick, those of the datasheet thin. There is one row for each point × kernel × arithmetic ×
+    level of memory."""
     rows = _rows(data)
     if rows.empty:
         rows = csv_rows(data.points, data.points.index[:0])
@@ -51,7 +52,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     machines = list(dict.fromkeys(shown["machine"]))
     roofs = [data.ceilings[m] for m in machines if m in data.ceilings]
     notes = [
-        "One mark a kernel and level of memory, joined: full at DRAM, half at L2, hollow at L1; as "
+        "One mark per kernel and memory level, joined: full at DRAM, half at L2, hollow at L1; as "
         "large as the kernel's share of its version's GPU time. Operations and bytes are counted "
         "(CUPTI), time is the kernel's own in the counters' pass. fp32 and fp64: additions and "
         "multiplications 1, fused 2.",
@@ -79,7 +80,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         left=0.62,
         right=widest + 0.24,
         below=0.42,
-        # how full a mark is says the level; machines differ in the dashes of the line
+        # the fill of a mark is its level; machines differ in the dashes of the line
         legend=[(s, {**look, "fillstyle": "full"}) for s, look in looks.items()],
     )
     for kind, axes in zip(kinds, page.axes, strict=True):
@@ -96,8 +97,8 @@ def _rows(data: Data) -> pd.DataFrame:
     head = ["machine", "point", "n", "k", "dim", "data", "precision"]
     table = table.merge(best[head], on=["machine", "point"])
     parts = []
-    # a kernel stands under the roof of what it does most: compilers write some constants of fp32
-    # kernels with half-precision instructions
+    # a kernel is under the roof of its main arithmetic, because compilers write some constants of
+    # fp32 kernels with half-precision instructions
     most = table[list(KINDS)].fillna(0).idxmax(axis=1)
     for kind in KINDS:
         for level in LEVELS:
@@ -119,7 +120,7 @@ def _rows(data: Data) -> pd.DataFrame:
 
 
 def _largest_only(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """One problem: the largest; and kernels that take at least 1% of their version's time."""
+    """Selects the largest problem, and kernels with at least 1% of their version's time."""
     key = ["n", "k", "dim"]
     problems = rows[key].drop_duplicates()
     largest = problems.assign(work=problems.astype(float).prod(axis=1)).sort_values("work")
@@ -180,7 +181,7 @@ def _label(kernel: pd.Series) -> str:
 def _draw_roof(
     axes: Axes, roof: Ceilings, rates: tuple, page: Page, turn: int, named: bool
 ) -> None:
-    """Slanted lines of bandwidth up to the highest rate, flat lines of the rates."""
+    """Draws slanted lines of bandwidth up to the highest rate, and flat lines of the rates."""
     colour = [style.INK, "#7a7a7a", "#aaaaaa"][turn % 3]
     known = {rate: roof.rates[rate] for rate in rates if rate in roof.rates}
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
@@ -197,10 +198,10 @@ def _draw_roof(
             if value:
                 xs = np.array([left, min(peak / (value / 1e9), right)])
                 axes.plot(xs, xs * value / 1e9, color=colour, zorder=1.5, **look)
-        # written on the line, where it has come a little way into the panel
+        # written on the line, a little way inside the panel
         start = max(left * 1.35, bottom * 2 / (bandwidth.measured / 1e9)) * 4**turn
         said = f"{LEVELS[level]} {number_text(bandwidth.measured / 1e12)} TB/s{suffix}"
-        if style.is_narrow():  # where the lines are closer than letters are high
+        if style.is_narrow():  # if the lines are closer than letters are high
             start, said = start * 4**place, LEVELS[level]
         axes.text(
             start,

@@ -9,15 +9,15 @@ from analysis.figures.typeset import break_label, text_width
 
 
 def row_labels(names: list[str], width: float = 2.0) -> tuple[dict[str, str], float, int]:
-    """Names at the left of a row each, broken to `width` inches; the widest's width, and the most
-    lines that one has."""
+    """The names of rows, broken to `width` inches, with the width of the widest one and the largest
+    number of lines."""
     labels = {name: break_label(name, width) for name in names}
     widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
     return labels, widest, max(label.count("\n") + 1 for label in labels.values())
 
 
 def rows_axis(axes: Axes, labels: list[str], rows: int) -> None:
-    """Rows from the top down, each with its label; room for `rows` of them."""
+    """Labels rows from the top down, with room for `rows` of them."""
     axes.set_ylim(max(rows, 1) - 0.4, -0.6)
     axes.set_yticks(range(len(labels)), labels)
     axes.tick_params(axis="y", length=0)
@@ -25,7 +25,7 @@ def rows_axis(axes: Axes, labels: list[str], rows: int) -> None:
 
 
 def at_right(axes: Axes, row: float, text: str, colour: str = INK) -> None:
-    """`text` right of the axes at a row's height."""
+    """Writes `text` to the right of the axes, at a row's height."""
     axes.annotate(
         text,
         (1, row),

@@ -12,13 +12,13 @@ from analysis.model.numbers import count_text
 
 
 def tick_text(value: float) -> str:
-    """A tick without superfluous zeros: 0.05, 1, 20, 1,000."""
+    """The text of a tick without superfluous zeros: 0.05, 1, 20, 1,000."""
     return count_text(round(value)) if value >= 1e4 else f"{value:,.10g}"
 
 
 def log_axis(axes: Axes, which: str, low: float, high: float, wanted: int = 5) -> None:
-    """A logarithmic axis over low..high (> 0), both included, with `wanted` or so round ticks
-    whatever the span.
+    """Makes a logarithmic axis over low..high (> 0), both included, with about `wanted` round ticks
+    for any span.
     """
     margin = max(1.12, (high / low) ** 0.04)  # keeps marks at the ends whole
     low, high = low / margin, high * margin
@@ -31,7 +31,7 @@ def log_axis(axes: Axes, which: str, low: float, high: float, wanted: int = 5) -
 
 
 def log_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
-    """Round numbers within low..high: decades when they are enough, else 1-2-5 or 1-3, else evenly
+    """Round numbers within low..high: decades if they are enough, else 1-2-5 or 1-3, else evenly
     spaced ones.
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
@@ -56,8 +56,8 @@ def log_positions(limits: tuple[float, float], values: list[float], width: float
 
 
 def fitting(positions: list[float], texts: list[str], gap: float = 0.08) -> list[int]:
-    """Indices of the centred labels that fit side by side: the first, the last, and between them
-    those that leave `gap` inches. `positions` are inches, ascending.
+    """The indices of centred labels that fit side by side: the first, the last, and those between
+    them that leave `gap` inches. `positions` are ascending inches.
     """
     chosen: list[int] = []
     last = len(texts) - 1

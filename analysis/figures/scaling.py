@@ -23,12 +23,12 @@ WORKERS = ["threads", "processes", "gpus"]
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
-    """Draws, for each problem that several numbers of workers solved, speedup over the baseline (or
-    over one worker, where there is none) and efficiency; and for each series of problems whose N
-    grows with the workers, the efficiency T(1) / T(workers).
+    """Draws speedup over the baseline (or over one worker, if there is none) and efficiency for
+    each problem that several numbers of workers solved. For each series of problems whose N grows
+    with the workers, draws the efficiency T(1) / T(workers).
 
-    Workers are threads × processes × GPUs. Processes, where threads vary too, have lines of their
-    own, as in biason_romania's figure 6."""
+    Workers are threads × processes × GPUs. If threads vary, too, each number of processes has its
+    own line, as in biason_romania's figure 6."""
     points = needing_no_baseline(data.points)
     ok = points[points["status"].eq("ok")].copy()
     counts = ok[WORKERS].astype("Float64").fillna(1).astype(float)
@@ -42,7 +42,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         rows = csv_rows(points, ok.index[:0])
         why = "no version was run with several numbers of threads, processes or GPUs"
         return Drawing(NAME, None, rows, why)
-    # the study's figures: speedup above, efficiency below; here side by side
+    # the study has speedup above efficiency; here they are side by side
     panels = []
     for kind, of in (("strong", strong), ("weak", weak)):
         for key, group in of.groupby("problem", sort=False) if len(of) else []:
@@ -107,7 +107,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
 
 
 def _split_processes(ok: pd.DataFrame) -> pd.DataFrame:
-    """A line for each number of processes of a version whose threads vary as well."""
+    """A line for each number of processes, if the threads of the version vary as well."""
     both = ok.groupby("version")[["threads", "processes"]].transform("nunique").gt(1).all(axis=1)
     own = ok["processes"].astype(str) + ok["processes"].eq(1).map(
         {True: " process", False: " processes"}
@@ -117,7 +117,7 @@ def _split_processes(ok: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(of: pd.DataFrame, problem: str, kind: str, base, over: str, at: float) -> pd.DataFrame:
-    """Rows of a line: speedup of each point over `base` samples and its efficiency."""
+    """The rows of a line: the speedup of each point over the `base` samples, and its efficiency."""
     rows = of[["machine", "point", "version", "series", "n", "k", "dim", "precision", "data"]]
     rows = rows.assign(workers=of["workers"], iteration_ms=of["iteration_ms"], noisy=of["noisy"])
     ratios = np.array([ratio_interval(base, times) for times in of["times_ms"]])
@@ -136,7 +136,7 @@ def _strong(ok: pd.DataFrame, points: pd.DataFrame, baseline: str) -> pd.DataFra
             base = base[base[column].eq(value)]
         _, n, k, dim, _ = key
         problem = f"N = {count_text(n)}, K = {count_text(k)}, dim {dim}"
-        # of one number of workers only the fastest way to have it
+        # only the fastest combination for each number of workers
         quickest = of.loc[of.groupby(["series", "workers"], sort=False)["iteration_ms"].idxmin()]
         for _, line in quickest.groupby("series", sort=False):
             if len(line) < 2 or line["version"].iloc[0] == baseline:
@@ -161,7 +161,7 @@ def _weak(ok: pd.DataFrame) -> pd.DataFrame:
         if len(of) < 3 or of["n"].nunique() < 3:
             continue
         _, _, k, dim, share = values
-        problem = f"{count_text(round(share))} points a worker, K = {count_text(k)}"
+        problem = f"{count_text(round(share))} points per worker, K = {count_text(k)}"
         first = of.loc[of["workers"].idxmin()]
         parts.append(
             _rows(of, f"{problem}, dim {dim}", "weak", first["times_ms"], first["version"], 1.0)

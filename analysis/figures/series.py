@@ -1,4 +1,4 @@
-"""Series and panels: which points belong together, and how they look."""
+"""Series and panels: which points belong together, and how they are drawn."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from analysis.figures.style import GREY, INK, is_narrow, version_styles
 from analysis.model.numbers import count_text
 
 DIRECT_UP_TO = 6
-"""Panels whose lines are named at their ends; with more, one legend names them and the panels get
-smaller.
+"""Up to this many panels, lines are named at their ends. With more, one legend names them and the
+panels are smaller.
 """
 DIRECT_IF_NARROW = 2
-"""The same on a narrow page, where such a panel takes the whole width."""
+"""The same limit for a narrow page, where such a panel takes the whole width."""
 
 
 def names_at_ends(panels: int) -> bool:
-    """Whether the lines of that many panels are named at their ends."""
+    """True if the lines of that many panels are named at their ends."""
     return panels <= (DIRECT_IF_NARROW if is_narrow() else DIRECT_UP_TO)
 
 
 def series_names(points: pd.DataFrame) -> pd.Series:
-    """One name a line: the version, with precision and machine where the points have several."""
+    """One name per line: the version, with precision and machine if the points have several."""
     names = points["version"].astype(str)
     for column in ("precision", "machine"):
         if points[column].nunique() > 1:
@@ -31,7 +31,7 @@ def series_names(points: pd.DataFrame) -> pd.Series:
 
 
 def panel_columns(points: pd.DataFrame, always: list[str]) -> list[str]:
-    """What a panel stands for: `always` and, after its first, each other property in which the
+    """The properties of a panel: `always` and, after its first, each other property in which the
     points differ. The last one changes fastest from panel to panel.
     """
     others = [c for c in ("dim", "data") if points[c].nunique() > 1]
@@ -39,10 +39,10 @@ def panel_columns(points: pd.DataFrame, always: list[str]) -> list[str]:
 
 
 def series_styles(shown: pd.DataFrame, points: pd.DataFrame, baseline: str) -> dict[str, dict]:
-    """How each series of `shown` is drawn, in the plan's order of versions.
+    """The style of each series of `shown`, in the plan's order of versions.
 
-    The colour is the version's place among all versions of `points` (the whole run's), so that it
-    is the same in every figure; the baseline is grey. Precisions and machines differ in dashes.
+    The colour is given by the version's place among all versions of `points` (the whole run), so it
+    is the same in every figure. The baseline is grey. Precisions and machines differ in dashes.
     """
     versions = [v for v in dict.fromkeys(points["version"]) if v != baseline] + [baseline]
     series = shown.drop_duplicates("series").groupby("version", sort=False)["series"].agg(list)
@@ -55,10 +55,10 @@ def series_styles(shown: pd.DataFrame, points: pd.DataFrame, baseline: str) -> d
 
 
 def draw_line(axes: Axes, line: pd.DataFrame, x: str, y: str, look: dict) -> tuple[float, float]:
-    """Column `y` against `x` with its interval (`y`_low, `y`_high) as bars; returns the last
-    point's place.
+    """Draws column `y` against `x`, with its interval (`y`_low, `y`_high) as bars. Returns the
+    place of the last point.
 
-    A single point gets its mark and no line; a point without an interval gets no bar.
+    A single point has a mark but no line. A point without an interval has no bar.
     """
     line = line.sort_values(x)
     at, values = line[x].astype(float).tolist(), line[y].tolist()
@@ -70,15 +70,15 @@ def draw_line(axes: Axes, line: pd.DataFrame, x: str, y: str, look: dict) -> tup
 
 
 def ring(axes: Axes, x: list[float], y: list[float]) -> None:
-    """Rings round the marks of noisy points."""
+    """Draws rings round the marks of noisy points."""
     if x:
         look = {"marker": "o", "markersize": 7.5, "fillstyle": "none", "linestyle": "none"}
         axes.plot(x, y, color=INK, markeredgewidth=0.8, zorder=3.5, clip_on=False, **look)
 
 
 def bars(of: pd.DataFrame, column: str) -> list[list[float]]:
-    """Distances from `column` down to its low and up to its high end, as errorbar() wants them; 0
-    without interval.
+    """The distances from `column` to its low and high ends, as errorbar() needs them. 0 if there
+    is no interval.
     """
     below = (of[column] - of[f"{column}_low"]).fillna(0)
     above = (of[f"{column}_high"] - of[column]).fillna(0)
@@ -86,7 +86,7 @@ def bars(of: pd.DataFrame, column: str) -> list[list[float]]:
 
 
 def panel_title(columns: list[str], values: tuple) -> str:
-    """`K = 5, dim 2`: what a panel shows. A line may break after a comma, not within `K = 5`."""
+    """The title of a panel: `K = 5, dim 2`. A line may break after a comma, not within `K = 5`."""
     words = []
     for column, value in zip(columns, values, strict=True):
         if column in ("n", "k"):
@@ -97,9 +97,9 @@ def panel_title(columns: list[str], values: tuple) -> str:
 
 
 def largest_problems(points: pd.DataFrame, most: int = 6) -> tuple[pd.DataFrame, str]:
-    """`points` of at most `most` problems (N, K, dim, data; 3 on a narrow page), and in words what
-    was left out: of more problems the largest N of each K and dim, of more still the largest of
-    those."""
+    """The `points` of at most `most` problems (N, K, dim, data; 3 on a narrow page), and a sentence
+    about those left out. If there are more problems, the largest N of each K and dim is kept, and
+    if these are still too many, the largest of them."""
     most = min(most, 3) if is_narrow() else most
     key = ["n", "k", "dim", "data"]
     problems = points[key].drop_duplicates()
@@ -112,6 +112,6 @@ def largest_problems(points: pd.DataFrame, most: int = 6) -> tuple[pd.DataFrame,
 
 
 def problem_panels(points: pd.DataFrame) -> tuple[list[str], list[tuple[tuple, pd.DataFrame]]]:
-    """A panel for each problem: the columns that its title names, and its points."""
+    """The panels, one for each problem: the columns that its title names, and its points."""
     columns = panel_columns(points, ["k", "n"])
     return columns, list(points.groupby(columns, sort=True))

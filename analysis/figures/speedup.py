@@ -1,6 +1,4 @@
-"""speedup: how many times faster than the baseline, against the number of points; a panel for each
-K.
-"""
+"""speedup: the speedup over the baseline, against the number of points, with a panel for each K."""
 
 from __future__ import annotations
 
@@ -42,14 +40,14 @@ NAME = "speedup"
 def draw(data: Data, subject: Subject) -> Drawing:
     """Draws speedups (see derive.all_points) of each version at its fastest tunables.
 
-    With several N: log-log lines. With one N: a dot a version. The rows hold every point, drawn or
-    not."""
+    Several N give log-log lines, and one N gives a dot per version. The rows contain every point,
+    drawn or not."""
     points = data.points
     best = fastest(points)
     shown = best[best["speedup"].notna() & best["version"].ne(subject.baseline)]
     rows = csv_rows(points, shown.index)
     if not subject.baseline:
-        return Drawing(NAME, None, rows, "the spec names no baseline to be faster than")
+        return Drawing(NAME, None, rows, "the spec names no baseline")
     if shown.empty:
         if (points["status"] == "ok").any():
             why = (
@@ -117,7 +115,7 @@ def _lines(panels, keys, header, styles, subject, shown) -> Figure:
     lines = sum(label.count("\n") + 1 for label in labels.values())
     height = max(2.5 if columns == 1 else 1.9 if direct else 1.4, 0.125 * lines if direct else 0)
     widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
-    # where each machine has a baseline of its own, the absolute times are in the CSV alone
+    # if each machine has its own baseline, only the CSV has the absolute times
     grey = "" if shown["machine"].nunique() > 1 else f"grey: {subject.baseline}, ms per iteration"
     grey = "\n".join(wrap(grey, style.width() / max(columns, 2) - 0.35))
     page = Page(
@@ -153,7 +151,7 @@ def _lines(panels, keys, header, styles, subject, shown) -> Figure:
 def _count_ticks(
     axes: Axes, counts: list[int], of: pd.DataFrame, width: float, *, absolute: bool
 ) -> None:
-    """N on the axis and, if `absolute`, below each in grey the baseline's ms per iteration."""
+    """Labels the axis with N and, if `absolute`, with the baseline's ms per iteration in grey."""
     base = of.drop_duplicates("n").set_index("n")["baseline_iteration_ms"]
     names = [count_text(n) for n in counts]
     times = [number_text(base[n]) if n in base.index else "–" for n in counts]

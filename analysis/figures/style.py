@@ -1,8 +1,8 @@
 """One look for every figure: sizes, colours, number formats, page layout, label placement.
 
-Figures are 7 in wide (a double column) and say everything themselves, or as wide as a paper wants
-them, with title and small print in a caption beside them. Text is at least 7 pt, and the files are
-the same bytes for the same rows."""
+A figure is 7 in wide (a double column) and contains title and small print. For a paper it has the
+paper's width, and a caption contains title and small print. Text is at least 7 pt. The same rows
+give the same bytes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from matplotlib.figure import Figure
 from analysis.model.files import replacing
 
 WIDTH = 7.0
-"""Inches: the text width of a two-column page."""
+"""The text width of a two-column page, in inches."""
 _paper: ContextVar[float | None] = ContextVar("paper", default=None)
 
 SMALL = 7.0
-"""Points: the smallest text."""
+"""The smallest text, in points."""
 TITLE = 9.0
 PANEL_TITLE = 8.0
 
 LINE = 0.128
-"""Inches from one line of small text to the next."""
+"""The distance between lines of small text, in inches."""
 INK = "#222222"
 GREY = "#666666"
 FAINT = "#d9d9d9"
 
-# Okabe & Ito 2008, without yellow (too light for a line) and with their black for last: told apart
-# by every common kind of colour vision. Past the eighth line the dashes change.
+# Okabe & Ito 2008, without yellow (too light for a line) and with black last. People with any
+# common kind of colour vision can tell them apart. From the ninth line on, the dashes change.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F3C8D", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<"]
 DASHES = ["-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1, 1, 1))]
@@ -60,20 +60,20 @@ RC = {
     "grid.linewidth": 0.5,
     "lines.linewidth": 1.3,
     "lines.markersize": 3.6,
-    "svg.fonttype": "path",  # looks the same where the font is missing
+    "svg.fonttype": "path",  # looks the same if the font is missing
     "svg.hashsalt": "lloydbench",
     "pdf.fonttype": 42,  # TrueType: publishers refuse matplotlib's default, Type 3
-    "pgf.rcfonts": False,  # letters are the document's
-    "text.parse_math": False,  # a $ in a name is a $
+    "pgf.rcfonts": False,  # the document sets the letters
+    "text.parse_math": False,  # a $ in a name stays a $
     "savefig.dpi": 220,
 }
 
 
 @contextmanager
 def look(paper: float | None = None) -> Iterator[None]:
-    """What is drawn and saved within looks like all figures; a letter that the font lacks is a box,
-    and no warning. `paper` is the width in inches of a figure for a paper; title and small print
-    are left to its caption then."""
+    """Gives everything that is drawn and saved inside it the common style. A letter that the font
+    lacks becomes a box, without a warning. `paper` is the width in inches of a figure for a paper,
+    whose title and small print are left to its caption."""
     token = _paper.set(paper)
     try:
         with mpl.rc_context(RC), warnings.catch_warnings():
@@ -84,22 +84,22 @@ def look(paper: float | None = None) -> Iterator[None]:
 
 
 def width() -> float:
-    """Of the figure that is being drawn, in inches."""
+    """The width of the figure that is being drawn, in inches."""
     return _paper.get() or WIDTH
 
 
 def for_paper() -> bool:
-    """Whether the figure that is being drawn leaves title and small print to a caption."""
+    """True if the figure that is being drawn leaves title and small print to a caption."""
     return _paper.get() is not None
 
 
 def is_narrow() -> bool:
-    """A column, or the page of a book: there is no room for two panels with names beside them."""
+    """True for a column, or the page of a book. Two panels with names beside them do not fit."""
     return width() < 6
 
 
 def version_styles(versions: list[str], variants: int = 1) -> list[list[dict]]:
-    """Colour, marker and dashes for each version by its place, and for each of its variants."""
+    """Colour, marker and dashes for each version, by its place, and for each of its variants."""
     looks = []
     for place in range(len(versions)):
         turn, hue = divmod(place, len(COLOURS))

@@ -1,4 +1,4 @@
-"""Plain text as LaTeX that prints it: in figures, captions and tables."""
+"""Converts plain text into LaTeX, for figures, captions and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tpb: time per iteration against threads per block; a panel for each K and N."""
+"""tpb: time per iteration against threads per block, with a panel for each K and N."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ NAME_IN_WORDS = "threads per block"
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
-    """Draws the median time per iteration of each version that has threads per block, fastest in
-    its other tunables.
+    """Draws the median time per iteration of each version that has threads per block, with the
+    fastest values of its other tunables.
 
-    The rows hold every point of those versions, drawn or not. Each panel has its own scale: N
-    changes the time by orders of magnitude, and what is compared is within a panel."""
+    The rows contain every point of those versions, drawn or not. Each panel has its own scale,
+    because N changes the time by orders of magnitude and comparisons are within a panel."""
     everything = data.points
     points = everything[everything["threads_per_block"].notna()]
     if points.empty:

@@ -1,4 +1,4 @@
-"""Text in figures: how wide it is, where its lines break."""
+"""Measures the width of text in figures and breaks its lines."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def _renderer() -> RendererAgg:
 
 @lru_cache(maxsize=8192)
 def text_width(text: str, size: float = SMALL, weight: str = "normal") -> float:
-    """Inches that `text` takes at `size` points."""
+    """The width of `text` at `size` points, in inches."""
     font = FontProperties(family=RC["font.family"], size=size, weight=weight)
     return _renderer().get_text_width_height_descent(text, font, ismath=False)[0] / 720
 
 
 def wrap(text: str, width: float, size: float = SMALL, indent: str = "") -> list[str]:
-    """`text` in lines of at most `width` inches; a word that is longer than a line is cut. Lines
-    after the first begin with `indent`.
+    """Breaks `text` into lines of at most `width` inches. A word that is longer than a line is
+    cut. Lines after the first begin with `indent`.
     """
     lines: list[str] = []
-    # Words are measured alone, for they recur and lines do not; kerning at a space is less than the
-    # pixel's fraction that is lost here.
+    # Words are measured separately, because they recur and lines do not. The kerning at a space,
+    # which this loses, is a fraction of a pixel.
     space = text_width("n n", size) - text_width("nn", size)
     margin = text_width(f"{indent}n", size) - text_width("n", size) if indent else 0.0
     line, taken = "", 0.0
@@ -54,8 +54,8 @@ def wrap(text: str, width: float, size: float = SMALL, indent: str = "") -> list
 
 
 def break_label(label: str, width: float) -> str:
-    """`label` in lines of at most `width` inches where that can be: broken after its first word
-    (a version's name), then after underscores and spaces, then anywhere."""
+    """Breaks `label` into lines of at most `width` inches, if possible: after its first word (a
+    version's name), then after underscores and spaces, then anywhere."""
     if text_width(label) <= width:
         return label
     lines = []
@@ -76,7 +76,7 @@ def break_label(label: str, width: float) -> str:
 
 
 def shorten(lines: list[str], most: int, width: float) -> list[str]:
-    """The first `most` of wrapped lines; if that is not all, the last ends in … (in `width`)."""
+    """The first `most` of the wrapped lines. If there are more, the last one ends in …."""
     if len(lines) <= most:
         return lines
     last = wrap(lines[most - 1].rstrip(), width - text_width(" …"))[0]

@@ -1,1 +1,1 @@
-"""What the rows say: medians and intervals, speedups, tests, claims."""
+"""Computes medians and intervals, speedups, tests and claims from rows."""

@@ -1,9 +1,9 @@
-"""The studies' conclusions (data/published/claims.toml) checked one by one against runs' rows.
+"""Checks the studies' conclusions (data/published/claims.toml) one by one against runs' rows.
 
-A claim has a `value`, an expression over one run's rows (see measures.functions), and `holds`, what
-the value must be. It holds when the whole 95% interval does, fails when the whole interval does
-not, and cannot be judged otherwise, or without the rows, or with fewer samples than an interval
-needs. Numbers of a profile (phases, counters) have no interval and are taken as they are."""
+A claim has a `value`, an expression over one run's rows (see measures.functions), and a condition
+`holds`. The claim holds if the whole 95% interval meets the condition, and fails if no part of the
+interval does. Otherwise it cannot be judged, nor if rows are missing or there are too few samples
+for an interval. Numbers of a profile (phases, counters) have no interval, so the value decides."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SIGNS = {ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥"}
 
 @dataclass(frozen=True)
 class Claim:
-    """One conclusion. `at`: the problems to try in turn; the first that can be judged counts."""
+    """One conclusion. `at` has the problems to try in turn. The first that can be judged counts."""
 
     id: str
     study: str
@@ -53,7 +53,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Judgment:
-    """What one run says of a claim. `why` explains a verdict that is none; `counters` are the
+    """What one run says about a claim. `why` explains why there is no verdict. `counters` are the
     because-expressions that the run answers."""
 
     claim: Claim
@@ -66,7 +66,7 @@ class Judgment:
 
 
 def read_claims(file: Path = FILE) -> list[Claim]:
-    """Raises RunError, naming the claim, for a file that is not right."""
+    """Raises RunError, naming the claim, for an error in the file."""
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8")).get("claim", [])
     except tomllib.TOMLDecodeError as error:
@@ -75,7 +75,7 @@ def read_claims(file: Path = FILE) -> list[Claim]:
     ids = [claim.id for claim in claims]
     for claim in claims:
         if ids.count(claim.id) > 1:
-            raise RunError(f"{file}: claim '{claim.id}' is there twice")
+            raise RunError(f"{file}: claim '{claim.id}' occurs twice")
     return claims
 
 
@@ -102,7 +102,7 @@ def _claim(table: dict, where: str) -> Claim:
 
 
 def choose(claims: list[Claim], wanted: list[str]) -> list[Claim]:
-    """The claims with these ids; raises RunError for one that there is not."""
+    """The claims with these ids. Raises RunError for an unknown id."""
     known = {claim.id: claim for claim in claims}
     for name in wanted:
         if name not in known:
@@ -113,7 +113,7 @@ def choose(claims: list[Claim], wanted: list[str]) -> list[Claim]:
 
 
 def judge(claim: Claim, runs: list[Rows]) -> list[Judgment]:
-    """One judgment for each run that can judge the claim; else one that says why none can."""
+    """One judgment for each run that can judge the claim, else one that says why none can."""
     given, reasons = [], []
     for rows in runs:
         for place in claim.at:
@@ -126,7 +126,7 @@ def judge(claim: Claim, runs: list[Rows]) -> list[Judgment]:
         return given
     if not reasons:
         return [Judgment(claim, UNJUDGED, "no run was given")]
-    # a value without a verdict says more than a missing row, and that is missing in every run
+    # a value without a verdict says more than a missing row, which is missing in most runs
     best = min(reasons, key=lambda j: (j.value is None, j.why.endswith("no row")))
     return [replace(best, run="") if best.why.endswith("no row") else best]
 
@@ -152,7 +152,7 @@ def _judge_at(claim: Claim, rows: Rows, place: Place) -> Judgment:
         return Judgment(claim, UNJUDGED, value.why, *judged)
     low, high = (value.value, value.value) if value.exact else value.interval()
     verdict = _verdict(_bounds(claim.holds), low, high)
-    why = f"the interval reaches over the bound ({condition(claim)})" if verdict == UNJUDGED else ""
+    why = f"the interval contains the bound ({condition(claim)})" if verdict == UNJUDGED else ""
     return Judgment(claim, verdict, why, *judged)
 
 
@@ -186,21 +186,21 @@ def _verdict(bounds: list[tuple[type, float]], low: float, high: float) -> str:
         return UNJUDGED
     if all(all(ends) for ends in inside):
         return HOLDS
-    # outside of one bound with both ends
+    # both ends are outside of one bound
     if any(not any(ends) for ends in inside):
         return FAILS
     return UNJUDGED
 
 
 def condition(claim: Claim) -> str:
-    """`≥ 4×`: what the value must be, in words for a reader."""
+    """The condition on the value, for a reader: `≥ 4×`."""
     return " and ".join(
         f"{_SIGNS[op]} {bound:g}{_unit(claim.unit)}" for op, bound in _bounds(claim.holds)
     )
 
 
 def value_text(value: Quantity | None, unit: str) -> str:
-    """`3.4× [3.3, 3.5]`; without interval `96% (profiled)`; empty without a value."""
+    """`3.4× [3.3, 3.5]`, or `96% (profiled)` without an interval. Empty without a value."""
     if value is None:
         return ""
     number = f"{value.value:,.0f}" if value.exact == "counted" else number_text(value.value)
@@ -212,7 +212,7 @@ def value_text(value: Quantity | None, unit: str) -> str:
 
 
 def counts(judged: list[Judgment]) -> str:
-    """`31 hold, 14 fail, 33 cannot be judged`; a judgment each, so a claim may count twice."""
+    """`31 hold, 14 fail, 33 cannot be judged`. Counts judgments, so a claim may count twice."""
     words = ((HOLDS, "hold"), (FAILS, "fail"), (UNJUDGED, "cannot be judged"))
     return ", ".join(f"{sum(j.verdict == v for j in judged)} {word}" for v, word in words)
 

@@ -1,11 +1,11 @@
-"""OLD against NEW, point by point.
+"""Compares OLD with NEW, point by point.
 
-Two processes of one program differ: in addresses, in the cores that they run on, in what else the
-machine does. So the launch is the unit of the comparison: with four or more launches on each side
-(`measure: {launches: 5}`) a permutation test of the launches finds what differs by more than the
-launches of either side do among themselves. With fewer launches there is only the scatter within a
-process, which cannot tell a slower program from a slower process: a difference is shown, and left
-open. The same holds for a point whose samples were disturbed."""
+Two processes of the same program differ in addresses, in the cores that they run on, and in what
+else the machine does. So the launch is the unit of the comparison. With four or more launches on
+each side (`measure: {launches: 5}`), a permutation test finds points that differ by more than the
+launches of one side do. With fewer launches there is only the scatter within a process, which
+cannot tell a slower program from a slower process. A difference is then only a "perhaps". The same
+holds for a point whose samples were disturbed."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ LOST, GAINED, NEITHER = "lost", "gained", "no result in either"
 COLUMNS = ["point", "verdict", "old_ms", "new_ms", "ratio", "low", "high", "p", "why"]
 LEVEL = 1 - CONFIDENCE
 ENOUGH = 4
-"""Launches on each side: of 3 and 3 even medians that are all apart happen by chance once in 10."""
+"""Launches needed on each side. With 3 and 3, separate medians occur by chance once in 10."""
 
 
 def compare(old: Run, new: Run, threshold: float, across: bool = False) -> pd.DataFrame:
     """One row for each point that either run has: COLUMNS.
 
-    `ratio` is NEW's median over OLD's with its 95% interval. Where both have ENOUGH launches, `p`
-    is of stats.permutation_test, corrected for all points: the chance that a comparison of two runs
-    of one program calls any point slower or faster is at most 5%. A point is slower or faster when
-    p is below 5% and the whole interval is beyond `threshold` (0.02: 2%). With fewer launches, `p`
-    is of Mann and Whitney's test of the samples with Holm's correction, and what differs is only
-    perhaps slower or faster; so is a point that noise disturbed. `why` gives the reason. No
-    verdict where even samples that do not overlap could not reach 5%, and none across clocks.
-    `lost`: a result in OLD and none in NEW.
+    `ratio` is NEW's median over OLD's with its 95% interval. If both have ENOUGH launches, `p` is
+    from stats.permutation_test, corrected for all points: if two runs of the same program are
+    compared, the chance that any point is called slower or faster is at most 5%. A point is slower
+    or faster if p is below 5% and the whole interval is beyond `threshold` (0.02: 2%). With fewer
+    launches, `p` comes from the Mann-Whitney test of the samples with Holm's correction, and a
+    difference is only perhaps slower or faster. So is a noisy point. `why` gives the reason. There
+    is no verdict if even separate samples could not reach 5%, or if the clocks differ. A point is
+    `lost` if it has a result in OLD but not in NEW.
 
     Raises RunError for runs of different machines, unless `across`."""
     if not across:
@@ -65,8 +65,8 @@ def compare(old: Run, new: Run, threshold: float, across: bool = False) -> pd.Da
 
 
 def exit_status(table: pd.DataFrame) -> int:
-    """For CI: 1 when a point is slower or lost; else 2 when one is perhaps slower, or no point
-    could be judged; else 0."""
+    """For CI: 1 if a point is slower or lost; else 2 if one is perhaps slower, or if no point could
+    be judged; else 0."""
     verdicts = set(table["verdict"])
     if verdicts & {SLOWER, LOST}:
         return 1
@@ -90,7 +90,7 @@ def _refuse_other_machines(old: Run, new: Run) -> None:
         if a != b:
             raise RunError(
                 f"{new.path}: measured on the {what} {b or 'unknown'}, {old.path} on "
-                f"{a or 'unknown'}; --across-machines compares them all the same"
+                f"{a or 'unknown'}; --across-machines compares them anyway"
             )
 
 
@@ -110,7 +110,7 @@ class _Pair:
             if self.verdict == LOST and (
                 new is None or new["status"] in ("unsupported", "not run")
             ):
-                # not asked for, or not possible here: nothing that NEW's code did
+                # not requested, or not possible here: NEW's code did not cause it
                 self.verdict = NEITHER
             self.why = f"OLD: {said[0] or 'ok'}; NEW: {said[1] or 'ok'}"
             return
@@ -129,7 +129,7 @@ class _Pair:
         )
 
     def judge(self, threshold: float, open_because: str = "") -> None:
-        """Sets the verdict of a point that differs (p), unless it does so by too little."""
+        """Sets the verdict of a point that differs (p), unless the difference is too small."""
         _, low, high = self.ratio
         if not (low > 1 + threshold or high < 1 / (1 + threshold)):
             small = 1 / (1 + threshold) <= low and high <= 1 + threshold
@@ -157,7 +157,7 @@ def _judge_launches(pairs: list[_Pair], threshold: float) -> None:
 
 
 def _log_medians(points: list[Samples]) -> np.ndarray:
-    """Launches × points; NaN where a point lacks a launch that others have."""
+    """Launches × points. NaN if a point lacks a launch that others have."""
     numbers = sorted({number for samples in points for number in samples.numbers})
     table = np.full((len(numbers), len(points)), np.nan)
     for column, samples in enumerate(points):
@@ -167,7 +167,7 @@ def _log_medians(points: list[Samples]) -> np.ndarray:
 
 
 def _judge_samples(pairs: list[_Pair], threshold: float) -> None:
-    """Points with too few launches: what differs within a process is left open."""
+    """Judges points with too few launches, so differences are only perhaps ones."""
     judged = []
     for pair in pairs:
         counts = [len(side) for side in pair.samples]
@@ -185,7 +185,7 @@ def _judge_samples(pairs: list[_Pair], threshold: float) -> None:
             pair.judge(threshold, _too_few(*launches))
         elif 2 / _orders(pair) * len(judged) >= LEVEL:
             pair.verdict = FEW
-            pair.why += f" among {len(judged)} points: even samples apart would not show"
+            pair.why += f" among {len(judged)} points: even separate samples would not show"
         else:
             pair.verdict, pair.why = ALIKE, ""
 

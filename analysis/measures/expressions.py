@@ -1,5 +1,4 @@
-"""What can be read from a run's rows, with its uncertainty: the words of claims and of published
-tables."""
+"""Evaluates the expressions of claims and published tables from a run's rows, with uncertainty."""
 
 from __future__ import annotations
 
@@ -17,12 +16,12 @@ from analysis.model.words import AXES
 
 
 class ExpressionError(Exception):
-    """The expression itself is wrong, whatever the rows."""
+    """The expression itself is wrong, for any rows."""
 
 
 def functions(rows: Rows, place: Place) -> dict[str, Callable]:
-    """What an expression may call. Most take a version, and axes as keywords (n=, k=, dim=,
-    precision=, data=, threads_per_block= …) that override the claim's place."""
+    """The functions that an expression may call. Most take a version, and axes as keywords (n=, k=,
+    dim=, precision=, data=, threads_per_block= …) that override the claim's place."""
 
     def find(version: str, axes: dict) -> tuple[pd.Series, Place]:
         own = {key: axes.pop(key) for key in list(axes) if key in Place._fields}
@@ -99,7 +98,7 @@ def functions(rows: Rows, place: Place) -> dict[str, Callable]:
         found = found[found["metric"].eq(metric) & found["phase"].eq(phase)]
         if found.empty:
             raise MissingError(f"{version}: no counter {metric} in phase '{phase}'")
-        # a row without a kernel is of the whole phase
+        # a row without a kernel belongs to the whole phase
         whole = found[found["kernel"].isna()]
         chosen = whole if len(whole) else found
         return Quantity(float(chosen["value"].mean()), exact="profiled")
@@ -112,7 +111,7 @@ def functions(rows: Rows, place: Place) -> dict[str, Callable]:
         return Quantity(float((found["value"] * calls(found)).sum()), exact="profiled")
 
     def beyond_shared_memory(version: str) -> Quantity:
-        """How many points contradict luigi's rule: unsupported where, and only where,
+        """The number of points that contradict luigi's rule: unsupported if and only if
         K > 4096 / (1 + 2 dim)."""
         points = rows.points[rows.points["version"].eq(version)]
         beyond = points["k"] * (1 + 2 * points["dim"]) > 4096
@@ -149,8 +148,8 @@ _OPERATORS = {
 
 
 def evaluate(expression: str, rows: Rows, place: Place) -> Quantity:
-    """The value of an expression: numbers, + − × ÷ and calls of functions(). Raises MissingError
-    and ExpressionError."""
+    """The value of an expression, which has numbers, + − × ÷ and calls of functions(). Raises
+    MissingError and ExpressionError."""
     known = functions(rows, place)
 
     def value(node: ast.expr) -> Quantity | float | str:

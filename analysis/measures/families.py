@@ -3,4 +3,4 @@
 OURS, PEER = "fast", "peer"
 
 CHOOSER = "fast_auto"
-"""It only hands problems on: not the fastest of ours itself."""
+"""This version only passes problems on, so it is never itself the fastest of ours."""

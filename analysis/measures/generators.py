@@ -1,14 +1,14 @@
-"""The harness's data and initial centroids again, bit for bit: philox.h, random_values.h and the
-random_points of init.cpp, all in data/sources, in NumPy.
+"""Repeats the harness's data and initial centroids in NumPy, bit for bit: philox.h,
+random_values.h and the random_points of init.cpp.
 
-Only to draw pictures of clusterings: run directories do not hold the points."""
+They are needed only to draw clusterings, because run directories do not contain the points."""
 
 from __future__ import annotations
 
 import numpy as np
 
 POINTS, CENTERS, CHOICE, INIT_DRAW = 0, 1, 2, 3
-"""data::Stream: what a number is for."""
+"""Equals data::Stream, the purpose of a random number."""
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
@@ -33,8 +33,8 @@ def philox(row: np.ndarray, block: np.ndarray | int, stream: int, seed: int) -> 
 
 
 def generate(name: str, n: int, dim: int, seed: int, **options: object) -> np.ndarray:
-    """The n × dim points (float32) of a generator; `options` as in a spec: range, centers, sigma;
-    None for the default. Raises ValueError for a generator that is not known here."""
+    """The n × dim points (float32) of a generator. `options` are those of a spec: range, centers,
+    sigma, with None for the default. Raises ValueError for an unknown generator."""
     if name not in ("uniform", "blobs", "uva_int", "stamp_gauss", "normal"):
         raise ValueError(f"unknown generator '{name}'")
     rows = np.arange(n, dtype=np.uint64)[:, None]
@@ -68,7 +68,7 @@ def generate(name: str, n: int, dim: int, seed: int, **options: object) -> np.nd
 
 
 def random_points(points: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """The first k of a random permutation of the points: the init of the same name."""
+    """The first k points of a random permutation, as the init of the same name."""
     n = len(points)
     words = philox(np.arange(k), 0, INIT_DRAW, seed)
     moved: dict[int, int] = {}
@@ -115,7 +115,7 @@ def _polynomial(c: list[float], x: np.ndarray) -> np.ndarray:
 
 
 def natural_log(x: np.ndarray) -> np.ndarray:
-    """ln x for positive normal doubles by the series of random_values.h, to the same bits."""
+    """ln x for positive normal doubles by the series of random_values.h, with the same bits."""
     mantissa, exponent = np.frexp(x)  # in [1/2, 1)
     m, exponent = mantissa * 2, exponent - 1
     above = m > float.fromhex("0x1.6a09e667f3bcdp0")
@@ -130,7 +130,7 @@ def natural_log(x: np.ndarray) -> np.ndarray:
 
 
 def normal_quantile(p: np.ndarray) -> np.ndarray:
-    """Where a standard normal variable is below with probability p: AS 241, to the same bits."""
+    """The quantile of the standard normal distribution for p (AS 241), with the same bits."""
     q = p - 0.5
     r = 0.180625 - q * q
     central = q * _polynomial(_CENTRAL_ABOVE, r) / _polynomial(_CENTRAL_BELOW, r)

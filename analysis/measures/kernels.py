@@ -1,4 +1,4 @@
-"""Counters of a run, one row a kernel: operations, bytes, seconds, occupancy, hit rates."""
+"""Counters of a run, one row per kernel: operations, bytes, seconds, occupancy, hit rates."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _TO_SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "s
 
 
 def seconds(rows: pd.DataFrame) -> pd.Series:
-    """The durations of rows of counters.jsonl in seconds, over all their calls; a unit that is not
-    known is taken for CUPTI's ns."""
+    """The durations of rows of counters.jsonl in seconds, over all their calls. An unknown unit is
+    read as CUPTI's ns."""
     return rows["value"] * rows["unit"].map(_TO_SECONDS).fillna(1e-9) * calls(rows)
 
 
 def calls(rows: pd.DataFrame) -> pd.Series:
-    """How often a row's kernel was launched; its value is the mean over these."""
+    """How often a row's kernel was launched. The row's value is the mean over the launches."""
     return rows["calls"].astype("Float64").fillna(1).astype(float)
 
 
 def short_name(kernel: str) -> str:
-    """`void lloyd::(anonymous namespace)::assign<2>(float const*, int)` as `assign`."""
+    """Shortens `void lloyd::(anonymous namespace)::assign<2>(float const*, int)` to `assign`."""
     name = kernel.replace("(anonymous namespace)", "").split("(")[0].split("<")[0]
     name = name.split("::")[-1].split(" ")[-1] or kernel
     # libraries put all their parameters into a name
@@ -41,10 +41,10 @@ def short_name(kernel: str) -> str:
 
 
 def by_kernel(counters: pd.DataFrame) -> pd.DataFrame:
-    """One row for each (machine ×) point × phase × kernel that has any value, over all launches:
+    """One row for each (machine ×) point × phase × kernel with a value, over all launches:
     `seconds`, `fp32` … `tensor` (operations), `l1`, `l2`, `dram` (bytes); `occupancy`, `l1_hits`,
-    `l2_hits` (%). NaN where a counter is missing."""
-    # rows without a kernel are of a phase as a whole
+    `l2_hits` (%). NaN if a counter is missing."""
+    # rows without a kernel belong to a whole phase
     rows = counters[counters["value"].notna() & counters["kernel"].notna()].copy()
     is_time = rows["metric"].eq(DURATION)
     summed = rows["metric"].isin([*BYTES.values(), *OPERATIONS.values()])
@@ -61,7 +61,7 @@ def by_kernel(counters: pd.DataFrame) -> pd.DataFrame:
     }
     rows["name"] = rows["metric"].map(names)
     rows = rows[rows["name"].notna()]
-    # a counter that several presets ask for is there once for each
+    # a counter that several presets request has one row for each preset
     rows = rows.drop_duplicates([*key, "metric"])
     columns = list(names.values())
     if rows.empty:

@@ -1,4 +1,4 @@
-"""One run, ready to be asked for a version's value at a problem."""
+"""Finds the value of a version for a problem in one run."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ ASKED = (
     "reason",
     "iteration_ms",
 )
-"""Columns that a point is found by."""
+"""The columns by which points are found."""
 
 FEWEST = 6
-"""Samples that an interval of a median needs at 95%."""
+"""The samples that a 95% interval of a median needs."""
 
 
 class MissingError(Exception):
-    """The rows that would answer are not there; the message says which."""
+    """The rows with the answer are missing. The message says which."""
 
 
 class Place(NamedTuple):
-    """A problem: which of a run's points are meant. None: any, as long as there is one kind."""
+    """A problem, which selects points of a run. None allows any value, if there is only one."""
 
     n: int | None = None
     k: int | None = None
@@ -49,15 +49,15 @@ class Place(NamedTuple):
 
 
 class Rows:
-    """One run, ready to be asked. Ratios are never taken across runs."""
+    """Looks up values in one run. A ratio never mixes two runs."""
 
     def __init__(self, run: Run):
         self.run = run
         self.points = all_points([run], run.baseline)
         self.by_point = dict(list(run.measurements.groupby("point", sort=False)))
         self._several_gpus = len(run.gpus) > 1
-        # a report asks some ten thousand times: plain records answer a hundred times sooner than
-        # a frame
+        # a report makes about ten thousand look-ups, and plain records are a hundred times faster
+        # than a frame
         columns = [c for c in dict.fromkeys([*ASKED, *AXES]) if c in self.points]
         plain = self.points[columns].astype(object)
         plain = plain.where(plain.notna(), None).assign(at=self.points.index)
@@ -66,10 +66,11 @@ class Rows:
             self._by_version.setdefault(record["version"], []).append(record)
 
     def point(self, version: str, place: Place, **axes: int) -> pd.Series:
-        """The ok point of `version` at `place`, fastest in the tunables that `axes` leave open.
+        """The ok point of `version` at `place`, with the fastest values of tunables that are not in
+        `axes`.
 
-        `place.data` may hold alternatives, `a|b`: beginnings of the data's description, the first
-        that is there counts. Raises MissingError."""
+        `place.data` may name alternatives, `a|b`. Each is the beginning of a description of data,
+        and the first one that exists counts. Raises MissingError."""
         if self._several_gpus:
             raise MissingError(f"{self.run.name}: rows of several GPUs, which are not compared")
         points = self._by_version.get(version, [])
@@ -90,7 +91,7 @@ class Rows:
         if not ok:
             raise MissingError(f"{said}: {found[0]['status']}, {found[0]['reason']}")
         if iterations is not None:
-            # a solve's length is the spec's iterations: another length is another quantity
+            # the time of a solve depends on its iterations, so their number must match
             done = [self.by_point[p["point"]]["iterations"].iloc[0] for p in ok]
             ok = [p for p, count in zip(ok, done, strict=True) if count == iterations]
             if not ok:
@@ -118,7 +119,7 @@ class Rows:
         return Quantity(samples.median, draws(samples, stream), bases=bases)
 
     def baseline_of(self, point: pd.Series, place: Place) -> pd.Series:
-        """The baseline's point for the problem of `point`, in its precision, else in fp32."""
+        """The baseline's point for the problem of `point`, in the same precision, else in fp32."""
         if not self.run.baseline:
             raise MissingError("the spec names no baseline")
         same = place._replace(
@@ -132,7 +133,7 @@ class Rows:
         raise missing
 
     def phases(self, point: pd.Series) -> pd.DataFrame:
-        """The phases of the point's solve with `ms`: the device's time, the host's on a CPU."""
+        """The phases of the point's solve. `ms` is the time on the device, or on the CPU."""
         rows = self.run.phases
         rows = rows[rows["point"].eq(point["point"]) & rows["part"].eq("solve")]
         if rows.empty:

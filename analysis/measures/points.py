@@ -1,4 +1,4 @@
-"""One row a point, out of the samples: medians, intervals, speedups, and why a point has none."""
+"""One row per point, from its samples: median, interval, speedup, or the reason for none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_RUN = "not run"
 NO_BASELINE = "no baseline"
 UNTHROTTLED = {"", "none"}
 NOISY_SHARE = 0.25
-"""Of a point's samples, from which on the point itself is noisy: fewer hardly move its median."""
+"""A point is noisy from this share of noisy samples on. A smaller share hardly moves its median."""
 
 POINT_COLUMNS = [
     *("machine", "point", "version", "family", "backend", *PROBLEM, *AXES, "status", "reason"),
@@ -28,18 +28,18 @@ POINT_COLUMNS = [
     "oversubscribed",
     *("iterations", "floor_ms", "gpu", "host"),
 ]
-"""What a figure's CSV holds of each point; times in ms, speedups without unit, intervals at 95%."""
+"""The columns of each point in a figure's CSV: times in ms, speedups, 95% intervals."""
 
 NEWER_COLUMNS = [
     *("launches", "noisy", "noisy_samples", "noise", "inertia_excess", "max_mean_error"),
     *("energy_j", "waited_ms", "data_part"),
 ]
-"""The same, of schema 2; runs of schema 1 have nothing for them. `noisy` is the point's: at least
-NOISY_SHARE of its samples are; `noise` says what disturbed them."""
+"""Further columns, which schema 1 does not have. A point is `noisy` if at least NOISY_SHARE of its
+samples are; `noise` says what disturbed them."""
 
 
 NOISY = "†"
-"""Behind the time of a noisy point, in tables and where a figure has no mark to ring."""
+"""Follows the time of a noisy point in tables, and in figures without marks."""
 
 
 def noisy_mark(point: pd.Series) -> str:
@@ -48,7 +48,7 @@ def noisy_mark(point: pd.Series) -> str:
 
 
 def noise_note(points: pd.DataFrame, most: int = 3) -> str:
-    """What NOISY means for these points, and what disturbed them; empty when none is noisy."""
+    """What NOISY means for these points, and what disturbed them. Empty if none is noisy."""
     noisy = points[points["noisy"].eq(True)]
     if noisy.empty:
         return ""
@@ -56,15 +56,15 @@ def noise_note(points: pd.DataFrame, most: int = 3) -> str:
     said = "; ".join(reasons[:most]) + (f"; and {len(reasons) - most} more" * bool(reasons[most:]))
     count = f"{len(noisy):,} point{'' if len(noisy) == 1 else 's'}"
     return (
-        f"{NOISY} noisy: {count}, of which a quarter of the samples or more were disturbed: "
+        f"{NOISY} noisy: {count}, with a quarter or more of the samples disturbed: "
         f"{said or 'no reason was recorded'}."
     )
 
 
 @dataclass(frozen=True)
 class Data:
-    """What figures draw: the points (see all_points), the rows of phases.jsonl and counters.jsonl,
-    each with its `machine`, the ceilings of each machine, each version's parent, and the runs."""
+    """The data of figures: the points (see all_points), the rows of phases.jsonl and counters.jsonl
+    with their `machine`, the ceilings of each machine, the parent of each version, and the runs."""
 
     points: pd.DataFrame
     phases: pd.DataFrame
@@ -96,8 +96,8 @@ def gather(runs: list[Run], baseline: str) -> Data:
 
 
 def _machine_of(run: Run, label: str, rows: pd.DataFrame) -> pd.Series:
-    """The machine of each of `rows` of a run: its label; in a run of several GPUs the GPU of the
-    row's point, and the label for what ran on none."""
+    """The machine of each row: the label of its run. If the run has several GPUs, the GPU of the
+    row's point, or the label if it ran on none."""
     if len(run.gpus) < 2:
         return pd.Series(label, index=rows.index, dtype=object)
     gpus = run.measurements.drop_duplicates("point").set_index("point")["gpu"]
@@ -105,10 +105,10 @@ def _machine_of(run: Run, label: str, rows: pd.DataFrame) -> pd.Series:
 
 
 def machine_labels(runs: list[Run]) -> list[str]:
-    """A label a run that keeps apart what must not be mixed.
+    """A label for each run, which separates runs that must not be mixed.
 
-    Runs of one machine share its name and are drawn together; runs of one machine that measured the
-    same point have their folder's name added, because samples of different runs are never pooled.
+    Runs of one machine share its name and are drawn together. If they measured the same point,
+    their folders' names are added, because samples of different runs are never pooled.
     """
     labels = [run.machine for run in runs]
     measured = [set(run.measurements["point"]) for run in runs]
@@ -125,9 +125,9 @@ def machine_labels(runs: list[Run]) -> list[str]:
 
 
 def common_baseline(runs: list[Run]) -> str:
-    """The baseline that the runs agree on; empty when none of them names one.
+    """The common baseline of the runs. Empty if none of them names one.
 
-    Raises RunError when they name different ones: one figure has one denominator.
+    Raises RunError if they name different ones, because a figure has one denominator.
     """
     named = {run.baseline: run for run in runs if run.baseline}
     if len(named) > 1:
@@ -140,14 +140,14 @@ def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
     """Every point that was planned or measured, with POINT_COLUMNS, NEWER_COLUMNS and `times_ms`
     (Samples in ms).
 
-    Points without a result have NaN times, their status (one more than the contract's: `not run`)
-    and the reason. Speedups are over the median of `baseline` for the same problem on the same
-    machine, each side with the tunables that were fastest; the `reason` of an ok point without
-    speedup says what is missing."""
+    Points without a result have NaN times, a status (or `not run`) and the reason.
+    Speedups are relative to the median of `baseline` for the same problem on the same machine, with
+    the fastest tunables of each side. If an ok point has no speedup, its `reason` says what is
+    missing."""
     labels = machine_labels(runs)
     parts = [_points_of(run, label) for run, label in zip(runs, labels, strict=True)]
     points = pd.concat(parts, ignore_index=True)
-    # two runs of one machine may have planned the same point and only one have measured it
+    # two runs of one machine may have planned the same point, but only one measured it
     unmeasured = points["status"].eq(NOT_RUN)
     known = set(zip(*(points.loc[~unmeasured, c] for c in ("machine", "point")), strict=True))
     pairs = zip(points["machine"], points["point"], strict=True)
@@ -157,10 +157,10 @@ def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
 
 
 def fastest(points: pd.DataFrame) -> pd.DataFrame:
-    """Of the ok points of each version and problem the one with the least median time.
+    """The ok point with the smallest median time of each version and problem.
 
-    The choice is made on the same samples that the interval is of, so the interval of a choice
-    among many near-equal tunables is a little too narrow."""
+    The choice uses the same samples as the interval. If there are many nearly equal tunables, the
+    interval of the chosen one is a little too narrow."""
     ok = points[points["status"] == "ok"]
     key = ["machine", "version", *PROBLEM]
     return ok.loc[ok.groupby(key, dropna=False, sort=False)["iteration_ms"].idxmin()]
@@ -187,7 +187,7 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
             reason.append(bad.at[point, "reason"])
         elif point in wrong:
             status.append("incorrect")
-            reason.append("its result was not verified as right")
+            reason.append("its result was not verified")
         elif got is None:
             status.append("failed")
             reason.append(first_reason or "no time was recorded")
@@ -211,7 +211,7 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
         [part for part in (points, planned) if len(part)] or [points], ignore_index=True
     )
     order = {point: place for place, point in enumerate(run.plan["point"])}
-    # the plan's order; a shuffled run must not shuffle colours and tables
+    # the plan's order, so that a shuffled run does not shuffle colours and tables
     place = points["point"].map(order).fillna(len(order))
     points = points.iloc[np.argsort(place.to_numpy(), kind="stable")]
 
@@ -246,7 +246,7 @@ def _samples(usable: pd.DataFrame) -> dict[str, Samples]:
 
 
 def _newer(rows: pd.DataFrame) -> pd.DataFrame:
-    """NEWER_COLUMNS of each point but the number of its launches."""
+    """NEWER_COLUMNS of each point, except the number of its launches."""
     points = rows.groupby("point", sort=False)
     table = points[["inertia_excess", "energy_j", "data_part"]].first()
     table["max_mean_error"] = points["max_mean_error"].max()
@@ -256,7 +256,7 @@ def _newer(rows: pd.DataFrame) -> pd.DataFrame:
     count = known["noisy"].eq(True).groupby(known["point"]).sum().reindex(table.index)
     table["noisy_samples"] = count.astype("Int64")
     table["noisy"] = (count >= NOISY_SHARE * points.size()).astype(object).where(count.notna())
-    # the same disturbance is told once
+    # each disturbance is named once
     table["noise"] = (
         noisy.groupby("point", sort=False)["noise"]
         .agg(lambda texts: "; ".join(dict.fromkeys(texts.dropna())))
@@ -283,7 +283,7 @@ def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
         _keys(points, problem), zip(*(points[c] for c in columns), strict=True), strict=True
     ):
         choices = denominators.get(key, {}) if status == "ok" else {}
-        # a version in another precision is over the baseline's fp32, or the only one that it has
+        # a version in another precision is compared with the baseline's fp32, or its only precision
         of = choices.get(precision, choices.get("fp32", next(iter(choices.values()), None)))
         if of is None:
             rows.append((None, np.nan, None, np.nan, np.nan, np.nan))

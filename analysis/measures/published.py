@@ -1,7 +1,7 @@
-"""The studies' published numbers (data/published/STUDY.csv) beside what a run gives for them.
+"""Compares the studies' published numbers (data/published/STUDY.csv) with the values of runs.
 
 A row is one number with its place in the study, the version here that stands for the study's, and
-the parameters it belongs to; empty means that the study does not say. `here` names what answers it:
+its parameters. Empty means that the study does not say. `here` names the value to compare with:
 
     solve_s, end_to_end_s        seconds of the loop, and with set-up and transfers
     speedup, solve_speedup       over the run's baseline, by iteration and by solve
@@ -13,7 +13,7 @@ the parameters it belongs to; empty means that the study does not say. `here` na
     occupancy, l1_hit_rate       of the assignment's kernel (%)
     cpu_l1_misses                of a solve (10⁶)
 
-and is empty where a number is a fact of a machine or of a program."""
+`here` is empty if a number is a property of a machine or of a program."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COLUMNS = [
     *("table", "place", "item", "device", "version", "n", "k", "dim", "data", "iterations"),
     *("precision", "quantity", "value", "spread", "unit", "here", "note"),
 ]
-"""The columns of every study; there is one more for each axis that the study varies."""
+"""The columns of every study. Each axis that a study varies has one more column."""
 _EXPRESSIONS = {
     "solve_s": "solve('{v}'{a}) / 1000",
     "end_to_end_s": "end_to_end('{v}'{a}) / 1000",
@@ -52,8 +52,8 @@ _EXPRESSIONS = {
 
 @dataclass(frozen=True)
 class Number:
-    """One published number: a row of the CSV, and `quantity_here`, the value of a run for it (None:
-    `why` not), taken from `run`."""
+    """One published number: a row of the CSV, and `quantity_here`, its value in `run`. If that is
+    None, `why` gives the reason."""
 
     row: dict[str, str]
     quantity_here: Quantity | None = None
@@ -66,7 +66,7 @@ def studies() -> list[str]:
 
 
 def check_study(name: str) -> str:
-    """`name`; raises RunError, with what may have been meant, for a study that there is not."""
+    """Returns `name`. For an unknown study, raises RunError with a suggestion."""
     if name in studies():
         return name
     close = difflib.get_close_matches(name, studies(), n=1)
@@ -80,7 +80,7 @@ def read_numbers(study: str) -> list[dict[str, str]]:
 
 
 def expression(row: dict[str, str]) -> str:
-    """What measures.evaluate() is asked for a row of the CSV; empty for a plain fact."""
+    """The expression for a row of the CSV. Empty if the number is a plain fact."""
     kind, _, argument = row["here"].partition(":")
     if not kind:
         return ""
@@ -91,7 +91,7 @@ def expression(row: dict[str, str]) -> str:
 
 
 def place(row: dict[str, str]) -> Place:
-    """The problem of a row. The iterations count only where a whole solve is compared."""
+    """The problem of a row. The iterations matter only if a whole solve is compared."""
     whole = row["here"] in ("solve_s", "end_to_end_s")
     return Place(
         *(int(row[c]) if row[c] else None for c in ("n", "k", "dim")),
@@ -102,14 +102,14 @@ def place(row: dict[str, str]) -> Place:
 
 
 def compared(study: str, runs: list[Rows]) -> list[Number]:
-    """Every published number of a study with the first of `runs` that answers it."""
+    """Every published number of a study, with the first of `runs` that has a value for it."""
     return [_compare(row, runs) for row in read_numbers(study)]
 
 
 def _compare(row: dict[str, str], runs: list[Rows]) -> Number:
     asked = expression(row)
     if not asked:
-        return Number(row, why="a fact of the study's machine or program")
+        return Number(row, why="a property of the study's machine or program")
     why = ""
     for rows in runs:
         try:
@@ -117,6 +117,6 @@ def _compare(row: dict[str, str], runs: list[Rows]) -> Number:
         except ExpressionError as error:
             raise RunError(f"{FOLDER}: {row['place']}, {row['item']}: {error}") from None
         except MissingError as error:
-            # of several runs the one that says more than "no row" is the one that was meant
+            # a run that says more than "no row" is the one that was meant
             why = str(error) if not why or why.endswith("no row") else why
     return Number(row, why=why or "no run was given")

@@ -1,4 +1,4 @@
-"""Values with the uncertainty that arithmetic carries along."""
+"""Values with an uncertainty that arithmetic propagates."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from analysis.measures.stats import CONFIDENCE
 
 @dataclass(frozen=True)
 class Quantity:
-    """A value with `draws` of its bootstrap distribution, which arithmetic carries along.
+    """A value with `draws` from its bootstrap distribution, which arithmetic propagates.
 
-    Draws of one point are the same wherever they are used, those of two points independent. `draws`
-    is None where there is no interval: `why` says so, unless `exact` says what it is to be taken
-    for without one: "profiled" (phases, counters), "counted", "measured ceiling". `bases` are the
-    clocks that it was timed by."""
+    The draws of a point are the same wherever it is used. Those of two points are independent.
+    `draws` is None if there is no interval. Then `why` gives the reason, unless `exact` says what
+    kind of value it is: "profiled" (phases, counters), "counted" or "measured ceiling". `bases` are
+    the clocks that timed it."""
 
     value: float
     draws: np.ndarray | None = None
@@ -26,7 +26,7 @@ class Quantity:
     bases: frozenset[str] = frozenset()
 
     def interval(self) -> tuple[float, float]:
-        """The ends of the 95% percentile interval; NaN where there is none."""
+        """The ends of the 95% percentile interval. NaN if there is none."""
         if self.draws is None:
             return np.nan, np.nan
         tail = (1 - CONFIDENCE) / 2
@@ -35,7 +35,7 @@ class Quantity:
 
 
 def combine(function: Callable, *parts: Quantity | float) -> Quantity | float:
-    """function(parts), on the values and draw by draw; a plain number of plain numbers."""
+    """Applies a function to the values and to each draw. Plain numbers give a plain number."""
     measured = [part for part in parts if isinstance(part, Quantity)]
     if not measured:
         return function(*parts)

@@ -1,9 +1,9 @@
 """Medians, their intervals, and tests.
 
-The samples of one process launch are alike in ways that those of another are not: addresses, cores,
-clocks. Where a point has several launches, the launch is therefore the unit: its median is one
-observation, and the scatter of these medians says how sure the point's value is. Of a single launch
-there is only the scatter within it."""
+The samples of one process launch share addresses, cores and clocks, which differ in another launch.
+So if a point has several launches, the launch is the unit: its median is one observation, and the
+scatter of these medians gives the uncertainty of the point. A single launch has only the scatter
+within it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SEED = 20150615
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """A point's samples, positive and in one unit: a sorted 1-D array for each launch, and which
-    launches of the run these are."""
+    """A point's samples, which are positive and in one unit: a sorted 1-D array for each launch,
+    and the numbers of these launches in the run."""
 
     launches: tuple[np.ndarray, ...]
     numbers: tuple[int, ...] = (0,)
@@ -41,7 +41,7 @@ class Samples:
     @cached_property
     def medians(self) -> np.ndarray:
         """Each launch's median."""
-        # np.median would take twenty times as long: it sorts anew
+        # np.median would take twenty times as long, because it sorts again
         return np.array([(s[(len(s) - 1) // 2] + s[len(s) // 2]) / 2 for s in self.launches])
 
     @cached_property
@@ -56,7 +56,7 @@ class Samples:
 
 
 class Interval(NamedTuple):
-    """A value and its confidence interval, all in the unit of the samples; NaN ends where there is
+    """A value and its confidence interval in the unit of the samples. The ends are NaN if there is
     no interval.
     """
 
@@ -70,10 +70,9 @@ def median_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[int, int] 
     """0-based ranks (low, high) of the sorted samples that enclose the median with at least
     `confidence`.
 
-    The number of samples below the median is Binomial(count, 1/2), whatever the distribution; the
-    ranks are the tightest symmetric ones that keep the coverage (Le Boudec 2010,
-    chapter 2; Hoefler & Belli 2015). None when no pair of samples reaches it: at 95% that is
-    fewer than 6 samples."""
+    The number of samples below the median is Binomial(count, 1/2) for any distribution. The ranks
+    are the tightest symmetric ones with that coverage (Le Boudec 2010, chapter 2; Hoefler & Belli
+    2015). None if no pair of samples reaches it; at 95% that means fewer than 6 samples."""
     below = int(binom.ppf((1 - confidence) / 2, count, 0.5)) if count > 0 else 0
     return (below - 1, count - below) if below > 0 else None
 
@@ -81,11 +80,11 @@ def median_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[int, int] 
 def median_interval(samples: Samples | np.ndarray, confidence: float = CONFIDENCE) -> Interval:
     """The median of `samples` (an array is one launch) with its interval.
 
-    Of one launch: the exact interval of order statistics; the ends are NaN with fewer than 6
-    samples. Of several launches: Student's interval of the logarithms of the launches' medians,
-    stretched to hold the value. It takes the scatter of launches for symmetric on the logarithmic
-    scale, and it is wide for few launches, as it has to be. Raises ValueError for no samples or a
-    NaN among them."""
+    For one launch it is the exact interval of order statistics. Its ends are NaN with fewer than 6
+    samples. For several launches it is Student's interval of the logarithms of the launches'
+    medians, extended to contain the value. That assumes that launches scatter symmetrically on the
+    logarithmic scale. With few launches the interval is wide, as it must be. Raises ValueError if
+    there are no samples or one is NaN."""
     samples = _checked(samples)
     if len(samples.launches) == 1:
         ordered = samples.launches[0]
@@ -105,13 +104,13 @@ def ratio_interval(
     """The ratio of the two medians with its interval, both sides drawn independently (see draws):
     of single launches this is the percentile bootstrap (Efron & Tibshirani 1993, chapter 13).
 
-    The seed is fixed: the same samples give the same interval. The ends are NaN when either side
-    is a single launch with fewer than 6 samples. Raises ValueError for no samples or a NaN among
-    them."""
+    The seed is fixed, so the same samples give the same interval. The ends are NaN if a side is a
+    single launch with fewer than 6 samples. Raises ValueError if there are no samples or one is
+    NaN."""
     above, below = _checked(numerator), _checked(denominator)
     ratio = above.median / below.median
-    # where the median of one side has no interval, neither has the ratio: a bootstrap of 3 samples
-    # is make-believe
+    # if the median of a side has no interval, the ratio has none either: a bootstrap of 3 samples
+    # would mean nothing
     if not (above.has_interval and below.has_interval):
         return Interval(ratio, np.nan, np.nan)
     tail = (1 - confidence) / 2
@@ -122,10 +121,10 @@ def ratio_interval(
 
 
 def draws(samples: Samples, stream: int) -> np.ndarray:
-    """RESAMPLES values that the median may have; streams are independent.
+    """RESAMPLES values that the median may have. Different streams are independent.
 
-    Of one launch: medians of bootstrap resamples. Of several: Student's distribution about the mean
-    logarithm of the launches' medians."""
+    For one launch they are medians of bootstrap resamples. For several launches they follow
+    Student's distribution about the mean logarithm of the launches' medians."""
     if len(samples.launches) == 1:
         return resampled_medians(samples.launches[0], stream)
     centre, error = _log_mean(samples)
@@ -139,7 +138,7 @@ def _log_mean(samples: Samples) -> tuple[float, float]:
 
 
 def _exp(values: np.ndarray | list[float]) -> np.ndarray:
-    # two launches that differ much say next to nothing: keep the ends numbers
+    # two very different launches say almost nothing; this keeps the ends finite
     return np.exp(np.clip(values, -230, 230))
 
 
@@ -153,8 +152,8 @@ def _student_draws(freedom: int, stream: int) -> np.ndarray:
 
 
 def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's step-down correction of p-values (Holm 1979), in their order: reject what is below
-    alpha, and the chance of any false rejection is below alpha."""
+    """Holm's step-down correction of p-values (Holm 1979), in their order. If all values below
+    alpha are rejected, the chance of any false rejection is below alpha."""
     order = np.argsort(p, kind="stable")
     steps = np.asarray(p, dtype=float)[order] * np.arange(len(order), 0, -1)
     corrected = np.empty(len(order))
@@ -163,27 +162,28 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 PERMUTATIONS = 10_000
-"""At most; of 8 launches on each side there are 12,870."""
+"""The limit on permutations. With 8 launches on each side there are 12,870."""
 
 
 def relabellings(old: int, new: int) -> int:
-    """In how many ways `old` + `new` launches can be told apart into two sides of these sizes; both
-    sides' places taken for the same where they have the same size."""
+    """The number of ways to divide `old` + `new` launches into two sides of these sizes. Swapping
+    two sides of equal size does not count as another way."""
     ways = math.comb(old + new, old)
     return ways // 2 if old == new else ways
 
 
 def permutation_test(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     """For each point the p-value, corrected for all points, of no difference between the launches
-    of `old` and `new` (launches × points: logarithms of medians, NaN where a launch has none).
+    of `old` and `new` (launches × points: logarithms of medians, NaN if a launch has none).
 
     If both are the same program, it is chance which launches are called old. So the labels are
-    exchanged in all ways (of many, PERMUTATIONS of them; the seed is fixed), for all points at
-    once, and each point's Welch t is compared with the largest that the exchanged labels give among
-    it and the points with a smaller t (step-down maxT: Westfall & Young 1993, algorithm 4.1). The
-    chance of any false alarm is at most the level, whatever the distribution of the launches, also
-    when the points of one launch are slow together. With all labels exchanged nothing is assumed
-    about the tails. NaN for points with fewer than two launches on a side."""
+    exchanged in all ways (if there are too many, in PERMUTATIONS random ways with a fixed seed),
+    for all points at once. Each point's Welch t is compared with the largest t that the exchanged
+    labels give for this point and for those with a smaller t (step-down maxT: Westfall & Young
+    1993, algorithm 4.1). The chance of any false alarm is at most the level, for any distribution
+    of the launches, and even if the points of one launch are slow together. With all labels
+    exchanged, nothing is assumed about the tails. NaN for points with fewer than two launches on a
+    side."""
     launches = np.vstack([old, new])
     counts = [np.isfinite(side).sum(axis=0) for side in (old, new)]
     usable = (counts[0] > 1) & (counts[1] > 1)
@@ -200,7 +200,7 @@ def permutation_test(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     exceeding = np.zeros(len(order))
     for part in np.array_split(labels, max(1, labels.shape[0] * data.shape[1] // 2_000_000)):
         found = _welch(part, data, present)[:, order]
-        # the largest among a point and all that have a smaller t than it
+        # the largest t of a point and of all points with a smaller t
         largest = np.maximum.accumulate(found[:, ::-1], axis=1)[:, ::-1]
         exceeding += (largest >= observed[order] * (1 - 1e-9)).sum(axis=0)
     corrected = np.empty(len(order))
@@ -210,7 +210,7 @@ def permutation_test(old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def _labels(old: int, new: int) -> np.ndarray:
-    """Ways to call `old` of the launches old, one a row (1: new); what was measured comes first."""
+    """Ways to call `old` of the launches old, one per row (1: new). The measured one is first."""
     measured = np.r_[np.zeros(old), np.ones(new)]
     if math.comb(old + new, old) <= PERMUTATIONS:
         rows = np.ones((math.comb(old + new, old), old + new))
@@ -222,7 +222,7 @@ def _labels(old: int, new: int) -> np.ndarray:
 
 
 def _welch(labels: np.ndarray, data: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """|t| of each labelling (rows) and point (columns); infinite where a side has fewer than two
+    """|t| of each labelling (rows) and point (columns). Infinite if a side has fewer than two
     launches, which can only make a p-value larger."""
     sides = []
     for of in (1 - labels, labels):
@@ -233,7 +233,7 @@ def _welch(labels: np.ndarray, data: np.ndarray, present: np.ndarray) -> np.ndar
         sides.append((count, mean, np.maximum(variance, 0)))
     (n, a, v), (m, b, w) = sides
     with np.errstate(divide="ignore", invalid="ignore"):
-        # clocks tick: medians may be equal to the last digit
+        # clocks have a resolution, so medians may be exactly equal
         error = np.sqrt(v / n + w / m) + 1e-9
         t = np.abs(b - a) / error
     return np.where((n > 1) & (m > 1), t, np.inf)
@@ -248,7 +248,7 @@ def _checked(samples: Samples | np.ndarray) -> Samples:
 
 
 def resampled_medians(ordered: np.ndarray, stream: int) -> np.ndarray:
-    """RESAMPLES medians of bootstrap resamples of sorted samples; streams are independent."""
+    """RESAMPLES medians of bootstrap resamples of sorted samples. Streams are independent."""
     lower, upper = _middle_ranks(len(ordered), stream)
     return (ordered[lower] + ordered[upper]) / 2
 
@@ -258,10 +258,10 @@ def _middle_ranks(count: int, stream: int) -> tuple[np.ndarray, np.ndarray]:
     """Ranks of the two middle elements (equal for odd counts) of RESAMPLES resamples of `count`
     samples.
 
-    A resample of sorted data is decided by its ranks, floor(count × U) for uniform U, so its middle
-    elements come from the middle order statistics of `count` uniforms, which are Beta distributed
-    (David & Nagaraja 2003, chapter 2): the cost does not grow with the number of samples, and
-    points with as many samples share the draws."""
+    The ranks of a resample of sorted data are floor(count × U) for uniform U. Its middle elements
+    therefore come from the middle order statistics of `count` uniforms, which are Beta distributed
+    (David & Nagaraja 2003, chapter 2). So the cost does not grow with the number of samples, and
+    points with equally many samples share the draws."""
     random = np.random.default_rng([SEED, count, stream])
     middle = (count + 1) // 2
     lower = random.beta(middle, count - middle + 1, RESAMPLES)

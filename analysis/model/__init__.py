@@ -1,1 +1,1 @@
-"""Run directories, read and checked: rows become frames."""
+"""Reads and checks run directories: rows become frames."""

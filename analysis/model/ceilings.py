@@ -1,4 +1,4 @@
-"""What the machine can do at most, as run_experiment --ceilings measured it (ceilings.json)."""
+"""The machine's highest rates, as run_experiment --ceilings measured them (ceilings.json)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _SCALES = {"GB/s": 1e9, "TFLOP/s": 1e12}
 
 @dataclass(frozen=True)
 class Ceiling:
-    """One ceiling in bytes or operations per second: measured (the median), and the datasheet's
-    (None: not known)."""
+    """One ceiling in bytes or operations per second: the measured median, and the value of the
+    datasheet (None if it is unknown)."""
 
     measured: float
     datasheet: float | None = None
@@ -39,7 +39,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """Bandwidths by level and rates by arithmetic; only those that were measured."""
+    """The measured bandwidths by level and rates by arithmetic."""
 
     gpu: str
     bandwidths: dict[str, Ceiling]
@@ -47,12 +47,12 @@ class Ceilings:
 
 
 def nearest_file(run: Path, name: str) -> Path | None:
-    """`name` in the run directory or in one of the three folders above it: what a folder of
-    recorded runs has in common stands once."""
+    """The file `name` in the run directory or in one of the three folders above it. The runs of a
+    folder can share such a file."""
     run = run.resolve()
     if is_there(run / name):
         return run / name
-    # the folders above are the user's own: links in them are meant
+    # the folders above belong to the user, so links in them are intended
     return next((f.resolve() for p in run.parents[:3] if (f := p / name).is_file()), None)
 
 
@@ -67,8 +67,8 @@ def ceilings_file(run: Path, environment: dict) -> Path | None:
 
 
 def load_ceilings(run: Path, environment: dict, gpu: str, warnings: list[str]) -> Ceilings | None:
-    """The GPU's ceilings for a run. None without any, or where the nearest are another GPU's (a
-    warning says so)."""
+    """The GPU's ceilings for a run. None if there are none, or with a warning if the nearest ones
+    are for another GPU."""
     file = ceilings_file(run, environment)
     if file is None:
         return None
@@ -84,7 +84,7 @@ def load_ceilings(run: Path, environment: dict, gpu: str, warnings: list[str]) -
         warnings.append(f"{error}; it is not used")
         return None
     except KeyError as error:
-        warnings.append(f"{file}: not a file of ceilings (lacks {error}); it is not used")
+        warnings.append(f"{file}: not a file of ceilings ({error} is missing); it is not used")
         return None
     if not name or (gpu and name != gpu):
         warnings.append(f"{file}: ceilings of {name or 'no GPU'}, the run is of {gpu}; not used")

@@ -1,4 +1,4 @@
-"""What the columns of a file may hold."""
+"""The columns of a file and the values that they may have."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from analysis.model.files import shown
 
 @dataclass(frozen=True)
 class Column:
-    """What a column may hold. `kind` is the type of a value: str, int, float or bool; null as well
-    unless `needed`. Numbers lie in low … high; `least` is the smallest that is not 0. `names` are
-    all values that a text may have. `source` is the key that the value has in a row, where that is
-    not the column's name. `get` derives the value from what a row has there, unless that is null;
-    it raises ValueError for what it does not know."""
+    """A column and its allowed values. `kind` is the type of a value: str, int, float or bool. Null
+    is allowed, too, unless `needed`. Numbers lie in low … high; `least` is the smallest that is not
+    0. `names` are the values that a text may have. `source` is the value's key in a row, if that is
+    not the column's name. `get` derives the value from what a row has there, unless that is null.
+    It raises ValueError for a value that it does not know."""
 
     name: str
     kind: type
@@ -37,14 +37,14 @@ class Column:
         return self._made_of(row.get(self.key))
 
     def values(self, found: Sequence) -> Sequence:
-        """The column's values of what many rows have under its key."""
+        """The column's values, given what many rows have under its key."""
         return [self._made_of(value) for value in found] if self.get else found
 
     def _made_of(self, found: object) -> object:
         return found if self.get is None or found is None else self.get(found)
 
     def fault(self, row: dict) -> str:
-        """What is wrong with the row's value, and empty when nothing is."""
+        """What is wrong with the row's value. Empty if nothing is."""
         try:
             value = self.value_in(row)
         except ValueError as error:
@@ -76,12 +76,12 @@ class Column:
         return f"{what} from {self.low:g} to {self.high:g}{above}"
 
     def array(self, values: Sequence) -> np.ndarray | pd.api.extensions.ExtensionArray:
-        """Values of the column's type, or null, as an array. Raises ValueError when one of them is
+        """Values of the column's type, or null, as an array. Raises ValueError if one of them is
         not allowed."""
         if self.kind is bool:
             return np.array(values, dtype=object)
         if alike(values):
-            # most columns of a part are: building one number is a hundredth of the time
+            # most columns of a part are; building one number takes a hundredth of the time
             return self.array(values[:1]).repeat(len(values))
         if self.kind is float:
             numbers = np.array(values, dtype=float)  # null becomes NaN
@@ -120,7 +120,7 @@ def number(column: str, **options) -> Column:
 
 
 def time(column: str) -> Column:
-    """In ms: at most thirty years, and longer than light takes through an atom."""
+    """In ms. At most thirty years, and more than light needs to cross an atom."""
     return Column(column, float, high=1e12, least=1e-12)
 
 

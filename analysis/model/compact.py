@@ -1,4 +1,4 @@
-"""Makes a run directory small enough to record: groups of rows, and nothing that can be derived."""
+"""Makes a run directory small enough to record: groups rows, and removes what can be derived."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DERIVED = {
     "summary.md": "measurements.jsonl",
     "timeline.json": "timeline.jsonl",
 }
-"""Files that say nothing that is not in another file."""
+"""Files whose whole content is also in other files."""
 
 
 def _point(row: dict) -> Hashable:
@@ -32,14 +32,14 @@ TABLES: dict[str, Callable[[dict], Hashable]] = {
     "counters.jsonl": _point,
     "timeline.jsonl": _point,
 }
-"""Files of rows, and which of their rows make a group."""
+"""Files of rows, and the fields whose values decide which rows form a group."""
 
 
 def compact(run: Path) -> tuple[int, int]:
     """Compacts a run directory in place; returns its bytes before and after.
 
-    Raises RunError, and leaves the file as it is, for a line that is not a row, and when the
-    compacted rows would not be the same as those in the file."""
+    Raises RunError, and leaves the file as it is, if a line is not a row, or if the compacted rows
+    would differ from those in the file."""
     before = _size(run)
     for name, key in TABLES.items():
         if is_there(run / name):
@@ -67,8 +67,8 @@ def _compact_rows(file: Path, key: Callable[[dict], Hashable]) -> None:
 
 
 def _by_reason(file: Path) -> Iterator[dict]:
-    """The rows of a file in their order, but those of unsupported points together with the first
-    that has the same reason."""
+    """The rows of a file in their order, except that each row of an unsupported point follows the
+    first row with the same reason."""
     refused: dict[object, list[dict]] = {}
     others = set()
     for row in _rows(file):
@@ -77,7 +77,7 @@ def _by_reason(file: Path) -> Iterator[dict]:
         else:
             others.add(row.get("point"))
     for row in _rows(file):
-        # what a point has besides decides which of its rows count: these stay in their order
+        # the other rows of a point decide which of its rows count, so they stay in their order
         if row.get("status") != "unsupported" or row.get("point") in others:
             yield row
         else:

@@ -1,7 +1,7 @@
-"""Files of a run directory, read as what they are: the work of strangers.
+"""Reads files of a run directory, which may come from anyone.
 
-A link is not followed, a pipe is not waited for, every value has the type that the analysis needs,
-and text can be printed. What is not so is a RunError that names the file, the value and the place.
+No link is followed and no pipe is waited for. Every value has the type that the analysis needs, and
+all text can be printed. Anything else is a RunError that names the file, the value and the place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 LARGEST_DOCUMENT = 1 << 30
-"""Bytes of a JSON document; the plan of a million points has half of that."""
+"""The limit on a JSON document, in bytes. The plan of a million points has half as many."""
 
 
 class RunError(Exception):
@@ -23,14 +23,14 @@ class RunError(Exception):
 
 
 def is_there(path: Path) -> bool:
-    """Whether the folder has an entry of that name, be it a link to nowhere."""
+    """Whether the folder has an entry of that name, even if it is a broken link."""
     return os.path.lexists(path)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """The file for reading. Raises RunError for a link, and for what is no regular file."""
+    """Opens a file for reading. Raises RunError if it is a link or not a regular file."""
     try:
-        # without O_NONBLOCK opening a pipe waits for its writer
+        # without O_NONBLOCK, opening a pipe would wait for its writer
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
@@ -46,8 +46,8 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def folder_for(path: Path) -> Path:
-    """Makes a folder with its parents. Raises RunError where a link stands in its place: in the run
-    directory of a stranger it leads anywhere."""
+    """Creates a folder with its parents. Raises RunError if a link has its name: in a run directory
+    from someone else, a link may lead anywhere."""
     if path.is_symlink():
         raise RunError(f"{path}: is a link, and nothing is written through it; use --out")
     path.mkdir(parents=True, exist_ok=True)
@@ -55,8 +55,8 @@ def folder_for(path: Path) -> Path:
 
 
 def replacing(path: Path, write: Callable[[Path], object]) -> Path:
-    """Has `write` write a file beside `path` and puts it in its place: whole or not at all, and
-    not through a link that stands there."""
+    """Lets `write` write a temporary file and renames it to `path`. So the file is complete or
+    absent, and a link with that name is replaced, not followed."""
     beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         write(beside)
@@ -67,7 +67,7 @@ def replacing(path: Path, write: Callable[[Path], object]) -> Path:
 
 
 def printable(text: str) -> str:
-    """`text` on one line without anything that a terminal, an SVG or a page would act on: control
+    """`text` on one line, without anything that a terminal, an SVG or a page would act on. Control
     characters, directional marks and halves of surrogate pairs become escapes such as \\x1b."""
     if text.isprintable():
         return text
@@ -77,7 +77,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` as printable() has it, with line breaks and tabs as spaces: for prose, not names."""
+    """The result of printable(), but with spaces for line breaks and tabs. For prose, not names."""
     return text if text.isprintable() else printable(" ".join(text.split()))
 
 
@@ -88,7 +88,7 @@ def shown(value: object) -> str:
 
 
 def read_json(path: Path, shape: object = dict) -> object:
-    """A JSON document, checked against `shape` (see check_shape); {} where there is no file."""
+    """A JSON document, checked against `shape` (see check_shape). {} if there is no file."""
     if not is_there(path):
         return {}
     with open_regular(path) as file:
@@ -118,17 +118,17 @@ def _clean(value: object) -> object:
 _NAMES = {dict: "an object", list: "a list", str: "text", int: "a whole number", bool: "true/false"}
 _NAMES |= {float: "a number"}
 LARGEST = 2**64
-"""Of a number in a document: a seed's."""
+"""The largest number in a document, which a seed may have."""
 
 
 def check_shape(value: object, shape: object, where: str) -> None:
-    """Raises RunError, naming the key, unless `value` has `shape`: a type; a list of one shape, for
-    a list of such; a dictionary of shapes, for an object in which these keys, where they are there
-    and not null, have these shapes."""
+    """Raises RunError, naming the key, unless `value` has `shape`. A shape is a type, or a list of
+    one shape (a list of such values), or a dictionary of shapes (an object in which these keys have
+    these shapes, unless they are absent or null)."""
     kind = shape if isinstance(shape, type) else type(shape)
     fits = isinstance(value, (int, float) if kind is float else kind)
     if kind in (int, float):
-        # comparing with NaN is false
+        # a comparison with NaN is false
         fits = fits and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
     if not fits:
         raise RunError(f"{where}: {shown(value)} is not {_NAMES[kind]}; restore or delete the file")

@@ -1,4 +1,4 @@
-"""Which run directories a path means."""
+"""Finds the run directories that a path means."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def find_runs(paths: list[Path], skipped: list[str] | None = None) -> list[Path]
     """The run directories that `paths` name: each path itself, or else every run directory below
     it, sorted. Links below it are not followed.
 
-    Raises RunError when one of them does not exist, or holds no run directory; with `skipped`, when
-    all of them do: why the others are left out is added to it."""
+    Raises RunError if a path does not exist or contains no run directory. With `skipped`, raises it
+    only if this is true of all paths, and adds the reasons for the paths that it leaves out."""
     found: list[Path] = []
     useless: list[str] = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""Groups of rows: what a recorded run keeps of rows that have most values in common.
+"""Groups of rows, which recorded runs use for rows that share most of their values.
 
 A line of a compacted file is either a row, or a group of consecutive rows:
 `{"group": {"point": "p", …}, "columns": {"repetition": [0, 1], "solve_ms": [1.5, 1.6]}}` stands for
@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from itertools import groupby, islice
 
 LARGEST = 1000
-"""Rows of a group: what a reader has to expand at a time."""
+"""The limit on the rows of a group, which a reader expands at once."""
 
 
 def grouped(rows: Iterable[dict], key: Callable[[dict], Hashable]) -> Iterator[dict]:
-    """The rows as lines of a compacted file: consecutive rows with equal `key` and with the same
-    fields become a group."""
+    """The rows as lines of a compacted file. Consecutive rows with equal `key` and the same fields
+    become a group."""
     for _, alike in groupby(rows, lambda row: (key(row), tuple(sorted(row)))):
         while part := list(islice(alike, LARGEST)):
             yield _group(part) if len(part) > 1 else part[0]
@@ -29,7 +29,7 @@ def _group(rows: list[dict]) -> dict:
     shared = {name: first[name] for name in first if len(texts[name]) == 1}
     columns = {name: [row[name] for row in rows] for name in first if name not in shared}
     if not columns:
-        # without a column nothing would say how many rows there are
+        # at least one column is needed, because its length is the number of rows
         name = next(iter(shared))
         columns[name] = [shared.pop(name)] * len(rows)
     return {"group": shared, "columns": columns}
@@ -40,8 +40,8 @@ def is_group(line: object) -> bool:
 
 
 def expanded(group: dict, wanted: Collection[str] | None = None) -> list[dict]:
-    """The rows of a group, with their `wanted` fields only. Raises ValueError for what is no
-    group that `grouped` would write."""
+    """The rows of a group, with only their `wanted` fields. Raises ValueError for a group that
+    `grouped` would not write."""
     shared, columns = group["group"], group["columns"]
     if not (isinstance(shared, dict) and isinstance(columns, dict) and columns):
         raise ValueError("a group without objects `group` and `columns`")

@@ -15,17 +15,17 @@ from analysis.model.words import AXES, STATUSES
 
 
 def _why_no_time(reasons: object) -> str | None:
-    """The reason that a row gives for having no time."""
+    """The reason that a row gives for a missing time."""
     if not isinstance(reasons, dict):
         raise ValueError("null_reasons is not an object")
     why = reasons.get("iteration_ms")
     if not isinstance(why, str | None):
-        raise ValueError("null_reasons has something else than text for iteration_ms")
+        raise ValueError("null_reasons has no text for iteration_ms")
     return why
 
 
 def _noise(noise: object) -> str | None:
-    """What disturbed a sample, in words."""
+    """The words that say what disturbed a sample."""
     reasons = noise.get("reasons", []) if isinstance(noise, dict) else None
     if not isinstance(reasons, list) or not all(isinstance(text, str) for text in reasons):
         raise ValueError("noise is not an object with a list of texts `reasons`")
@@ -51,7 +51,7 @@ MEASUREMENTS = [
     *(number("energy_j"), name("throttle"), flag("noisy"), name("noise", get=_noise), name("host")),
     name("why_no_time", source="null_reasons", get=_why_no_time),
 ]
-"""What the analysis reads of a row; measurements.jsonl has more."""
+"""The columns that the analysis reads; measurements.jsonl has more."""
 PLAN = [
     *(name("point", needed=True), name("version", needed=True), *_SIZES, *_TUNABLES),
     *(name("precision", needed=True), flag("available"), name("reason")),
@@ -84,9 +84,9 @@ _PLAN = {"points": [{}], "parents": {"*": str}, "overrides": _OVERRIDES}
 def load_run(path: Path) -> Run:
     """Reads one run directory; optional files may be missing.
 
-    Raises RunError for a schema that this version does not know, for a value that cannot be (with
-    its file, line and name) and for an optional file that is there but broken. A line that is cut
-    off (the run was killed while writing it) is dropped, with a warning that names it."""
+    Raises RunError for an unknown schema, for an impossible value (with its file, line and name)
+    and for an optional file that exists but is broken. A line that is cut off, because the run was
+    killed while writing it, is dropped with a warning that names it."""
     warnings: list[str] = []
     rows = read_rows(path / "measurements.jsonl", MEASUREMENTS, warnings, schema=True)
     plan = _read_plan(path / "plan.json")
@@ -115,7 +115,7 @@ def load_run(path: Path) -> Run:
 
 
 def run_name(path: Path) -> str:
-    """Run.name of a run directory that need not be loaded."""
+    """Run.name, without loading the run directory."""
     spec = read_json(path / "spec.resolved.json", _SPEC)
     return str(spec.get("name") or printable(path.resolve().name))
 
@@ -138,7 +138,7 @@ def _profile(
 
 
 def _read_plan(path: Path) -> dict:
-    """The plan; an early one is the list of its points alone."""
+    """The plan. An early one is just the list of its points."""
     plan = read_json(path, object)
     if isinstance(plan, list):
         plan = {"points": plan}
@@ -151,7 +151,7 @@ def _planned(path: Path, points: list[dict]) -> pd.DataFrame:
 
 
 def _parents(path: Path, plan: dict) -> dict[str, str]:
-    """Which version each one is derived from: the plan says so, else the nearest parents.json."""
+    """The parent of each version, from the plan, else from the nearest parents.json."""
     if plan.get("parents"):
         return plan["parents"]
     file = nearest_file(path, "parents.json")
@@ -159,8 +159,8 @@ def _parents(path: Path, plan: dict) -> dict[str, str]:
 
 
 def _counting(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows that count. Of a point that a resumed run measured again only those since its last
-    repetition 0 of launch 0, and of a repetition that is there twice the last one."""
+    """The rows that count. If a resumed run measured a point again, these are the rows since its
+    last repetition 0 of launch 0. If a repetition occurs twice, the last one counts."""
     rows["launch"] = rows["launch"].fillna(0)
     rows["repetition"] = rows["repetition"].fillna(0)
     if rows.empty:
@@ -171,12 +171,12 @@ def _counting(rows: pd.DataFrame) -> pd.DataFrame:
     last = attempt == attempt.groupby(point).transform("max")
     key = pd.DataFrame({"point": point, "launch": rows["launch"], "repetition": rows["repetition"]})
     kept = last & ~key[last].duplicated(keep="last").reindex(rows.index, fill_value=True)
-    # a copy of a million rows is hundreds of megabytes
+    # a copy of a million rows takes hundreds of megabytes
     return rows if kept.all() else rows[kept].reset_index(drop=True)
 
 
 def _check_repetitions(path: Path, rows: pd.DataFrame, warnings: list[str]) -> None:
-    """Rows of schema 1 say how many repetitions their point has."""
+    """Warns about missing repetitions. Rows of schema 1 say how many their point has."""
     ok = rows.loc[rows["status"] == "ok", ["point", "repetitions"]]
     ok = ok.groupby("point", sort=False)["repetitions"]
     short = pd.DataFrame({"have": ok.size(), "said": ok.max()})

@@ -8,7 +8,7 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def count_text(value: int) -> str:
-    """10⁴, 2×10⁶, 12,345: a count as short as it can be exact."""
+    """The shortest exact text of a count: 10⁴, 2×10⁶, 12,345."""
     value = int(value)
     power = len(str(value)) - 1
     lead, rest = divmod(value, 10**power) if value > 0 else (0, 1)
@@ -19,13 +19,13 @@ def count_text(value: int) -> str:
 
 
 def number_text(value: float) -> str:
-    """Three significant digits, thousands grouped: 0.0123, 1.23, 12.3, 1,230 is 1,230."""
+    """Three significant digits, with grouped thousands: 0.0123, 1.23, 12.3, 1,230."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if not 1e-9 <= abs(value) < 1e15:
         return f"{value:.3g}"
     digits = 2 - math.floor(math.log10(abs(value)))
     rounded = round(value, digits)
-    # rounding may have carried into a further digit: 9.996 is 10.0, not 10.00
+    # rounding may add a digit: 9.996 becomes 10.0, not 10.00
     digits = 2 - math.floor(math.log10(abs(rounded)))
     return f"{rounded:,.{max(digits, 0)}f}"

@@ -1,4 +1,4 @@
-"""Files of JSON lines as frames: each value is checked once, here, and all else can rely on it."""
+"""Reads files of JSON lines into frames. Each value is checked here, once and for all."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from analysis.model.groups import expanded, is_group
 SCHEMAS = (1, 2)
 
 PART_BYTES = 1_000_000
-"""Read at a time: a part's rows are Python objects, a frame's columns are arrays."""
+"""How much is read at a time. The rows of a part are Python objects, which need more memory than a
+frame's arrays."""
 
 MOST_PARTS = 32
-"""Of a column before they are joined."""
+"""The parts of a column that are kept before they are joined."""
 
 MOST_WARNINGS = 5
-"""Of broken lines in one file; the others are counted."""
+"""The broken lines of a file that are named. Further ones are only counted."""
 
 
 class _Texts(dict):
@@ -72,8 +73,8 @@ class _Table:
         self.joined = {c.name: [] for c in self.columns}
 
     def add(self, found: dict[str, Sequence]) -> None:
-        """Appends rows, given what they have under each key. Raises ValueError, and appends
-        nothing, when one of them has a fault."""
+        """Appends rows, given the values of each key. Raises ValueError, and appends nothing, if a
+        value is not allowed."""
         arrays = {}
         for column in self.columns:
             values = column.values(found[column.key])
@@ -89,7 +90,7 @@ class _Table:
             parts = self.parts[key]
             parts.append(array)
             if len(parts) == MOST_PARTS:
-                # once freed, many small arrays leave holes in the heap; a large one does not
+                # freeing many small arrays leaves holes in the heap, freeing a large one does not
                 self.joined[key].append(_join(parts))
                 parts.clear()
 
@@ -101,7 +102,7 @@ class _Table:
                 whole[column.name] = self.texts[column.name].of(parts)
             else:
                 whole[column.name] = _join(parts) if parts else column.array([])
-        # copying would put columns of one type side by side, and double the memory
+        # a copy would put columns of one type side by side, and double the memory
         return pd.DataFrame(whole, columns=[c.name for c in self.columns], copy=False)
 
 
@@ -112,9 +113,9 @@ def _join(parts: list) -> np.ndarray | pd.api.extensions.ExtensionArray:
 
 
 class _Reader:
-    """Takes from rows what `columns` come from. It refuses, with a ValueError, rows that lack
-    something needed, have another type there or, where asked for, no known schema. It may refuse a
-    good row (NaN, half of a surrogate pair), but reads none in another way than json does."""
+    """Takes the values of `columns` from rows. Raises ValueError if a row lacks a needed value, has
+    another type there or, if `schema` is set, has no known schema. It may refuse a correct row
+    (NaN, half of a surrogate pair), but never reads a row differently than json does."""
 
     def __init__(self, columns: list[Column], schema: bool = False):
         self._types = {c.key: object if c.get else c.kind for c in columns}
@@ -125,22 +126,22 @@ class _Reader:
         ]
         if schema:
             fields.append(("schema", Literal[SCHEMAS]))
-        # only what is asked for becomes an object
+        # only fields that are asked for become objects
         self._row = msgspec.defstruct("Row", fields, kw_only=True, gc=False)
         self._decode = msgspec.json.Decoder(self._row).decode
         self._take = attrgetter(*self._types)
 
     def of_lines(self, lines: list[bytes]) -> tuple[int, dict[str, Sequence]]:
-        """How many rows the lines have, and what these have under each key. Every line that is not
-        blank must be a row."""
+        """The number of rows in the lines, and the rows' values under each key. Every line must be
+        a row, or blank."""
         if not all(map(bytes.isascii, lines)):
-            # msgspec does not look into texts that nobody asked for
+            # msgspec does not decode texts that are not asked for
             b"".join(lines).decode("utf-8")
         rows = [self._decode(line) for line in lines if not line.isspace()]
         return len(rows), self._by_key(rows)
 
     def of_objects(self, rows: list[dict]) -> dict[str, Sequence]:
-        """What rows that are at hand have under each key."""
+        """The values of parsed rows under each key."""
         return self._by_key(msgspec.convert(rows, list[self._row]))
 
     def _by_key(self, rows: list) -> dict[str, Sequence]:
@@ -149,7 +150,7 @@ class _Reader:
 
 
 def frame(rows: list[dict], columns: list[Column], where: str) -> pd.DataFrame:
-    """Rows that are at hand as a frame of these columns. Raises RunError for the first fault."""
+    """Parsed rows as a frame of these columns. Raises RunError for the first error."""
     table = _Table(columns)
     try:
         table.add(_Reader(columns).of_objects(rows))
@@ -163,11 +164,11 @@ def frame(rows: list[dict], columns: list[Column], where: str) -> pd.DataFrame:
 def read_rows(
     path: Path, columns: list[Column], warnings: list[str], *, schema: bool = False
 ) -> pd.DataFrame:
-    """A file of JSON lines as a frame of these columns; empty where there is no file.
+    """A file of JSON lines as a frame of these columns. Empty if there is no file.
 
-    A line that is no row (the last one, when the run was killed while writing it) is left out and
-    named in `warnings`. Raises RunError, naming the line, for a value that cannot be, for an
-    unknown schema where `schema` asks for one, and for a file without any row among its lines."""
+    A line that is not a row is left out and named in `warnings`. The last line is cut off if the
+    run was killed while writing it. Raises RunError, naming the line, for an impossible value and,
+    if `schema` is set, for an unknown schema. Also raises it if none of the lines is a row."""
     table = _Table(columns)
     if not is_there(path):
         return table.frame()
@@ -181,7 +182,7 @@ def read_rows(
                 count, found = reader.of_lines(lines)
                 table.add(found)
             except (ValueError, RecursionError):
-                # groups of rows, something that msgspec refuses, or a fault
+                # groups of rows, something that msgspec refuses, or an error
                 rows = list(_row_by_row(path, first, lines, file, wanted, broken))
                 count = len(rows)
                 try:
@@ -197,13 +198,14 @@ def read_rows(
         raise RunError(f"{path}: none of its {lines_seen:,} lines is a row; restore the file")
     warnings += broken[:MOST_WARNINGS]
     if len(broken) > MOST_WARNINGS:
-        warnings.append(f"{path}: {len(broken) - MOST_WARNINGS:,} more lines are no rows")
+        warnings.append(f"{path}: {len(broken) - MOST_WARNINGS:,} more lines are not rows")
     return table.frame()
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Plain values make no cycles, and looking for them would take a third of the time."""
+    """Turns off garbage collection. Plain values have no cycles, and the search for cycles would
+    take a third of the time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -214,7 +216,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def _parts(file: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
-    """Some lines at a time, with the number of the first one."""
+    """Yields some lines at a time, with the number of the first one."""
     number = 1
     while lines := file.readlines(PART_BYTES):
         yield number, lines
@@ -224,8 +226,8 @@ def _parts(file: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
 def _row_by_row(
     path: Path, first: int, lines: list[bytes], file: BinaryIO, wanted: set[str], broken: list[str]
 ) -> Iterator[tuple[str, dict]]:
-    """The place and the object of each row on those lines; of the rows of a group only the `wanted`
-    fields. Lines without a row are named in `broken`."""
+    """The place and the object of each row on those lines. Rows of a group have only the `wanted`
+    fields. `broken` receives the lines without a row."""
     for place, line in enumerate(lines):
         if not line.strip():
             continue

@@ -19,10 +19,9 @@ class Run:
 
     `measurements` has one row per sample: point × launch × repetition (times in ms). `phases` has
     one per point × phase, `counters` one per point × phase × kernel × metric, `plan` one per point.
-    Every column of MEASUREMENTS and the other lists is there, null where the file has none. Of a
-    point that was measured again by a resumed run, only the last measurement is kept.
-    `parents` maps a version to the one that it is derived from. `warnings` says in plain words what
-    was found amiss."""
+    Every column of MEASUREMENTS and the other lists exists, with nulls if the file has none. If a
+    resumed run measured a point again, only the last measurement is kept. `parents` maps a version
+    to its parent. `warnings` describes problems that were found."""
 
     path: Path
     spec: dict
@@ -38,7 +37,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The spec's name; the folder's where the spec is gone."""
+        """The spec's name, or the folder's if the spec is missing."""
         return str(self.spec.get("name") or printable(self.path.resolve().name))
 
     @property
@@ -47,12 +46,12 @@ class Run:
 
     @property
     def baseline(self) -> str:
-        """The version that speedups are over; empty where the spec names none."""
+        """The version that speedups are relative to. Empty if the spec names none."""
         return str(self.spec.get("baseline") or "")
 
     @property
     def gpu(self) -> str:
-        """The GPU that was measured, else the machine's first, else empty."""
+        """The measured GPU, else the machine's first, else empty."""
         measured = self.measurements["gpu"].dropna()
         if len(measured):
             return str(measured.iloc[0])
@@ -63,21 +62,19 @@ class Run:
 
     @property
     def gpus(self) -> list[str]:
-        """The GPUs that were measured; several where a run was resumed on another machine."""
+        """The measured GPUs. There are several if a run was resumed on another machine."""
         return [str(gpu) for gpu in self.measurements["gpu"].dropna().unique()]
 
     @property
     def machine(self) -> str:
-        """The GPU, else the CPU, else the host: what sets the rows of one machine apart from
-        another's.
-        """
+        """The GPU, else the CPU, else the host. It tells the rows of different machines apart."""
         cpu = (self.environment.get("cpu") or {}).get("model")
         hosts = self.measurements["host"].dropna()
         host = self.environment.get("host") or (hosts.iloc[0] if len(hosts) else "")
         return str(self.gpu or cpu or host or "unknown machine")
 
     def environment_line(self) -> str:
-        """GPU, CPU, driver, compiler and commit on one line; only what is known."""
+        """One line with GPU, CPU, driver, compiler and commit, as far as they are known."""
         cpu = self.environment.get("cpu") or {}
         build = self.environment.get("build") or {}
         gpus = self.environment.get("gpus") or []

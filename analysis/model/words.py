@@ -15,7 +15,7 @@ def _names(table: str, macro: str) -> list[str]:
 
 
 AXES = _names("axes.inc", "LLOYD_TUNABLE")
-"""The axes that tune a version; null where the version does not use one."""
+"""The axes that tune a version. A row has null for an axis that its version does not use."""
 PROBLEM_AXES = _names("axes.inc", "LLOYD_PROBLEM_AXIS")
 STATUSES = tuple(_names("statuses.inc", "LLOYD_STATUS"))
-"""What can come of a point."""
+"""The results that a point can have."""

@@ -1,1 +1,1 @@
-"""Tables, README blocks and reports: text from measures and figures."""
+"""Writes tables, README blocks and reports from measures and figures."""

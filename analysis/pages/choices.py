@@ -1,4 +1,4 @@
-"""How good fast_auto's choices were: its time beside the fastest of its family."""
+"""Judges fast_auto's choices: its time beside that of the fastest version of its family."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from analysis.pages.table import Table
 from analysis.pages.tables import interval_text
 
 PROMISE = 0.05
-"""fast_auto is to lose no more than this part of the best one's time."""
+"""fast_auto should lose at most this share of the fastest version's time."""
 
 
 def choices(run: Run) -> Table:
-    """For each problem of `run` that fast_auto and another of its family ran, what it
-    chose (most often), what that took in its own row, which was the fastest, the medians (ms per
-    iteration) and the ratio of the first to the last with its interval; the largest loss first.
-    Raises RunError for a run that has no such problem."""
+    """A table with a row for each problem of `run` that fast_auto and another version of its family
+    ran. It has the version that fast_auto chose (most often), that version's time in its own row,
+    the fastest version, the medians (ms per iteration) and the ratio of fast_auto's time to the
+    fastest one with its interval. The largest loss comes first. Raises RunError if the run has no
+    such problem."""
     return _table(run, losses_only=False)
 
 
 def summary(run: Run) -> Table:
-    """The same of the problems alone that it lost more than PROMISE at, or chose another version
-    than the fastest for."""
+    """The same table, but only with problems at which fast_auto lost more than PROMISE, or did not
+    choose the fastest version."""
     return _table(run, losses_only=True)
 
 
@@ -75,11 +76,11 @@ def _table(run: Run, losses_only: bool) -> Table:
         for ratio, problem, name, mine, alone, fast in shown
     ]
     said = (
-        f"{CHOOSER} takes more than {PROMISE:.0%} longer than the fastest of the others at "
+        f"{CHOOSER} takes more than {PROMISE:.0%} longer than the fastest other version at "
         f"{sum(map(is_over, losses))} of {len(losses)} problems, at most "
         f"{losses[0][0][0]:.2f}× its time. At {len(another)} it chose another version"
         + (f", whose own row takes up to {max(by_choice):.2f}× that time" if by_choice else "")
-        + "; elsewhere the two rows are one version's, and differ as two processes do."
+        + ". Where both rows are of the same version, they differ as two processes do."
     )
     if noise := noise_note(best):
         said += f" {noise}"

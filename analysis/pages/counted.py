@@ -1,4 +1,4 @@
-"""A run's counters as a table: a line for each phase of each point."""
+"""A table of a run's counters, with one line for each phase of each point."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ _UNITS = {
     "byte/second": (1e-9, "GB/s"),
     "gpc_cycle/second": (1e-6, "MHz"),
 }
-"""CUPTI's units as (factor, unit) of what the table shows; others stand as they are."""
+"""The factor and the unit that the table shows for a CUPTI unit. Others are shown as they are."""
 
 
 def phases(run: Run) -> Table:
-    """For each point that has counters and each of its phases, the value of each metric
-    that the run counted (the mean over the times that the phase was entered). Raises RunError for a
-    run without any."""
+    """A table of every metric, for each phase of each point with counters. A value is the mean
+    over all calls of the phase. Raises RunError if the run has no counters."""
     rows = run.counters
     points = run.measurements.drop_duplicates("point").set_index("point")
     rows = rows[rows["kernel"].isna() & rows["value"].notna() & rows["point"].isin(points.index)]
@@ -50,7 +49,7 @@ def _value(value: float | None, unit: str) -> str:
 
 
 def _short(metric: str) -> str:
-    """`dram__throughput.avg.pct_of_peak_sustained_elapsed` as `dram__throughput`; a rate keeps its
-    `per_second`."""
+    """Shortens `dram__throughput.avg.pct_of_peak_sustained_elapsed` to `dram__throughput`. A rate
+    keeps its `per_second`."""
     name, *rest = metric.split(".")
     return f"{name} per second" if rest and rest[-1] == "per_second" else name

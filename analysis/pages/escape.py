@@ -1,4 +1,4 @@
-"""Text of a run directory in Markdown and LaTeX, so that it stays text."""
+"""Escapes text of a run directory for Markdown and LaTeX, so that it stays text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from analysis.model.files import one_line
 
 _RULES = (
     (re.compile(r"[\\`*$~]"), r"\\\g<0>"),
-    # inside a word an underscore is one
+    # inside a word an underscore is just an underscore
     (
         re.compile(r"(?<![A-Za-z0-9_])_+|_+(?![A-Za-z0-9_])"),
         lambda run: "\\_" * len(run[0]),
@@ -38,7 +38,7 @@ Words = str | tuple[str, ...]
 
 
 def text(plain: Words) -> Markdown:
-    """`plain` on one line, as a reader is to see it."""
+    """`plain` on one line, escaped so that a reader sees it as it is."""
     if isinstance(plain, Markdown):
         return plain
     if isinstance(plain, tuple):
@@ -52,7 +52,7 @@ def text(plain: Words) -> Markdown:
 
 
 def code(plain: str) -> Markdown:
-    """`plain` as code: between more backticks than it has itself."""
+    """`plain` as code, between more backticks than it contains."""
     plain = one_line(str(plain))
     ticks = "`" * (1 + max(map(len, re.findall("`+", plain)), default=0))
     space = " " if "`" in plain else ""
@@ -65,7 +65,7 @@ def cell(plain: Words) -> str:
 
 
 def image(description: str, link: str) -> Markdown:
-    """An image; its description may have brackets."""
+    """An image. Its description may contain brackets."""
     description = text(description).replace("[", "\\[").replace("]", "\\]")
     return Markdown(f"![{description}]({link})")
 

@@ -1,4 +1,4 @@
-"""The table of a traced point, as nvprof printed it: who took the time, and how often."""
+"""The table of a traced point, as nvprof printed it: the time and the calls of each kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = ["point", "group", "name", "share", "total_us", "calls", "average_us",
 
 def profiler_table(events: pd.DataFrame) -> pd.DataFrame:
     """One row per point, group and name: total, calls, average, minimum and maximum in µs; `share`
-    is of the group's total. Points in the order of the file, names by falling total."""
+    is relative to the group's total. Points are in the file's order, names by falling total."""
     tables = []
     for point, mine in events.groupby("point", sort=False):
         for group, kinds in GROUPS.items():
@@ -59,7 +59,7 @@ def profiler_tables(table: pd.DataFrame) -> list[Table]:
 
 
 def profiler_markdown(tables: list[Table], heading: str = "##") -> str:
-    """A heading and two tables a point."""
+    """A heading and two tables for each point."""
     parts, before = [], None
     for table in tables:
         if table.said != before:

@@ -1,5 +1,4 @@
-"""Tables and figures that stand between markers in a Markdown file and are written by a command, so
-that they cannot drift.
+"""Rewrites the tables and figures between markers in a Markdown file, so that they stay up to date.
 
 A table is `<!-- table:BEGIN name -->`, the table, `<!-- table:END name -->`. The name is that of a
 run directory's spec, or the last parts of its path where two have the same spec: `k1000`,
@@ -24,11 +23,10 @@ _MARKER = re.compile(r"<!--\s*(table|figure):(BEGIN|END)\s+(\S+)\s*-->")
 def rewrite(
     text: str, where: str, write: Callable[[str, str], str | None]
 ) -> tuple[str, list[str]]:
-    """`text` with each table and figure replaced by `write(kind, name)`, and those for which that
-    was None (left as they are).
+    """Replaces each table and figure in `text` by `write(kind, name)`, and leaves it as it is if
+    that is None. Returns the new text, and the names of those that were left.
 
-    `where` names the file in errors. Raises RunError, with the line, for markers that do not pair
-    up."""
+    `where` names the file in errors. Raises RunError, with the line, for an unpaired marker."""
     newline = "\r\n" if "\r\n" in text else "\n"
     pieces: list[str] = []
     left: list[str] = []
@@ -69,14 +67,14 @@ def run_names(text: str) -> set[str]:
 
 
 def matches(name: str, spec: str, path: Path) -> bool:
-    """Whether a marker's `name` means the run directory at `path` whose spec is called `spec`."""
+    """True if a marker's `name` means the run directory at `path`, whose spec is called `spec`."""
     parts = Path(name).parts
     return name == spec or path.resolve().parts[-len(parts) :] == parts
 
 
 def listed_versions(program: Path) -> list[dict]:
-    """What `program --list-versions --json` prints: a dictionary a version. Raises RunError when it
-    cannot be had."""
+    """The output of `program --list-versions --json`, with one dictionary per version. Raises
+    RunError if the program fails."""
     command = [str(program.absolute()), "--list-versions", "--json"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=True)

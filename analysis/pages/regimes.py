@@ -1,4 +1,4 @@
-"""The regimes of sweeps/fast_regimes.yaml: ours beside other people's, and the aims."""
+"""The regimes of sweeps/fast_regimes.yaml: our versions beside peers, and the aims."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LUIGI_TENTH = "a tenth of luigi_v4"
 
 @dataclass(frozen=True)
 class Regime:
-    """A problem with a name; `aim` in ms per iteration, LUIGI_TENTH, or – for none."""
+    """A problem with a name. `aim` is in ms per iteration, or LUIGI_TENTH, or – for none."""
 
     name: str
     n: int
@@ -45,18 +45,18 @@ REGIMES = [
     Regime("F2", 200_000, 1024, 768, False, "–"),
     Regime("L", 10_000_000, 100, 2, False, LUIGI_TENTH),
 ]
-"""Where precision is fp32, a peer without an fp32 product takes part in tf32."""
+"""In the regimes with fp32, a peer without an fp32 product uses tf32."""
 
 
 def _points(run: Run) -> pd.DataFrame:
-    """The run's points, each with what its verification counted and its regime's name."""
+    """The run's points, with the counts of their verification and the names of their regimes."""
     points = all_points([run], run.baseline)
     counted = run.measurements.drop_duplicates("point").set_index("point")
     for column in ("label_mismatches", "max_regret", "regret_bound", "chosen"):
         points[column] = points["point"].map(counted[column])
     points["regime"] = ""
     for regime in REGIMES:
-        # floats, for a run may have none of a column
+        # floats, because a run may have no value in a column
         same = points["n"].eq(regime.n) & points["k"].eq(regime.k) & points["dim"].eq(regime.dim)
         precisions = ["fp16", "bf16"] if regime.half else ["fp32", "tf32"]
         points.loc[same.fillna(False) & points["precision"].isin(precisions), "regime"] = (
@@ -81,8 +81,8 @@ def _present(run: Run) -> list[tuple[Regime, pd.DataFrame]]:
 
 
 def every_version(run: Run) -> Table:
-    """Each version in each regime, its time over the floor and over the best peer's, and
-    its labels. Raises RunError for a run that has no regime."""
+    """A table of each version in each regime: its time, also as a multiple of the floor and of the
+    best peer's, and its labels. Raises RunError if the run has no regime."""
     header = ["regime", "version", "precision", "ms per iteration", "times the floor"]
     header += ["best peer / this", "labels that differ", "largest regret", "its bound"]
     rows = []
@@ -103,7 +103,7 @@ def every_version(run: Run) -> Table:
 
 
 def _said(points: pd.DataFrame) -> pd.Series:
-    """Points that are without result for another reason than their precision."""
+    """Points without a result, for another reason than their precision."""
     reason = points["reason"].fillna("").astype(str)
     return points["status"].ne("ok") & ~reason.str.startswith("computes in ")
 
@@ -115,8 +115,8 @@ def summary(run: Run) -> str:
 
 
 def summary_tables(run: Run) -> list[Table]:
-    """The regimes with their floors and aims, then the best peer beside the fastest of ours. Raises
-    RunError for a run that has no regime."""
+    """The regimes with their floors and aims, then the best peer beside our fastest version. Raises
+    RunError if the run has no regime."""
     problems, results = [], []
     for regime, points in _present(run):
         peer, ours = _least(points, PEER), _least(points, OURS)
@@ -145,7 +145,7 @@ def summary_tables(run: Run) -> list[Table]:
 
 
 def _aim(regime: Regime, points: pd.DataFrame) -> str:
-    """In ms where the regime has them, else the tenth of what the run measured."""
+    """The aim in ms, or a tenth of the time that the run measured for luigi_v4."""
     v4 = points[points["version"].eq("luigi_v4_device_update") & points["status"].eq("ok")]
     if regime.aim != LUIGI_TENTH or v4.empty:
         return regime.aim
@@ -184,7 +184,7 @@ def _labels(p: pd.Series) -> list[str]:
 
 
 def _share(p: pd.Series | None) -> str:
-    """A run from before rows had regret has none to show."""
+    """Older runs have no regret to show."""
     if p is None or pd.isna(p["max_regret"]) or pd.isna(p["regret_bound"]):
         return "–"
     if p["max_regret"] == 0:

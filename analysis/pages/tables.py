@@ -18,7 +18,7 @@ from analysis.pages.table import Table, markdown
 
 
 def interval_text(value: float, low: float, high: float, unit: str = "") -> str:
-    """`1.23 [1.20, 1.31]`; the value alone where it has no interval; a dash where there is no
+    """`1.23 [1.20, 1.31]`. Only the value if there is no interval, and a dash if there is no
     value.
     """
     if not np.isfinite(value):
@@ -30,8 +30,8 @@ def interval_text(value: float, low: float, high: float, unit: str = "") -> str:
 
 
 def every_point_cells(points: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of all points with a result, in order of N, K, dim, the plan's of versions:
-    medians (ms) and speedups, with 95% intervals.
+    """Header and rows of all points with a result: medians (ms) and speedups, with 95% intervals.
+    They are sorted by N, K and dim, and then by version in the order of the plan.
     """
     ok = points[points["status"] == "ok"].sort_values(["dim", "k", "n"], kind="stable")
     axes = [axis for axis in AXES if ok[axis].notna().any()]
@@ -61,7 +61,7 @@ _NEWER = {
     "max_mean_error": "mean error",
     "data_part": "data",
 }
-"""Columns of newer runs that stand in the table of all points, and their headings."""
+"""Columns of newer runs in the table of all points, and their headings."""
 
 
 def _newer(value: object) -> str:
@@ -71,9 +71,9 @@ def _newer(value: object) -> str:
 
 
 def headline(run: Run, points: pd.DataFrame) -> Table:
-    """The table for a README: each version at its fastest tunables, for each K (and dim) at the
-    largest N that the baseline has (without one that any version has, or else the largest),
-    preceded by a line that says what was measured on what.
+    """The table for a README: each version with its fastest tunables, for each K (and dim) at the
+    largest N. That is the largest N of the baseline, or of any version if there is no baseline. The
+    line before the table says what was measured and where.
     """
     fast = fastest(points)
     compared = fast[fast["speedup"].notna()]
@@ -86,7 +86,7 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
         here = points[points["n"].eq(n) & points["k"].eq(k) & points["dim"].eq(dim)]
         for version in dict.fromkeys(here["version"]):
             found = fast[fast.index.isin(here.index) & fast["version"].eq(version)]
-            # a version without any result keeps its line and says why
+            # a version without a result keeps its line, which says why
             rows_of = found if len(found) else here[here["version"] == version][:1]
             chosen += [row for _, row in rows_of.iterrows()]
     varying = [c for c in ("n", "k", "dim") if len({p[c] for p in chosen}) > 1]
@@ -160,7 +160,7 @@ def _count(value: object) -> str:
 
 
 def time_text(p: pd.Series) -> str:
-    """The median of a point with its interval, marked when the point is noisy."""
+    """The median of a point with its interval, and a mark if the point is noisy."""
     median = interval_text(p["iteration_ms"], p["iteration_ms_low"], p["iteration_ms_high"])
     return median + noisy_mark(p)
 
@@ -174,8 +174,8 @@ def _why_not(p: pd.Series) -> str:
 
 
 def versions(listed: list[dict]) -> str:
-    """A Markdown table of the versions in `listed` (run_experiment --list-versions --json), the
-    CPU's first, then family by family."""
+    """A Markdown table of the versions in `listed` (run_experiment --list-versions --json). CPU
+    versions come first, then family by family."""
     rows = ["| version | from | idea |", "| --- | --- | --- |"]
     for version in sorted(listed, key=lambda v: (v["family"] != "cpu", v["family"])):
         cells = (f"`{version['name']}`", version["study"] or "this project", version["summary"])
@@ -199,12 +199,12 @@ _PUBLISHED_AXES = {
     "dim": "dim",
     "precision": "precision",
     **{axis: axis.replace("_", " ") for axis in AXES if axis != "threads"},
-    "threads": "threads",  # of each process, whose number stands before it
+    "threads": "threads",  # per process; the number of processes comes before it
 }
 
 
 def published(study: str, numbers: list[Number], judged: list[Judgment]) -> str:
-    """A study's tables beside a run's values, its other numbers, and its claims with verdicts."""
+    """A study's tables beside the values of runs, its other numbers, its claims and verdicts."""
     parts = [f"# {study}: published and here\n"]
     for table in study_tables(study, numbers, judged):
         parts.append(f"## {table.said}\n")
@@ -222,9 +222,8 @@ def study_tables(study: str, numbers: list[Number], judged: list[Judgment]) -> l
 
 
 def published_tables(numbers: list[Number]) -> list[tuple[str, list[str], list[list[str]]]]:
-    """Name, header and rows of each table of a study, in its order; what stands in no table last.
-
-    A column is left out where no row has anything for it."""
+    """Name, header and rows of each table of a study, in its order. Numbers outside of tables come
+    last. A column is left out if no row has a value for it."""
     names = list(dict.fromkeys(number.row["table"] for number in numbers))
     tables = []
     for name in [n for n in names if n] + [n for n in names if not n]:
@@ -250,7 +249,7 @@ def published_tables(numbers: list[Number]) -> list[tuple[str, list[str], list[l
 
 
 def claims_table(judged: list[Judgment]) -> str:
-    """Each claim with what was measured and the verdict; Markdown."""
+    """Each claim in Markdown, with the measured value and the verdict."""
     return markdown(*claims_of(judged), set())
 
 

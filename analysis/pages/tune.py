@@ -1,4 +1,4 @@
-"""What fast_auto knows: what each version took for the problems that were measured."""
+"""Writes fast_auto's table: the times of each version for the measured problems."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ FILE = Path(__file__).resolve().parents[2] / "kernels" / "fast" / "auto" / "tabl
 
 HEAD = """\
 // Written by `python -m analysis tune`: each measured problem, version,
-// threads per block (0: not read) and ms per iteration (median). {gpu}; runs: {runs}.
+// threads per block (0: not read) and ms per iteration (median).
+// {gpu}; runs: {runs}.
 """
 
 
 def table(runs: list[Run]) -> str:
-    """kernels/fast/auto/table.inc from the verified results of `runs`. Where several runs have a
-    problem the last one counts, and within it the tunables that were the fastest.
+    """The text of kernels/fast/auto/table.inc, from the verified results of `runs`. If several runs
+    have a problem, the last one counts, and in it the fastest tunables.
 
-    Raises RunError for runs of several GPUs and for runs without a result of the family."""
+    Raises RunError if the runs are from several GPUs or have no result of the family."""
     gpus = list(dict.fromkeys(gpu for run in runs for gpu in run.gpus))
     if len(gpus) > 1:
-        raise RunError(f"measured on {', '.join(gpus)}: a table is of one GPU")
+        raise RunError(f"measured on {', '.join(gpus)}: a table is for one GPU")
     if not gpus:
-        raise RunError("no row names a GPU, and the table is of one")
+        raise RunError("no row names a GPU, and the table needs one")
     parts = []
     for run in runs:
         points = all_points([run], "")

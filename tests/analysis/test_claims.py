@@ -252,7 +252,7 @@ holds = "value > 1"
         (GOOD.replace("value > 1", "value == 1"), "is not like"),
         (GOOD.replace("n = 1000", "m = 1000"), "at: .*'m'"),
         (GOOD.replace("time('fast_a')", "time("), "never closed"),
-        (GOOD + GOOD, "claim 'a' is there twice"),
+        (GOOD + GOOD, "claim 'a' occurs twice"),
         ("[[claim]", "not valid TOML"),
     ],
 )

@@ -305,7 +305,7 @@ def test_the_clustering_is_computed_anew_and_must_be_the_one_that_was_measured(m
 
 def test_clusterings_of_files_and_of_more_dimensions_are_not_drawn(make_run):
     path = with_spec(make_run("a", n=(10_000,), k=(5,)), 1.0, generator=None, file="a.csv")
-    assert "the points are a file's" in drawing_of(path, "clustering").message
+    assert "the points are not generated" in drawing_of(path, "clustering").message
     path = with_spec(make_run("b", n=(10_000,), k=(5,), dim=(3,)), 1.0)
     assert (
         "no problem here has two dimensions, at most 100 clusters"

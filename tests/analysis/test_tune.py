@@ -71,7 +71,7 @@ def test_the_versions_of_each_problem_stand_in_order(make_fast_run, tmp_path, ca
     assert load_run(first).measurements["chosen"].isna().all()
     other = make_fast_run("other", {("fast_dense", 16, None): 1.0}, gpu="NVIDIA L4")
     assert main(["tune", str(first), str(other), "-o", str(tmp_path / "no.inc")]) == 2
-    assert "a table is of one GPU" in capsys.readouterr().err
+    assert "a table is for one GPU" in capsys.readouterr().err
     peer = make_fast_run("peers", {("peer_torch", 16, None): 1.0})
     assert main(["tune", str(peer), "-o", str(tmp_path / "no.inc")]) == 2
     assert "no verified result of a fast_ version" in capsys.readouterr().err
