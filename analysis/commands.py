@@ -8,15 +8,19 @@ import os
 import sys
 from pathlib import Path
 
-from analysis.figures import FIGURES, FORMATS, draw, write
-from analysis.figures.drawing import Drawing
+import pandas as pd
+
+from analysis.figures import FIGURES, FORMATS, draw, draw_by, write
+from analysis.figures.drawing import Drawing, Subject
 from analysis.figures.explained import EXPLAINED
+from analysis.figures.history import draw as draw_history
 from analysis.figures.paper import HIGHEST, paper_for
 from analysis.figures.style import look
-from analysis.measures import claims, compare, published
+from analysis.measures import claims, compare, history, published
 from analysis.measures.lookup import Rows
-from analysis.measures.points import all_points, gather, machine_labels
+from analysis.measures.points import Data, all_points, gather, machine_labels
 from analysis.measures.studies import read_studies
+from analysis.model.commits import commit_times
 from analysis.model.compact import compact
 from analysis.model.files import RunError, printable
 from analysis.model.find import find_runs
@@ -114,6 +118,35 @@ def _formats(asked: str | None, width: float | None) -> list[str]:
         if name not in FORMATS:
             raise RunError(f"--format: unknown format '{name}'; there are {', '.join(FORMATS)}")
     return names
+
+
+def run_history(options: argparse.Namespace) -> int:
+    if not 0 <= options.threshold < 1000:
+        raise RunError(f"--threshold: {options.threshold:g} is not a percentage from 0 to 1000")
+    width, environment = paper_for(options.width, options.document_class)
+    formats = _formats(options.format, width)
+    runs = _load(options)
+    every = history.recordings(runs)
+    asked = {axis: getattr(options, axis) for axis in ("n", "k", "dim", "precision", "data")}
+    versions = [glob.strip() for glob in (options.versions or "").split(",") if glob.strip()]
+    times = commit_times(list(every["commit"].unique()), options.repository)
+    threshold = options.threshold / 100
+    of = history.history(every, asked, versions, times, threshold)
+    machines = list(dict.fromkeys(of.points["machine"]))
+    empty = pd.DataFrame(columns=["machine", "point", "version"])
+    data = Data(of.points, empty, empty, {}, {}, runs)
+    title = runs[0].title if len({run.title for run in runs}) == 1 else "One problem over commits"
+    drawing = draw_by(
+        lambda *given: draw_history(*given, of, threshold),
+        data,
+        Subject(title, machines, ""),
+        width,
+    )
+    for path in write(drawing, options.out, formats, environment):
+        print(path)
+    for line in history.changes(of.points):
+        say(line)
+    return 0
 
 
 def run_artifact(options: argparse.Namespace) -> int:

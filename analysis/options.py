@@ -26,6 +26,14 @@ Exit status: 0 done; 1 --check found a file out of date, or compare a slower or 
 something given cannot be used (one line says what), or compare cannot say. """
 
 
+def _count(text: str) -> int:
+    """A whole number as specs have it: 1000000, 1_000_000 or 1e6."""
+    value = float(text.replace("_", ""))
+    if not value.is_integer():
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number")
+    return int(value)
+
+
 def _latex_option(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--latex", action="store_true", help="as LaTeX (packages array and booktabs)"
@@ -198,6 +206,41 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "--out", metavar="DIR", type=Path, help="where to write (default: tables/ in each DIR)"
     )
     every.set_defaults(command=commands.run_tables)
+
+    past = kinds.add_parser(
+        "history",
+        help="draw one problem's medians over commits, with change points",
+        description="Draws history.svg, .png and .csv: a panel for each version, a line for each "
+        "machine over the commits that the runs were built from, and a triangle where the test of "
+        "compare finds that the version became slower or faster. Without a choice: the problem "
+        "that was measured again most often. The changes are printed, too.",
+    )
+    past.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    for size in ("n", "k", "dim"):
+        past.add_argument(f"--{size}", metavar="NUMBER", type=_count, help="of the problem")
+    past.add_argument("--precision", metavar="NAME", help="of the problem")
+    past.add_argument("--data", metavar="TEXT", help="of the problem, as the rows have it")
+    past.add_argument(
+        "--versions", metavar="GLOB,…", help="these only (default: all that were measured again)"
+    )
+    past.add_argument(
+        "--threshold",
+        metavar="PERCENT",
+        type=float,
+        default=2.0,
+        help="differences up to this are taken for none (default: 2)",
+    )
+    past.add_argument(
+        "--repository",
+        metavar="DIR",
+        type=Path,
+        help="git repository that knows when the commits were made (default: the source tree's)",
+    )
+    past.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("figures"), help="(default: figures)"
+    )
+    _paper_options(past)
+    past.set_defaults(command=commands.run_history)
 
     packed = kinds.add_parser(
         "artifact",

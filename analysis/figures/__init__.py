@@ -28,9 +28,19 @@ FORMATS = ("svg", "png", "pdf", "pgf")
 def draw(name: str, data: Data, subject: Subject, paper: float | None = None) -> Drawing:
     """Draws figure `name` (a key of FIGURES). With `paper`, the figure is that many inches wide,
     and its title and small print are left to a caption."""
+    return draw_by(FIGURES[name], data, subject, paper)
+
+
+def draw_by(
+    make: Callable[[Data, Subject], Drawing],
+    data: Data,
+    subject: Subject,
+    paper: float | None = None,
+) -> Drawing:
+    """What `make` draws of `data` under names that fit into a figure."""
     names = Names(data, subject)
     with look(paper):
-        return names.whole(FIGURES[name](*names.given()))
+        return names.whole(make(*names.given()))
 
 
 def write(

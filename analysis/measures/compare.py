@@ -55,6 +55,13 @@ def compare(old: Run, new: Run, threshold: float, across: bool = False) -> pd.Da
     sides = [
         all_points([run], "").drop_duplicates("point").set_index("point") for run in (old, new)
     ]
+    return compare_points(*sides, threshold)
+
+
+def compare_points(old: pd.DataFrame, new: pd.DataFrame, threshold: float) -> pd.DataFrame:
+    """The same of points (see points.all_points) whose index says which are compared; `point` is
+    that index."""
+    sides = [old, new]
     names = list(dict.fromkeys([*sides[0].index, *sides[1].index]))
     pairs = [_Pair(name, *(_row(side, name) for side in sides)) for name in names]
     tested = [pair for pair in pairs if not pair.verdict]

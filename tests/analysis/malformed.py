@@ -191,6 +191,7 @@ def commands(run: Path, good: Path, out: Path) -> dict[str, list[str]]:
         "readme-table": ["readme-table", run],
         "tables": ["tables", run, "--out", out / "tables"],
         "artifact": ["artifact", run, "--out", out / "artifact.tar.gz", "--format", "svg"],
+        "history": ["history", good, run, "--out", out / "history"],
         "tables of a study": ["table", "luigi", run, "--latex"],
         "readme": ["readme", page, run],
         "regimes": ["regimes", run],
