@@ -97,6 +97,7 @@ END
 fi
 
 cp -r experiments/sweeps "$stage/experiments/"
+cp -r $build/share "$stage/" # the man page and completions
 cp -r analysis requirements.txt "$stage/"
 cp -r $build/share "$stage/"
 install -D -t "$stage/data/published" data/published/*

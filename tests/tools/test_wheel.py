@@ -126,6 +126,12 @@ def test_importing_lloydbench_makes_the_analysis_importable(environment, results
     assert int(rows) > 0
 
 
+def test_man_page_and_completions_are_where_the_environment_has_such(environment):
+    share = environment / "share"
+    assert (share / "man" / "man1" / "run_experiment.1").exists()
+    assert (share / "bash-completion" / "completions" / "run_experiment").exists()
+
+
 def test_exit_status_of_the_program_is_kept(environment, tmp_path):
     lloydbench = environment / "bin" / "lloydbench"
     run(lloydbench, "run", "no-such-spec.yaml", cwd=tmp_path, status=2)
