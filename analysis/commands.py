@@ -1,4 +1,4 @@
-"""What each command of the command line does; each returns the exit status."""
+"""The commands of the command line. Each returns the exit status."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from analysis.pages.table import Table
 
 
 def _load(options: argparse.Namespace) -> list[Run]:
-    """The runs below DIR…; of several those that can be read, the others are told and remembered
-    in options.unread. What holds no run at all is left out when others do: a glob finds it."""
+    """The runs below DIR… that can be read. The others are printed and added to options.unread. A
+    path without any run, which a glob may find, is left out if other paths have runs."""
     runs = []
     skipped: list[str] = []
     for path in find_runs(options.dirs, skipped):
@@ -110,7 +110,7 @@ def run_figures(options: argparse.Namespace) -> int:
 
 
 def _formats(asked: str | None, width: float | None) -> list[str]:
-    """The formats that `--format` names; without it svg and png, for a paper pdf and pgf."""
+    """The formats that `--format` names. The default is svg and png, or for a paper pdf and pgf."""
     if asked is None:
         return ["pdf", "pgf"] if width else ["svg", "png"]
     names = list(dict.fromkeys(name.strip() for name in asked.split(",") if name.strip()))
@@ -290,7 +290,7 @@ def _table(run: Run) -> Table:
 
 
 def _image(run: Run, figure: str, options: argparse.Namespace) -> str:
-    """Draws a figure into the run's own folder, unless the file is only checked; its Markdown."""
+    """Draws a figure into the run's folder, unless the file is only checked. Returns Markdown."""
     folder = run.path / "figures"
     if not options.check:
         drawing = _drawing(run, figure)
@@ -315,7 +315,7 @@ TABLES = {
     "counters": lambda run: counted.phases(run).markdown(),
     "profiler": profiler.summary,
 }
-"""What a README may have of a run: `RUN` or `RUN:PART`."""
+"""The tables of a run that a README may have: `RUN` or `RUN:PART`."""
 
 
 def run_readme(options: argparse.Namespace) -> int:
@@ -371,7 +371,7 @@ def run_readme(options: argparse.Namespace) -> int:
 
 
 def _is_named(path: Path, text: str) -> bool:
-    """Whether a marker in `text` may mean this run directory; reading all others takes seconds."""
+    """True if a marker in `text` may mean this run directory. Reading all others takes seconds."""
     try:
         spec = run_name(path)
     except RunError:

@@ -72,9 +72,9 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "figures",
         help="draw the figures that the spec asks for",
         description="Draws the figures that the runs' specs ask for: NAME.svg, NAME.png and "
-        "NAME.csv (the rows). Several DIRs are drawn together, each machine with lines of its own. "
-        "With --class or --width for a paper: NAME.pdf and NAME.pgf of that width, and NAME.tex, "
-        "the figure's environment with the caption, where title and small print are then.",
+        "NAME.csv (the rows). Several DIRs are drawn together, and each machine has its own lines. "
+        "With --class or --width, for a paper, it draws NAME.pdf and NAME.pgf of that width. "
+        "NAME.tex has the figure's environment and a caption with title and small print.",
     )
     figures.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     figures.add_argument(
@@ -84,7 +84,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         help="where to write (default: figures/ in DIR; ./figures for several)",
     )
     figures.add_argument(
-        "--only", metavar="NAME,…", help=f"draw these, whatever the spec says: {', '.join(FIGURES)}"
+        "--only", metavar="NAME,…", help=f"draw these instead of the spec's: {', '.join(FIGURES)}"
     )
     _paper_options(figures)
     figures.set_defaults(command=commands.run_figures)
@@ -130,9 +130,9 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     study = kinds.add_parser(
         "table",
         help="a study's tables beside the runs' values",
-        description="Prints, as Markdown, every published number of STUDY with its place and what "
-        "the first of the DIRs that has the row gives for it, then the study's claims. Without a "
-        f"DIR: the published numbers alone. Studies: {', '.join(published.studies())}.",
+        description="Prints, as Markdown, every published number of STUDY with its place, and its "
+        "value in the first DIR that has the row. The study's claims follow. Without a DIR, prints "
+        f"only the published numbers. Studies: {', '.join(published.studies())}.",
     )
     study.add_argument("study", metavar="STUDY")
     study.add_argument("dirs", nargs="*", metavar="DIR", type=Path)
@@ -142,13 +142,13 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     claim = kinds.add_parser(
         "claims",
         help="check the studies' conclusions against the runs' rows",
-        description="Prints a line a claim: what was published, what is here, and whether it "
-        "holds, fails or cannot be judged, and then why not. A claim that several runs can judge "
-        "has a line for each.",
+        description="Prints one line per claim: the published value, the value here, and whether "
+        "it holds, fails or cannot be judged (and why not). If several runs can judge a claim, "
+        "each has a line.",
     )
     claim.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
-    claim.add_argument("--study", metavar="STUDY", help="the claims of this study only")
-    claim.add_argument("--only", metavar="ID,…", help="these claims only")
+    claim.add_argument("--study", metavar="STUDY", help="only the claims of this study")
+    claim.add_argument("--only", metavar="ID,…", help="only these claims")
     claim.set_defaults(command=commands.run_claims)
 
     profiler = kinds.add_parser(
@@ -164,8 +164,9 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     fast = kinds.add_parser(
         "regimes",
         help="the regimes of sweeps/fast_regimes.yaml: every version beside other people's",
-        description="Prints, as Markdown, each regime that the run has: every version's time per "
-        "iteration, over the floor and over the best peer's, and what its labels are worth.",
+        description="Prints, as Markdown, each regime that the run has: the time per iteration of "
+        "every version, also as a multiple of the floor and of the best peer's, and how exact its "
+        "labels are.",
     )
     fast.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     fast.add_argument(
@@ -177,8 +178,8 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     choice = kinds.add_parser(
         "choices",
         help="fast_auto's choices beside the fastest versions",
-        description="Prints, as Markdown, for each problem that fast_auto and others of its family "
-        "ran what it chose, which version was the fastest, and the ratio of their times.",
+        description="Prints, as Markdown, a row for each problem that fast_auto and others of its "
+        "family ran: the version that it chose, the fastest version, and the ratio of their times.",
     )
     choice.add_argument("dir", metavar="DIR", type=Path)
     choice.add_argument("--summary", action="store_true", help="only where it lost")
@@ -188,8 +189,8 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     tuning = kinds.add_parser(
         "tune",
         help="write the table by which fast_auto chooses",
-        description="Writes, from the verified results of the runs, what each version took "
-        "for each problem. Of several DIRs with the same problem the last one counts.",
+        description="Writes the time of each version for each problem, from the verified results "
+        "of the runs. If several DIRs have the same problem, the last one counts.",
     )
     tuning.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     tuning.add_argument("-o", "--out", metavar="FILE", type=Path, default=tune.FILE)
@@ -199,7 +200,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "tables",
         help="write every table of a run as Markdown and as LaTeX",
         description="Writes the tables of each run as NAME.md and NAME.tex (booktabs): headline, "
-        "medians, missing, environment, and regimes, choices and counters where it has them.",
+        "medians, missing, environment, and regimes, choices and counters if it has them.",
     )
     every.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     every.add_argument(
@@ -248,7 +249,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         description="Packs the runs' rows, specs and environments, their figures with CSVs, their "
         "tables, the software that makes these from those, checksums and a README into a folder "
         "or a .tar.gz. --check compares every file with its checksum, draws figures and tables "
-        "anew from the packed rows, and exits with 1 when one is not the same.",
+        "again from the packed rows, and exits with 1 if one differs.",
     )
     packed.add_argument("dirs", nargs="*", metavar="DIR", type=Path)
     packed.add_argument(
@@ -261,10 +262,10 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     small = kinds.add_parser(
         "compact",
         help="make a run small enough to record",
-        description="Rewrites the rows of each run so that what consecutive rows have in common is "
-        "there once, and removes files that repeat them: benchmark.json, summary.md and "
-        "timeline.json. Every sample is kept, and every other command gives the same for a "
-        "compacted run. The run cannot be resumed any more.",
+        description="Rewrites the rows of each run, so that the common fields of consecutive rows "
+        "are written once, and removes files that repeat them: benchmark.json, summary.md and "
+        "timeline.json. Every sample is kept, and every other command gives the same result for a "
+        "compacted run. The run can no longer be resumed.",
     )
     small.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     small.set_defaults(command=commands.run_compact)
@@ -281,12 +282,12 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     update = kinds.add_parser(
         "readme",
         help="rewrite the tables and figures between markers in a Markdown file",
-        description="Rewrites what stands between <!-- table:BEGIN name --> and "
+        description="Rewrites the text between <!-- table:BEGIN name --> and "
         "<!-- table:END name -->, and draws the figures between <!-- figure:BEGIN name:FIGURE --> "
         "and its END into the run's folder. The name is that of a DIR's spec, or the last parts of "
-        "its path (nvidia-h200/k1000), or `versions`: what the program lists; after "
-        "it `:regimes`, `:choices` or `:counters` for another of the run's tables. Others are left "
-        "alone.",
+        "its path (nvidia-h200/k1000), or `versions` for the program's list. With `:regimes`, "
+        "`:choices` or `:counters` after it, it means another of the run's tables. Other markers "
+        "are left alone.",
     )
     update.add_argument("file", type=Path, metavar="FILE.md")
     update.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
