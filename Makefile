@@ -57,7 +57,7 @@ bundle: setup ## an archive in dist/ that runs on a GPU node without building
 docs: readme ## everything in the documentation that the program or recorded runs give
 	@echo "The build has written the man page: build/share/man/man1/run_experiment.1"
 
-dist: setup ## what a release publishes, in dist/: bundle, wheel, source archive, checksums
+dist: setup ## what a release publishes, in dist/: bundle, wheel, source, recorded runs, checksums
 	@tools/setup-system.sh bundle
 	@MATH_LIBS=$(MATH_LIBS) tools/dist.sh -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) \
 	  "-DLLOYD_CUDA_ARCHITECTURES=$(or $(ARCHS),portable)"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Usage: dist.sh [CMake option…]
 # Makes in dist/ what a release publishes: the bundle (bundle.sh, with its environment variables),
-# the wheel, the source archive, and SHA256SUMS of the three. Publishes nothing.
+# the wheel, the source archive, the recorded runs with every figure and table (analysis artifact),
+# and SHA256SUMS of the four. Publishes nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rm -f dist/*.whl dist/lloydbench-*.tar.gz dist/SHA256SUMS
@@ -10,5 +11,7 @@ build=build # as in bundle.sh
 if nvidia-smi -L >/dev/null 2>&1; then build=build-bundle; fi
 tools/wheel.sh $build dist
 .venv/bin/python -m build --sdist --no-isolation --outdir dist . >/dev/null
+version=$(sed -n 's/^version: //p' CITATION.cff)
+.venv/bin/python -m analysis artifact data/recorded --out "dist/lloydbench-$version-recorded.tar.gz"
 cd dist
 sha256sum -- *.whl lloydbench-*.tar.gz | tee SHA256SUMS

@@ -16,8 +16,11 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from importlib.metadata import distribution
 from pathlib import Path, PurePosixPath
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from analysis.figures import FIGURES, FORMATS, draw, write
 from analysis.figures.paper import paper_for
@@ -33,10 +36,11 @@ from analysis.pages.report import subject
 ROOT = Path(__file__).resolve().parents[2]
 SOFTWARE = (
     *("analysis/**/*.py", "analysis/**/*.inc", "analysis/pages/templates/*", "analysis/README.md"),
-    *("data/published/*", "kernels/core/*.inc", "requirements.txt", "LICENSE", "CITATION.cff"),
+    *("data/published/*", "kernels/core/*.inc", "LICENSE", "CITATION.cff"),
 )
 """What figures and tables are made with, below ROOT."""
-PACKAGES = ("numpy", "pandas", "scipy", "matplotlib", "pillow", "fonttools")
+PACKAGES = ("numpy", "pandas", "scipy", "matplotlib", "jinja2", "msgspec")
+"""What the analysis imports; they bring the others."""
 SUMS, ABOUT = "SHA256SUMS", "artifact.json"
 DRAWN = ("figures", "tables")
 _ABOUT = {
@@ -162,6 +166,10 @@ def _copy_software(folder: Path) -> None:
             target = folder / file.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
+    pins = [f"{name}=={version}\n" for name, version in _software().items() if name != "python"]
+    # for claims.toml, which later Pythons can read themselves
+    pins.append('tomli; python_version < "3.11"\n')
+    (folder / "requirements.txt").write_text("".join(pins), "utf-8")
 
 
 def _draw(place: Path, out: Path, folder: str, names: list[str] | None, how: Look) -> list[str]:
@@ -192,7 +200,18 @@ def _each(work, arguments: list[tuple]) -> list:
 
 
 def _software() -> dict[str, str]:
-    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+    """Python, PACKAGES and all that these need, each with its version here."""
+    found: dict[str, str] = {}
+    wanted = [*PACKAGES]
+    while wanted:
+        name = canonicalize_name(wanted.pop())
+        if name in found:
+            continue
+        package = distribution(name)
+        found[name] = package.version
+        needed = map(Requirement, package.requires or [])
+        wanted += [n.name for n in needed if not n.marker or n.marker.evaluate({"extra": ""})]
+    return {"python": platform.python_version(), **dict(sorted(found.items()))}
 
 
 def _folders(runs: list[Run]) -> list[str]:
