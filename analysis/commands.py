@@ -331,7 +331,7 @@ def run_readme(options: argparse.Namespace) -> int:
 
     def content(kind: str, name: str) -> str | None:
         if (kind, name) == ("table", "versions") and options.program:
-            return tables.versions(readme.listed_versions(options.program))
+            return tables.versions(readme.listed_versions(options.program), read_studies())
         if (kind, name) == ("table", "studies"):
             return tables.studies(read_studies())
         name, _, part = name.partition(":")

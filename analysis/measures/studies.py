@@ -32,6 +32,12 @@ class Study:
     def year(self) -> str:
         return self.date[:4]
 
+    @property
+    def short(self) -> str:
+        """The authors' last names and the year: `Biason & Romania 2025`."""
+        names = " & ".join(author.split()[-1] for author in self.authors)
+        return f"{names} {self.year}".strip()
+
     def citation(self, title: str | None = None) -> str:
         """Authors, title, kind, place and year on one line, as far as they are known. `title` is
         the title as it shall be written: as a link, for example."""

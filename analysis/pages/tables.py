@@ -173,21 +173,27 @@ def _why_not(p: pd.Series) -> str:
     return f"{p['status']}: {p['reason']}" if pd.notna(p["reason"]) else str(p["status"])
 
 
-def versions(listed: list[dict]) -> str:
-    """A Markdown table of the versions in `listed` (run_experiment --list-versions --json). CPU
-    versions come first, then family by family."""
-    rows = ["| version | from | idea |", "| --- | --- | --- |"]
+def versions(listed: list[dict], read: list[Study]) -> str:
+    """A Markdown table of the versions in `listed` (run_experiment --list-versions --json), each
+    with the study of `read` that it is from. CPU versions come first, then family by family."""
+    short = {study.name: _link(study.short, study.url) for study in read}
+    rows = []
     for version in sorted(listed, key=lambda v: (v["family"] != "cpu", v["family"])):
-        cells = (f"`{version['name']}`", version["study"] or "this project", version["summary"])
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(rows) + "\n"
+        names = version["study"].split(", ") if version["study"] else ["this project"]
+        studies = Markdown(", ".join(short.get(name, name) for name in names))
+        rows.append([code(version["name"]), studies, Markdown(version["summary"])])
+    return markdown(["version", "from", "idea"], rows, set())
+
+
+def _link(words: str, url: str) -> str:
+    return f"[{text(words)}]({url})" if url else text(words)
 
 
 def studies(read: list[Study]) -> str:
     """A Markdown table of the studies: how each is cited, and the versions that follow it."""
     rows = []
     for study in read:
-        title = f"[{text(study.title)}]({study.url})" if study.url else f"*{text(study.title)}*"
+        title = _link(study.title, study.url) if study.url else f"*{text(study.title)}*"
         versions = ", ".join(code(version) for version in study.versions)
         rows.append([code(study.name), Markdown(study.citation(title)), Markdown(versions)])
     return markdown(["name", "study", "versions that follow it"], rows, set())

@@ -11,6 +11,7 @@ import pytest
 
 from analysis.measures.published import studies
 from analysis.measures.studies import read_studies
+from analysis.pages.tables import versions
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
@@ -55,3 +56,18 @@ def test_a_citation_says_what_is_known_and_what_is_not():
     assert known.citation() == f"Luigi, {known.title}, blog post, luigicennini.it, 2025"
     assert known.citation("[T](u)").startswith("Luigi, [T](u), ")
     assert "no year given (it names neither" in unknown.citation()
+    assert (known.short, unknown.short) == ("Luigi 2025", "Flores & Alves")
+
+
+def test_the_table_of_versions_cites_the_studies():
+    listed = [
+        {"name": "fast_a", "family": "fast", "study": "", "summary": "a | b"},
+        {"name": "cpu_b", "family": "cpu", "study": "luigi, flores_alves", "summary": "`c`"},
+        {"name": "cpu_a", "family": "cpu", "study": "all five", "summary": "d"},
+    ]
+    lines = versions(listed, STUDIES).splitlines()[2:]
+    assert lines == [
+        f"| `cpu_b` | [Luigi 2025]({STUDIES[0].url}), Flores & Alves | `c` |",
+        "| `cpu_a` | all five | d |",
+        "| `fast_a` | this project | a \\| b |",
+    ]
