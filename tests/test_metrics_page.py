@@ -73,6 +73,18 @@ def test_every_column_is_explained_once(run, name):
         assert any(f'["{rare}"]' in source.read_text() for source in sources), rare
 
 
+def test_the_environment_is_explained(run):
+    """Also what is nested, except the names of variables."""
+    part = PAGE.split("\n## environment.json\n")[1].split("\n## ")[0]
+    names = {*re.findall(r"`(\w+)`", part)}
+    for file in [run / "environment.json", *(ROOT / "data" / "recorded").glob("*/*/env*.json")]:
+        environment = json.loads(file.read_text())
+        assert {*environment} <= {*explained("environment.json")}
+        nested = [environment["cpu"], environment["build"], *environment["gpus"]]
+        nested += [environment.get("load_before") or {}]
+        assert set().union(*nested) <= names
+
+
 @pytest.mark.parametrize("name", READ)
 def test_what_the_analysis_reads_is_explained(name):
     assert {column.key for column in READ[name]} <= {*explained(f"{name}.jsonl")}
