@@ -19,12 +19,15 @@ class Clone:
 
     def follow(self, commands):
         """What the commands print. All of them have to succeed."""
+        # of the `make` that runs the tests
+        outer = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "SPEC")
+        kept = {name: value for name, value in os.environ.items() if name not in outer}
         result = subprocess.run(
             ["sh", "-ec", commands],
             cwd=self.folder,
             capture_output=True,
             text=True,
-            env={**os.environ, "LLOYDBENCH_CEILINGS": str(self.folder / "ceilings")},
+            env={**kept, "LLOYDBENCH_CEILINGS": str(self.folder / "ceilings")},
             check=False,
         )
         assert result.returncode == 0, result.stdout + result.stderr
