@@ -134,7 +134,7 @@ class _Renderer(RendererPgf):
         self._line(rf"\pgfsys@transformshift{{{x / self.dpi:f}in}}{{{y / self.dpi:f}in}}")
         self._line(
             r"\pgftext[left,bottom]"
-            rf"{{\pgfimage[width={width:f}in,height={height:f}in]{{{name}}}}}"
+            rf"{{\includegraphics[width={width:f}in,height={height:f}in]{{{name}}}}}"
         )
         self._line(r"\end{pgfscope}")
 
