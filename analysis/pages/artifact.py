@@ -133,8 +133,8 @@ def check(path: Path) -> Verdict:
 
 @contextmanager
 def _place() -> Iterator[Path]:
-    """A new folder in another new one: what stands beside an artifact must not be found from it
-    (see model.ceilings.nearest_file)."""
+    """A new folder for an artifact, in another new folder: a run looks for ceilings above itself
+    (model.ceilings.nearest_file), and must not find any outside of the artifact."""
     with tempfile.TemporaryDirectory(prefix="lloydbench-") as above:
         place = Path(above) / "in" / "artifact"
         place.mkdir(parents=True)
@@ -142,12 +142,12 @@ def _place() -> Iterator[Path]:
 
 
 def _copy_run(run: Run, folder: Path) -> None:
-    """Every regular file of a run but what is drawn from it, and what it has in common with its
-    neighbours."""
+    """Copies the files of a run, except what was drawn from it, and the files that it shares with
+    its neighbours."""
     folder.mkdir(parents=True)
-    for file in sorted(run.path.rglob("*")):
+    for file in _files(run.path):
         below = file.relative_to(run.path)
-        if file.is_symlink() or not file.is_file() or below.parts[0] in DRAWN:
+        if below.parts[0] in DRAWN:
             continue
         (folder / below).parent.mkdir(parents=True, exist_ok=True)
         with open_regular(file) as source, (folder / below).open("wb") as target:
@@ -228,7 +228,9 @@ def _folders(runs: list[Run]) -> list[str]:
 
 
 def _files(place: Path) -> list[Path]:
-    return sorted(file for file in place.rglob("*") if file.is_file())
+    """Every regular file. Links are not followed: in a stranger's folder they lead anywhere."""
+    found = [Path(folder) / name for folder, _, names in os.walk(place) for name in names]
+    return sorted(file for file in found if file.is_file() and not file.is_symlink())
 
 
 def _size(place: Path) -> int:
@@ -261,7 +263,7 @@ def _fetch(path: Path, place: Path) -> None:
     """Copies the regular files of an artifact, folder or .tar.gz, to `place`."""
     if path.is_dir():
         for file in _files(path):
-            if file.is_symlink() or "__pycache__" in file.parts:
+            if "__pycache__" in file.parts:
                 continue
             target = place / file.relative_to(path)
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -47,6 +47,7 @@ def text(
             megabytes=max(1, -(-size // 1_000_000)),
             environments=machines,
             warnings=_warnings(runs, folders),
+            licensed=(runs[0].path.parents[1] / "software" / "LICENSE").is_file(),
         ).rstrip()
         + "\n"
     )

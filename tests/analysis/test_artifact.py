@@ -166,6 +166,18 @@ def test_what_cannot_be_packed_or_checked_is_one_line(
     assert message.format(tmp_path) in err
 
 
+def test_links_in_a_run_are_not_packed(two_runs, tmp_path, capsys):
+    run = shutil.copytree(two_runs / "first", tmp_path / "run")
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "key").write_text("secret")
+    (run / "folder").symlink_to(tmp_path / "private")
+    (run / "file").symlink_to(tmp_path / "private" / "key")
+    assert main(["artifact", str(run), "--out", str(tmp_path / "a"), "--format", "svg"]) == 0
+    packed = {path.name for path in (tmp_path / "a" / "runs" / "sweep").iterdir()}
+    assert "measurements.jsonl" in packed
+    assert not packed & {"folder", "file"}
+
+
 def test_an_archive_cannot_write_outside(packed, tmp_path, capsys):
     with tarfile.open(tmp_path / "evil.tar.gz", "w:gz") as tar:
         tar.add(packed, "a")
