@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 rm -f dist/*.whl dist/lloydbench-*.tar.gz dist/SHA256SUMS
 tools/bundle.sh "$@"
 build=build # as in bundle.sh
-if nvidia-smi -L >/dev/null 2>&1; then build=build-bundle; fi
+if nvidia-smi -L >/dev/null 2>&1; then build='build-bundle'; fi
 tools/wheel.sh $build dist
 .venv/bin/python -m build --sdist --no-isolation --outdir dist . >/dev/null
 version=$(sed -n 's/^version: //p' CITATION.cff)
