@@ -15,8 +15,26 @@
 
 namespace lloyd::data {
 
+namespace {
+
+std::string column_text(const Column& column) {
+  if (const int* number = std::get_if<int>(&column)) return std::to_string(*number);
+  return in_quotes(std::get<std::string>(column));
+}
+
+std::string columns_text(const std::vector<Column>& columns) {
+  std::vector<std::string> texts;
+  for (const Column& column : columns) texts.push_back(column_text(column));
+  return fmt::format("columns=[{}]", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
 std::string Source::describe() const {
-  return file.empty() ? generator_text(*this) : file.filename().string();
+  if (file.empty()) return generator_text(*this);
+  const std::string name = file.filename().string();
+  if (!array.empty()) return fmt::format("{}(array={})", name, array);
+  return columns.empty() ? name : fmt::format("{}({})", name, columns_text(columns));
 }
 
 Dataset::Dataset(std::int64_t n, int dim) : n_(n), dim_(dim) {
@@ -41,12 +59,18 @@ std::string fingerprint(const Source& source) {
   if (source.file.empty()) {
     add(generator_text(source));
   } else {
-    const auto option = [](const auto& value) { return value ? std::to_string(*value) : "-"; };
+    const auto column = [](const auto& value) { return value ? column_text(*value) : "-"; };
     read_mapped(source.file, [&](std::string_view bytes) {
       // Adds the format in use and not the key: a file renamed from .csv to .txt has the same
       // points.
-      add(fmt::format("{} {} {} {}\n", file_format(source, bytes), option(source.header),
-                      option(source.index_column), option(source.label_column)));
+      add(fmt::format("{} {} {} {}", file_format(source, bytes),
+                      source.header ? std::to_string(*source.header) : "-",
+                      column(source.index_column), column(source.label_column)));
+      if (source.delimiter != '\0') add(fmt::format(" delimiter={}", source.delimiter));
+      if (source.decimal != '.') add(fmt::format(" decimal={}", source.decimal));
+      if (!source.columns.empty()) add(" " + columns_text(source.columns));
+      if (!source.array.empty()) add(" array=" + source.array);
+      add("\n");
       add(bytes);
       return true;
     });

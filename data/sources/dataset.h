@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace lloyd::data {
@@ -18,6 +19,9 @@ namespace lloyd::data {
 struct DataError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// A column of a text file: its number, from 0, or its name in the header.
+using Column = std::variant<int, std::string>;
 
 /// Either `generator` or `file` is set. The defaults of `low`, `high`, `centers` and `sigma` depend
 /// on the generator; generators() lists them.
@@ -30,12 +34,19 @@ struct Source {
 
   std::filesystem::path file;  // absolute or relative to the current directory; empty: generated
   std::string format;          // a name from formats(); empty: detected by extension and content
-  // Text formats only: is the first line a header? If unset, a first line of names is one.
-  std::optional<bool> header;
-  std::optional<int> index_column;  // text: 0-based column to leave out
-  std::optional<int> label_column;  // text: the same; a negative one counts from the end
 
-  /// One line that names the data: "uniform(range=[0,1), seed=42)" or the file's name.
+  // The rest is for text formats, except `array`.
+  std::optional<bool> header;  // is the first line a header? If unset, a first line of names is one
+  char delimiter = '\0';       // what separates the columns of csv; '\0': a comma, or a semicolon
+                               // where the comma is the decimal mark
+  char decimal = '.';          // or ','
+  std::optional<Column> index_column;  // a column to leave out
+  std::optional<Column> label_column;  // the same; a negative number counts from the end
+  std::vector<Column> columns;         // those to read, in this order; empty: all that are left
+  std::string array;                   // npz: the name of the array; empty: the only one
+
+  /// One line that names the data: "uniform(range=[0,1), seed=42)", or the file's name and what is
+  /// read of it.
   std::string describe() const;
 };
 

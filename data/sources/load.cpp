@@ -10,17 +10,27 @@
 namespace lloyd::data {
 namespace {
 
+/// A key that is set and that only text files have; null when there is none.
+const char* text_key(const Source& source) {
+  return source.header              ? "header"
+         : source.delimiter != '\0' ? "delimiter"
+         : source.decimal != '.'    ? "decimal"
+         : source.index_column      ? "index_column"
+         : source.label_column      ? "label_column"
+         : !source.columns.empty()  ? "columns"
+                                    : nullptr;
+}
+
 Dataset read_bytes(const Source& source, std::string_view bytes, Limits limits, int threads) {
   const std::string name = source.file.string();
   const std::string format = file_format(source, bytes);
-  if (format != "npy" && format != "fvecs")
+  if (!source.array.empty() && format != "npz")
+    throw DataError(fmt::format("{}: array is for npz files, and this is {}", name, format));
+  if (format != "npy" && format != "npz" && format != "fvecs")
     return read_text(source, format, bytes, limits, threads);
-  const char* key = source.header         ? "header"
-                    : source.index_column ? "index_column"
-                    : source.label_column ? "label_column"
-                                          : nullptr;
-  if (key)
+  if (const char* key = text_key(source))
     throw DataError(fmt::format("{}: {} is for text files, and this is {}", name, key, format));
+  if (format == "npz") return read_npz(name, bytes, source.array, limits, threads);
   return format == "npy" ? read_npy(name, bytes, limits, threads)
                          : read_fvecs(name, bytes, limits, threads);
 }
@@ -34,7 +44,7 @@ Dataset read(const Source& source, Limits limits, int threads) {
 }  // namespace
 
 const std::vector<std::string>& formats() {
-  static const std::vector<std::string> all = {"csv", "tsv", "space", "npy", "fvecs"};
+  static const std::vector<std::string> all = {"csv", "tsv", "space", "npy", "npz", "fvecs"};
   return all;
 }
 

@@ -27,6 +27,9 @@ Dataset read_text(const Source& source, const std::string& format, std::string_v
 /// Reads NumPy's format (versions 1 to 3): 1-D or 2-D, either order, either endianness, 4- or
 /// 8-byte floats, 1- to 8-byte integers.
 Dataset read_npy(const std::string& name, std::string_view bytes, Limits limits, int threads);
+/// Reads an npz archive of such arrays: the one called `array`, or the only one.
+Dataset read_npz(const std::string& name, std::string_view bytes, const std::string& array,
+                 Limits limits, int threads);
 /// Reads fvecs. Each row is its length (int32) and that many float32, little-endian
 /// (corpus-texmex.irisa.fr).
 Dataset read_fvecs(const std::string& name, std::string_view bytes, Limits limits, int threads);

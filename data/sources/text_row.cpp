@@ -80,13 +80,73 @@ std::string reason(Parsed parsed, std::string_view field) {
   }
 }
 
+fast_float::parse_options options(char decimal) {
+  return fast_float::parse_options(fast_float::chars_format::general, decimal);
+}
+
+bool is_missing(std::string_view field) {
+  std::string lower(field);
+  for (char& c : lower) c = is_letter(c) ? static_cast<char>(c | 0x20) : c;
+  static constexpr std::array<std::string_view, 9> kMissing = {
+      "na", "n/a", "nan", "nil", "none", "null", "missing", "true", "false"};
+  return std::find(kMissing.begin(), kMissing.end(), lower) != kMissing.end();
+}
+
+/// Whether the field is one number with the other decimal mark.
+bool has_other_mark(const Grammar& grammar, std::string_view field) {
+  float value;
+  const char other = grammar.decimal == '.' ? ',' : '.';
+  return field.find(other) != std::string_view::npos &&
+         parse_number(field, value, other) == Parsed::number;
+}
+
+/// What to change in the spec when field `i` is no number, in parentheses; "" when nothing helps.
+std::string remedy(const Grammar& grammar, const Shape& shape, const Line& line,
+                   const std::vector<std::string_view>& fields, std::size_t i) {
+  const std::string_view field = fields[i];
+  std::vector<std::string> remedies;
+  for (const char c : {';', '|', '\t'})
+    if (c != grammar.separator && field.find(c) != std::string_view::npos)
+      remedies.push_back(
+          c == '\t' ? std::string("if tabs separate the columns, set delimiter: tab")
+                    : fmt::format("if '{0}' separates the columns, set delimiter: \"{0}\"", c));
+  if (remedies.empty() && has_other_mark(grammar, field)) {
+    if (grammar.decimal == ',')
+      remedies.emplace_back(
+          "if the point is the decimal mark, leave out decimal: \",\"; if it groups digits, remove "
+          "it");
+    else if (grammar.separator == ',')
+      remedies.emplace_back("write numbers with a decimal point and without thousands separators");
+    else
+      remedies.emplace_back(
+          "if the comma is the decimal mark, set decimal: \",\"; if it groups digits, remove it");
+  }
+  const bool explained = !remedies.empty();
+  // In a later row the column has had numbers before, so it is not one of names.
+  if (line.number == shape.first_line) {
+    if (shape.header_may_be_set)
+      remedies.emplace_back("if this line is a header, set header: true");
+    if (!explained && fields.size() > 1 && !field.empty() && !is_missing(field)) {
+      const std::string name = i < shape.names.size() ? shape.names[i] : "";
+      remedies.push_back(fmt::format("to leave this column out, set {}",
+                                     i + 1 < fields.size() ? "index_column: " + column_key(i, name)
+                                     : name.empty()        ? "label_column: -1"
+                                                    : "label_column: " + column_key(i, name)));
+    }
+  }
+  return remedies.empty() ? "" : fmt::format(" ({})", fmt::join(remedies, "; "));
+}
+
 }  // namespace
 
-Grammar::Grammar(std::string name, const std::string& format)
+Grammar::Grammar(std::string name, const std::string& format, char delimiter, char decimal_mark)
     : file(std::move(name)),
-      separator(format == "csv"   ? ','
-                : format == "tsv" ? '\t'
-                                  : '\0') {}
+      separator(delimiter != '\0'     ? delimiter
+                : format == "tsv"     ? '\t'
+                : format != "csv"     ? '\0'
+                : decimal_mark == ',' ? ';'
+                                      : ','),
+      decimal(decimal_mark) {}
 
 bool Grammar::carries_row(std::string_view line) const {
   const auto first =
@@ -151,12 +211,12 @@ void split(const Grammar& grammar, const Line& line, std::vector<std::string_vie
   }
 }
 
-Parsed parse_number(std::string_view field, float& value) {
+Parsed parse_number(std::string_view field, float& value, char decimal) {
   if (field.empty()) return Parsed::empty;
   const char* begin = field.data();
   const char* const end = begin + field.size();
   if (*begin == '+' && field.size() > 1 && field[1] != '-') ++begin;
-  const auto [stop, error] = fast_float::from_chars(begin, end, value);
+  const auto [stop, error] = fast_float::from_chars_advanced(begin, end, value, options(decimal));
   // Some versions of fast_float report a number that rounds to zero as out of range. Here it is
   // zero.
   const bool range = error == std::errc::result_out_of_range;
@@ -168,18 +228,28 @@ Parsed parse_number(std::string_view field, float& value) {
 }
 
 bool is_name(std::string_view field) {
-  if (field.empty() || !(is_letter(field[0]) || field[0] == '_')) return false;
-  std::string lower(field);
-  for (char& c : lower) c = is_letter(c) ? static_cast<char>(c | 0x20) : c;
-  static constexpr std::array<std::string_view, 9> kMissing = {
-      "na", "n/a", "nan", "nil", "none", "null", "missing", "true", "false"};
-  return std::find(kMissing.begin(), kMissing.end(), lower) == kMissing.end();
+  return !field.empty() && (is_letter(field[0]) || field[0] == '_') && !is_missing(field);
+}
+
+std::string unquoted(const Line& line, std::string_view field) {
+  std::string name(field);
+  if (field.data() == line.text.data() || field.data()[-1] != '"') return name;
+  for (std::size_t at = 0; (at = name.find("\"\"", at)) != std::string::npos; ++at)
+    name.erase(at, 1);
+  return name;
+}
+
+std::string column_key(std::size_t column, const std::string& name) {
+  const bool plain = is_name(name) && std::all_of(name.begin(), name.end(), [](char c) {
+                       return is_letter(c) || c == '_' || (c >= '0' && c <= '9');
+                     });
+  return plain ? name : std::to_string(column);
 }
 
 void parse_row(const Grammar& grammar, const Shape& shape, const Line& line,
                std::vector<std::string_view>& fields, float* out) {
   split(grammar, line, fields);
-  const std::size_t columns = shape.kept.size();
+  const std::size_t columns = shape.position.size();
   if (fields.size() != columns) {
     grammar.fail(
         line,
@@ -189,26 +259,22 @@ void parse_row(const Grammar& grammar, const Shape& shape, const Line& line,
                     fields.size() == 1 ? "column" : "columns", shape.first_line,
                     grouped(static_cast<std::int64_t>(columns))));
   }
-  int stored = 0;
   for (std::size_t i = 0; i < columns; ++i) {
-    if (!shape.kept[i]) continue;
+    if (shape.position[i] < 0) continue;
     float value;
-    const Parsed parsed = parse_number(fields[i], value);
-    if (parsed != Parsed::number) {
-      const bool may_be_header = shape.header_may_be_set && line.number == shape.first_line;
+    const Parsed parsed = parse_number(fields[i], value, grammar.decimal);
+    if (parsed != Parsed::number)
       grammar.fail(line, fields[i].data(),
-                   reason(parsed, fields[i]) +
-                       (may_be_header ? " (if this line is a header, set header: true)" : ""));
-    }
-    if (stored < shape.dim) out[stored++] = value;
+                   reason(parsed, fields[i]) + remedy(grammar, shape, line, fields, i));
+    if (shape.position[i] < shape.dim) out[shape.position[i]] = value;
   }
 }
 
 const char* parse_plain_row(const Grammar& grammar, const Shape& shape, const char* at,
                             const char* end, float* out) {
-  const std::size_t columns = shape.kept.size();
+  const std::size_t columns = shape.position.size();
   const bool blanks = grammar.separator == '\0';
-  int stored = 0;
+  const auto parsing = options(grammar.decimal);
   for (std::size_t i = 0; i < columns; ++i) {
     if (!blanks && i > 0) {
       if (at == end || *at != grammar.separator) return nullptr;
@@ -217,12 +283,12 @@ const char* parse_plain_row(const Grammar& grammar, const Shape& shape, const ch
     const char* const before = at;
     while (at < end && grammar.is_blank(*at)) ++at;
     if (blanks && i > 0 && at == before) return nullptr;
-    if (shape.kept[i]) {
+    if (shape.position[i] >= 0) {
       float value;
-      const auto [stop, error] = fast_float::from_chars(at, end, value);
+      const auto [stop, error] = fast_float::from_chars_advanced(at, end, value, parsing);
       if (error != std::errc() || !std::isfinite(value)) return nullptr;
       at = stop;
-      if (stored < shape.dim) out[stored++] = value;
+      if (shape.position[i] < shape.dim) out[shape.position[i]] = value;
       continue;
     }
     if (i == 0 && at < end && *at == '#') return nullptr;

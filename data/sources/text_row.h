@@ -18,8 +18,11 @@ struct Line {
 struct Grammar {
   std::string file;  // for messages
   char separator;    // '\0': any run of blanks
+  char decimal;      // '.' or ','
 
-  explicit Grammar(std::string name, const std::string& format);
+  /// A `delimiter` of '\0' is that of the format.
+  explicit Grammar(std::string name, const std::string& format, char delimiter = '\0',
+                   char decimal = '.');
   /// In tsv a tab is the separator. In other formats it is a blank, like a space.
   bool is_blank(char c) const { return c == ' ' || (c == '\t' && separator != '\t'); }
   /// False for blank lines and comments.
@@ -56,7 +59,12 @@ void split(const Grammar& grammar, const Line& line, std::vector<std::string_vie
 enum class Parsed { number, empty, text, not_finite, out_of_range };
 
 /// The float nearest to the decimal number in `field`.
-Parsed parse_number(std::string_view field, float& value);
+Parsed parse_number(std::string_view field, float& value, char decimal = '.');
+
+/// A field of a header as a name: without the doubling of quotes in a quoted field of `line`.
+std::string unquoted(const Line& line, std::string_view field);
+/// How a spec writes the column of this number and name ("": none).
+std::string column_key(std::size_t column, const std::string& name);
 
 /// Whether the field could be a column's name: it begins with a letter or '_' and is not a word for
 /// a missing value or a truth value.
@@ -66,8 +74,9 @@ bool is_name(std::string_view field);
 struct Shape {
   std::int64_t first_line = 1;     // number of the line with the first row
   bool header_may_be_set = false;  // the first row may be a header that was not recognised
-  std::vector<bool> kept;          // per column: whether its number is read
-  int dim = 0;                     // values stored per row, of the first columns that are kept
+  std::vector<std::string> names;  // of the columns; empty when there is no header
+  std::vector<int> position;       // per column: where its number is stored; -1: it is not read
+  int dim = 0;                     // values stored per row, those of the first positions
 };
 
 /// Parses one row field by field. This function defines what is accepted and writes all error

@@ -15,7 +15,22 @@ void read(const Json& object, const char* key, std::optional<T>& value) {
   if (const auto& field = object.at(key); !field.is_null()) value = field.template get<T>();
 }
 
+json or_null(const std::optional<data::Column>& column) {
+  return column ? to_json(*column) : json(nullptr);
+}
+
+data::Column column_from(const json& j) {
+  if (j.is_string()) return j.get<std::string>();
+  return j.get<int>();
+}
+
+void read(const json& object, const char* key, std::optional<data::Column>& column) {
+  if (const json& field = object.at(key); !field.is_null()) column = column_from(field);
+}
+
 json source_json(const data::Source& s) {
+  json columns = json::array();
+  for (const data::Column& column : s.columns) columns.push_back(to_json(column));
   return {{"generator", s.generator},
           {"seed", s.seed},
           {"low", or_null(s.low)},
@@ -25,8 +40,12 @@ json source_json(const data::Source& s) {
           {"file", s.file.string()},
           {"format", s.format},
           {"header", or_null(s.header)},
+          {"delimiter", static_cast<int>(s.delimiter)},
+          {"decimal", static_cast<int>(s.decimal)},
           {"index_column", or_null(s.index_column)},
-          {"label_column", or_null(s.label_column)}};
+          {"label_column", or_null(s.label_column)},
+          {"columns", columns},
+          {"array", s.array}};
 }
 
 data::Source source_from(const json& j) {
@@ -40,8 +59,12 @@ data::Source source_from(const json& j) {
   s.file = j.at("file").get<std::string>();
   s.format = j.at("format");
   read(j, "header", s.header);
+  s.delimiter = static_cast<char>(j.at("delimiter").get<int>());
+  s.decimal = static_cast<char>(j.at("decimal").get<int>());
   read(j, "index_column", s.index_column);
   read(j, "label_column", s.label_column);
+  for (const json& column : j.at("columns")) s.columns.push_back(column_from(column));
+  s.array = j.at("array");
   return s;
 }
 

@@ -29,15 +29,17 @@ class AxesReader {
   void read_axes(const Section& root) {
     request_.axes_place = root.place;
     if (const Entry* entry = root.find("axes")) request_.axes_place = entry->key_place;
-    const auto section = yaml_.section(root, "axes", axis_names(), "axis");
+    const Entry* axes = root.find("axes");
+    if (axes == nullptr) return;
+    const auto section = yaml_.section(axes->value, axes->place, "axes", axis_names(), "axis");
     can_check_missing_axes_ = section.has_value();
     if (!section) return;
     for (const Entry& entry : section->entries) {
       Axis& axis = draft_.axis_named(entry.key);
       axis.listed = true;
       const std::size_t before = errors_.count();
-      if (const auto words = yaml_.words(*section, entry.key)) {
-        if (entry.value.size() == 0)
+      if (const auto words = yaml_.words(entry)) {
+        if (words->empty() && errors_.count() == before)
           errors_.add(entry.place,
                       fmt::format("axis '{}' has no values; list at least one", axis.name));
         for (const Word& word : *words) add_value(axis, word);
@@ -92,15 +94,18 @@ class AxesReader {
   void read_zip(const Section& root) {
     const Entry* entry = root.find("zip");
     if (entry == nullptr) return;
-    const char* form = "zip must be a list of lists of axes, as in [[n, k]]";
     const std::size_t before = errors_.count();
-    bool lists = entry->value.IsSequence();
-    if (lists)
-      for (const YAML::Node& group : entry->value) lists = lists && group.IsSequence();
-    if (!lists) {
-      errors_.add(entry->place, form);
+    const YAML::Node& value = entry->value;
+    std::size_t groups = 0;
+    if (value.IsSequence())
+      for (const YAML::Node& item : value) groups += item.IsSequence();
+    if (value.IsSequence() && value.size() > 0 && groups == 0) {  // [n, k]: a list of one
+      read_zip_group(value);
+    } else if (value.IsSequence() && groups == value.size()) {
+      for (const YAML::Node& group : value) read_zip_group(group);
     } else {
-      for (const YAML::Node& group : entry->value) read_zip_group(group);
+      errors_.add(entry->place,
+                  "zip must be a list of axes, as in [n, k], or a list of such lists");
     }
     if (errors_.count() > before) draft_.can_plan = false;
   }

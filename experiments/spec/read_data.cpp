@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <limits>
 #include <system_error>
 
 #include "data/sources/dataset.h"
@@ -14,8 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kFileKeys = {"file", "format", "header", "index_column",
-                                            "label_column"};
+/// The keys that go with `with`: generator or file.
+std::vector<std::string> keys_with(const std::string& with) {
+  std::vector<std::string> names;
+  for (const Key& key : keys())
+    if (key.section == "data" && key.with == with) names.push_back(key.name);
+  return names;
+}
 
 /// Reads where the points come from: a generator or a file.
 class DataReader {
@@ -24,12 +28,7 @@ class DataReader {
       : draft_(draft), errors_(draft.errors), yaml_(draft.yaml), spec_(draft.spec) {}
 
   void read(const Section& root) {
-    std::vector<std::string> known = {"generator", "seed"};
-    for (const auto& generator : data::generators())
-      for (const std::string& key : generator.keys)
-        if (!contains(known, key)) known.push_back(key);
-    known.insert(known.end(), kFileKeys.begin(), kFileKeys.end());
-    const auto section = yaml_.section(root, "data", known);
+    const auto section = yaml_.section(root, "data");
     if (!section) return;
 
     const Entry* generator = section->find("generator");
@@ -40,7 +39,10 @@ class DataReader {
       return;
     }
     if (generator == nullptr && file == nullptr) {
-      errors_.add(section->place, "data needs either a generator or a file");
+      errors_.add(
+          section->place,
+          "data needs either a generator or a file; generator: uniform is the one of a spec "
+          "without data");
       return;
     }
     file != nullptr ? read_file_source(*section, *file) : read_generator(*section);
@@ -49,9 +51,7 @@ class DataReader {
  private:
   void read_generator(const Section& section) {
     const std::size_t before = errors_.count();
-    std::vector<std::string> names;
-    for (const auto& info : data::generators()) names.push_back(info.name);
-    yaml_.choice(section, "generator", "generator", names, spec_.data.generator);
+    yaml_.read(section, "generator", spec_.data.generator);
     for (const auto& info : data::generators()) {
       if (info.name != spec_.data.generator) continue;
       std::vector<std::string> own = {"seed"};
@@ -62,9 +62,9 @@ class DataReader {
                       fmt::format("generator '{}' has no key '{}'; its keys are {}", info.name,
                                   entry.key, join(own)));
     }
-    yaml_.seed(section, "seed", spec_.data.seed);
-    yaml_.whole(section, "centers", 1, spec_.data.centers);
-    yaml_.real(section, "sigma", Sign::not_negative, spec_.data.sigma);
+    yaml_.read(section, "seed", spec_.data.seed);
+    yaml_.read(section, "centers", spec_.data.centers);
+    yaml_.read(section, "sigma", spec_.data.sigma);
     read_range(section);
     if (errors_.count() > before) return;
     try {
@@ -93,19 +93,65 @@ class DataReader {
 
   void read_file_source(const Section& section, const Entry& file) {
     draft_.has_file = true;
+    spec_.data.generator.clear();
     const std::size_t before = errors_.count();
+    const std::vector<std::string> own = keys_with("file");
     for (const Entry& entry : section.entries)
-      if (!contains(kFileKeys, entry.key))
+      if (!contains(own, entry.key))
         errors_.add(entry.key_place, fmt::format("a data file has no key '{}'; its keys are {}",
-                                                 entry.key, join(kFileKeys)));
-    yaml_.text(section, "file", spec_.data_file);
-    yaml_.choice(section, "format", "format", data::formats(), spec_.data.format);
-    yaml_.flag(section, "header", spec_.data.header);
-    yaml_.whole(section, "index_column", 0, spec_.data.index_column);
-    yaml_.whole(section, "label_column", std::numeric_limits<int>::min(), spec_.data.label_column);
+                                                 entry.key, join(own)));
+    yaml_.read(section, "file", spec_.data_file);
+    yaml_.read(section, "format", spec_.data.format);
+    yaml_.read(section, "header", spec_.data.header);
+    read_delimiter(section);
+    for (const auto& [key, out] : {std::pair("index_column", &spec_.data.index_column),
+                                   std::pair("label_column", &spec_.data.label_column)})
+      if (const Entry* entry = section.find(key))
+        *out = read_column(key, entry->value, entry->label, entry->place);
+    read_columns(section);
+    yaml_.read(section, "array", spec_.data.array);
     if (errors_.count() == before)
       draft_.data_extent = read_extent(draft_, spec_.data_file, file, spec_.data);
     if (draft_.data_extent) spec_.data_extent = {draft_.data_extent->n, draft_.data_extent->dim};
+  }
+
+  void read_delimiter(const Section& section) {
+    std::string delimiter, decimal = ".";
+    yaml_.read(section, "delimiter", delimiter);
+    yaml_.read(section, "decimal", decimal);
+    if (!delimiter.empty()) spec_.data.delimiter = delimiter == "tab" ? '\t' : delimiter[0];
+    spec_.data.decimal = decimal[0];
+  }
+
+  void read_columns(const Section& section) {
+    const Entry* entry = section.find("columns");
+    if (entry == nullptr) return;
+    if (entry->value.IsSequence() && entry->value.size() == 0)
+      errors_.add(entry->place, "data.columns lists none; name at least one, or leave it out");
+    const auto add = [&](const YAML::Node& node, const Place& place) {
+      if (const auto column = read_column("columns", node, entry->label, place))
+        spec_.data.columns.push_back(*column);
+    };
+    if (!entry->value.IsSequence())
+      add(entry->value, entry->place);
+    else
+      for (const YAML::Node& item : entry->value) add(item, place_of(item));
+  }
+
+  /// A whole number is the column's number, unless it stands in quotes.
+  std::optional<data::Column> read_column(const std::string& name, const YAML::Node& node,
+                                          const std::string& label, const Place& place) {
+    const Key& key = key_of("data", name);
+    if (!node.IsScalar()) {
+      errors_.add(place, fmt::format("{} must be a column's name or number, not {}", label,
+                                     describe(node)));
+      return std::nullopt;
+    }
+    const std::string& text = node.Scalar();
+    const bool quoted = node.Tag() == "!";
+    if (quoted || parse_whole(text).form == WholeNumber::Form::not_a_number) return text;
+    const auto number = read_whole(text, label, key.low, key.high, place, errors_);
+    return number ? std::optional<data::Column>(static_cast<int>(*number)) : std::nullopt;
   }
 
   Draft& draft_;

@@ -19,7 +19,9 @@ class ExcludeReader {
     const Entry* entry = root.find("exclude");
     if (entry == nullptr) return;
     const std::size_t before = errors_.count();
-    if (!entry->value.IsSequence()) {
+    if (entry->value.IsMap()) {
+      read_exclude_entry(entry->value);
+    } else if (!entry->value.IsSequence()) {
       errors_.add(
           entry->place,
           fmt::format(

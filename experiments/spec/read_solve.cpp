@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "data/sources/dataset.h"
 #include "experiments/spec/draft.h"
 #include "kernels/core/limits.h"
@@ -25,22 +23,20 @@ void check_init(Draft& draft, const FileExtent& centroids) {
 }  // namespace
 
 void read_solve(Draft& draft, const Section& root) {
-  const auto section = draft.yaml.section(
-      root, "solve", {"iterations", "tolerance", "min_changes", "init", "init_file", "seed"});
+  const auto section = draft.yaml.section(root, "solve");
   if (!section) return;
-  draft.yaml.whole(*section, "iterations", 1, draft.spec.stop.iterations);
-  draft.yaml.real(*section, "tolerance", Sign::not_negative, draft.spec.stop.tolerance);
-  draft.yaml.whole(*section, "min_changes", 0, draft.spec.stop.min_changes,
-                   std::numeric_limits<std::int64_t>::max());
-  draft.yaml.choice(*section, "init", "init", data::init_methods(), draft.spec.init.method);
-  draft.yaml.seed(*section, "seed", draft.spec.init.seed);
+  draft.yaml.read(*section, "iterations", draft.spec.stop.iterations);
+  draft.yaml.read(*section, "tolerance", draft.spec.stop.tolerance);
+  draft.yaml.read(*section, "min_changes", draft.spec.stop.min_changes);
+  draft.yaml.read(*section, "init", draft.spec.init.method);
+  draft.yaml.read(*section, "seed", draft.spec.init.seed);
 
   const Entry* init = section->find("init");
   const Entry* file = section->find("init_file");
   if (file == nullptr && draft.spec.init.method == "file")
     draft.errors.add(init->place, "init: file needs init_file, a file with one row a cluster");
   if (file == nullptr) return;
-  draft.yaml.text(*section, "init_file", draft.spec.init_file);
+  draft.yaml.read(*section, "init_file", draft.spec.init_file);
   if (draft.spec.init.method != "file")
     draft.errors.add(file->key_place, fmt::format("init_file needs init: file, but init is {}",
                                                   draft.spec.init.method));
@@ -50,23 +46,21 @@ void read_solve(Draft& draft, const Section& root) {
 }
 
 void read_measure(Draft& draft, const Section& root) {
-  const auto section = draft.yaml.section(root, "measure",
-                                          {"launches", "warmup", "repetitions", "max_noise",
-                                           "max_seconds", "l2", "timeout", "verify", "throttled"});
+  const auto section = draft.yaml.section(root, "measure");
   if (!section) return;
+  Measure& measure = draft.spec.measure;
   std::string l2 = "warm", throttled = "keep";
-  draft.yaml.whole(*section, "launches", 1, draft.spec.measure.launches);
-  draft.yaml.whole(*section, "warmup", 0, draft.spec.measure.warmup);
-  draft.yaml.whole(*section, "repetitions", 1, draft.spec.measure.repetitions);
-  draft.yaml.real(*section, "max_noise", Sign::positive, draft.spec.measure.max_noise);
-  draft.yaml.real(*section, "max_seconds", Sign::positive, draft.spec.measure.max_seconds);
-  draft.yaml.choice(*section, "l2", "state of l2", {"warm", "cold"}, l2);
-  draft.yaml.real(*section, "timeout", Sign::positive, draft.spec.measure.timeout);
-  draft.yaml.flag(*section, "verify", draft.spec.measure.verify);
-  draft.yaml.choice(*section, "throttled", "way with throttled samples", {"keep", "retry"},
-                    throttled);
-  draft.spec.measure.l2_cold = l2 == "cold";
-  draft.spec.measure.retry_throttled = throttled == "retry";
+  draft.yaml.read(*section, "launches", measure.launches);
+  draft.yaml.read(*section, "warmup", measure.warmup);
+  draft.yaml.read(*section, "repetitions", measure.repetitions);
+  draft.yaml.read(*section, "max_noise", measure.max_noise);
+  draft.yaml.read(*section, "max_seconds", measure.max_seconds);
+  draft.yaml.read(*section, "l2", l2);
+  draft.yaml.read(*section, "timeout", measure.timeout);
+  draft.yaml.read(*section, "verify", measure.verify);
+  draft.yaml.read(*section, "throttled", throttled);
+  measure.l2_cold = l2 == "cold";
+  measure.retry_throttled = throttled == "retry";
 }
 
 }  // namespace lloyd

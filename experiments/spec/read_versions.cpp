@@ -32,12 +32,13 @@ class VersionsReader {
 
   void read(const Section& root) {
     const std::size_t before = errors_.count();
-    if (const auto words = yaml_.words(root, "versions")) {
-      if (root.find("versions")->value.size() == 0)
-        errors_.add(root.find("versions")->place, "versions lists none; name at least one");
-      for (const Word& word : *words) add_versions(word);
+    if (const Entry* entry = root.find("versions")) {
+      const auto words = yaml_.words(*entry);
+      if (words && entry->value.IsSequence() && entry->value.size() == 0)
+        errors_.add(entry->place, "versions lists none; name at least one");
+      for (const Word& word : words.value_or(std::vector<Word>{})) add_versions(word);
     }
-    yaml_.text(root, "baseline", spec_.baseline);
+    yaml_.read(root, "baseline", spec_.baseline);
     if (const Entry* entry = root.find("baseline"); entry != nullptr && entry->value.IsScalar()) {
       if (find_version(spec_.baseline) == nullptr)
         errors_.add(entry->place, "baseline: " + unknown_version(spec_.baseline));
@@ -86,13 +87,13 @@ std::string unknown_version(const std::string& word) {
 }
 
 void read_identity(Draft& draft, const Section& root) {
-  for (const char* key : {"name", "versions", "axes", "data"})
-    if (root.find(key) == nullptr)
+  for (const Key& key : keys())
+    if (key.needed && root.find(key.name) == nullptr)
       draft.errors.add(
           root.place,
-          fmt::format("'{}' is missing; a spec needs name, versions, axes and data", key));
-  draft.yaml.text(root, "name", draft.spec.name);
-  draft.yaml.text(root, "title", draft.spec.title);
+          fmt::format("'{}' is missing; a spec needs name, versions and axes", key.name));
+  draft.yaml.read(root, "name", draft.spec.name);
+  draft.yaml.read(root, "title", draft.spec.title);
   const bool well_formed = !draft.spec.name.empty() &&
                            draft.spec.name.find_first_not_of(
                                "abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string::npos;

@@ -8,10 +8,6 @@
 namespace lloyd {
 namespace {
 
-const std::vector<std::string> kSpecKeys = {"name",  "title",   "versions", "baseline",
-                                            "axes",  "zip",     "exclude",  "data",
-                                            "solve", "measure", "profile",  "figures"};
-
 void read_sections(Draft& draft, const Section& root) {
   read_identity(draft, root);
   read_versions(draft, root);
@@ -33,7 +29,7 @@ void read_sections(Draft& draft, const Section& root) {
   keep_chosen(draft);
 }
 
-nlohmann::json to_json(const data::Source& source, const std::string& file) {
+nlohmann::json source_json(const data::Source& source, const std::string& file) {
   const auto or_null = [](const auto& value) {
     return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
   };
@@ -44,12 +40,25 @@ nlohmann::json to_json(const data::Source& source, const std::string& file) {
         {"range", source.low ? nlohmann::json{*source.low, *source.high} : nlohmann::json(nullptr)},
         {"centers", or_null(source.centers)},
         {"sigma", or_null(source.sigma)}};
-  return {
-      {"file", file},
-      {"format", source.format.empty() ? nlohmann::json(nullptr) : nlohmann::json(source.format)},
-      {"header", or_null(source.header)},
-      {"index_column", or_null(source.index_column)},
-      {"label_column", or_null(source.label_column)}};
+  const auto column = [](const std::optional<data::Column>& value) {
+    return value ? to_json(*value) : nlohmann::json(nullptr);
+  };
+  const auto text = [](const std::string& value) {
+    return value.empty() ? nlohmann::json(nullptr) : nlohmann::json(value);
+  };
+  nlohmann::json columns = nullptr;
+  for (const data::Column& each : source.columns) columns.push_back(to_json(each));
+  return {{"file", file},
+          {"format", text(source.format)},
+          {"header", or_null(source.header)},
+          {"delimiter", source.delimiter == '\0'   ? text("")
+                        : source.delimiter == '\t' ? text("tab")
+                                                   : text(std::string(1, source.delimiter))},
+          {"decimal", std::string(1, source.decimal)},
+          {"index_column", column(source.index_column)},
+          {"label_column", column(source.label_column)},
+          {"columns", columns},
+          {"array", text(source.array)}};
 }
 
 }  // namespace
@@ -57,13 +66,17 @@ nlohmann::json to_json(const data::Source& source, const std::string& file) {
 SpecError::SpecError(std::vector<std::string> all)
     : std::runtime_error(join(all, "\n")), errors(std::move(all)) {}
 
+nlohmann::json to_json(const data::Column& column) {
+  return std::visit([](const auto& value) { return nlohmann::json(value); }, column);
+}
+
 nlohmann::json Spec::resolved() const {
   nlohmann::json ids = nlohmann::json::array();
   for (const Point& point : points) ids.push_back(point.id);
   return {{"name", name},
           {"title", title},
           {"baseline", baseline.empty() ? nlohmann::json(nullptr) : nlohmann::json(baseline)},
-          {"data", to_json(data, data_file)},
+          {"data", source_json(data, data_file)},
           {"solve",
            {{"iterations", stop.iterations},
             {"tolerance", stop.tolerance},
@@ -104,7 +117,7 @@ Spec load_spec(const std::filesystem::path& path, const Overrides& overrides,
   Draft draft(path, overrides, typed, device, found);
   draft.spec.text = read_spec_text(path, draft.shown);
   if (const auto document = draft.yaml.parse(draft.spec.text))
-    if (const auto root = draft.yaml.section(*document, place_of(*document), "", kSpecKeys))
+    if (const auto root = draft.yaml.section(*document, place_of(*document), "", key_names("")))
       read_sections(draft, *root);
   draft.throw_if_wrong();
   return std::move(draft.spec);

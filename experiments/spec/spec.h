@@ -94,7 +94,7 @@ struct Spec {
   std::string text;  // the file as it was read
   std::string name, title;
   std::string baseline;  // version name; empty: none given
-  data::Source data;
+  data::Source data{.generator = "uniform"};
   data::Init init;
   data::Extent
       data_extent;  // of the whole data file, of which points take the first rows and columns
@@ -137,6 +137,8 @@ void decide_availability(std::vector<Point>& points, const Stop& stop,
 /// Marks what cannot run here: no such device, the version's own limits, too little memory.
 void decide_availability(Spec& spec, const DeviceQuery& gpus, int device);
 
+/// A column as JSON: its number or its name.
+nlohmann::json to_json(const data::Column& column);
 /// A point as JSON: `point`, `version`, every axis (null where unused), `available`, `reason`.
 nlohmann::json to_json(const Point& point);
 

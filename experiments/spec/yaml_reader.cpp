@@ -116,7 +116,7 @@ std::optional<YAML::Node> YamlReader::parse(const std::string& text) {
     return std::nullopt;
   }
   if (document.IsNull()) {
-    errors_.add({1, 1, ""}, "the spec is empty; it needs name, versions, axes and data");
+    errors_.add({1, 1, ""}, "the spec is empty; it needs name, versions and axes");
     return std::nullopt;
   }
   return document;
@@ -131,7 +131,7 @@ std::optional<Section> YamlReader::section(const YAML::Node& node, const Place& 
                                    name.empty() ? "a spec" : name, describe(node)));
     return std::nullopt;
   }
-  Section section{place, {}};
+  Section section{name, place, {}};
   for (const auto& pair : node) {
     const Place key_place = place_of(pair.first);
     if (!pair.first.IsScalar()) {
@@ -162,12 +162,10 @@ std::optional<Section> YamlReader::section(const YAML::Node& node, const Place& 
   return section;
 }
 
-std::optional<Section> YamlReader::section(const Section& parent, const std::string& key,
-                                           const std::vector<std::string>& known,
-                                           const std::string& kind) {
+std::optional<Section> YamlReader::section(const Section& parent, const std::string& key) {
   const Entry* entry = parent.find(key);
   if (entry == nullptr) return std::nullopt;
-  return section(entry->value, entry->place, entry->label, known, kind);
+  return section(entry->value, entry->place, entry->label, key_names(entry->label));
 }
 
 std::optional<std::int64_t> YamlReader::whole(const Entry& entry, std::int64_t low,
@@ -179,16 +177,13 @@ std::optional<std::int64_t> YamlReader::whole(const Entry& entry, std::int64_t l
   return std::nullopt;
 }
 
-void YamlReader::seed(const Section& section, const std::string& key, std::uint64_t& out) {
-  const Entry* entry = section.find(key);
-  if (entry == nullptr) return;
+std::optional<std::uint64_t> YamlReader::seed(const Entry& entry) {
   const WholeNumber number =
-      entry->value.IsScalar() ? parse_whole(entry->value.Scalar()) : WholeNumber{};
-  if (number.form == WholeNumber::Form::whole && !number.negative)
-    out = number.magnitude;
-  else
-    errors_.add(entry->place, fmt::format("{} must be a whole number from 0 to 2^64 - 1, not {}",
-                                          entry->label, describe(entry->value)));
+      entry.value.IsScalar() ? parse_whole(entry.value.Scalar()) : WholeNumber{};
+  if (number.form == WholeNumber::Form::whole && !number.negative) return number.magnitude;
+  errors_.add(entry.place, fmt::format("{} must be a whole number from 0 to 2^64 - 1, not {}",
+                                       entry.label, describe(entry.value)));
+  return std::nullopt;
 }
 
 std::optional<double> YamlReader::real(const YAML::Node& node, const std::string& label,
@@ -212,52 +207,64 @@ std::optional<bool> YamlReader::flag(const Entry& entry) {
   return std::nullopt;
 }
 
-void YamlReader::text(const Section& section, const std::string& key, std::string& out) {
-  const Entry* entry = section.find(key);
-  if (entry == nullptr) return;
-  if (!entry->value.IsScalar()) {
-    errors_.add(entry->place,
-                fmt::format("{} must be text, not {}", entry->label, describe(entry->value)));
+void YamlReader::text(const Entry& entry, std::string& out) {
+  if (!entry.value.IsScalar()) {
+    errors_.add(entry.place,
+                fmt::format("{} must be text, not {}", entry.label, describe(entry.value)));
     return;
   }
-  out = entry->value.Scalar();
+  out = entry.value.Scalar();
   // A block, as `title: >` begins one, ends in a newline.
   out.erase(out.find_last_not_of('\n') + 1);
   if (std::any_of(out.begin(), out.end(), is_control))
-    errors_.add(entry->place, fmt::format("{} must be one line without control characters, not {}",
-                                          entry->label, in_quotes(out)));
+    errors_.add(entry.place, fmt::format("{} must be one line without control characters, not {}",
+                                         entry.label, in_quotes(out)));
 }
 
-void YamlReader::choice(const Section& section, const std::string& key, const std::string& kind,
-                        const std::vector<std::string>& known, std::string& out) {
-  const Entry* entry = section.find(key);
-  if (entry == nullptr) return;
-  if (!entry->value.IsScalar())
-    errors_.add(entry->place, fmt::format("{} must be one of {}, not {}", entry->label, join(known),
-                                          describe(entry->value)));
-  else if (std::find(known.begin(), known.end(), entry->value.Scalar()) == known.end())
-    errors_.add(entry->place, unknown_word(kind, entry->value.Scalar(), known));
+void YamlReader::choice(const Entry& entry, const Key& key, std::string& out) {
+  if (!entry.value.IsScalar())
+    errors_.add(entry.place, fmt::format("{} must be one of {}, not {}", entry.label,
+                                         join(key.words), describe(entry.value)));
+  else if (std::find(key.words.begin(), key.words.end(), entry.value.Scalar()) != key.words.end())
+    out = entry.value.Scalar();
+  else if (!key.noun.empty())
+    errors_.add(entry.place, unknown_word(key.noun, entry.value.Scalar(), key.words));
   else
-    out = entry->value.Scalar();
+    errors_.add(entry.place, fmt::format("{} must be one of '{}', not {}", entry.label,
+                                         join(key.words, "', '"), describe(entry.value)));
 }
 
-std::optional<std::vector<Word>> YamlReader::words(const Section& section, const std::string& key) {
-  const Entry* entry = section.find(key);
-  if (entry == nullptr) return std::nullopt;
-  if (!entry->value.IsSequence()) {
-    const std::string hint =
-        entry->value.IsScalar() ? fmt::format("; write [{}]", entry->value.Scalar()) : "";
-    errors_.add(entry->place, fmt::format("{} must be a list, not {}{}", entry->label,
-                                          describe(entry->value), hint));
+void YamlReader::choose_words(const Entry& entry, const Key& key, std::vector<std::string>& out) {
+  const auto given = words(entry);
+  if (!given) return;
+  for (const Word& word : *given) {
+    if (std::find(key.words.begin(), key.words.end(), word.text) == key.words.end())
+      errors_.add(word.place, unknown_word(key.noun, word.text, key.words));
+    else if (std::find(out.begin(), out.end(), word.text) == out.end())
+      out.push_back(word.text);
+  }
+}
+
+std::optional<std::vector<Word>> YamlReader::words(const Entry& entry) {
+  if (entry.value.IsScalar()) {
+    if (const std::string& text = entry.value.Scalar(); text.find(',') == std::string::npos)
+      return std::vector<Word>{{text, entry.place}};
+    errors_.add(entry.place, fmt::format("{} must be one value or a list such as [a, b], not {}",
+                                         entry.label, in_quotes(entry.value.Scalar())));
+    return std::nullopt;
+  }
+  if (!entry.value.IsSequence()) {
+    errors_.add(entry.place, fmt::format("{} must be one value or a list, not {}", entry.label,
+                                         describe(entry.value)));
     return std::nullopt;
   }
   std::vector<Word> words;
-  for (const YAML::Node& item : entry->value) {
+  for (const YAML::Node& item : entry.value) {
     if (item.IsScalar())
       words.push_back({item.Scalar(), place_of(item)});
     else
       errors_.add(place_of(item),
-                  fmt::format("{} must list single values, not {}", entry->label, describe(item)));
+                  fmt::format("{} must list single values, not {}", entry.label, describe(item)));
   }
   return words;
 }

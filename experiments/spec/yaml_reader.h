@@ -4,11 +4,12 @@
 #include <yaml-cpp/yaml.h>
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "experiments/spec/keys.h"
 #include "experiments/spec/plan.h"
 
 namespace lloyd {
@@ -26,6 +27,7 @@ struct Entry {
 
 /// A map of the spec, its keys checked.
 struct Section {
+  std::string name;  // as in the table of keys
   Place place;
   std::vector<Entry> entries;
 
@@ -38,16 +40,14 @@ struct Word {
   Place place;
 };
 
-/// The range of a real number.
-enum class Sign { any, not_negative, positive };
-
 /// `text` as a whole number from `low` to `high`; adds an error that calls it `label` otherwise.
 std::optional<std::int64_t> read_whole(const std::string& text, const std::string& label,
                                        std::int64_t low, std::int64_t high, const Place& place,
                                        Errors& errors);
 
 /// Reads the values of a section into variables. A key that is absent leaves its variable as it
-/// was; a value of the wrong type or out of range adds an error and leaves it as well.
+/// was; a value of the wrong type or out of range adds an error and leaves it as well. Types and
+/// ranges are those of the table of keys.
 class YamlReader {
  public:
   explicit YamlReader(Errors& errors) : errors_(errors) {}
@@ -61,41 +61,38 @@ class YamlReader {
   std::optional<Section> section(const YAML::Node& node, const Place& place,
                                  const std::string& name, const std::vector<std::string>& known,
                                  const std::string& kind = "key");
-  /// The section under `key` of `parent`; nullopt when there is none or it is in error.
-  std::optional<Section> section(const Section& parent, const std::string& key,
-                                 const std::vector<std::string>& known,
-                                 const std::string& kind = "key");
+  /// The section under `key` of `parent`, with the keys that the table gives it; nullopt when
+  /// there is none or it is in error.
+  std::optional<Section> section(const Section& parent, const std::string& key);
 
+  /// Reads `key`, which the table of keys describes, into a variable of the type that it has there:
+  /// bool, std::uint64_t (a seed), another integer, double, std::string (text or a choice) or
+  /// std::vector<std::string> (words, each once), or an optional of these.
   template <typename Out>
-  void whole(const Section& section, const std::string& key, std::int64_t low, Out& out,
-             std::int64_t high = std::numeric_limits<int>::max()) {
+  void read(const Section& section, const std::string& key, Out& out) {
+    using Value = typename Unwrap<Out>::type;
+    const Key& known = key_of(section.name, key);
     const Entry* entry = section.find(key);
     if (entry == nullptr) return;
-    if (const auto value = whole(*entry, low, high))
-      out = static_cast<typename Unwrap<Out>::type>(*value);
-  }
-  void seed(const Section& section, const std::string& key, std::uint64_t& out);
-  template <typename Out>
-  void real(const Section& section, const std::string& key, Sign sign, Out& out) {
-    const Entry* entry = section.find(key);
-    if (entry == nullptr) return;
-    if (const auto value = real(entry->value, entry->label, entry->place, sign)) out = *value;
+    if constexpr (std::is_same_v<Value, bool>) {
+      assign(flag(*entry), out);
+    } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
+      assign(seed(*entry), out);
+    } else if constexpr (std::is_integral_v<Value>) {
+      assign(whole(*entry, known.low, known.high), out);
+    } else if constexpr (std::is_floating_point_v<Value>) {
+      assign(real(entry->value, entry->label, entry->place, known.sign), out);
+    } else if constexpr (std::is_same_v<Value, std::string>) {
+      known.kind == Key::Kind::choice ? choice(*entry, known, out) : text(*entry, out);
+    } else {
+      choose_words(*entry, known, out);
+    }
   }
   std::optional<double> real(const YAML::Node& node, const std::string& label, const Place& place,
                              Sign sign);
-  template <typename Out>
-  void flag(const Section& section, const std::string& key, Out& out) {
-    const Entry* entry = section.find(key);
-    if (entry == nullptr) return;
-    if (const auto value = flag(*entry)) out = *value;
-  }
-  /// Any text.
-  void text(const Section& section, const std::string& key, std::string& out);
-  /// One of `known`; `kind` is what an unknown word is called.
-  void choice(const Section& section, const std::string& key, const std::string& kind,
-              const std::vector<std::string>& known, std::string& out);
-  /// A list of words; nullopt when the key is absent or no list.
-  std::optional<std::vector<Word>> words(const Section& section, const std::string& key);
+  /// The words of a list, or the one word that stands in place of a list; nullopt for anything
+  /// else.
+  std::optional<std::vector<Word>> words(const Entry& entry);
 
  private:
   template <typename T>
@@ -106,8 +103,16 @@ class YamlReader {
   struct Unwrap<std::optional<T>> {
     using type = T;
   };
+  template <typename Value, typename Out>
+  static void assign(const std::optional<Value>& value, Out& out) {
+    if (value) out = static_cast<typename Unwrap<Out>::type>(*value);
+  }
   std::optional<std::int64_t> whole(const Entry& entry, std::int64_t low, std::int64_t high);
+  std::optional<std::uint64_t> seed(const Entry& entry);
   std::optional<bool> flag(const Entry& entry);
+  void text(const Entry& entry, std::string& out);
+  void choice(const Entry& entry, const Key& key, std::string& out);
+  void choose_words(const Entry& entry, const Key& key, std::vector<std::string>& out);
 
   Errors& errors_;
 };

@@ -30,6 +30,7 @@ import numpy as np
 import pandas as pd
 
 SEPARATORS = {"csv": ",", "tsv": "\t", "space": None}
+DELIMITERS = {";": ";", "|": "|", ":": ":", "tab": "\t", ",": ","}
 BATCH = 200  # files per batch of requests
 LARGEST = Fraction(float(np.finfo(np.float32).max))
 
@@ -172,6 +173,8 @@ QUOTED_ODD = [
 ]
 
 NAMES = ["x", "y", "a b", "col1", "x1", "sepal length (cm)", "_id", "e3", "V1", "width"]
+# Numbers in these columns are refused unless the columns are chosen.
+NO_COORDINATES = ["id", "Index", "class", "Target", "label"]
 ODD_NAMES = [
     "é",
     "日本",
@@ -204,8 +207,41 @@ class File:
         self.label = ""
         self.n = ""
         self.dim = ""
+        self.delimiter = ""
+        self.decimal = ""
+        self.columns = []  # as in the request: numbers, or names after =
+        self.array = ""
+        self.values = None  # of npz: the array before anything was damaged
         self.plain = True  # nothing odd in it: the reader must read it
         self.unclear_header = False  # the first row may or may not be one
+
+    @property
+    def separator(self):
+        """What is between columns. None: blanks."""
+        if self.delimiter:
+            return DELIMITERS[self.delimiter]
+        return ";" if self.format == "csv" and self.decimal == "," else SEPARATORS[self.format]
+
+    @property
+    def by_name(self):
+        return any(c.startswith("=") for c in [self.index, self.label, *self.columns])
+
+
+def by_name(file, names, random_):
+    """Writes the columns of the request by name, or some of them."""
+    columns = len(names)
+
+    def name(text):
+        i = int(text) % columns
+        if text == "" or random_.random() < 0.3 or any(c in names[i] for c in "\t\x1f\n"):
+            return text
+        if names.count(names[i]) > 1:
+            file.plain = False
+        return "=" + names[i]
+
+    file.index = name(file.index) if file.index else ""
+    file.label = name(file.label) if file.label else ""
+    file.columns = [name(text) for text in file.columns]
 
 
 def text_file(random_):
@@ -213,9 +249,13 @@ def text_file(random_):
     file = File()
     file.format = r.choice(["csv", "csv", "tsv", "space"])
     blanks = file.format == "space"
-    separator = {"csv": ",", "tsv": "\t", "space": r.choice([" ", "  ", "\t", " \t", "   "])}[
-        file.format
-    ]
+    if r.random() < 0.2:
+        file.decimal = ","
+    if file.format == "csv" and r.random() < 0.3:
+        file.delimiter = r.choice([";", ";", "|", ":", "tab", ","])
+        if (file.delimiter, file.decimal) == (",", ","):
+            file.plain = False
+    separator = file.separator or r.choice([" ", "  ", "\t", " \t", "   "])
     rows, columns = r.randrange(1, 7), r.randrange(1, 6)
     cells = [[decimals(r) for _ in range(columns)] for _ in range(rows)]
     odd = r.random() < 0.5
@@ -233,6 +273,20 @@ def text_file(random_):
         )
         file.label = str(at)
     unread = {int(i) % columns for i in (file.index, file.label) if i != ""}
+    chosen = []
+    if r.random() < 0.2:
+        chosen = r.sample(range(columns), r.randrange(1, columns + 1))
+        if unread & set(chosen):
+            file.plain = False
+        unread |= set(range(columns)) - set(chosen)
+        file.columns = [str(i) for i in chosen]
+    if file.decimal == ",":
+        for row in cells:
+            for i in range(columns):
+                row[i] = row[i].replace(".", ",")
+        if damage(0.1):
+            cells[r.randrange(rows)][r.randrange(columns)] = r.choice(["1.5", "1.000,5", "1,5,5"])
+            file.unclear_header = True
     for i in unread:
         for row in cells:
             row[i] = r.choice(LABELS) if r.random() < 0.8 else decimals(r)
@@ -250,11 +304,19 @@ def text_file(random_):
         file.has_header = True
         file.header = r.choice(["", "1"])
         names = [r.choice(NAMES) for _ in range(columns)]
+        if r.random() < 0.1:
+            names[r.randrange(columns)] = r.choice(NO_COORDINATES)
+        if not chosen and any(
+            names[i] in NO_COORDINATES for i in range(columns) if i not in unread
+        ):
+            file.plain = False
         if blanks:
             names = [name.replace(" ", "_") for name in names]
         if damage(0.4):
             names = [r.choice(ODD_NAMES) for _ in range(columns)]
             file.unclear_header = True
+        if r.random() < 0.5:
+            by_name(file, names, r)
         if damage(0.1):
             names = names[1:] or names
             file.unclear_header = True
@@ -282,7 +344,7 @@ def text_file(random_):
         if quoting and damage(0.05):
             text = r.choice(QUOTED_ODD)
         if r.random() < 0.05:
-            tabs = file.format == "csv" and not text.startswith('"')
+            tabs = file.format == "csv" and separator != "\t" and not text.startswith('"')
             blank = r.choice([" ", "  ", "\t"] if tabs or damage(0.3) else [" ", "  "])
             text = r.choice([blank + text, text + blank, blank + text + blank])
         return text
@@ -333,10 +395,8 @@ NPY_KINDS = words("""
 """)
 
 
-def npy_file(random_):
-    r = random_
-    file = File()
-    file.format = "npy"
+def npy_values(r):
+    """An array, and whether the reader must read it."""
     kind = r.choice(NPY_KINDS)
     shape = r.choice(
         [(r.randrange(1, 6), r.randrange(1, 6))] * 6
@@ -358,14 +418,57 @@ def npy_file(random_):
         values = np.asarray(values).astype(np.dtype(kind))
     if r.random() < 0.4 and values.ndim == 2:
         values = np.asfortranarray(values)
+    plain = kind[1] in "fiu" and kind != "<f2" and values.ndim in (1, 2) and values.size > 0
+    with np.errstate(all="ignore"):
+        plain = plain and bool(np.isfinite(values.astype(np.float32)).all())
+    return values, plain
+
+
+def npz_file(random_):
+    r = random_
+    file = File()
+    file.format = "npz"
+    names = r.sample(["points", "arr_0", "labels", "x", "ü", "a b"], r.choice([1, 1, 2, 3]))
+    made = {name: npy_values(r) for name in names}
+    buffer = io.BytesIO()
+    save = r.choice([np.savez, np.savez_compressed])
+    save(buffer, **{name: values for name, (values, _) in made.items()})
+    file.array = r.choice(names) if len(names) > 1 or r.random() < 0.3 else ""
+    file.values, file.plain = made[file.array or names[0]]
+    if r.random() < 0.1:
+        file.array = r.choice(["", "other"])
+        if file.array or len(names) > 1:
+            file.values, file.plain = None, False
+    raw = bytearray(buffer.getvalue())
+    if r.random() < 0.5:
+        file.plain = False
+        for _ in range(r.randrange(1, 4)):
+            at = r.randrange(len(raw)) if r.random() < 0.5 else -r.randrange(1, 80)
+            change = r.randrange(4)
+            if change == 0:
+                raw[at] = r.randrange(256)
+            elif change == 1:
+                raw[at] ^= 1 << r.randrange(8)
+            elif change == 2:
+                del raw[at]
+            else:
+                raw[at:at] = bytes([r.randrange(256)])
+        if r.random() < 0.2:
+            raw = raw[: r.randrange(len(raw) + 1)]
+    file.raw = bytes(raw)
+    return file
+
+
+def npy_file(random_):
+    r = random_
+    file = File()
+    file.format = "npy"
+    values, file.plain = npy_values(r)
     buffer = io.BytesIO()
     np.lib.format.write_array(
         buffer, values, version=r.choice([None, (1, 0), (2, 0), (3, 0)]), allow_pickle=False
     )
     raw = bytearray(buffer.getvalue())
-    file.plain = kind[1] in "fiu" and kind != "<f2" and values.ndim in (1, 2) and values.size > 0
-    with np.errstate(all="ignore"):
-        file.plain = file.plain and bool(np.isfinite(values.astype(np.float32)).all())
     if r.random() < 0.5:
         file.plain = False
         header_end = raw.index(b"\n") + 1
@@ -432,25 +535,51 @@ def without_comments(file):
     text = file.raw.decode("utf-8-sig", errors="replace").removesuffix("\r")
     if file.format == "space" and "\r" in text.replace("\r\n", ""):
         raise RefusedError("carriage returns")
-    blanks = " " if file.format == "tsv" else " \t"
+    blanks = " " if file.separator == "\t" else " \t"
     kept = []
     for line in text.split("\n"):
         bare = line[:-1] if line.endswith("\r") else line
         bare = bare.lstrip(blanks)
         if bare and not bare.startswith("#"):
             kept.append(line)
-    return "\n".join(kept[1:] if file.has_header else kept) + "\n"
+    header = kept.pop(0) if file.has_header and kept else None
+    return "\n".join(kept) + "\n", header
 
 
-def columns_to_read(file, count):
-    unread = set()
-    for key in (file.index, file.label):
-        if key != "":
-            column = int(key) if int(key) >= 0 else count + int(key)
-            if not 0 <= column < count:
-                raise RefusedError("no such column")
-            unread.add(column)
+def header_names(file, header, count):
+    """The names of the columns."""
+    if header is None:
+        raise RefusedError("no header")
+    if file.separator is None:
+        names = header.split()
+    else:
+        reader = csv.reader([header], delimiter=file.separator, skipinitialspace=True)
+        names = [name.strip(" \t\r") for name in next(reader)]
+    if len(names) + 1 == count and file.index == "0":  # as R writes row names
+        names.insert(0, "")
+    if len(names) != count:
+        raise RefusedError("names")
+    return names
+
+
+def columns_to_read(file, header, count):
+    def number(key):
+        if key.startswith("="):
+            names = header_names(file, header, count)
+            if names.count(key[1:]) != 1:
+                raise RefusedError("no such name")
+            return names.index(key[1:])
+        column = int(key) if int(key) >= 0 else count + int(key)
+        if not 0 <= column < count:
+            raise RefusedError("no such column")
+        return column
+
+    unread = {number(key) for key in (file.index, file.label) if key != ""}
     kept = [i for i in range(count) if i not in unread]
+    if file.columns:
+        kept = [number(key) for key in file.columns]
+        if unread & set(kept) or len(set(kept)) < len(kept):
+            raise RefusedError("contradiction")
     if not kept:
         raise RefusedError("no column left")
     return kept
@@ -464,22 +593,32 @@ def finite(values):
     return singles
 
 
-def read_by_numpy(file, text):
-    common = {"comments": None, "ndmin": 2, "encoding": None, "delimiter": SEPARATORS[file.format]}
+def read_by_numpy(file, text, header):
+    common = {"comments": None, "ndmin": 2, "encoding": None, "delimiter": file.separator}
     if file.format != "space":
         common["quotechar"] = '"'
     words = np.loadtxt(io.StringIO(text, newline=""), dtype=str, **common)
     if words.size == 0:
         raise RefusedError("nothing")
-    kept = columns_to_read(file, words.shape[1])
+    kept = columns_to_read(file, header, words.shape[1])
+    if file.decimal == ",":
+        common["converters"] = with_point
     return finite(
         np.loadtxt(io.StringIO(text, newline=""), dtype=np.float64, usecols=kept, **common)
     )
 
 
-def read_by_pandas(file, text):
+def with_point(text):
+    """The number in a text with a decimal comma."""
+    if "." in text:
+        raise RefusedError("a point")
+    return float(text.replace(",", "."))
+
+
+def read_by_pandas(file, text, header):
     common = {
-        "sep": SEPARATORS[file.format] or r"\s+",
+        "sep": file.separator or r"\s+",
+        "decimal": file.decimal or ".",
         "header": None,
         "skipinitialspace": True,
         "na_filter": False,
@@ -489,15 +628,15 @@ def read_by_pandas(file, text):
     words = pd.read_csv(io.StringIO(text, newline=""), dtype=str, keep_default_na=False, **common)
     if words.isna().to_numpy().any():
         raise RefusedError("short rows")
-    kept = columns_to_read(file, words.shape[1])
+    kept = columns_to_read(file, header, words.shape[1])
     if (words[kept] == "").to_numpy().any():
         raise RefusedError("empty field")
     common["na_filter"] = True
     frame = pd.read_csv(io.StringIO(text, newline=""), usecols=kept, dtype=np.float64, **common)
-    return finite(frame.to_numpy())
+    return finite(frame[kept].to_numpy())  # usecols does not order them
 
 
-def read_exactly(file, text):
+def read_exactly(file, text, header):
     """Splits with the csv module or split() and rounds each number once."""
     if file.format == "space":
         rows = [
@@ -506,15 +645,23 @@ def read_exactly(file, text):
     else:
         reader = csv.reader(
             io.StringIO(text, newline=""),
-            delimiter=SEPARATORS[file.format],
+            delimiter=file.separator,
             skipinitialspace=True,
             strict=False,
         )
         rows = [row for row in reader if row]
     if not rows or len({len(row) for row in rows}) != 1:
         raise RefusedError("ragged")
-    kept = columns_to_read(file, len(rows[0]))
-    return np.array([[nearest_float32(row[i]) for i in kept] for row in rows], dtype=np.float32)
+    kept = columns_to_read(file, header, len(rows[0]))
+
+    def number(text):
+        if file.decimal == ",":
+            if "." in text:
+                raise RefusedError("a point")
+            text = text.replace(",", ".")
+        return nearest_float32(text)
+
+    return np.array([[number(row[i]) for i in kept] for row in rows], dtype=np.float32)
 
 
 def read_npy(file):
@@ -525,6 +672,13 @@ def read_npy(file):
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2):
         raise RefusedError("kind")
     return finite(values.reshape(len(values), -1))
+
+
+def read_npz(file):
+    if isinstance(file.values, np.ndarray):
+        # The checksum protects the array, so it is read as it was, or not at all.
+        return finite(file.values.reshape(len(file.values), -1))
+    raise RefusedError("no array, or which one?")
 
 
 def read_fvecs(file):
@@ -570,7 +724,7 @@ def judge(file, answer):
         .reshape(int(n), int(dim))
     )
     if not text:
-        other = attempt(read_npy if file.format == "npy" else read_fvecs, file)
+        other = attempt({"npy": read_npy, "npz": read_npz, "fvecs": read_fvecs}[file.format], file)
         if isinstance(other, Exception):
             return "numpy refuses", f"numpy refuses it ({other}), ours is {ours.tolist()}"
         return (
@@ -595,13 +749,13 @@ def judge(file, answer):
 
 def judge_values(file, ours):
     try:
-        text = without_comments(file)
+        text, header = without_comments(file)
     except RefusedError as error:
         return "differs", f"is not text for others: {error}"
-    exact = attempt(read_exactly, file, text)
+    exact = attempt(read_exactly, file, text, header)
     others = {
-        "numpy": attempt(read_by_numpy, file, text),
-        "pandas": attempt(read_by_pandas, file, text),
+        "numpy": attempt(read_by_numpy, file, text, header),
+        "pandas": attempt(read_by_pandas, file, text, header),
     }
     if file.n != "" and not isinstance(exact, Exception):
         exact = exact[: int(file.n), : int(file.dim)]
@@ -642,7 +796,8 @@ def wrong_place(file, answer):
         # These errors concern the whole file, or an option that does not match it.
         whole = (
             "holds no rows|does not exist; the rows have|no column is left|but no rows after it|"
-            "is empty|is not UTF-8 text"
+            "is empty|is not UTF-8 text|cannot be both delimiter and decimal|columns lists column|"
+            "is listed in columns and left out|there is no header|header: false says"
         )
         return None if re.search(whole, answer) else f"no line and column: {answer}"
     raw = file.raw[3:] if file.raw.startswith(b"\xef\xbb\xbf") else file.raw
@@ -725,7 +880,9 @@ def run(program, seed, first, count, shown):
             files, requests = [], []
             for number in range(begin, min(begin + BATCH, first + count)):
                 r = random.Random(f"{seed}/{number}")
-                make = r.choices([text_file, npy_file, fvecs_file], [0.85, 0.12, 0.03])[0]
+                make = r.choices(
+                    [text_file, npy_file, npz_file, fvecs_file], [0.8, 0.1, 0.07, 0.03]
+                )[0]
                 file = make(r)
                 path = os.path.join(
                     folder, f"{number - begin}.{'txt' if file.format == 'space' else file.format}"
@@ -734,6 +891,7 @@ def run(program, seed, first, count, shown):
                     out.write(file.raw)
                 files.append((number, file))
                 fields = [path, file.format, file.header, file.index, file.label, file.n, file.dim]
+                fields += [file.delimiter, file.decimal, "\x1f".join(file.columns), file.array]
                 requests.append("\t".join(fields) + "\n")
             for (number, file), answer in zip(files, reader.ask(requests), strict=True):
                 if not file.raw:

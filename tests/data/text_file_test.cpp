@@ -61,14 +61,14 @@ TEST_F(TextFile, RoundsToTheNearestFloat) {
 TEST_F(TextFile, DetectsAHeaderThatHasNoNumbers) {
   EXPECT_EQ(read_file(write("a.csv", "x,y\n1,2\n")).n(), 1);
   EXPECT_EQ(read_file(write("a.csv", "\"x, first\",\"y \"\"2\"\"\"\n1,2\n")).n(), 1);
-  EXPECT_EQ(read_file(write("a.csv", ",y\n1,2\n")).n(), 1);
   Source source = write("a.csv", "0,1\n1,2\n3,4\n");
   EXPECT_EQ(read_file(source).n(), 3);
   source.header = true;
   EXPECT_EQ(values_of(read_file(source)), (Values{1, 2, 3, 4}));
   source = write("a.csv", "x,y\n1,2\n");
   source.header = false;
-  EXPECT_EQ(read_error(source), "D/a.csv:1:1: 'x' is not a number");
+  EXPECT_EQ(read_error(source),
+            "D/a.csv:1:1: 'x' is not a number (to leave this column out, set index_column: 0)");
 }
 
 TEST_F(TextFile, LeavesOutIndexAndLabel) {
@@ -144,7 +144,7 @@ TEST_F(TextFile, RefusesWhatIsNotAFileWithContent) {
   EXPECT_EQ(read_error(write("a.csv", "# points\nx,y\n\n")),
             "D/a.csv:2: a header, but no rows after it");
   EXPECT_EQ(read_error(write("a.txt", std::string("\x1f\x8b\x08\0\0", 5))),
-            "D/a.txt: is not UTF-8 text; if it is npy or fvecs, say so with the key format");
+            "D/a.txt: is not UTF-8 text; if it is npy, npz or fvecs, say so with the key format");
 }
 
 TEST_F(TextFile, RefusesAFileItMayNotRead) {
@@ -176,13 +176,17 @@ TEST_F(TextFile, NamesLineColumnAndTextOfABadNumber) {
   EXPECT_EQ(read_error(write("a.csv", "1,2\n3,0x10\n")), "D/a.csv:2:3: '0x10' is not a number");
   EXPECT_EQ(read_error(write("a.csv", "1,2\n3,+-1\n")), "D/a.csv:2:3: '+-1' is not a number");
   EXPECT_EQ(read_error(write("a.csv", "1;2\n3;4\n1\n")),
-            "D/a.csv:1:1: '1;2' is not a number (if this line is a header, set header: true)");
+            "D/a.csv:1:1: '1;2' is not a number (if ';' separates the columns, set delimiter: "
+            "\";\"; if this line is a header, set header: true)");
   EXPECT_EQ(read_error(write("a.csv", "1,2\n3,\xC3\xA9\tz\n")),
-            "D/a.csv:2:3: '\\xc3\\xa9\\tz' is not a number");
+            "D/a.csv:2:3: '\\xc3\\xa9\\tz' is not a number (if tabs separate the columns, set "
+            "delimiter: tab)");
   EXPECT_EQ(read_error(write("a.csv", "1\n" + std::string(100, 'z') + "\n")),
             "D/a.csv:2:1: '" + std::string(40, 'z') + "…' is not a number");
-  EXPECT_EQ(read_error(write("a.csv", "1,b\n3,4\n")),
-            "D/a.csv:1:3: 'b' is not a number (if this line is a header, set header: true)");
+  EXPECT_EQ(
+      read_error(write("a.csv", "1,b\n3,4\n")),
+      "D/a.csv:1:3: 'b' is not a number (if this line is a header, set header: true; to leave "
+      "this column out, set label_column: -1)");
   EXPECT_EQ(read_error(write("a.csv", "1,2\n3,\n")),
             "D/a.csv:2:3: this field is empty; a number is needed");
   EXPECT_EQ(read_error(write("a.csv", "1,2\n,3\n")),
@@ -296,7 +300,8 @@ TEST_F(TextFile, RefusesAHeaderOfAnotherWidth) {
   EXPECT_EQ(read_error(write("a.csv", "x,y,z\n1,2\n")),
             "D/a.csv:2:1: the header (line 1) has 3 columns, and this row has 2");
   EXPECT_EQ(read_error(write("a.csv", "x,y\n1,2,3\n")),
-            "D/a.csv:2:1: the header (line 1) has 2 columns, and this row has 3");
+            "D/a.csv:2:1: the header (line 1) has 2 columns, and this row has 3 (if the first one "
+            "holds the names of the rows, set index_column: 0)");
   // R writes row names like this, without a name for their column. The second file has names that
   // contain blanks.
   Source source = write("a.csv", "x,y\na,1,2\n");
@@ -335,7 +340,7 @@ TEST_F(TextFile, NamesAnUnknownFormat) {
   Source source = write("a.csv", "1\n");
   source.format = "xls";
   EXPECT_EQ(read_error(source),
-            "D/a.csv: unknown format 'xls'; the formats are csv, tsv, space, npy, fvecs");
+            "D/a.csv: unknown format 'xls'; the formats are csv, tsv, space, npy, npz, fvecs");
 }
 
 }  // namespace

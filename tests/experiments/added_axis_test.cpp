@@ -12,6 +12,7 @@
 #include "experiments/record/rows.h"
 #include "experiments/run/job.h"
 #include "experiments/run/lists.h"
+#include "experiments/spec/schema.h"
 #include "experiments/spec/spec.h"
 #include "kernels/core/axes.h"
 
@@ -124,6 +125,13 @@ TEST_F(AddedAxis, IsListed) {
                                            {"values", nullptr},
                                            {"read_by", "versions that list it"},
                                            {"text", "points in a tile"}}));
+}
+
+TEST_F(AddedAxis, IsInTheSchema) {
+  const auto tile = spec_schema().at("properties").at("axes").at("properties").at("tile");
+  EXPECT_EQ(tile.at("default"), 8);
+  EXPECT_EQ(tile.at("description"), "points in a tile");
+  EXPECT_EQ(tile.at("anyOf")[0].at("maximum"), 64);
 }
 
 TEST_F(AddedAxis, IsInTheExternalProtocol) {

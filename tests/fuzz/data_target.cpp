@@ -1,7 +1,7 @@
 // Target: a data file with arbitrary bytes. The reader must throw DataError or return finite
 // numbers that are the same in every way of reading.
 //
-// The first two bytes of an input choose format, options and limits. The rest is the file.
+// The first three bytes of an input choose format, options and limits. The rest is the file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,14 +30,34 @@ unsigned take(unsigned& byte, unsigned choices) {
   return choice;
 }
 
-Source source_from(unsigned byte) {
+Source source_from(unsigned byte, unsigned more) {
   Source source;
   source.file = scratch_folder() / "points";
-  if (const unsigned format = take(byte, 6); format > 0)
+  if (const unsigned format = take(byte, 7); format > 0)
     source.format = data::formats()[format - 1];
   if (const unsigned header = take(byte, 3); header > 0) source.header = header == 1;
-  if (const unsigned index = take(byte, 2); index > 0) source.index_column = 0;
+  if (const unsigned index = take(byte, 3); index > 0)
+    source.index_column = index == 1 ? data::Column(0) : data::Column("id");
   if (const unsigned label = take(byte, 3); label > 0) source.label_column = label == 1 ? -1 : 1;
+  source.delimiter = "\0;|:\t,"[take(more, 6)];
+  if (take(more, 2) > 0) source.decimal = ',';
+  switch (take(more, 5)) {
+    case 1:
+      source.columns = {1, 0};
+      break;
+    case 2:
+      source.columns = {-1};
+      break;
+    case 3:
+      source.columns = {"y", "x"};
+      break;
+    case 4:
+      source.columns = {2, "x"};
+      break;
+    default:
+      break;
+  }
+  if (take(more, 2) > 0) source.array = "points";
   return source;
 }
 
@@ -80,7 +100,7 @@ void check_written(const Dataset& whole) {
 /// The fast path must not accept a line that the definition refuses. On every accepted line it must
 /// read the same numbers and the same end.
 void check_fast_path(const Source& source, const std::string& format, std::string_view text) {
-  const data::Grammar grammar("points", format);
+  const data::Grammar grammar("points", format, source.delimiter, source.decimal);
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // load() removes it too
   data::Line line;
   std::vector<std::string_view> fields;
@@ -89,14 +109,20 @@ void check_fast_path(const Source& source, const std::string& format, std::strin
     data::Lines lines(grammar, text, 1);
     if (!lines.next(line)) return;
     split(grammar, line, fields);
-    shape.kept.assign(fields.size(), true);
   }
+  // The columns that the source gives by number; names are left aside.
   const auto columns = static_cast<int>(fields.size());
-  if (source.index_column && *source.index_column < columns)
-    shape.kept[static_cast<std::size_t>(*source.index_column)] = false;
-  if (const int label = source.label_column.value_or(columns); label < columns)
-    shape.kept[static_cast<std::size_t>(label < 0 ? columns + label : label)] = false;
-  shape.dim = static_cast<int>(std::count(shape.kept.begin(), shape.kept.end(), true));
+  const auto number = [&](const std::optional<data::Column>& column) {
+    const int* given = column ? std::get_if<int>(&*column) : nullptr;
+    return given == nullptr || *given >= columns ? -1 : (*given + columns) % columns;
+  };
+  shape.position.assign(fields.size(), -1);
+  for (const data::Column& column : source.columns)
+    if (const int i = number(column); i >= 0 && shape.position[static_cast<std::size_t>(i)] < 0)
+      shape.position[static_cast<std::size_t>(i)] = shape.dim++;
+  for (int i = 0; source.columns.empty() && i < columns; ++i)
+    if (i != number(source.index_column) && i != number(source.label_column))
+      shape.position[static_cast<std::size_t>(i)] = shape.dim++;
 
   std::vector<float> fast(fields.size()), slow(fields.size());
   for (const char* at = line.text.data(); at < text.data() + text.size();) {
@@ -125,13 +151,16 @@ void check_fast_path(const Source& source, const std::string& format, std::strin
 void check(const Source& source, std::string_view content, unsigned limits) {
   const Dataset whole = data::load(source, 0, 0, 1);
   require(whole.n() >= 1 && whole.dim() >= 1, "a data set without values");
-  require(whole.values().size() <= content.size(), "more values than bytes");
+  // Deflate makes at most 1032 bytes of one.
+  require(whole.values().size() <= content.size() * (source.format == "npz" ? 1032 : 1),
+          "more values than bytes");
   for (const float value : whole.values()) require(std::isfinite(value), "a value is not finite");
   data::fingerprint(source);
   check_part(source, whole, limits);
   check_written(whole);
   const std::string format = data::file_format(source, content);
-  if (format != "npy" && format != "fvecs") check_fast_path(source, format, content);
+  if (format != "npy" && format != "npz" && format != "fvecs")
+    check_fast_path(source, format, content);
 }
 
 }  // namespace
@@ -140,12 +169,12 @@ void check(const Source& source, std::string_view content, unsigned limits) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace lloyd;
   using namespace lloyd::fuzz;
-  if (size < 2) return 0;
-  const std::string_view content(reinterpret_cast<const char*>(bytes) + 2, size - 2);
-  const Source source = source_from(bytes[0]);
+  if (size < 3) return 0;
+  const std::string_view content(reinterpret_cast<const char*>(bytes) + 3, size - 3);
+  const Source source = source_from(bytes[0], bytes[1]);
   write_file(source.file, content);
   try {
-    check(source, content, bytes[1]);
+    check(source, content, bytes[2]);
   } catch (const DataError& error) {
     require_message(error.what());
   }
