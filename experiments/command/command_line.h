@@ -14,6 +14,7 @@ enum class Action {
   plan,
   list_versions,
   list_axes,
+  schema,
   doctor,
   ceilings,
   list_metrics,

@@ -51,6 +51,8 @@ constexpr auto kActions = std::to_array<ActionInfo>({
     {Action::list_versions, "list", "versions", "", false, "the same"},
     {Action::list_axes, "list", "axes", "--list-axes", false,
      "print every axis with its default, range and meaning"},
+    {Action::schema, "list", "schema", "--schema", false,
+     "print the JSON Schema of a spec, by which editors check specs"},
     {Action::doctor, "doctor", "", "--doctor", false,
      "print what this machine can do, and the remedy for what it cannot"},
     {Action::ceilings, "ceilings", "", "--ceilings", false,

@@ -23,6 +23,7 @@
 #include "experiments/run/lists.h"
 #include "experiments/run/sweep.h"
 #include "experiments/run/trace.h"
+#include "experiments/spec/schema.h"
 #include "experiments/spec/spec.h"
 #include "experiments/text/terminal.h"
 #include "experiments/text/text.h"
@@ -115,6 +116,9 @@ int perform(CommandLine& line) {
   switch (line.action) {  // what needs no versions
     case Action::list_axes:
       list_axes(options.json);
+      return 0;
+    case Action::schema:
+      std::cout << json_text(spec_schema(), 1) << '\n';
       return 0;
     case Action::list_metrics:
       line.metrics.device = options.device;

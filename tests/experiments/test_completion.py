@@ -42,7 +42,7 @@ def need(program):
         (["--no-"], ["--no-shuffle", "--no-progress"]),
         (["x.yaml", "--dry"], ["--dry-run"]),
         (["do"], ["doctor", ":specs"]),
-        (["list", ""], ["versions", "axes"]),
+        (["list", ""], ["versions", "axes", "schema"]),
         (["list", "axes", ""], []),
         (["list", "axes", "--j"], ["--json"]),
         (["list", "axes", "--se"], []),
