@@ -55,6 +55,7 @@ bundle: setup ## an archive in dist/ that runs on a GPU node without building
 	  "-DLLOYD_CUDA_ARCHITECTURES=$(or $(ARCHS),portable)"
 
 docs: readme ## everything in the documentation that the program or recorded runs give
+	@build/run_experiment --schema >experiments/sweeps/spec.schema.json
 	@echo "The build has written the man page: build/share/man/man1/run_experiment.1"
 
 dist: setup ## what a release publishes, in dist/: bundle, wheel, source, recorded runs, checksums

@@ -27,7 +27,17 @@ from analysis.model.find import find_runs
 from analysis.model.load import load_run, run_name
 from analysis.model.run import Run
 from analysis.model.timeline import read_events
-from analysis.pages import artifact, choices, counted, profiler, readme, regimes, tables, tune
+from analysis.pages import (
+    artifact,
+    choices,
+    counted,
+    profiler,
+    readme,
+    regimes,
+    spec_keys,
+    tables,
+    tune,
+)
 from analysis.pages.escape import image
 from analysis.pages.every_table import write_tables
 from analysis.pages.profiler import profiler_markdown, profiler_table, profiler_tables
@@ -332,6 +342,8 @@ def run_readme(options: argparse.Namespace) -> int:
     def content(kind: str, name: str) -> str | None:
         if (kind, name) == ("table", "versions") and options.program:
             return tables.versions(readme.listed_versions(options.program), read_studies())
+        if kind == "table" and name.startswith("spec:") and options.program:
+            return spec_keys.table(readme.schema_of(options.program), name.removeprefix("spec:"))
         if (kind, name) == ("table", "studies"):
             return tables.studies(read_studies())
         name, _, part = name.partition(":")

@@ -14,6 +14,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from analysis.model.files import RunError
 
@@ -75,9 +76,18 @@ def matches(name: str, spec: str, path: Path) -> bool:
 def listed_versions(program: Path) -> list[dict]:
     """The output of `program --list-versions --json`, with one dictionary per version. Raises
     RunError if the program fails."""
-    command = [str(program.absolute()), "--list-versions", "--json"]
+    return _asked(program, "--list-versions", "its versions")
+
+
+def schema_of(program: Path) -> dict:
+    """The JSON Schema of a spec that `program` prints. Raises RunError if it fails."""
+    return _asked(program, "--schema", "the schema of a spec")
+
+
+def _asked(program: Path, option: str, what: str) -> Any:
+    command = [str(program.absolute()), option, "--json"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=True)
         return json.loads(result.stdout)
     except (OSError, subprocess.CalledProcessError, ValueError) as error:
-        raise RunError(f"{program}: cannot list its versions ({error}); run `make`") from None
+        raise RunError(f"{program}: cannot list {what} ({error}); run `make`") from None
