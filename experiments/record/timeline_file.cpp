@@ -10,7 +10,9 @@
 namespace lloyd {
 namespace {
 
-constexpr int kRanges = 0;
+// Perfetto takes a track whose number is 0 or that of its process for the process's main thread, and
+// would draw two tracks as one. So the tracks' numbers begin above all numbers of processes.
+constexpr int kFirstTrack = 100'000;
 
 class Tracks {
  public:
@@ -20,13 +22,13 @@ class Tracks {
     const std::string& point = event.at("point").get_ref<const std::string&>();
     const auto [process, is_new] =
         processes_.emplace(point, static_cast<int>(processes_.size()) + 1);
-    if (is_new) append(out, name("process_name", process->second, kRanges, point));
+    if (is_new) append(out, name("process_name", process->second, kFirstTrack, point));
     const std::string track = event.contains("stream") ? "stream " + json_text(event.at("stream"))
                               : event.contains("thread")
                                   ? "CUDA calls, thread " + json_text(event.at("thread"))
                                   : "ranges";
-    const auto [number, is_new_track] =
-        tracks_.emplace(std::pair(process->second, track), static_cast<int>(tracks_.size()));
+    const auto [number, is_new_track] = tracks_.emplace(
+        std::pair(process->second, track), kFirstTrack + static_cast<int>(tracks_.size()));
     if (is_new_track) append(out, name("thread_name", process->second, number->second, track));
     return {process->second, number->second};
   }

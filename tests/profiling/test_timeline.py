@@ -99,6 +99,14 @@ def test_perfetto_gets_a_process_for_each_point_and_nested_slices(on_cpu):
             open_until.append(end)
 
 
+def test_perfetto_keeps_the_tracks_apart(on_cpu):
+    """It takes a thread whose number is 0 or the process's for the process's main thread."""
+    _, trace = on_cpu
+    threads = [e for e in trace["traceEvents"] if e["name"] == "thread_name"]
+    assert len({e["tid"] for e in threads}) == len(threads)
+    assert not {e["tid"] for e in trace["traceEvents"]} & {0, *(e["pid"] for e in threads)}
+
+
 def test_a_gpu_version_has_kernels_copies_and_calls_in_their_phases(on_gpu):
     rows, trace = on_gpu
     by_kind = {}
