@@ -137,6 +137,8 @@ def no_result(points: pd.DataFrame, csv: str, limit: int = MAX_LISTED) -> list[s
 
 def _groups(missing: pd.DataFrame, points: pd.DataFrame, kind: pd.Series) -> list[str]:
     texts = []
+    axes = ["n", "k", "dim", *AXES, "precision", "machine"]
+    varying = [axis for axis in axes if points[axis].nunique() > 1]
     for _, of in missing.groupby([missing["status"], kind], sort=False):
         versions = list(dict.fromkeys(of["version"]))
         who = ", ".join(versions[:4]) + (f" and {len(versions) - 4} more" if versions[4:] else "")
@@ -145,15 +147,15 @@ def _groups(missing: pd.DataFrame, points: pd.DataFrame, kind: pd.Series) -> lis
         # an ok point is listed because it cannot be compared
         status = "without a speedup" if status == "ok" else status
         colon = ", such as: " if of["reason"].nunique() > 1 else ": "
-        at = _where(of, points[points["version"].isin(versions)])
+        at = _where(of, points[points["version"].isin(versions)], varying)
         texts.append(f"{who} {status}{at} ({_points(len(of))}){colon}{reason}")
     return texts
 
 
-def _where(of: pd.DataFrame, among: pd.DataFrame) -> str:
-    """The values that distinguish these points from the others of the same versions."""
+def _where(of: pd.DataFrame, among: pd.DataFrame, axes: list[str]) -> str:
+    """The values in `axes` that distinguish these points from the others of the same versions."""
     words = []
-    for axis in ["n", "k", "dim", *AXES, "precision", "machine"]:
+    for axis in axes:
         here, all_values = of[axis].dropna().unique(), among[axis].dropna().unique()
         if not 0 < len(here) < len(all_values):
             continue
