@@ -62,11 +62,16 @@ def write(
         file = folder / f"{drawing.name}.tex"
         paths.append(replacing(file, lambda beside: beside.write_text(text, "utf-8")))
     table = folder / f"{drawing.name}.csv"
+    replacing(table, lambda file: file.write_text(csv_text(drawing), encoding="utf-8"))
+    return [*paths, table]
+
+
+def csv_text(drawing: Drawing) -> str:
+    """The rows of a figure as they stand in its CSV."""
     rows = drawing.rows.copy()
     for column in rows.columns[rows.dtypes.eq(object)]:
         rows[column] = rows[column].map(_inert)
-    replacing(table, lambda file: rows.to_csv(file, index=False, lineterminator="\n"))
-    return [*paths, table]
+    return rows.to_csv(index=False, lineterminator="\n")
 
 
 def _inert(cell: object) -> object:

@@ -54,7 +54,7 @@ class Claim:
 @dataclass(frozen=True)
 class Judgment:
     """What one run says about a claim. `why` explains why there is no verdict. `counters` are the
-    because-expressions that the run answers."""
+    because-expressions that the run answers. `path` is the run's directory."""
 
     claim: Claim
     verdict: str
@@ -63,6 +63,7 @@ class Judgment:
     place: Place | None = None
     value: Quantity | None = None
     counters: tuple[tuple[str, Quantity], ...] = ()
+    path: Path | None = None
 
 
 def read_claims(file: Path = FILE) -> list[Claim]:
@@ -147,7 +148,7 @@ def _judge_at(claim: Claim, rows: Rows, place: Place) -> Judgment:
             continue
         except ExpressionError as error:
             raise RunError(f"claim '{claim.id}': {error}") from None
-    judged = (name, place, value, tuple(counters))
+    judged = (name, place, value, tuple(counters), rows.run.path)
     if value.draws is None and not value.exact:
         return Judgment(claim, UNJUDGED, value.why, *judged)
     low, high = (value.value, value.value) if value.exact else value.interval()

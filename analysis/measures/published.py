@@ -52,13 +52,14 @@ _EXPRESSIONS = {
 
 @dataclass(frozen=True)
 class Number:
-    """One published number: a row of the CSV, and `quantity_here`, its value in `run`. If that is
-    None, `why` gives the reason."""
+    """One published number: a row of the CSV, and `quantity_here`, its value in `run`, whose
+    directory is `path`. If there is none, `why` gives the reason."""
 
     row: dict[str, str]
     quantity_here: Quantity | None = None
     why: str = ""
     run: str = ""
+    path: Path | None = None
 
 
 def studies() -> list[str]:
@@ -113,7 +114,8 @@ def _compare(row: dict[str, str], runs: list[Rows]) -> Number:
     why = ""
     for rows in runs:
         try:
-            return Number(row, evaluate(asked, rows, place(row)), run=rows.run.name)
+            value = evaluate(asked, rows, place(row))
+            return Number(row, value, run=rows.run.name, path=rows.run.path)
         except ExpressionError as error:
             raise RunError(f"{FOLDER}: {row['place']}, {row['item']}: {error}") from None
         except MissingError as error:
