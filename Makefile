@@ -1,7 +1,7 @@
 # `make help` lists what there is. The work is done by tools/*.sh and CMake; this names the steps.
 SPEC ?= sweeps/quickstart.yaml
 ARGS ?=
-RESULTS ?= $(patsubst %/plan.json,%,$(wildcard data/recorded/*/*/plan.json))
+RESULTS ?= $(patsubst %/plan.json,%,$(wildcard results/*/*/plan.json data/recorded/*/*/plan.json))
 CUDA ?= 1
 ARCHS ?=
 PREFIX ?= /usr/local
@@ -41,7 +41,7 @@ fuzz: ## the readers on generated input, SECONDS each, with clang's libFuzzer an
 	@tools/setup-system.sh fuzz
 	@tools/fuzz.sh $(SECONDS)
 
-report: .venv/.stamp ## figures and tables of the recorded runs, or of RESULTS
+report: .venv/.stamp ## report/index.html: your results and the recorded runs, or RESULTS
 	@.venv/bin/python -m analysis report $(subst $(comma), ,$(RESULTS)) -o report
 
 readme: all ## the tables and figures between markers in all pages, from the recorded runs and the program

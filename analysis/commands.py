@@ -192,7 +192,9 @@ def run_profiler(options: argparse.Namespace) -> int:
 
 
 def run_report(options: argparse.Namespace) -> int:
-    for path in write_report(_load(options), options.out, options.unread):
+    for path in write_report(
+        _load(options), options.out, options.unread, single=options.single_file
+    ):
         print(path)
     return 0
 

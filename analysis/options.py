@@ -91,14 +91,19 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
 
     report = kinds.add_parser(
         "report",
-        help="write every figure, table and verdict into one HTML file",
-        description="Writes OUT/report.html, which needs nothing beside it, OUT/report.md and each "
-        "run's figures below OUT: the studies' claims with verdicts, their published numbers "
-        "beside the runs', and for each run its environment, every figure with its rows, the "
-        "medians with their intervals, and the points without a result.",
+        help="write an HTML page for each run, and an index with every verdict",
+        description="Writes OUT/index.html, with the studies' claims and their published numbers "
+        "beside the runs', and for each run OUT/RUN/index.html: every figure, the medians with "
+        "their intervals, the points without a result, the environment, and a chart that redraws "
+        "for the versions that are chosen. With --single-file OUT/report.html has all of that.",
     )
     report.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
     report.add_argument("-o", "--out", required=True, metavar="OUT", type=Path)
+    report.add_argument(
+        "--single-file",
+        action="store_true",
+        help="write OUT/report.html, which needs nothing beside it, and no folder of pages",
+    )
     report.set_defaults(command=commands.run_report)
 
     versus = kinds.add_parser(

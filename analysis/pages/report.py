@@ -1,6 +1,5 @@
-"""A report of run directories: verdicts, published numbers beside measured ones, and for each run
-every figure, every median and every point without a result; as HTML in one file, and as Markdown.
-"""
+"""A report of run directories: an index with the studies' claims and numbers, and a page for each
+run with every figure, every median and every point without a result."""
 
 from __future__ import annotations
 
@@ -10,18 +9,24 @@ import re
 import shlex
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 
-from analysis.figures import FIGURES, Subject, draw, write
+from analysis.figures import Subject
 from analysis.measures import claims, published
 from analysis.measures.lookup import Rows
-from analysis.measures.points import common_baseline, gather, noise_note
+from analysis.measures.points import common_baseline
+from analysis.measures.studies import read_studies
 from analysis.model.files import folder_for, printable, replacing
-from analysis.model.load import load_run
 from analysis.model.run import Run
-from analysis.pages import html, markdown, tables
-from analysis.pages.facts import facts, rerun_command
-from analysis.pages.sections import Figure, Report, Section, Study
+from analysis.pages import tables
+from analysis.pages.html import Site
+from analysis.pages.run_page import result, run_page
+from analysis.pages.sections import Entry, Report, Result, StudyResult
+
+RECORDED = Path(__file__).resolve().parents[2] / "data" / "recorded"
+SINGLE_FILE = "report.html"
 
 
 def subject(runs: list[Run]) -> Subject:
@@ -32,85 +37,108 @@ def subject(runs: list[Run]) -> Subject:
     return Subject(title, environment, common_baseline(runs))
 
 
-def write_report(runs: list[Run], out: Path, unread: list[str] | None = None) -> list[Path]:
-    """Writes OUT/report.html (self-contained), OUT/report.md and, in a folder for each run, its
-    figures; returns the paths, the reports' last.
+def write_report(
+    runs: list[Run], out: Path, unread: list[str] | None = None, *, single: bool = False
+) -> list[Path]:
+    """Writes OUT/index.html and for each run OUT/RUN/index.html with the rows of its figures beside
+    it, or with `single` OUT/report.html alone; returns the paths, the index last.
 
-    A report has one section for each run directory; runs are never mixed in it. Figures are drawn
-    by as many processes as there are cores."""
+    A page has one run directory; runs are never mixed in it. Pages are made by as many processes as
+    there are cores."""
     folder_for(out)
-    folders = _folders(runs)
-    jobs = min(len(os.sched_getaffinity(0)), len(runs))
-    # fork, where it is not the default any more, would not import NumPy and Matplotlib anew
+    entries = _entries(runs)
+    runs = sorted(runs, key=lambda run: not _is_own(run))
+    site = Site(entries, single=single)
+    _TASK[:] = [_Task(runs, entries, site, out)]
+    # fork, where it is not the default any more, would not import NumPy and Matplotlib anew, nor
+    # have the runs
     context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(max(jobs, 1), mp_context=context) as pool:
+    jobs = max(min(len(os.sched_getaffinity(0)), len(runs)), 1)
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         # the runs with the most to draw first, so that none is left alone at the end
-        order = sorted(range(len(runs)), key=lambda i: -len(runs[i].measurements))
-        drawn = {i: pool.submit(_section, runs[i].path, folders[i], out) for i in order}
+        order = sorted(range(len(runs)), key=lambda i: -_weight(runs[i]))
+        pages = {i: pool.submit(_page, i) for i in order}
         studies = _studies([Rows(run) for run in runs])
-        sections = [drawn[i].result() for i in range(len(runs))]
+        made = [pages[i].result() for i in range(len(runs))]
     words = ["python", "-m", "analysis", "report", *(str(run.path) for run in runs)]
-    command = printable(shlex.join([*words, "-o", str(out)]))
-    report = Report(command, sections, studies, unread or [])
-    paths = [
-        out / f"{figure.stem}{ending}"
-        for section in sections
-        for figure in section.figures
-        if figure.stem
-        for ending in (".svg", ".png", ".csv")
+    command = printable(shlex.join([*words, "-o", str(out), *["--single-file"][: int(single)]]))
+    results = [(entry, page.result) for entry, page in zip(entries, made, strict=True)]
+    index = site.index(Report(command, results, studies, unread or []))
+    if single:
+        whole = site.whole(index, {e.folder: m.main for e, m in zip(entries, made, strict=True)})
+        return [_write(out / SINGLE_FILE, whole)]
+    shared = [_write(out / name, text) for name, text in site.files().items()]
+    return [
+        *(path for page in made for path in page.paths),
+        *shared,
+        _write(out / "index.html", index),
     ]
-    for path, text in (
-        (out / "report.html", html.render(report, out)),
-        (out / "report.md", markdown.render(report)),
-    ):
-        paths.append(replacing(path, lambda file, text=text: file.write_text(text, "utf-8")))
-    return paths
 
 
-def _studies(runs: list[Rows]) -> list[Study]:
+@dataclass(frozen=True)
+class _Task:
+    """What the processes that make pages share."""
+
+    runs: list[Run]
+    entries: list[Entry]
+    site: Site
+    out: Path
+
+
+_TASK: list[_Task] = []
+"""One, which a forked process finds here: the runs would take seconds to send."""
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A run's page: the files of its folder, or its text where all go into one file."""
+
+    result: Result
+    paths: list[Path]
+    main: str
+
+
+def _page(place: int) -> _Made:
+    (task,) = _TASK
+    page = run_page(task.runs[place], task.entries[place])
+    text = task.site.run(page)
+    if task.site.single:
+        return _Made(result(page), [], text)
+    folder = folder_for(task.out / page.entry.folder)
+    files = {f"{figure.name}.csv": figure.csv for figure in page.figures if figure.picture}
+    files["index.html"] = text
+    return _Made(result(page), [_write(folder / name, file) for name, file in files.items()], "")
+
+
+def _write(path: Path, text: str) -> Path:
+    return replacing(path, lambda file: file.write_text(text, encoding="utf-8"))
+
+
+def _weight(run: Run) -> int:
+    return max(len(run.plan), run.measurements["point"].nunique())
+
+
+def _studies(runs: list[Rows]) -> list[StudyResult]:
     every = claims.read_claims()
     studies = []
-    for name in published.studies():
-        numbers = published.compared(name, runs)
-        judged = [j for c in every if c.study == name for j in claims.judge(c, runs)]
-        studies.append(Study(name, tables.published_tables(numbers), numbers, judged))
+    for study in read_studies():
+        numbers = published.compared(study.name, runs)
+        judged = [j for c in every if c.study == study.name for j in claims.judge(c, runs)]
+        studies.append(StudyResult(study, tables.published_tables(numbers), numbers, judged))
     return studies
 
 
-def _section(path: Path, folder: str, out: Path) -> Section:
-    run = load_run(path)
-    data = gather([run], run.baseline)
-    about = subject([run])
-    figures = []
-    for name in FIGURES:
-        drawing = draw(name, data, about)
-        if drawing.figure is None:
-            figures.append(Figure(name, "", drawing.message.splitlines()[0]))
-            continue
-        write(drawing, out / folder)
-        figures.append(Figure(name, f"{folder}/{name}", ""))
-    points = data.points
-    ok = points["status"].eq("ok")
-    missing = points[~ok]
-    return Section(
-        folder,
-        run.title,
-        run.environment_line(),
-        facts(run),
-        rerun_command(run),
-        [_without_folder(warning, run) for warning in run.warnings],
-        figures,
-        len(points),
-        int(ok.sum()),
-        run.baseline,
-        tables.every_point_cells(points),
-        noise_note(points),
-        [
-            [p["point"], f"{p['noisy_samples']} of {p['samples']}", p["noise"] or ""]
-            for _, p in points[points["noisy"].eq(True)].iterrows()
-        ],
-        [[p["point"], p["status"], p["reason"] or ""] for _, p in missing.iterrows()],
-    )
+def _is_own(run: Run) -> bool:
+    return not run.path.resolve().is_relative_to(RECORDED)
+
+
+def _entries(runs: list[Run]) -> list[Entry]:
+    """The runs as the index has them: the reader's own first, then those that are recorded."""
+    entries = [
+        Entry(folder, run.path, run.title, run.environment_line(), _is_own(run))
+        for folder, run in zip(_folders(runs), runs, strict=True)
+    ]
+    return sorted(entries, key=lambda entry: not entry.own)
 
 
 def _folders(runs: list[Run]) -> list[str]:
@@ -121,15 +149,11 @@ def _folders(runs: list[Run]) -> list[str]:
     if max(Counter(names).values()) > 1:
         paths = [run.path.resolve() for run in runs]
         names = [f"{path.parent.name}-{path.name}" for path in paths]
-    # a name is anything: it may not lead out of the report's folder, nor end an attribute
-    names = [re.sub(r"[^A-Za-z0-9._-]", "_", name)[:80].lstrip(".") or "run" for name in names]
-    seen: Counter[str] = Counter()
-    unique = []
+    # a name is anything: it may not lead out of the report's folder, nor end an attribute, nor be
+    # that of a file which the pages share
+    names = [re.sub(r"[^A-Za-z0-9_-]", "_", name)[:80] or "run" for name in names]
+    unique: list[str] = []
     for name in names:
-        seen[name] += 1
-        unique.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+        turns = (f"{name}-{turn}" for turn in count(2))
+        unique.append(next(n for n in chain([name], turns) if n not in unique))
     return unique
-
-
-def _without_folder(warning: str, run: Run) -> str:
-    return warning.replace(f"{run.path}/", "").replace(f"{run.path}: ", "")

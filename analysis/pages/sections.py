@@ -1,61 +1,102 @@
-"""What a report holds, before it is written as HTML and as Markdown."""
+"""What a report holds, before it is written as HTML."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from analysis.measures.claims import Judgment
+from markupsafe import Markup
+
+from analysis.measures.claims import UNJUDGED, Judgment
 from analysis.measures.published import Number
+from analysis.measures.studies import Study
+from analysis.pages.tables import PublishedTable
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the index says of a run. `own`: it is none of those that the project has recorded."""
+
+    folder: str
+    path: Path
+    title: str
+    environment: str
+    own: bool
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a run; `stem` is its files' path below the report's folder without their
-    endings, empty when it is not drawn: `message` says why."""
+    """A figure of a run: the picture, the text that stands for it, and its rows. `message` says why
+    one is not drawn; it has no picture."""
 
     name: str
-    stem: str
-    message: str
+    picture: Markup | str = ""
+    finding: str = ""
+    csv: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True)
-class Section:
-    """What the report says of one run. Tables are a header and rows of cells."""
+class Row:
+    """A point in the table of a page: its number there, what a link finds it by, its cells."""
 
-    folder: str
-    title: str
-    environment: str
+    number: int
+    at: str
+    cells: list[str]
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """What the report says of one run. `chart` is for templates/explore.js."""
+
+    entry: Entry
     facts: list[tuple[str, str]]
     command: str
     warnings: list[str]
     figures: list[Figure]
     points: int
-    ok: int
     baseline: str
-    medians: tuple[list[str], list[list[str]]]
+    header: list[str]
+    rows: list[Row]
     noise: str
     noisy: list[list[str]]
     missing: list[list[str]]
+    chart: dict
 
 
 @dataclass(frozen=True)
-class Study:
-    """A study's numbers beside the runs' (a heading, a header and rows a table), and its claims."""
+class Result:
+    """What came of a run, for the index: points, points with a result, noisy ones, figures."""
 
-    name: str
-    tables: list[tuple[str, list[str], list[list[str]]]]
+    points: int
+    ok: int
+    noisy: int
+    figures: list[str]
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """A study's numbers beside the runs', and its claims."""
+
+    study: Study
+    tables: list[PublishedTable]
     numbers: list[Number]
     judged: list[Judgment]
+
+    @property
+    def answered(self) -> int:
+        """How many of its numbers and claims some row answers."""
+        numbers = sum(number.quantity_here is not None for number in self.numbers)
+        return numbers + sum(judgment.verdict != UNJUDGED for judgment in self.judged)
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything in a report, before it is written. `unread` are the directories that could not be
-    read, and why."""
+    """What the index says. `unread` are the directories that could not be read, and why."""
 
     command: str
-    sections: list[Section]
-    studies: list[Study]
+    runs: list[tuple[Entry, Result]]
+    studies: list[StudyResult]
     unread: list[str]
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
@@ -29,9 +31,10 @@ def interval_text(value: float, low: float, high: float, unit: str = "") -> str:
     return words
 
 
-def every_point_cells(points: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[str]]]:
     """Header and rows of all points with a result: medians (ms) and speedups, with 95% intervals.
-    They are sorted by N, K and dim, and then by version in the order of the plan.
+    The rows are found by their points' index. They are sorted by dim, K and N, and then by version
+    in the order of the plan.
     """
     ok = points[points["status"] == "ok"].sort_values(["dim", "k", "n"], kind="stable")
     axes = [axis for axis in AXES if ok[axis].notna().any()]
@@ -39,18 +42,16 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], list[list[str]]]
     header = ["N", "K", "dim", "version", *(_words(a) for a in axes), *several]
     newer = [(c, words) for c, words in _NEWER.items() if ok[c].notna().any()]
     header += ["samples", *(words for _, words in newer), "ms per iteration", "speedup"]
-    rows = []
-    for _, p in ok.iterrows():
-        rows.append(
-            [
-                *(count_text(p["n"]), count_text(p["k"]), str(p["dim"]), p["version"]),
-                *(_count(p[a]) for a in axes),
-                *(str(p[c]) for c in several),
-                str(p["samples"]),
-                *(_newer(p[c]) for c, _ in newer),
-                *(time_text(p), _speedup(p)),
-            ]
-        )
+    rows = {}
+    for index, p in ok.iterrows():
+        rows[index] = [
+            *(count_text(p["n"]), count_text(p["k"]), str(p["dim"]), p["version"]),
+            *(_count(p[a]) for a in axes),
+            *(str(p[c]) for c in several),
+            str(p["samples"]),
+            *(_newer(p[c]) for c, _ in newer),
+            *(time_text(p), _speedup(p)),
+        ]
     return header, rows
 
 
@@ -140,7 +141,7 @@ def medians(points: pd.DataFrame, baseline: str) -> Table:
     said = "Medians with 95% intervals" + (f"; speedup over {baseline}." if baseline else ".")
     if noise := noise_note(points):
         said += f" {noise}"
-    return Table("medians", said, header, rows, {*header} - {"version", "precision"})
+    return Table("medians", said, header, list(rows.values()), {*header} - {"version", "precision"})
 
 
 def missing(points: pd.DataFrame) -> Table:
@@ -221,15 +222,31 @@ def published(study: str, numbers: list[Number], judged: list[Judgment]) -> str:
 def study_tables(study: str, numbers: list[Number], judged: list[Judgment]) -> list[Table]:
     """The same, table by table."""
     parts = [
-        Table(f"{study}-{place}", name, header, rows, {*header} & {"published", "here"})
-        for place, (name, header, rows) in enumerate(published_tables(numbers), 1)
+        Table(
+            f"{study}-{place}",
+            table.title,
+            table.header,
+            table.rows,
+            {*table.header} & {"published", "here"},
+        )
+        for place, table in enumerate(published_tables(numbers), 1)
     ]
     return [*parts, Table(f"{study}-claims", "Claims", *claims_of(judged))]
 
 
-def published_tables(numbers: list[Number]) -> list[tuple[str, list[str], list[list[str]]]]:
-    """Name, header and rows of each table of a study, in its order. Numbers outside of tables come
-    last. A column is left out if no row has a value for it."""
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table of a study with a row for each of `numbers`."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    numbers: list[Number]
+
+
+def published_tables(numbers: list[Number]) -> list[PublishedTable]:
+    """Each table of a study, in its order. Numbers outside of tables come last. A column is left
+    out if no row has a value for it."""
     names = list(dict.fromkeys(number.row["table"] for number in numbers))
     tables = []
     for name in [n for n in names if n] + [n for n in names if not n]:
@@ -250,13 +267,8 @@ def published_tables(numbers: list[Number]) -> list[tuple[str, list[str], list[l
         place = of[0].row["place"]
         title = f"{name} ({place})" if name not in place else place
         title = title if name else "Numbers in no table"
-        tables.append((title, [head for head, _ in columns], rows))
+        tables.append(PublishedTable(title, [head for head, _ in columns], rows, of))
     return tables
-
-
-def claims_table(judged: list[Judgment]) -> str:
-    """Each claim in Markdown, with the measured value and the verdict."""
-    return markdown(*claims_of(judged), set())
 
 
 def claims_of(judged: list[Judgment]) -> tuple[list[str], list[list[str]]]:

@@ -89,31 +89,29 @@ def test_report_has_environment_figures_medians_and_missing_points(make_run, tmp
     assert main(["report", str(tmp_path / "runs"), "-o", str(out)]) == 0
     paths = capsys.readouterr().out.splitlines()
     assert all(Path(path).is_file() for path in paths)
-    assert paths[-1] == str(out / "report.md")
-    text = (out / "report.md").read_text()
-    text = text.split("## Claims of the studies")[0]
-    assert text.count("NVIDIA H200 · AMD EPYC 9654 96-Core Processor (96 cores)") == 2
-    for link in re.findall(r"\]\(([^)]+)\)", text):
-        assert (out / link).is_file()
-    assert {"k5/speedup.png", "k5/tpb.png", "k1000/speedup.png"} <= set(
-        re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
-    )
-    k5, k1000 = text.split("## Speedup with K = 1000")
-    assert "### Medians: 80 of 80 points" in k5
-    assert "### Medians: 61 of 80 points" in k1000
-    assert "### Without result: 19 points" in k1000
-    table = k1000.split("### Without result")[1]
+    assert paths[-1] == str(out / "index.html")
+    index = (out / "index.html").read_text()
+    assert index.count("NVIDIA H200 · AMD EPYC 9654 96-Core Processor (96 cores)") == 2
+    k5, k1000 = ((out / name / "index.html").read_text() for name in ("k5", "k1000"))
+    for name, page in (("k5", k5), ("k1000", k1000)):
+        links = set(re.findall(r'download="[^"]*" href="([^"]+)"', page))
+        assert {"speedup.csv", "tpb.csv"} <= links
+        assert links == {path.name for path in (out / name).glob("*.csv")}
+    assert "Medians: 80 of 80 points" in k5
+    assert "Medians: 61 of 80 points" in k1000
+    assert "Without result: 19 points" in k1000
+    table = k1000.split('<section id="missing"')[1]
     assert table.count("needs 96,000 B of shared memory per block") == 16
-    assert len(re.findall(r"^\| 10[⁴⁵⁶⁷] \| 5 \| 2 \| \w+ \|", k5, re.MULTILINE)) == 80
+    assert len(re.findall(r'<td class="number">10[⁴⁵⁶⁷]</td><td class="number">5</td>', k5)) == 80
 
 
 def test_report_of_a_run_without_any_row(make_run, tmp_path):
     path = make_run(n=(10_000,), k=(5,))
     (path / "measurements.jsonl").unlink()
     assert main(["report", str(path), "-o", str(tmp_path / "out")]) == 0
-    text = (tmp_path / "out" / "report.md").read_text()
-    assert "Figure `speedup` is not drawn: no point has a result." in text
-    assert "### Without result: 20 points" in text
+    text = (tmp_path / "out" / "sweep" / "index.html").read_text()
+    assert "<li>speedup: no point has a result</li>" in text
+    assert "Without result: 20 points" in text
 
 
 def test_readme_table_has_each_version_at_its_best(make_run, capsys):

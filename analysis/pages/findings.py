@@ -1,0 +1,219 @@
+"""What a figure shows, in a sentence: the text that stands for it, made from the rows it drew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+
+from analysis.model.numbers import count_text, number_text
+
+
+def finding(name: str, rows: pd.DataFrame, title: str) -> str:
+    """One or two sentences about figure `name`; `rows` are those of its CSV."""
+    drawn = rows[rows["drawn"].eq(True)] if "drawn" in rows else rows
+    says = FINDINGS.get(name)
+    said = says(drawn) if says is not None and len(drawn) else ""
+    return said or f"{title}: {name}, {_count(len(drawn), 'row')} drawn."
+
+
+def _speedup(rows: pd.DataFrame) -> str:
+    ends = _ends(rows, "speedup")
+    if ends is None:
+        return ""
+    worst, best = ends
+    said = (
+        f"Over {best['baseline']}, {best['version']} is the fastest: {number_text(best['speedup'])}"
+        f" times at {_problem(best)}."
+    )
+    slower = int(rows["speedup"].lt(1).sum())
+    if len(rows) > 1:
+        said += (
+            f" The least is {worst['version']} with {number_text(worst['speedup'])} times at "
+            f"{_problem(worst)}."
+        )
+    if slower:
+        said += f" Of {_count(len(rows), 'point')}, {slower:,} take longer than the baseline."
+    return said
+
+
+def _ladder(rows: pd.DataFrame) -> str:
+    steps = rows[rows["ratio"].notna()]
+    ends = _ends(steps, "ratio")
+    if ends is None:
+        return ""
+    worst, best = ends
+    slower = int(steps["ratio"].lt(1).sum())
+    said = (
+        f"The largest step is from {best['parent']} to {best['version']}: "
+        f"{number_text(best['ratio'])} times as fast at {_problem(best)}."
+    )
+    if slower:
+        said += (
+            f" {_count(slower, 'step')} of {len(steps)} made it slower, most of all "
+            f"{worst['version']} ({number_text(worst['ratio'])} times the speed of "
+            f"{worst['parent']})."
+        )
+    return said
+
+
+def _phases(rows: pd.DataFrame) -> str:
+    rows = rows[rows["share_percent"].notna()]
+    if rows.empty:
+        return ""
+    shares = rows.groupby("phase")["share_percent"].median().sort_values(ascending=False)
+    points = rows["point"].nunique()
+    first = shares.index[0]
+    most = rows[rows["phase"].eq(first)]
+    most = most.loc[most["share_percent"].idxmax()]
+    said = (
+        f"In {_count(points, 'solve')}, {first} takes most of the time: {shares.iloc[0]:.0f}% "
+        f"(median), and up to {most['share_percent']:.0f}% in {most['version']}."
+    )
+    if len(shares) > 1:
+        said += f" Next is {shares.index[1]}: {shares.iloc[1]:.0f}% where there is one."
+    return said
+
+
+def _roofline(rows: pd.DataFrame) -> str:
+    ends = _ends(rows, "operations_per_second")
+    if ends is None:
+        return ""
+    _, best = ends
+    return (
+        f"The most operations a second are in {best['version']} ({best['kernel']}): "
+        f"{number_text(best['operations_per_second'] / 1e12)} TFLOP/s in {best['arithmetic']} at "
+        f"{number_text(best['operations_per_byte'])} operations per byte of {best['level']}."
+    )
+
+
+def _occupancy(rows: pd.DataFrame) -> str:
+    ends = _ends(rows, "occupancy")
+    if ends is None:
+        return ""
+    worst, best = ends
+    return (
+        f"Achieved occupancy goes from {worst['occupancy']:.0f}% ({worst['kernel']} of "
+        f"{worst['version']}) to {best['occupancy']:.0f}% ({best['kernel']} of {best['version']})."
+    )
+
+
+def _floor(rows: pd.DataFrame) -> str:
+    ends = _ends(rows, "times_the_floor")
+    if ends is None:
+        return ""
+    near, far = ends
+    return (
+        f"Nearest to the physical floor is {near['version']}: "
+        f"{number_text(near['times_the_floor'])} times it at {_problem(near)}. Farthest is "
+        f"{far['version']}: {number_text(far['times_the_floor'])} times at {_problem(far)}."
+    )
+
+
+def _tpb(rows: pd.DataFrame) -> str:
+    key = ["version", "n", "k", "dim", "precision", "data"]
+    groups = rows.groupby(key, sort=False, dropna=False)["iteration_ms"]
+    ratio = (groups.max() / groups.min())[groups.size() > 1]
+    if ratio.empty:
+        return ""
+    most, least = dict(zip(key, ratio.idxmax(), strict=True)), ratio.idxmin()
+    of = rows[rows[key].eq(list(ratio.idxmax())).all(axis=1)]
+    best = of.loc[of["iteration_ms"].idxmin()]
+    return (
+        f"Threads per block matter most to {most['version']} at {_problem(most)}: its slowest "
+        f"choice takes {number_text(ratio.max())} times as long as "
+        f"{best['threads_per_block']}, its fastest. They matter least to {least[0]} "
+        f"({number_text(ratio.min())} times)."
+    )
+
+
+def _dims(rows: pd.DataFrame) -> str:
+    ends = _ends(rows, "ps_per_term")
+    if ends is None:
+        return ""
+    best, worst = ends
+    return (
+        f"The least time per term of the distances is {best['version']}'s, "
+        f"{number_text(best['ps_per_term'])} ps at {_problem(best)}; the most is "
+        f"{worst['version']}'s, {number_text(worst['ps_per_term'])} ps at {_problem(worst)}."
+    )
+
+
+def _scaling(rows: pd.DataFrame) -> str:
+    last = rows[rows["workers"].eq(rows["workers"].max())]
+    ends = _ends(last, "efficiency")
+    if ends is None:
+        return ""
+    worst, best = ends
+    said = (
+        f"With {int(best['workers'])} workers {best['series']} keeps {100 * best['efficiency']:.0f}"
+        f"% efficiency ({best['kind']} scaling, {best['problem']})"
+    )
+    if len(last) > 1:
+        said += f"; the least is {100 * worst['efficiency']:.0f}% ({worst['series']})"
+    return f"{said}."
+
+
+def _noise(rows: pd.DataFrame) -> str:
+    ends = _ends(rows, "noise_percent")
+    if ends is None:
+        return ""
+    _, worst = ends
+    return (
+        f"At half of {_count(len(rows), 'point')} the 95% interval of the median is "
+        f"±{number_text(rows['noise_percent'].median())}% or narrower. The widest is "
+        f"±{number_text(worst['noise_percent'])}%: {worst['version']} at {_problem(worst)}."
+    )
+
+
+def _fastest(rows: pd.DataFrame) -> str:
+    wins = rows["version"].value_counts()
+    said = ", ".join(f"{version} at {count}" for version, count in wins.head(3).items())
+    more = f" and {len(wins) - 3} other versions elsewhere" if len(wins) > 3 else ""
+    return f"Of {_count(len(rows), 'problem')} the fastest version is {said}{more}."
+
+
+def _clustering(rows: pd.DataFrame) -> str:
+    sizes = rows.loc[rows["iteration"].eq(rows["iteration"].max()), "points"].dropna()
+    if sizes.empty:
+        return ""
+    return (
+        f"After {int(rows['iteration'].max())} iterations the {len(sizes)} clusters have from "
+        f"{count_text(int(sizes.min()))} to {count_text(int(sizes.max()))} points."
+    )
+
+
+FINDINGS: dict[str, Callable[[pd.DataFrame], str]] = {
+    "speedup": _speedup,
+    "ladder": _ladder,
+    "phases": _phases,
+    "roofline": _roofline,
+    "occupancy": _occupancy,
+    "floor": _floor,
+    "tpb": _tpb,
+    "dims": _dims,
+    "scaling": _scaling,
+    "noise": _noise,
+    "fastest": _fastest,
+    "clustering": _clustering,
+}
+
+
+def _ends(rows: pd.DataFrame, column: str) -> tuple[pd.Series, pd.Series] | None:
+    """The rows with the least and with the largest value; None where none has one."""
+    known = rows[rows[column].notna()].reset_index(drop=True)
+    if known.empty:
+        return None
+    values = known[column].astype(float)
+    return known.loc[values.idxmin()], known.loc[values.idxmax()]
+
+
+def _problem(row: pd.Series | dict) -> str:
+    return (
+        f"N = {count_text(row['n'])}, K = {count_text(row['k'])}, dim {row['dim']}, "
+        f"{row['precision']}"
+    )
+
+
+def _count(number: int, of: str) -> str:
+    return f"{number:,} {of}{'' if number == 1 else 's'}"

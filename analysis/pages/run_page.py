@@ -1,0 +1,67 @@
+"""A run as its page of the report has it."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.figures import FIGURES, csv_text, draw
+from analysis.figures.drawing import Subject
+from analysis.measures.points import Data, gather, noise_note
+from analysis.model.run import Run
+from analysis.model.words import AXES
+from analysis.pages import tables
+from analysis.pages.chart import chart
+from analysis.pages.facts import facts, rerun_command
+from analysis.pages.findings import finding
+from analysis.pages.pictures import inline
+from analysis.pages.sections import Entry, Figure, Result, Row, RunPage
+
+
+def run_page(run: Run, entry: Entry) -> RunPage:
+    """Draws every figure of the run and collects what its page says."""
+    data = gather([run], run.baseline)
+    points = data.points
+    header, cells = tables.every_point_cells(points)
+    numbers = {index: place for place, index in enumerate(cells)}
+    missing = points[~points["status"].eq("ok")]
+    about = Subject(run.title, [run.environment_line()], run.baseline)
+    return RunPage(
+        entry,
+        facts(run),
+        rerun_command(run),
+        [
+            warning.replace(f"{run.path}/", "").replace(f"{run.path}: ", "")
+            for warning in run.warnings
+        ],
+        [_figure(name, data, about) for name in FIGURES],
+        len(points),
+        run.baseline,
+        header,
+        [Row(numbers[index], _at(points.loc[index]), words) for index, words in cells.items()],
+        noise_note(points),
+        [
+            [p["point"], f"{p['noisy_samples']} of {p['samples']}", p["noise"] or ""]
+            for _, p in points[points["noisy"].eq(True)].iterrows()
+        ],
+        [[p["point"], p["status"], p["reason"] or ""] for _, p in missing.iterrows()],
+        chart(points, numbers, run.baseline),
+    )
+
+
+def result(page: RunPage) -> Result:
+    drawn = [figure.name for figure in page.figures if figure.picture]
+    return Result(page.points, len(page.rows), len(page.noisy), drawn)
+
+
+def _figure(name: str, data: Data, about: Subject) -> Figure:
+    drawing = draw(name, data, about)
+    if drawing.figure is None:
+        return Figure(name, message=drawing.message.splitlines()[0])
+    says = finding(name, drawing.rows, about.title)
+    return Figure(name, inline(drawing.figure, name), says, csv_text(drawing))
+
+
+def _at(point: pd.Series) -> str:
+    """`version=… n=… k=…`: what a link to the row, or the filter, asks for."""
+    asked = ["version", "n", "k", "dim", "precision", *AXES]
+    return " ".join(f"{name}={point[name]}" for name in asked if not pd.isna(point[name]))
