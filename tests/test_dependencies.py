@@ -50,6 +50,7 @@ def pinned(file):
     [
         ("requirements.txt", project()["dependencies"]),
         ("requirements.txt", project()["optional-dependencies"]["sklearn"]),
+        ("requirements.txt", project()["optional-dependencies"]["chart"]),
         ("requirements-cuda.txt", project()["optional-dependencies"]["cuda"]),
     ],
 )
