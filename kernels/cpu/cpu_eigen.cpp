@@ -19,7 +19,7 @@
 
 #include "kernels/core/either_precision.h"
 #include "kernels/core/limits.h"
-#include "kernels/cpu/lloyd_steps.h"
+#include "kernels/core/lloyd_steps.h"
 
 namespace lloyd::cpu {
 namespace {

@@ -13,8 +13,8 @@
 #include <memory>
 
 #include "kernels/core/either_precision.h"
+#include "kernels/core/lloyd_steps.h"
 #include "kernels/core/with_dim.h"
-#include "kernels/cpu/lloyd_steps.h"
 
 namespace lloyd::cpu {
 namespace {

@@ -1,5 +1,5 @@
+#include "kernels/core/lloyd_steps.h"
 #include "kernels/core/random_values.h"
-#include "kernels/cpu/lloyd_steps.h"
 #include "kernels/flores/flores.h"
 
 namespace lloyd::flores {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/core/lloyd_steps.h"
 #include "kernels/core/with_dim.h"
-#include "kernels/cpu/lloyd_steps.h"
 
 namespace lloyd::flores {
 

@@ -1,5 +1,5 @@
-// What the CPU versions share: the distance and the division. Each version has its own loops around
-// them.
+// The steps of an iteration on the CPU: the distance and the division. Each CPU version has its own
+// loops around them, and flores divides on the CPU.
 #pragma once
 
 #include <algorithm>
