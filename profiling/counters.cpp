@@ -257,8 +257,8 @@ Profile count(Subject& subject, const std::vector<std::string>& wanted, int devi
   const std::size_t kernels = launches.kernels.size();
   if (kernels > kMostRanges) {
     counting.uncounted(
-        fmt::format("more ranges than fit: {} kernels in {} iterations, and {} "
-                    "are told apart",
+        fmt::format("more ranges than fit: {} kernels in {} iterations, but at most {} "
+                    "can be told apart",
                     kernels, subject.iterations(), kMostRanges));
   } else {
     const RangeValues values = profile_ranges(cupti, context, chip.name(), counting.metrics(),

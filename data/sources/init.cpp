@@ -246,7 +246,7 @@ const std::vector<std::string>& init_methods() {
 std::vector<float> initial_centroids(const Init& init, std::span<const float> points,
                                      std::int64_t n, int dim, int k, int threads) {
   if (k < 1 || k > n) {
-    throw DataError(fmt::format("k = {} initial centroids cannot be had from n = {} points",
+    throw DataError(fmt::format("k = {} initial centroids cannot be drawn from n = {} points",
                                 grouped(k), grouped(n)));
   }
   const Rows rows{points, n, dim};

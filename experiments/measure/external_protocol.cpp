@@ -80,8 +80,7 @@ VersionInfo parse_description(const std::string& name, const std::string& output
   info.family = text("family");
   if (info.family.empty() || (info.name + "_").rfind(info.family + "_", 0) != 0)
     throw std::runtime_error(fmt::format(
-        "describe: family must be '{}', what stands before an underscore in the name (all of it "
-        "where it has none), not {}",
+        "describe: family must be '{}', the part of the name before the first underscore, not {}",
         name.substr(0, name.find('_')), shown(info.family)));
   info.backend = parse_word<Backend>("backend", text("backend"),
                                      {{"cpu", Backend::cpu}, {"cuda", Backend::cuda}});

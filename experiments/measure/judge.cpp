@@ -47,8 +47,7 @@ void Judge::begin(Solution first, Context& context, const std::optional<Expected
     std::string lengths;
     for (const int t : verdict_.lengths)
       lengths += (lengths.empty() ? "" : ", ") + std::to_string(t);
-    std::cerr << "verified besides: the iterations " << lengths << " (drawn at random)"
-              << std::endl;
+    std::cerr << "also verified: the iterations " << lengths << " (drawn at random)" << std::endl;
   }
   if (!verdict_.correct) throw Incorrect(verdict_);
   if (version_.reproducible) first_ = std::move(first);
@@ -68,7 +67,7 @@ void Judge::check(Solution answer, double waited_ms, std::optional<double> repor
   }
   if (first_)
     if (const auto what = difference(*first_, answer))
-      throw wrong("is said to be reproducible, but a second run differs: " + *what);
+      throw wrong("claims to be reproducible, but a second run differs: " + *what);
   if (reported_ms) {
     const double unexplained = waited_ms - *reported_ms - unexplained_allowed_ms(waited_ms);
     if (reports_++ == 0 || unexplained < least_unexplained_ms_) {
@@ -83,9 +82,8 @@ void Judge::check(Solution answer, double waited_ms, std::optional<double> repor
 void Judge::finish() {
   if (reports_ > 0 && least_unexplained_ms_ > 0)
     throw std::runtime_error(fmt::format(
-        "run: reports {:.6g} ms, but was waited for {:.6g} ms, and every one of {} solves "
-        "leaves more than {:.3g} ms unexplained; what is not the loop belongs into prepare "
-        "or fetch",
+        "run: reports {:.6g} ms, but took {:.6g} ms, and each of {} solves leaves more than {:.3g} "
+        "ms unexplained; work outside of the loop belongs in prepare or fetch",
         its_reported_ms_, its_waited_ms_, reports_, unexplained_allowed_ms(its_waited_ms_)));
   if (!verify_ || !last_) return;
   Recheck(problem_, version_.distance, *expected_).full(*last_, reference(), verdict_);

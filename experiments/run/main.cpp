@@ -34,8 +34,8 @@ namespace {
 
 constexpr int kUsage = 2;
 
-/// The spec of a run or plan, new or resumed. May replace the command line's overrides by those that the
-/// resumed run was started with.
+/// The spec of a run or plan, new or resumed. May replace the command line's overrides by those
+/// that the resumed run was started with.
 Spec load(CommandLine& line, const DeviceQuery& gpus) {
   std::filesystem::path path;
   FoundFiles files;
@@ -72,7 +72,7 @@ std::unique_ptr<ClockLock> lock_clock(const DeviceQuery& gpus, int device) {
         std::vector<std::string>{program_path(), "--keep-clocks", uuid});
   } catch (const ClocksNotLocked& error) {
     throw UsageError(
-        fmt::format("--lock-clocks: the GPU's clock cannot be held: {}", error.what()));
+        fmt::format("--lock-clocks: the GPU's clock cannot be locked: {}", error.what()));
   }
 }
 

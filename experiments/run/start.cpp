@@ -55,7 +55,7 @@ void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
         directory.path().string(), spec.data.describe()));
   if (was.at("binary") != is.at("binary"))
     throw RunDirectoryError(
-        fmt::format("{}: cannot resume: the binary differs (run_experiment was built anew since); "
+        fmt::format("{}: cannot resume: the binary differs (run_experiment was rebuilt since); "
                     "start a new run",
                     directory.path().string()));
   if (was.at("external") != is.at("external"))

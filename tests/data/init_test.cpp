@@ -140,9 +140,9 @@ TEST_F(InitTest, ReadsAFile) {
 TEST_F(InitTest, RefusesMoreCentroidsThanPointsAndUnknownMethods) {
   const std::vector<float> points = {0, 1};
   EXPECT_EQ(error_of([&] { initial_centroids(init("kmeans++"), points, 2, 1, 1000); }),
-            "k = 1,000 initial centroids cannot be had from n = 2 points");
+            "k = 1,000 initial centroids cannot be drawn from n = 2 points");
   EXPECT_EQ(error_of([&] { initial_centroids(init("random_points"), points, 2, 1, 0); }),
-            "k = 0 initial centroids cannot be had from n = 2 points");
+            "k = 0 initial centroids cannot be drawn from n = 2 points");
   EXPECT_EQ(error_of([&] { initial_centroids(init("kmeans+"), points, 2, 1, 1); }),
             "unknown init 'kmeans+'; the methods are random_points, kmeans++, kmeans||, file");
 }

@@ -225,7 +225,7 @@ CHEATS = {
     "timezero": ("failed", "run: reports 0(.0)? ms for 20 iterations"),
     "timenegative": ("failed", "reports solve_ms = -1, which is no duration"),
     "timenan": ("failed", "which is not the protocol's JSON"),
-    "timetenth": ("failed", "every one of 3 solves leaves more than .* ms unexplained"),
+    "timetenth": ("failed", "each of 3 solves leaves more than .* ms unexplained"),
 }
 
 

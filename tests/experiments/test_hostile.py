@@ -133,8 +133,8 @@ def test_a_name_without_an_underscore_is_a_family_of_its_own(toys):  # noqa: F81
     listed = toys.listed()
     assert listed["solo"]["available"], listed["solo"]
     assert listed["other"]["reason"] == (
-        "describe: family must be 'other', what stands before an underscore in the name (all of it "
-        "where it has none), not 'toy'"
+        "describe: family must be 'other', the part of the name before the first underscore, "
+        "not 'toy'"
     )
 
 
@@ -276,7 +276,8 @@ def test_names_that_are_not_utf8(toys, tmp_path):  # noqa: F811
     result = toys.run(spec, "--filter", os.fsdecode(b"\xff"), "--dry-run")
     assert (result.returncode, result.stderr) == (
         2,
-        "run_experiment: '\ufffd' is not UTF-8: the command line is kept with the results\n",
+        "run_experiment: '\ufffd' is not UTF-8: the command line is kept with the results; "
+        "see run_experiment --help\n",
     )
     (folder / "points.csv").write_text("1,2\n3,4\n5,6\n7,8\n")
     spec = folder / "s.yaml"
