@@ -28,7 +28,7 @@ static void* allocate(size_t count, size_t size) {
   return memory;
 }
 
-/* The number that stands behind "key": in a request. Requests are flat, and no value contains a key. */
+/* The number after "key": in a request. Requests are flat, and no value contains a key. */
 static double number(const char* request, const char* key) {
   char quoted[32];
   snprintf(quoted, sizeof quoted, "\"%s\":", key);

@@ -70,7 +70,8 @@ def test_every_path_that_a_page_names_exists(page):
 
 
 PAGES += [*ROOT.glob("profiling/*.md"), *ROOT.glob("kernels/*/README.md")]
-PAGES += [*ROOT.glob("analysis/*.md"), *ROOT.glob("experiments/sweeps/*.yaml")]
+PAGES += [*ROOT.glob("analysis/*.md"), *ROOT.glob("kernels/*/*/NOTES.md")]
+PAGES += [*ROOT.glob("experiments/sweeps/*.yaml")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

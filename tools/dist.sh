@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 rm -f dist/*.whl dist/lloydbench-*.tar.gz dist/SHA256SUMS
 tools/bundle.sh "$@"
 version=$(sed -n 's/^version: //p' CITATION.cff)
-.venv/bin/python -m analysis artifact data/recorded --out "dist/lloydbench-$version-recorded.tar.gz" &
+.venv/bin/python -m analysis artifact data/recorded \
+  --out "dist/lloydbench-$version-recorded.tar.gz" &
 recorded=$!
 build=build # as in bundle.sh
 if nvidia-smi -L >/dev/null 2>&1; then build='build-bundle'; fi

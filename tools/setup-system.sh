@@ -21,7 +21,7 @@ for extra in "$@"; do
     # Ubuntu has Chromium only as a snap, which needs a service that containers do not run. There
     # the test that needs it is skipped.
     browser) grep -qs '^ID=debian' /etc/os-release && packages+=(chromium) ;;
-    # 64 MB that take 230 MB of disk: LaTeX with booktabs, PGF, and what reads the PDFs that it makes.
+    # LaTeX with booktabs, PGF, and a reader of PDFs: 64 MB to download, 230 MB on the disk.
     paper) packages+=(texlive-latex-recommended texlive-pictures poppler-utils) ;;
     # What the shell completions and the man page are tested with.
     shells) packages+=(zsh fish groff-base mandoc) ;;

@@ -1,7 +1,7 @@
 // What the shell offers at <TAB>.
 //
-// The completion scripts hand over the words up to the cursor (`run_experiment --complete -- WORD…`)
-// and show what comes back, so that the scripts know no options.
+// The completion scripts pass the words up to the cursor (`run_experiment --complete -- WORD…`) and
+// show the answer, so that the scripts know no options.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ struct Completion {
   std::string lines() const;
 };
 
-/// `words`: those behind the program's name, the last of which (it may be empty) is to be completed.
+/// `words` are those after the program's name. The last one, which may be empty, is completed.
 Completion complete(std::vector<std::string> words);
 
 /// The script that makes bash, zsh or fish ask the program.

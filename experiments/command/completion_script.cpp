@@ -12,8 +12,12 @@ _run_experiment() {
   # `complete` names the command as it was typed.
   while IFS= read -r line; do
     case $line in
-      :files) compopt -o filenames && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$current") ;;
-      :folders) compopt -o filenames && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$current") ;;
+      :files) compopt -o filenames && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(
+        compgen -f -- "$current"
+      ) ;;
+      :folders) compopt -o filenames && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(
+        compgen -d -- "$current"
+      ) ;;
       :specs) compopt -o filenames && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(
         compgen -d -- "$current"
         compgen -f -X '!*.yaml' -- "$current"
@@ -34,7 +38,8 @@ constexpr std::string_view kZsh = R"sh(#compdef run_experiment
 _run_experiment() {
   local line word files=
   local -a plain open
-  for line in "${(@f)$("${words[1]/#\~/$HOME}" --complete -- "${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}"; do
+  for line in "${(@f)$("${words[1]/#\~/$HOME}" --complete -- \
+      "${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}"; do
     word=${line%%$'\t'*}
     case $line in
       '') ;;

@@ -10,8 +10,8 @@
 namespace lloyd {
 namespace {
 
-// Perfetto takes a track whose number is 0 or that of its process for the process's main thread, and
-// would draw two tracks as one. So the tracks' numbers begin above all numbers of processes.
+// Perfetto takes a track with the number 0, or with that of its process, for the process's main
+// thread, and would draw two tracks as one. So tracks are numbered above all processes.
 constexpr int kFirstTrack = 100'000;
 
 class Tracks {

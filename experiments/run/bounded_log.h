@@ -21,7 +21,7 @@ class BoundedLog {
   /// Throws std::system_error if the file cannot be opened.
   explicit BoundedLog(const std::filesystem::path& file);
   BoundedLog(const BoundedLog&) = delete;
-  /// Takes what has been written so far. Does not wait for processes that still hold the descriptor.
+  /// Takes what has been written so far. Does not wait for other holders of the descriptor.
   ~BoundedLog();
 
   int descriptor() const { return pipe_.to.get(); }

@@ -25,8 +25,8 @@ class JobRunner {
   /// The output of workers goes to `log`. An answer may take `timeout` seconds.
   JobRunner(BoundedLog& log, double timeout) : log_(log), timeout_(timeout) {}
 
-  /// Sends a request for each point of the job. Starts a new worker whenever one died. Returns false
-  /// if interrupted.
+  /// Sends a request for each point of the job. Starts a new worker whenever one died. Returns
+  /// false if interrupted.
   bool run(Job job, const Asking& asking);
 
  private:

@@ -66,7 +66,7 @@ int physical_cores() {
   return static_cast<int>(cores.size());
 }
 
-/// A folder in memory, or on a disk if memory is short. The ranks pass messages through files there.
+/// A folder in memory, or on a disk if memory is short. The ranks' messages go through files there.
 fs::path scratch_base(int ranks) {
   constexpr std::uintmax_t kBytesPerRank = 16 << 20;  // Open MPI itself uses about 4 MiB each
   const fs::path memory = "/dev/shm";

@@ -1,9 +1,9 @@
 // Decides how a worker is started: as the program itself, or as mpirun with the program's MPI twin.
 //
 // The twin, run_experiment_mpi, is in the same folder. It is a separate program so that
-// run_experiment also runs where there is no MPI. Rank 0 is the worker that the supervisor talks to.
-// Its standard input comes through mpirun. mpirun gives its ranks only the standard streams, so rank
-// 0 replies on the descriptor 3 of mpirun itself.
+// run_experiment also runs where there is no MPI. Rank 0 is the worker that the supervisor talks
+// to. Its standard input comes through mpirun. mpirun gives its ranks only the standard streams, so
+// rank 0 replies on the descriptor 3 of mpirun itself.
 #pragma once
 
 #include <memory>

@@ -21,8 +21,8 @@ struct RunOptions {
   bool nsys = false, ncu = false;      // run the points once more under the tool
 };
 
-/// Runs (or resumes) the sweep and writes the run directory. Returns the exit status: 0, 1, or 130 if
-/// interrupted. Throws RunDirectoryError if the directory cannot be used.
+/// Runs (or resumes) the sweep and writes the run directory. Returns the exit status: 0, 1, or 130
+/// if interrupted. Throws RunDirectoryError if the directory cannot be used.
 int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& gpus,
               const RunOptions& options);
 

@@ -43,7 +43,7 @@ std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
                                   RunDirectory& directory, bool retry_failed);
 
 /// The tasks that are `wanted`, in groups that share a worker. The order is random and differs from
-/// round to round, so that neither a drift of the machine nor the contents of caches favour a point.
+/// round to round, so that neither drift of the machine nor the contents of caches favour a point.
 std::vector<std::vector<Task*>> ordered(const Spec& spec, std::vector<Task>& tasks,
                                         const std::function<bool(const Task&)>& wanted, int round);
 

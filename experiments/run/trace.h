@@ -24,8 +24,8 @@ struct TraceResult {
   std::string remark;            // why there is none, or what to do with it; may be empty
 };
 /// Runs the points of `job` under `tool`. Loading data, creating contexts and a first solve of each
-/// point come before the capture range. The output of the tool goes to `log` (a descriptor). Waits at
-/// most `timeout_seconds`, and ends early if interrupted().
+/// point come before the capture range. The output of the tool goes to `log` (a descriptor). Waits
+/// at most `timeout_seconds`, and ends early if interrupted().
 TraceResult trace_points(TraceTool tool, Job job, const std::filesystem::path& directory, int log,
                          double timeout_seconds);
 

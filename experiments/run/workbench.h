@@ -1,5 +1,5 @@
-// Where a worker runs its version: the version itself, a session on the device, the inputs, and what
-// watches the machine. The passes (passes.h) use it.
+// Where a worker runs its version: the version itself, a session on the device, the inputs, and
+// what watches the machine. The passes (passes.h) use it.
 #pragma once
 
 #include <memory>

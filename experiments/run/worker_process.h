@@ -13,12 +13,12 @@ namespace lloyd {
 
 class WorkerProcess {
  public:
-  /// Starts `command` (looked up in PATH) and sends it the line `job`. The output of the command goes
-  /// to `log` (a descriptor). Throws std::system_error if no process can be created.
+  /// Starts `command` (looked up in PATH) and sends it the line `job`. The output of the command
+  /// goes to `log` (a descriptor). Throws std::system_error if no process can be created.
   WorkerProcess(std::vector<std::string> command, int log, const std::string& job);
   WorkerProcess(const WorkerProcess&) = delete;
-  /// Lets the worker end by itself if it has answered everything, otherwise kills it. Also ends every
-  /// process that it started.
+  /// Lets the worker end by itself if it has answered everything, otherwise kills it. Also ends
+  /// every process that it started.
   ~WorkerProcess();
 
   enum class Outcome { replied, died, timed_out, interrupted };

@@ -1,6 +1,6 @@
-// The keys of a spec. This is the only list of them: the reader takes types, ranges and choices from
-// it, error messages their suggestions, and schema.cpp makes the JSON Schema from it, from which
-// docs/spec.md is written. The axes have a table of their own (kernels/core/axes.inc).
+// The keys of a spec. This is the only list of them: the reader takes types, ranges and choices
+// from it, error messages take their suggestions, and schema.cpp makes the JSON Schema, from which
+// docs/spec.md is written. The axes have their own table (kernels/core/axes.inc).
 #pragma once
 
 #include <cstdint>

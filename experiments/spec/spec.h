@@ -121,7 +121,7 @@ std::filesystem::path find_spec(const std::string& name);
 
 /// Reads and checks a spec, and the data file that it names, and makes its plan. Throws SpecError
 /// with every error in it, each of which names the spec as the user did: `typed` (empty: `path`).
-/// CUPTI's own names are checked against CUDA device `device`. A relative file is looked up from the
+/// CUPTI's own names are checked against CUDA device `device`. A relative file is looked up in the
 /// spec's folder, then from the current directory, then where `found` has it; there at first when
 /// nobody typed the spec.
 Spec load_spec(const std::filesystem::path& path, const Overrides& overrides,

@@ -1,9 +1,9 @@
 // fast_counting_sort: fast_cublas with an update by counting sort.
 //
 // Parent   fast_cublas.
-// What     The assignment is fast_cublas's. The update (update/update.h) puts the points' indices in
-//          order of label by a stable counting sort, adds up rows in registers and adds these sums
-//          in a fixed order.
+// What     The assignment is fast_cublas's. The update (update/update.h) sorts the points' indices
+//          by label with a stable counting sort, adds up rows in registers and adds these sums in a
+//          fixed order.
 // Why      fast_cublas's radix sort moves labels and indices twice for 10 bits of key, and its
 //          atomics add floats in any order. Here the same labels give the same bits.
 // Limits   fast_cublas's.

@@ -1,13 +1,11 @@
 // wang_thrust: the update by sorting, with Thrust.
 //
 // Parent   wang_global.
-// Idea     Every coordinate of every point gets the key label × dim + dimension. stable_sort_by_key
-//          brings equal keys together, and reduce_by_key sums their coordinates. A second
-//          reduce_by_key, over the labels, gives the counts; one over the centroids gives the
-//          moves.
-// Why      It needs no atomics and no hand-written kernel, but sorts n·dim pairs of key and value
-//          in each iteration. The study found it the slowest of its three and expected larger
-//          inputs to change that.
+// Idea     Every coordinate gets the key label × dim + dimension. stable_sort_by_key brings equal
+//          keys together, and reduce_by_key sums their coordinates. A reduce_by_key over the labels
+//          gives the counts, and one over the centroids the moves.
+// Why      It needs no atomics and no hand-written kernel, but sorts n·dim pairs in each iteration.
+//          The study found it the slowest of its three and expected larger inputs to change that.
 // Limits   k·dim ≤ 2,147,483,647, so that a key fits an int; about 4·n·dim·(size + 4) B of memory,
 //          including the sort's. Thrust chooses the threads per block.
 // Fixed    The original takes the reduced values in their order, so an empty cluster, which has no

@@ -1,9 +1,11 @@
-// Preloaded into run_experiment, this library makes every change of its run directory a place where it can die. A
-// change is a call that opens a file to write, writes, syncs, renames, shortens or removes one, or makes a folder.
+// Preloaded into run_experiment, this library makes every change of its run directory a place where
+// it can die. A change is a call that opens a file to write, writes, syncs, renames, shortens or
+// removes one, or makes a folder.
 //
 //   CRASH_FOLDER  the run directory; nothing else counts, nor does its log.txt
 //   CRASH_LOG     a file that gets a line for each change: its number, the call and the file
-//   CRASH_AT      the number (from 1) of the change before which the process dies; 0 or absent: none
+//   CRASH_AT      the number (from 1) of the change before which the process dies; 0 or absent:
+//                 none
 //   CRASH_HOW     kill (default): by SIGKILL
 //                 torn: the same, but of a write half of the bytes are on disk
 //                 fail: this one call fails, with ENOSPC or, of a sync, EIO
@@ -46,7 +48,7 @@ How how_of(const std::string& word) {
                           : How::kill;
 }
 
-// What the environment asks for. Libraries open files before this one is set up: then nothing counts yet.
+// What the environment asks for. Files that libraries open before this one is set up do not count.
 struct Wish {
   std::string folder = text_of("CRASH_FOLDER");
   long at = atol(text_of("CRASH_AT").c_str());

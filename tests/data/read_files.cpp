@@ -2,8 +2,8 @@
 //   PATH <tab> FORMAT <tab> HEADER <tab> INDEX_COLUMN <tab> LABEL_COLUMN <tab> N <tab> DIM
 //     <tab> DELIMITER <tab> DECIMAL <tab> COLUMNS <tab> ARRAY
 // in which all fields except the path may be empty. A column is a number or =NAME, the character
-// 0x1F separates columns, and a delimiter may be `tab`. The answer is a line `ok N DIM VALUES`, with
-// the bits of the values in hex, or `error MESSAGE`.
+// 0x1F separates columns, and a delimiter may be `tab`. The answer is a line `ok N DIM VALUES`,
+// with the bits of the values in hex, or `error MESSAGE`.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -79,9 +79,12 @@ data: {generator: uniform}
             "threads:4/processes:5/"
             "gpus:6/precision:fp16");
   EXPECT_EQ(to_json(point), nlohmann::json::parse(R"({
-    "point": "plantest_everything/n:10/k:9/dim:7/threads_per_block:64/samples_per_thread:3/threads:4/processes:5/gpus:6/precision:fp16",
-    "version": "plantest_everything", "n": 10, "k": 9, "dim": 7, "threads_per_block": 64, "samples_per_thread": 3,
-    "threads": 4, "processes": 5, "gpus": 6, "precision": "fp16", "available": true, "reason": null})"));
+    "point": "plantest_everything/n:10/k:9/dim:7/threads_per_block:64/)"
+                                                  R"(samples_per_thread:3/threads:4/)"
+                                                  R"(processes:5/gpus:6/precision:fp16",
+    "version": "plantest_everything", "n": 10, "k": 9, "dim": 7, "threads_per_block": 64,
+    "samples_per_thread": 3, "threads": 4, "processes": 5, "gpus": 6, "precision": "fp16",
+    "available": true, "reason": null})"));
 
   const Tunables tunables = point.tunables();
   EXPECT_EQ(tunables.threads_per_block, 64);

@@ -685,10 +685,13 @@ figures: [speedup, noise]
 )");
   const nlohmann::json expected = nlohmann::json::parse(R"({
     "name": "all-of_it1", "title": "Everything, at once", "baseline": "cpu_sequential",
-    "data": {"generator": "blobs", "seed": 18446744073709551615, "range": [-1.5, 20.0], "centers": 7, "sigma": 0.5},
-    "solve": {"iterations": 100, "tolerance": 1e-4, "min_changes": 3, "init": "kmeans++", "init_file": null, "seed": 9},
-    "measure": {"launches": 3, "warmup": 0, "repetitions": 11, "max_noise": 0.05, "max_seconds": 2.5, "l2": "cold",
-                "timeout": 30.0, "verify": false, "throttled": "retry"},
+    "data": {"generator": "blobs", "seed": 18446744073709551615, "range": [-1.5, 20.0],
+             "centers": 7, "sigma": 0.5},
+    "solve": {"iterations": 100, "tolerance": 1e-4, "min_changes": 3, "init": "kmeans++",
+              "init_file": null, "seed": 9},
+    "measure": {"launches": 3, "warmup": 0, "repetitions": 11, "max_noise": 0.05,
+                "max_seconds": 2.5, "l2": "cold", "timeout": 30.0, "verify": false,
+                "throttled": "retry"},
     "profile": {"nvtx": false, "counters": ["l1", "dram__bytes.sum"], "timeline": true,
                 "cpu": ["cycles", "instructions"]},
     "shuffle": true, "shuffle_seed": 1, "figures": ["speedup", "noise"],

@@ -25,11 +25,11 @@ struct RingPlace {
   }
 };
 
-/// The barriers of a ring of kDepth stages, in shared memory. One thread inits full[] for 1 arrival,
-/// and empty[] for as many as threads release a stage, before fence_mbarrier_init() and the block's
-/// barrier. (Where a ring does not stand first in its struct, ptxas computes its address anew behind
-/// these methods. The engines whose loops that changes have arrays `full` and `empty` of their own,
-/// and use them in the same way.)
+/// The barriers of a ring of kDepth stages, in shared memory. One thread inits full[] for 1 arrival
+/// and empty[] for the number of threads that release a stage. fence_mbarrier_init() and the
+/// block's barrier must follow. (If a ring is not the first member of its struct, ptxas computes
+/// its address again in these methods. The engines whose loops would change have their own arrays
+/// `full` and `empty`, and use them in the same way.)
 template <int kDepth>
 struct Ring {
   std::uint64_t full[kDepth], empty[kDepth];

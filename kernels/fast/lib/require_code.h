@@ -8,9 +8,9 @@
 
 namespace lloyd::fast {
 
-/// Throws Unsupported where the kernel's code for this device was compiled for less than compute
-/// capability 8.0. A kernel with mma.sync of bf16 or tf32 is empty in such code. A newer device gets
-/// it when the build has nothing closer: the driver then translates the PTX of compute_75.
+/// Throws Unsupported if the kernel's code for this device was compiled for less than compute
+/// capability 8.0. A kernel with mma.sync of bf16 or tf32 is empty in such code. A newer device
+/// runs it if the build has nothing closer: the driver then translates the PTX of compute_75.
 template <typename Kernel>
 void require_ampere_code(Kernel kernel) {
   cudaFuncAttributes attributes{};
