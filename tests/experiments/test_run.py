@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -615,6 +616,34 @@ def test_points_beyond_memory_are_said_before_allocating(spec, tmp_path):
     (row,) = rows(out)
     assert row["status"] == "unsupported"
     assert re.search("TB.*free", row["reason"])
+
+
+def test_the_options_of_a_data_file_reach_the_workers(tmp_path):
+    points = [(i / 4, i * i % 7 - 0.5) for i in range(40)]
+    (tmp_path / "plain.csv").write_text("".join(f"{x},{y}\n" for x, y in points))
+    lines = [f"p{i};{y};{x};a" for i, (x, y) in enumerate(points)]
+    comma = "\n".join(["id;y;x;kind", *lines]).replace(".", ",")
+    (tmp_path / "comma.csv").write_text(comma + "\n")
+    np.savez_compressed(tmp_path / "both.npz", points=np.array(points), labels=np.arange(40))
+    sources = {
+        "plain.csv": "file: plain.csv",
+        "comma.csv(columns=['x', 1])": "file: comma.csv, header: true, delimiter: ';', "
+        "decimal: ',', index_column: id, label_column: -1, columns: [x, 1]",
+        "both.npz(array=points)": "file: both.npz, array: points",
+    }
+    inertias = set()
+    for i, (name, keys) in enumerate(sources.items()):
+        path = tmp_path / "file.yaml"
+        path.write_text(
+            "name: file\nversions: cpu_sequential\naxes: {k: 3}\n"
+            f"data: {{{keys}}}\nmeasure: {{repetitions: 1, max_seconds: 0.1}}\n"
+        )
+        result = run(path, "--out", tmp_path / str(i))
+        assert result.returncode == 0, result.stderr
+        read = rows(tmp_path / str(i))
+        assert {row["data"] for row in read} == {name}
+        inertias |= {row["inertia"] for row in read}
+    assert len(inertias) == 1
 
 
 def test_a_bad_data_file_is_named_with_its_line(tmp_path):
