@@ -1,6 +1,7 @@
 #include "experiments/measure/ceilings.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,6 +13,8 @@
 #include "experiments/record/environment.h"
 #include "experiments/record/rows.h"
 #include "experiments/record/statistics.h"
+#include "experiments/text/table.h"
+#include "experiments/text/terminal.h"
 #include "experiments/text/text.h"
 #include "profiling/ceilings.h"
 #include "profiling/datasheets.h"
@@ -113,13 +116,17 @@ std::string format_value(const Json& value) {
   return fmt::format("{:.{}f}", v, v >= 1000 ? 0 : v >= 100 ? 1 : v >= 10 ? 2 : 3);
 }
 
-std::string table(const Json& json) {
-  std::string text = fmt::format("{:<15} {:>10}  {:<22} {:<8} {:>10} {:>6}  {:>6}\n", "ceiling",
-                                 "median", "95% interval", "unit", "datasheet", "", "SM MHz");
+std::string table(const Json& json, const Terminal& shown) {
+  Table table({{"ceiling"},
+               {"median", true},
+               {"95% interval"},
+               {"unit"},
+               {"datasheet", true},
+               {"of it", true},
+               {"SM MHz", true}});
   for (const Json& c : json.at("ceilings")) {
     if (c.at("value").is_null()) {
-      text += fmt::format("{:<15} {:>10}  {}\n", c.at("name").get<std::string>(), "-",
-                          c.at("reason").get<std::string>());
+      table.add({{c.at("name").get<std::string>()}, {"-"}}, c.at("reason").get<std::string>());
       continue;
     }
     const std::string interval =
@@ -127,17 +134,19 @@ std::string table(const Json& json) {
             ? ""
             : fmt::format("[{}, {}]", format_value(c.at("low")), format_value(c.at("high")));
     const Json sheet = c.value("datasheet", Json()), mhz = c.value("sm_mhz", Json());
-    text += fmt::format(
-        "{:<15} {:>10}  {:<22} {:<8} {:>10} {:>6}  {:>6}", c.at("name").get<std::string>(),
-        format_value(c.at("value")), interval, c.at("unit").get<std::string>(), format_value(sheet),
+    const std::string share =
         sheet.is_null()
             ? ""
-            : fmt::format("{:.0f}%", c.at("value").get<double>() / sheet.get<double>() * 100),
-        mhz.is_null() ? "" : fmt::format("{}", mhz.at("median").get<int>()));
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += '\n';
+            : fmt::format("{:.0f}%", c.at("value").get<double>() / sheet.get<double>() * 100);
+    table.add({{c.at("name").get<std::string>()},
+               {format_value(c.at("value"))},
+               {interval},
+               {c.at("unit").get<std::string>()},
+               {format_value(sheet)},
+               {share},
+               {mhz.is_null() ? "" : fmt::format("{}", mhz.at("median").get<int>())}});
   }
-  return text;
+  return table.text(shown);
 }
 
 void write_file(const fs::path& path, const std::string& text) {
@@ -353,7 +362,7 @@ int run_ceilings(const DeviceQuery& gpus, const CeilingsOptions& options) {
     std::cout << no_gpu << '\n';
   else
     std::cout << json["gpu"]["name"].get<std::string>() << '\n';
-  std::cout << table(json);
+  std::cout << table(json, terminal(STDOUT_FILENO));
   for (const std::string& path : written) std::cout << "written: " << path << '\n';
   return 0;
 }

@@ -7,7 +7,10 @@
 #include <map>
 
 #include "experiments/measure/noise.h"
+#include "experiments/record/missing.h"
+#include "experiments/record/parameters.h"
 #include "experiments/record/statistics.h"
+#include "experiments/text/table.h"
 #include "experiments/text/text.h"
 #include "kernels/core/limits.h"
 #include "kernels/core/status.h"
@@ -34,22 +37,16 @@ std::string problem_key(const Point& point) {
 }
 
 // The id without the version, which has its own column: "n:10000 k:5 dim:2 …".
-std::string parameters(const Point& point) {
-  std::string text = point.id.substr(std::min(point.id.size(), point.version.size() + 1));
-  std::replace(text.begin(), text.end(), '/', ' ');
-  return text;
+std::string parameters(const SummaryLine& line) {
+  std::string text = line.point.substr(std::min(line.point.size(), line.version.size() + 1));
+  std::ranges::replace(text, '/', ' ');
+  return line.remark.empty() ? text : fmt::format("{} ({})", text, line.remark);
 }
 
-// The number of terminal columns. Each code point takes one, which is true for the letters that we
-// use.
-std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
-std::string padded(const std::string& text, std::size_t columns) {
-  return text + std::string(columns - std::min(columns, width(text)), ' ');
+// What is in the column of times: the median and its interval, or why there is none.
+std::string iteration(const SummaryLine& line) {
+  if (line.median.empty()) return for_markdown(line.reason);
+  return line.interval.empty() ? line.median : line.median + " " + line.interval;
 }
 
 // Three significant digits, without an exponent as long as the number is readable.
@@ -66,6 +63,14 @@ std::string format_ms(double ms) {
                                         : std::pair(ms / 1e3, "s");
   const int digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
   return fmt::format("{:.{}f} {}", value, digits, unit);
+}
+
+std::string format_interval(double low_ms, double high_ms) {
+  std::string low = format_ms(low_ms);
+  const std::string high = format_ms(high_ms);
+  const std::size_t unit = low.find(' ');
+  if (low.substr(unit) == high.substr(high.find(' '))) low.erase(unit);
+  return fmt::format("[{}, {}]", low, high);
 }
 
 std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& measurements,
@@ -94,20 +99,21 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
   }
   std::vector<SummaryLine> lines;
   for (const Point& point : spec.points) {
-    SummaryLine line{point.version, parameters(point), "not run", "", "", "", ""};
+    SummaryLine line;
+    line.point = point.id;
+    line.version = point.version;
+    line.status = "not run";
     if (const auto found = results.find(point.id); found != results.end()) {
       line.status = unfinished.contains(point.id) ? "unfinished" : found->second.status;
       line.reason = found->second.reason;
-      if (found->second.oversubscribed) line.parameters += " (oversubscribed)";
+      if (found->second.oversubscribed) line.remark = "oversubscribed";
       if (const std::string part = data_part(point, spec.data_extent); !part.empty())
-        line.parameters += " (" + part + ")";
+        line.remark += (line.remark.empty() ? "" : ", ") + part;
       if (!found->second.iteration_ms.empty()) {
         const Interval interval = found->second.interval();
-        line.iteration = format_ms(interval.median);
+        line.median = format_ms(interval.median);
         line.noise = point_noise(found->second.noise, spec.measure.max_noise);
-        if (interval.low)
-          line.iteration +=
-              fmt::format(" [{}, {}]", format_ms(*interval.low), format_ms(*interval.high));
+        if (interval.low) line.interval = format_interval(*interval.low, *interval.high);
         if (const auto base = baseline.find(problem_key(point)); base != baseline.end())
           line.speedup = format_ratio(base->second / interval.median);
       }
@@ -117,43 +123,41 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
   return lines;
 }
 
-std::string summary_table(const std::vector<SummaryLine>& lines) {
-  std::size_t version = 7, parameter = 5, status = 6, iteration = 22;
+std::string summary_table(const std::vector<SummaryLine>& lines, const Terminal& terminal) {
+  std::vector<std::string> ids;
+  for (const SummaryLine& line : lines) ids.push_back(line.point);
+  const Parameters parameters(ids);
+  // What was measured is ok, or not finished yet.
+  const bool all_ok = std::ranges::none_of(lines, [](const SummaryLine& line) {
+    return !line.median.empty() && line.status != status::ok;
+  });
+  std::vector<Table::Column> columns{{"version"}};
+  for (const std::string& name : parameters.varying()) columns.push_back({name, true});
+  if (!all_ok) columns.push_back({"status"});
+  for (const char* head : {"per iteration", "95% interval", "speedup"})
+    columns.push_back({head, true});
+  Table table(std::move(columns));
+  std::vector<Missing> missing;
   for (const SummaryLine& line : lines) {
-    version = std::max(version, width(line.version));
-    parameter = std::max(parameter, width(line.parameters));
-    status = std::max(status, width(line.status));
-    iteration = std::max(iteration, width(line.iteration));
-  }
-  std::string table = padded("version", version) + "  " + padded("point", parameter) + "  " +
-                      padded("status", status) + "  " + padded("per iteration [95%]", iteration) +
-                      "  speedup\n";
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const SummaryLine& line = lines[i];
-    // Points without a time share a line if version, status and reason are equal.
-    const auto same = [&](const SummaryLine& other) {
-      return other.iteration.empty() && other.version == line.version &&
-             other.status == line.status && other.reason == line.reason;
-    };
-    std::size_t alike = 1;
-    while (line.iteration.empty() && i + alike < lines.size() && same(lines[i + alike])) ++alike;
-    if (alike > 1) {
-      table += padded(line.version, version) + "  " +
-               padded(fmt::format("{} points", alike), parameter) + "  " +
-               padded(line.status, status) + "  " + for_terminal(line.reason) + '\n';
-      i += alike - 1;
+    if (line.median.empty()) {
+      missing.push_back({line.status, line.version, parameters.name(line.point), line.reason});
       continue;
     }
-    std::string text = padded(line.version, version) + "  " + padded(line.parameters, parameter) +
-                       "  " + padded(line.status, status) + "  ";
-    text += line.iteration.empty() ? for_terminal(line.reason)
-                                   : padded(line.iteration, iteration) + "  " +
-                                         padded(line.speedup, line.noise.empty() ? 0 : 7) + "  " +
-                                         for_terminal(line.noise);
-    text.erase(text.find_last_not_of(' ') + 1);
-    table += text + '\n';
+    std::vector<Table::Cell> cells{{line.version}};
+    for (const std::string& name : parameters.varying())
+      cells.push_back({Parameters::value(line.point, name)});
+    if (!all_ok) cells.push_back({line.status, colour_of(line.status)});
+    for (const std::string& text : {line.median, line.interval, line.speedup})
+      cells.push_back({text});
+    const char* separator = line.remark.empty() || line.noise.empty() ? "" : "; ";
+    table.add(std::move(cells), line.remark + separator + for_terminal(line.noise));
   }
-  return table;
+  std::string text;
+  if (!parameters.shared().empty())
+    text += hanging("", 0, "all points: " + parameters.shared(), terminal.width);
+  if (missing.size() < lines.size()) text += table.text(terminal);
+  if (!missing.empty() && missing.size() < lines.size()) text += '\n';
+  return text + missing_text(missing, terminal);
 }
 
 std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& lines,
@@ -183,9 +187,8 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       spec.baseline.empty() ? "nothing (the spec names no baseline)" : spec.baseline);
   for (const SummaryLine& line : lines)
     text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", for_markdown(line.version),
-                        for_markdown(line.parameters), line.status,
-                        line.iteration.empty() ? for_markdown(line.reason) : line.iteration,
-                        line.speedup, for_markdown(line.noise));
+                        for_markdown(parameters(line)), line.status, iteration(line), line.speedup,
+                        for_markdown(line.noise));
   return text;
 }
 

@@ -7,13 +7,15 @@
 
 #include "experiments/record/rows.h"
 #include "experiments/spec/spec.h"
+#include "experiments/text/terminal.h"
 
 namespace lloyd {
 
 /// One line of the summary: a point and its result.
 struct SummaryLine {
-  std::string version, parameters, status;  // parameters: "n:100 k:5 … (oversubscribed)"
-  std::string iteration;                    // "1.23 ms [1.20, 1.25]"
+  std::string point;                    // its id
+  std::string version, remark, status;  // remark: "oversubscribed, first 100 of 5,000 rows"
+  std::string median, interval;         // of an iteration: "1.23 ms", "[1.20, 1.25 ms]"
   // Relative to the baseline at the same n, k, dim and precision. Empty if there is none.
   std::string speedup;
   std::string reason;
@@ -25,8 +27,10 @@ struct SummaryLine {
 std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& measurements,
                                    const std::set<std::string>& unfinished);
 
-/// The table for the terminal.
-std::string summary_table(const std::vector<SummaryLine>& lines);
+/// The table for the terminal: what all points share, what was measured, and what was not with the
+/// reasons.
+std::string summary_table(const std::vector<SummaryLine>& lines, const Terminal& terminal);
+
 /// The text of summary.md: what ran, where, and the table.
 std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& lines,
                              const nlohmann::ordered_json& environment);
@@ -35,6 +39,8 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
 nlohmann::ordered_json benchmark_json(const std::vector<Row>& measurements,
                                       const nlohmann::ordered_json& environment);
 
+/// "[357 µs, 1.23 ms]"; a unit that both have stands once: "[1.20, 1.25 ms]".
+std::string format_interval(double low_ms, double high_ms);
 /// Three significant digits: "1.23 µs", "45.6 ms", "7.89 s".
 std::string format_ms(double ms);
 

@@ -1,6 +1,7 @@
 #include "experiments/run/list_metrics.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -8,6 +9,7 @@
 
 #include "experiments/spec/spec.h"
 #include "experiments/text/pattern.h"
+#include "experiments/text/terminal.h"
 #include "experiments/text/text.h"
 #include "profiling/metrics.h"
 #include "profiling/subject.h"
@@ -40,9 +42,17 @@ int list_metrics(const MetricQuery& query) try {
   }
 
   const profiling::Chip chip(name);
+  const Terminal shown = terminal(STDOUT_FILENO);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const profiling::MetricInfo& metric : chip.metrics()) {
     if (!match.found_in(metric.name) && !match.found_in(metric.description)) continue;
+    if (!query.json && shown.width) {
+      const std::string unit = metric.unit.empty() ? "" : " [" + metric.unit + "]";
+      std::cout << coloured(metric.name, Colour::strong, shown) << ' ' << metric.type << unit
+                << '\n'
+                << hanging("", 4, metric.description, shown.width);
+      continue;
+    }
     if (!query.json) {
       std::cout << fmt::format("{:<70} {:<10} {}{}\n", metric.name, metric.type, metric.description,
                                metric.unit.empty() ? "" : " [" + metric.unit + "]");

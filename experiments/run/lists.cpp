@@ -3,17 +3,61 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <iostream>
 
+#include "experiments/record/missing.h"
+#include "experiments/record/parameters.h"
 #include "experiments/run/launch.h"
 #include "experiments/spec/plan.h"
 #include "experiments/text/json_list.h"
+#include "experiments/text/table.h"
 #include "experiments/text/text.h"
 #include "kernels/core/axes.h"
 #include "profiling/doctor.h"
 
 namespace lloyd {
+namespace {
+
+/// A line for each point, with its id, as other programs want it.
+std::string plan_lines(const Spec& spec) {
+  std::size_t width = 5;
+  for (const Point& point : spec.points) width = std::max(width, point.id.size());
+  std::string text = fmt::format("{:<{}}  runnable here\n", "point", width);
+  for (const Point& point : spec.points)
+    text += fmt::format("{:<{}}  {}\n", point.id, width,
+                        point.available ? "yes" : "no: " + for_terminal(point.reason));
+  return text;
+}
+
+/// A table for a person: what all points share once, and each reason once.
+std::string plan_table(const Spec& spec, const Terminal& shown) {
+  std::vector<std::string> ids;
+  for (const Point& point : spec.points) ids.push_back(point.id);
+  const Parameters parameters(ids);
+  std::vector<Table::Column> columns{{"version"}};
+  for (const std::string& name : parameters.varying()) columns.push_back({name, true});
+  columns.push_back({"runnable here"});
+  Table table(std::move(columns));
+  std::vector<Missing> missing;
+  for (const Point& point : spec.points) {
+    std::vector<Table::Cell> cells{{point.version}};
+    for (const std::string& name : parameters.varying())
+      cells.push_back({Parameters::value(point.id, name)});
+    const std::string here = point.available ? "yes" : "no";
+    cells.push_back({here, colour_of(here)});
+    table.add(std::move(cells));
+    if (!point.available)
+      missing.push_back({here, point.version, parameters.name(point.id), point.reason});
+  }
+  std::string text;
+  if (!parameters.shared().empty())
+    text += hanging("", 0, "all points: " + parameters.shared(), shown.width);
+  text += table.text(shown) + (missing.empty() ? "" : "\n") + missing_text(missing, shown);
+  return text + '\n' + hanging("", 0, "--filter looks at ids, such as " + ids.front(), shown.width);
+}
+
+}  // namespace
 
 void print_dry_run(const Spec& spec, bool json) {
   if (json) {
@@ -21,15 +65,9 @@ void print_dry_run(const Spec& spec, bool json) {
     for (const Point& point : spec.points) list.add(to_json(point));
     return;
   }
-  std::size_t width = 5, runnable = 0;
-  for (const Point& point : spec.points) {
-    width = std::max(width, point.id.size());
-    runnable += point.available;
-  }
-  std::cout << fmt::format("{:<{}}  runnable here\n", "point", width);
-  for (const Point& point : spec.points)
-    fmt::print("{:<{}}  {}\n", point.id, width,
-               point.available ? "yes" : "no: " + for_terminal(point.reason));
+  const Terminal shown = terminal(STDOUT_FILENO);
+  std::cout << (shown.width ? plan_table(spec, shown) : plan_lines(spec));
+  const auto runnable = std::ranges::count_if(spec.points, &Point::available);
   std::cout << fmt::format("\n{} points, {} runnable here\n", spec.points.size(), runnable);
 }
 
@@ -62,14 +100,20 @@ void list_versions(const DeviceQuery& gpus, int device, bool json) {
     std::cout << json_text(list, 1) << '\n';
     return;
   }
-  for (const auto& v : list)
-    std::cout << fmt::format("{:<28} {}{}{}\n", v.at("name").get<std::string>(),
-                             for_terminal(v.at("summary").get<std::string>()),
-                             v.at("reproducible").get<bool>() ? " [reproducible]" : "",
-                             v.at("available").get<bool>()
-                                 ? ""
-                                 : fmt::format("\n{:29}not here: {}", "",
-                                               for_terminal(v.at("reason").get<std::string>())));
+  const Terminal shown = terminal(STDOUT_FILENO);
+  Table table({{"version"}, {"here"}, {"summary"}});
+  std::vector<Missing> missing;
+  for (const Json& version : list) {
+    const auto name = version.at("name").get<std::string>();
+    const bool available = version.at("available");
+    const std::string here = available ? "yes" : "no";
+    table.add({{name},
+               {here, colour_of(here)},
+               {for_terminal(version.at("summary").get<std::string>()) +
+                (version.at("reproducible") == true ? " [reproducible]" : "")}});
+    if (!available) missing.push_back({here, name, "", version.at("reason").get<std::string>()});
+  }
+  std::cout << table.text(shown) << (missing.empty() ? "" : "\n") << missing_text(missing, shown);
 }
 
 void list_axes(bool json) {
@@ -106,14 +150,17 @@ void list_axes(bool json) {
            : value.is_string() ? value.get<std::string>()
                                : value.dump();
   };
-  std::cout << fmt::format("{:<19} {:<8} {:<28} {}\n", "axis", "default", "values", "meaning");
+  Table table({{"axis"}, {"default"}, {"values"}, {"meaning"}});
   for (const Json& axis : list) {
     std::string range = text(axis.at("lowest")) + " to " + text(axis.at("highest"));
     if (!axis.at("values").is_null())
       range = join(axis.at("values").get<std::vector<std::string>>());
-    std::cout << fmt::format("{:<19} {:<8} {:<28} {}\n", text(axis.at("axis")),
-                             text(axis.at("default")), range, text(axis.at("text")));
+    table.add({{text(axis.at("axis"))},
+               {text(axis.at("default"))},
+               {std::move(range)},
+               {text(axis.at("text"))}});
   }
+  std::cout << table.text(terminal(STDOUT_FILENO));
 }
 
 void print_doctor(const DeviceQuery& gpus, int device, bool json) {
@@ -133,15 +180,15 @@ void print_doctor(const DeviceQuery& gpus, int device, bool json) {
     std::cout << json_text(list, 1) << '\n';
     return;
   }
-  const bool colours = isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
+  constexpr std::size_t kIndent = 22;
+  const Terminal shown = terminal(STDOUT_FILENO);
   for (const profiling::Check& check : checks) {
-    const char* colour = check.health == Health::ok     ? "\033[32m"
-                         : check.health == Health::warn ? "\033[33m"
-                                                        : "\033[31m";
-    std::cout << fmt::format("{}{:<8}{} {:<12} {}\n", colours ? colour : "", word(check.health),
-                             colours ? "\033[0m" : "", check.name, for_terminal(check.detail));
+    const std::string status = word(check.health);
+    const std::string lines = hanging(fmt::format("{:<8} {}", status, check.name), kIndent,
+                                      for_terminal(check.detail), shown.width);
+    std::cout << coloured(status, colour_of(status), shown) << lines.substr(status.size());
     if (!check.remedy.empty())
-      std::cout << std::string(22, ' ') << "-> " << for_terminal(check.remedy) << '\n';
+      std::cout << hanging("", kIndent, "-> " + for_terminal(check.remedy), shown.width);
   }
 }
 

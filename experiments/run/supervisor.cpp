@@ -9,6 +9,7 @@
 
 #include "experiments/measure/floor.h"
 #include "experiments/record/environment.h"
+#include "experiments/record/missing.h"
 #include "experiments/text/text.h"
 #include "kernels/core/status.h"
 
@@ -65,7 +66,7 @@ std::vector<Task> Supervisor::record_unsupported(const std::vector<Task>& tasks,
                                                  Progress& progress) {
   std::vector<Task> runnable;
   std::vector<Row> rows;
-  std::map<std::pair<std::string, std::string>, int> reasons;
+  std::vector<Missing> missing;
   for (const Task& task : tasks) {
     if (task.timed() || task.point->available) {
       runnable.push_back(task);
@@ -73,12 +74,12 @@ std::vector<Task> Supervisor::record_unsupported(const std::vector<Task>& tasks,
     }
     rows.push_back(
         unmeasured_row(*task.point, source_, device_, status::unsupported, task.point->reason));
-    ++reasons[{task.point->version, task.point->reason}];
+    missing.push_back(
+        {status::unsupported, task.point->version, progress.name(*task.point), task.point->reason});
   }
   directory_.append("measurements.jsonl", rows);
-  for (const auto& [what, count] : reasons)
-    progress.end(fmt::format("{}, {} point{}", what.first, count, count == 1 ? "" : "s"),
-                 "unsupported: " + for_terminal(what.second), count);
+  for (const MissingGroup& group : grouped(missing))
+    progress.skip(group.what, group.status, for_terminal(group.reason), group.count);
   return runnable;
 }
 
@@ -124,14 +125,16 @@ bool Supervisor::time(const std::vector<Task*>& group, int launch, Progress& pro
   };
   asking.end = [&](std::size_t i, const Reply& reply, double seconds) {
     Task& task = *group[i];
-    std::string name = points[i]->id;
-    if (spec_.measure.launches > 1)
-      name += fmt::format("  launch {} of {}", launch + 1, spec_.measure.launches);
+    const std::string which =
+        spec_.measure.launches == 1
+            ? ""
+            : fmt::format("launch {} of {}", launch + 1, spec_.measure.launches);
     const Row done = pass_row(*points[i], Pass::timing, launch, reply.status, reply.reason,
                               task.launches.at(launch).size(), seconds);
     if (reply.status == status::ok) {
       directory_.append("passes.jsonl", {done});
-      progress.end(name, result_text(task.launches.at(launch), spec_.measure.max_noise));
+      progress.end(*points[i], which, status::ok,
+                   result_text(task.launches.at(launch), spec_.measure.max_noise));
       task.launches.erase(launch);
       return;
     }
@@ -140,8 +143,7 @@ bool Supervisor::time(const std::vector<Task*>& group, int launch, Progress& pro
     if (task.has_rows) directory_.forget({points[i]->id});
     directory_.append("measurements.jsonl", reply.measurements);
     directory_.append("passes.jsonl", {done});
-    progress.end(name, fmt::format("{}: {}", reply.status, for_terminal(reply.reason)),
-                 static_cast<int>(task.launches.size()));
+    progress.end(*points[i], which, reply.status, for_terminal(reply.reason), task.launches.size());
     task.launches.clear();
     task.profiling.clear();
   };
@@ -188,12 +190,6 @@ void Supervisor::fill_floor(Row& row, const Point& point) const {
     }
   }
   row["null_reasons"]["floor_ms"] = why_not;
-}
-
-std::size_t count_results(const std::vector<Task>& tasks) {
-  std::size_t count = 0;
-  for (const Task& task : tasks) count += task.point->available ? task.launches.size() : 1;
-  return count;
 }
 
 }  // namespace lloyd

@@ -54,8 +54,4 @@ class Supervisor {
   RowSource source_;
 };
 
-/// The number of results that `tasks` will print: one for each launch of a point, and one for each
-/// point that cannot run.
-std::size_t count_results(const std::vector<Task>& tasks);
-
 }  // namespace lloyd

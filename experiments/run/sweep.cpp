@@ -1,11 +1,13 @@
 #include "experiments/run/sweep.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "experiments/measure/ceilings.h"
 #include "experiments/measure/noise.h"
@@ -62,11 +64,13 @@ int print_results(const std::vector<SummaryLine>& lines, const std::string& wher
     return status;
   }
   if (!options.quiet) {
-    std::cout << '\n' << summary_table(lines) << '\n';
-    std::string tally;
+    const Terminal shown = terminal(STDOUT_FILENO);
+    std::cout << '\n' << summary_table(lines, shown) << '\n';
+    const char* separator = "";
     for (const auto& [name, count] : counts)
-      tally += fmt::format("{}{} {}", tally.empty() ? "" : ", ", count, name);
-    std::cout << tally << '\n';
+      std::cout << std::exchange(separator, ", ") << count << ' '
+                << coloured(name, colour_of(name), shown);
+    std::cout << '\n';
   }
   for (const std::string& line : traces) std::cerr << for_terminal(line) << '\n';
   if (!finished)
@@ -112,7 +116,7 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   Supervisor supervisor(spec, energy, device, std::move(directory), std::move(gpu_ceilings),
                         std::move(cpu_ceilings));
   const bool finished = [&] {
-    Progress progress(count_results(tasks), options.quiet, options.progress);
+    Progress progress(spec, tasks, options.quiet, options.progress);
     return supervisor.run(tasks, progress);
   }();
   std::vector<std::string> traces;

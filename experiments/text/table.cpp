@@ -10,12 +10,15 @@ constexpr std::size_t kGap = 2;
 
 /// The widest part of `text` that wrapped() would not break if it had the choice.
 std::size_t widest_part(std::string_view text) {
-  std::size_t widest = 0, begin = 0;
-  while (begin < text.size()) {
-    const std::size_t mark = std::min(text.find_first_of(" /_,", begin), text.size() - 1);
-    const std::size_t end = text[mark] == ' ' ? mark : mark + 1;
-    widest = std::max(widest, columns(text.substr(begin, end - begin)));
-    begin = mark + 1;
+  std::size_t widest = 0;
+  while (!text.empty()) {
+    std::string_view word = text.substr(0, word_end(text));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    while (!word.empty()) {
+      const std::size_t mark = std::min(word.find_first_of("/_,"), word.size() - 1);
+      widest = std::max(widest, columns(word.substr(0, mark + 1)));
+      word.remove_prefix(mark + 1);
+    }
   }
   return widest;
 }
@@ -53,11 +56,25 @@ std::vector<std::size_t> Table::widths(const Terminal& terminal) const {
       least[i] = std::max(least[i], widest_part(row.cells[i].text));
     }
   }
-  if (terminal.width) {
-    shrink(natural, least, *terminal.width);
-    shrink(natural, std::vector<std::size_t>(natural.size(), 1), *terminal.width);
-  }
-  return natural;
+  if (!terminal.width || total(natural) <= *terminal.width) return natural;
+  std::vector<std::size_t> widths = natural;
+  shrink(widths, least, *terminal.width);
+  shrink(widths, std::vector<std::size_t>(widths.size(), 1), *terminal.width);
+  // Words leave blanks at the ends of lines. Columns that become whole by what these free get it.
+  for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = widest_line(i, widths[i]);
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    if (total(widths) - widths[i] + natural[i] <= *terminal.width) widths[i] = natural[i];
+  return widths;
+}
+
+std::size_t Table::widest_line(std::size_t column, std::size_t width) const {
+  std::size_t widest = 1;
+  const auto add = [&](const std::string& text) {
+    for (const std::string& line : wrapped(text, width)) widest = std::max(widest, columns(line));
+  };
+  add(columns_[column].head);
+  for (const Row& row : rows_) add(row.cells[column].text);
+  return widest;
 }
 
 std::string Table::line(const std::vector<Cell>& cells, const std::vector<std::size_t>& widths,

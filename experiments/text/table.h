@@ -33,6 +33,8 @@ class Table {
     std::string note;
   };
   std::vector<std::size_t> widths(const Terminal& terminal) const;
+  /// The widest line of a column that is wrapped at `width`.
+  std::size_t widest_line(std::size_t column, std::size_t width) const;
   std::string line(const std::vector<Cell>& cells, const std::vector<std::size_t>& widths,
                    const Terminal& terminal) const;
 

@@ -45,7 +45,24 @@ std::size_t break_of(std::string_view word, std::size_t width) {
   return mark == std::string_view::npos ? most : mark + 1;
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Whether `text` begins with a unit of time, which belongs to the number before it.
+bool begins_with_unit(std::string_view text) {
+  constexpr std::string_view kUnits[] = {"µs", "ms", "s", "min", "h"};
+  const std::size_t end = std::min(text.find_first_of(" ,]);"), text.size());
+  return std::ranges::find(kUnits, text.substr(0, end)) != std::end(kUnits);
+}
+
 }  // namespace
+
+std::size_t word_end(std::string_view text) {
+  std::size_t end = text.find(' ');
+  while (end != std::string_view::npos && end > 0 && is_digit(text[end - 1]) &&
+         begins_with_unit(text.substr(end + 1)))
+    end = text.find(' ', end + 1);
+  return std::min(end, text.size());
+}
 
 Terminal terminal(int descriptor) {
   if (isatty(descriptor) == 0) return {};
@@ -88,7 +105,7 @@ std::vector<std::string> wrapped(std::string_view text, std::optional<std::size_
   const std::size_t most = std::max<std::size_t>(*width, 1);
   std::vector<std::string> lines(1);
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::size_t end = word_end(text);
     std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (word.empty()) continue;

@@ -33,7 +33,9 @@ std::size_t columns(std::string_view text);
 std::string padded(const std::string& text, std::size_t width, bool right = false);
 /// The first `width` columns of `text`, the last of which is "…" if something is cut off.
 std::string cut(std::string_view text, std::size_t width);
-/// Lines of at most `width` columns (nullopt: one line). Breaks at blanks. Breaks a word that is
+/// Where the first word of `text` ends. A number and its unit of time are one word.
+std::size_t word_end(std::string_view text);
+/// Lines of at most `width` columns (nullopt: one line). Breaks between words. Breaks a word that is
 /// longer than a line behind '/', '_' or ',', else anywhere.
 std::vector<std::string> wrapped(std::string_view text, std::optional<std::size_t> width);
 /// `first` and then `text`, wrapped so that all its lines begin at column `indent`. Ends with a

@@ -46,7 +46,8 @@ TEST(Summary, DividesByTheBaselineOfTheSameProblem) {
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0].speedup, "1×");
   EXPECT_EQ(lines[1].speedup, "4×");
-  EXPECT_EQ(lines[1].iteration, "2.00 ms");  // three samples: no interval
+  EXPECT_EQ(lines[1].median, "2.00 ms");
+  EXPECT_EQ(lines[1].interval, "");  // three samples
   EXPECT_EQ(lines[2].status, "timeout");
   EXPECT_EQ(lines[2].reason, "too slow");
   EXPECT_EQ(lines[3].status, "not run");
@@ -70,7 +71,8 @@ TEST(Summary, TakesTheMedianOfTheLaunchesMedians) {
   add(spec.points[1], 2, {4, 4});
   const std::vector<SummaryLine> lines = summarize(spec, rows, {});
   // 2 · exp(±4.302653 · ln 2 / √3)
-  EXPECT_EQ(lines[1].iteration, "2.00 ms [357 µs, 11.2 ms]");
+  EXPECT_EQ(lines[1].median, "2.00 ms");
+  EXPECT_EQ(lines[1].interval, "[357 µs, 11.2 ms]");
   EXPECT_EQ(lines[1].speedup, "4×");
 }
 
@@ -83,7 +85,7 @@ TEST(Summary, NothingOfAVersionIsMarkdownOrMovesTheCursor) {
   const std::vector<SummaryLine> lines = summarize(
       spec, {unmeasured_row(spec.points[0], {"uniform", 42}, std::nullopt, "failed", reason)}, {});
   EXPECT_EQ(lines[0].reason, reason);  // rows keep the original text
-  const std::string table = summary_table(lines);
+  const std::string table = summary_table(lines, {});
   EXPECT_NE(table.find("\\x1b[2J|<img src=x>\\x0a| fake"), std::string::npos) << table;
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 2) << table;
@@ -100,6 +102,65 @@ TEST(Summary, NothingOfAVersionIsMarkdownOrMovesTheCursor) {
   EXPECT_EQ(markdown.find("\n| fake"), std::string::npos) << markdown;
 }
 
+TEST(FormatInterval, NamesAUnitOnce) {
+  EXPECT_EQ(format_interval(1.2, 1.25), "[1.20, 1.25 ms]");
+  EXPECT_EQ(format_interval(0.5, 1.25), "[500 µs, 1.25 ms]");
+}
+
+/// Two points that were measured, and two of one other version that were not.
+std::vector<SummaryLine> four_points() {
+  std::vector<SummaryLine> lines(4);
+  for (int i = 0; i < 4; ++i) {
+    const Point p = point(i < 2 ? "cpu_sequential" : "luigi_v1_fused", i % 2 == 0 ? 5 : 100);
+    SummaryLine& line = lines[static_cast<std::size_t>(i)];
+    line.point = p.id;
+    line.version = p.version;
+    line.status = i < 2 ? "ok" : "unsupported";
+    line.reason = i < 2 ? "" : "no CUDA device: no NVIDIA driver is installed";
+    if (i < 2) line.median = "4.93 µs";
+    if (i < 2) line.speedup = "1×";
+  }
+  lines[0].interval = "[4.88, 5.01 µs]";
+  lines[0].noise = "noisy: 6 of 6 samples";
+  return lines;
+}
+
+TEST(SummaryTable, NamesWhatAllPointsShareAndEachReasonOnce) {
+  EXPECT_EQ(summary_table(four_points(), {}),
+            "all points: n:100 dim:2 precision:fp32\n"
+            "version           k  per iteration     95% interval  speedup\n"
+            "cpu_sequential    5        4.93 µs  [4.88, 5.01 µs]       1×  noisy: 6 of 6 samples\n"
+            "cpu_sequential  100        4.93 µs                        1×\n"
+            "\n"
+            "unsupported  luigi_v1_fused k:5, luigi_v1_fused k:100\n"
+            "             no CUDA device: no NVIDIA driver is installed\n");
+}
+
+TEST(SummaryTable, KeepsToANarrowWindow) {
+  EXPECT_EQ(summary_table(four_points(), {50, false, false}),
+            "all points: n:100 dim:2 precision:fp32\n"
+            "version           k        per       95%  speedup\n"
+            "                     iteration  interval\n"
+            "cpu_sequential    5    4.93 µs    [4.88,       1×\n"
+            "                                5.01 µs]\n"
+            "    noisy: 6 of 6 samples\n"
+            "cpu_sequential  100    4.93 µs                 1×\n"
+            "\n"
+            "unsupported  luigi_v1_fused k:5, luigi_v1_fused\n"
+            "             k:100\n"
+            "             no CUDA device: no NVIDIA driver is\n"
+            "             installed\n");
+}
+
+TEST(SummaryTable, HasStatusesWhereTheyDiffer) {
+  std::vector<SummaryLine> lines = four_points();
+  lines[1].status = "unfinished";
+  const std::string text = summary_table(lines, {100, true, false});
+  EXPECT_NE(text.find("  \033[32mok\033[0m  "), std::string::npos) << text;
+  EXPECT_NE(text.find("  \033[33munfinished\033[0m  "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n\033[33munsupported\033[0m  luigi"), std::string::npos) << text;
+}
+
 TEST(Summary, SaysWhatPartOfAFileIsUsed) {
   const Point p = point("cpu_sequential", 5);  // uses 100 × 2 values
   EXPECT_EQ(data_part(p, {}), "");
@@ -114,8 +175,7 @@ TEST(Summary, SaysWhatPartOfAFileIsUsed) {
   Spec spec;
   spec.points = {p};
   spec.data_extent = {5000, 2};
-  EXPECT_EQ(summarize(spec, {ok_row(p, 1)}, {})[0].parameters,
-            "n:100 k:5 dim:2 precision:fp32 (first 100 of 5,000 rows)");
+  EXPECT_EQ(summarize(spec, {ok_row(p, 1)}, {})[0].remark, "first 100 of 5,000 rows");
 }
 
 TEST(Summary, MarksWhatHasMoreThreadsThanCores) {
@@ -134,8 +194,8 @@ TEST(Summary, MarksWhatHasMoreThreadsThanCores) {
   EXPECT_EQ(rows[1].at("oversubscribed"), true);
   EXPECT_TRUE(ok_row(point("cpu_sequential", 5), 1).at("oversubscribed").is_null());
   const std::vector<SummaryLine> lines = summarize(spec, rows, {});
-  EXPECT_EQ(lines[0].parameters, "n:100 k:5 dim:2 precision:fp32 processes:2");
-  EXPECT_EQ(lines[1].parameters, "n:100 k:5 dim:2 precision:fp32 processes:3 (oversubscribed)");
+  EXPECT_EQ(lines[0].remark, "");
+  EXPECT_EQ(lines[1].remark, "oversubscribed");
 }
 
 TEST(BenchmarkJson, HasAnEntryPerOkRow) {

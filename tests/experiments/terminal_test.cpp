@@ -22,6 +22,8 @@ TEST(Wrapped, BreaksAtBlanksAndLongWordsBehindMarks) {
   EXPECT_EQ(wrapped("µµµµ", 3), (Lines{"µµµ", "µ"}));
   EXPECT_EQ(wrapped("", 5), Lines{""});
   EXPECT_EQ(wrapped("ab", 0), (Lines{"a", "b"}));
+  EXPECT_EQ(wrapped("in 1.5 µs, 2 ms 3 s", 9), (Lines{"in", "1.5 µs,", "2 ms 3 s"}));
+  EXPECT_EQ(wrapped("of 12 samples", 5), (Lines{"of 12", "sampl", "es"}));
 }
 
 TEST(Cut, KeepsTheWidth) {
