@@ -7,9 +7,11 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from importlib.metadata import packages_distributions
 
 import pytest
 from made_runs import Sweep, realistic_faults, write_run
+from packaging.utils import canonicalize_name
 
 from analysis.__main__ import main
 
@@ -184,3 +186,22 @@ def test_an_archive_cannot_write_outside(packed, tmp_path, capsys):
         tar.add(packed / "README.md", "a/../../evil.md")
     assert checked(tmp_path / "evil.tar.gz", capsys)[0] == 0
     assert not list(tmp_path.rglob("evil.md"))
+
+
+def test_nothing_but_the_pinned_packages_is_needed(packed, tmp_path):
+    pins = (packed / "software" / "requirements.txt").read_text()
+    pinned = set(re.findall(r"^([a-z0-9-]+)==", pins, re.MULTILINE)) | {"setuptools", "tomli"}
+    assert {"numpy", "matplotlib", "jinja2", "msgspec"} <= pinned
+    hidden = [
+        module
+        for module, owners in packages_distributions().items()
+        if not {canonicalize_name(owner) for owner in owners} & pinned
+    ]
+    assert "sklearn" in hidden
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
+        "from analysis.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = ["figures", "../runs/sweep", "--format", "pdf,pgf", "--out", tmp_path]
+    line = [sys.executable, "-B", "-c", program, *map(str, command)]
+    subprocess.run(line, cwd=packed / "software", check=True)
