@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.figures import FIGURES, FORMATS, draw, draw_by, write
 from analysis.figures.drawing import Drawing, Subject
-from analysis.figures.explained import EXPLAINED
+from analysis.figures.explained import EXPLAINED, SHOWS
 from analysis.figures.history import draw as draw_history
 from analysis.figures.paper import HIGHEST, paper_for
 from analysis.figures.style import look
@@ -40,6 +40,7 @@ from analysis.pages import (
 )
 from analysis.pages.escape import image
 from analysis.pages.every_table import write_tables
+from analysis.pages.findings import finding
 from analysis.pages.profiler import profiler_markdown, profiler_table, profiler_tables
 from analysis.pages.report import subject, write_report
 from analysis.pages.table import Table
@@ -310,7 +311,15 @@ def _image(run: Run, figure: str, options: argparse.Namespace) -> str:
             raise RunError(f"{options.file}: {figure} of {run.path}: {drawing.message}")
         write(drawing, folder)
     link = os.path.relpath(folder / f"{figure}.png", options.file.parent)
-    return image(f"{figure}: {run.title}", Path(link).as_posix())
+    return image(f"{run.title}. {_shows(folder, figure)}", Path(link).as_posix())
+
+
+def _shows(folder: Path, figure: str) -> str:
+    """What stands for the figure, from its CSV, because a page is checked without drawing."""
+    rows = folder / f"{figure}.csv"
+    if figure in SHOWS or not rows.is_file():
+        return SHOWS.get(figure, "")
+    return finding(figure, pd.read_csv(rows), figure)
 
 
 def _drawing(run: Run, figure: str) -> Drawing:

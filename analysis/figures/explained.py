@@ -160,3 +160,9 @@ def _grey(text: str) -> list[tuple[str, str]]:
 
 
 EXPLAINED = {"timeline": timeline, "samples": samples}
+SHOWS = {
+    "timeline": "Two iterations of each point on four tracks: iterations, phases, CUDA calls, and "
+    "the kernels and copies of the GPU.",
+    "samples": "A row for each version with all its samples, their median, and its 95% interval.",
+}
+"""What stands for a figure where it cannot be seen."""

@@ -3,11 +3,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from made_runs import realistic_faults
 
 from analysis.__main__ import main
 from analysis.model.files import RunError
+from analysis.pages.findings import finding
 from analysis.pages.readme import rewrite
 from analysis.pages.table import markdown
 from analysis.pages.tables import interval_text
@@ -247,7 +249,9 @@ def test_readme_draws_the_figures_between_its_markers(make_run, tmp_path, capsys
     assert main(["readme", str(file), str(tmp_path / "runs"), "--check"]) == 1
     assert not (path / "figures").exists()
     assert main(["readme", str(file), str(tmp_path / "runs")]) == 0
-    image = "![noise: Speedup over K](runs/k5/figures/noise.png)"
+    rows = pd.read_csv(path / "figures" / "noise.csv")
+    image = f"![Speedup over K. {finding('noise', rows, '')}](runs/k5/figures/noise.png)"
+    assert "half" in image
     assert file.read_text() == f"a\n{begin}\n\n{image}\n\n{end}\nb\n"
     assert (path / "figures" / "noise.png").is_file()
     assert main(["readme", str(file), str(tmp_path / "runs"), "--check"]) == 0
