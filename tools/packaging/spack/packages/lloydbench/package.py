@@ -35,6 +35,7 @@ class Lloydbench(CMakePackage, CudaPackage):
     depends_on("re2")
     depends_on("xxhash", type="build")
     depends_on("yaml-cpp@0.6:")
+    depends_on("zlib-api")
     depends_on("openmpi", when="+mpi")
     depends_on("cuda@13:", when="+cuda")
     depends_on("googletest", type="test")
