@@ -104,7 +104,27 @@ std::string Table::line(const std::vector<Cell>& cells, const std::vector<std::s
   return text;
 }
 
+Table Table::without_empty_columns() const {
+  std::vector<bool> empty(columns_.size(), !rows_.empty());
+  for (const Row& row : rows_)
+    for (std::size_t i = 0; i < row.cells.size(); ++i)
+      empty[i] = empty[i] && row.cells[i].text.empty();
+  const auto kept = [&](const auto& all) {
+    std::decay_t<decltype(all)> some;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (!empty[i]) some.push_back(all[i]);
+    return some;
+  };
+  Table table(kept(columns_));
+  for (const Row& row : rows_) table.rows_.push_back({kept(row.cells), row.note});
+  return table;
+}
+
 std::string Table::text(const Terminal& terminal) const {
+  return without_empty_columns().all_columns(terminal);
+}
+
+std::string Table::all_columns(const Terminal& terminal) const {
   const std::vector<std::size_t> wide = widths(terminal);
   std::vector<Cell> heads;
   for (const Column& column : columns_) heads.push_back({column.head, Colour::strong});

@@ -9,7 +9,7 @@
 namespace lloyd {
 
 /// Columns of text under a line of headings. If the table is wider than the terminal, its cells
-/// take several lines, the widest columns first.
+/// take several lines, the widest columns first. Columns without any text are left out.
 class Table {
  public:
   struct Column {
@@ -32,6 +32,8 @@ class Table {
     std::vector<Cell> cells;
     std::string note;
   };
+  Table without_empty_columns() const;
+  std::string all_columns(const Terminal& terminal) const;
   std::vector<std::size_t> widths(const Terminal& terminal) const;
   /// The widest line of a column that is wrapped at `width`.
   std::size_t widest_line(std::size_t column, std::size_t width) const;

@@ -81,6 +81,15 @@ TEST(Table, KeepsToTheWidthAndLosesNothing) {
             "    noisy: 6 of 6 samples\n");
 }
 
+TEST(Table, LeavesOutColumnsWithoutText) {
+  Table table({{"a"}, {"nothing"}, {"b"}});
+  EXPECT_EQ(table.text({}), "a  nothing  b\n");
+  table.add({{"x"}, {""}, {"y"}});
+  EXPECT_EQ(table.text({}), "a  b\nx  y\n");
+  table.add({{""}, {"z"}, {""}});
+  EXPECT_EQ(table.text({}), "a  nothing  b\nx           y\n   z\n");
+}
+
 TEST(Table, ColoursTheWordsAndNotTheBlanks) {
   Table table({{"a"}, {"status"}, {"b"}});
   table.add({{"x"}, {"ok", Colour::good}, {"y"}});
