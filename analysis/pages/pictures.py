@@ -38,8 +38,10 @@ _STYLE = re.compile(r"<defs>\s*<style.*?</style>\s*</defs>", re.DOTALL)
 _EMPTY_PATCH = re.compile(r'<g id="patch_\d+">\s*<path d="[^"]*" style="fill: none"/>\s*</g>')
 _TAG = re.compile(r"<[^>]+>")
 _NUMBER = re.compile(r"(\d\.\d\d)\d+")
-_ID = re.compile(r'(\bid="|"#|url\(#)')
-_UNREFERRED = re.compile(r' id="(?![mp][0-9a-f]{10}"|[A-Z])[^"]*"')
+_ID = re.compile(r'(\bid="|\bhref="#|url\(#)')
+_ID_OF_TAG = re.compile(r' id="([^"]*)"')
+_REFERRED = re.compile(r'(?:\bhref="#|url\(#)([^")]+)')
+_COLOURED = re.compile(r' (fill|stroke)="(#\w{6})"')
 _HEX = re.compile("|".join(THEMED), re.IGNORECASE)
 _FONT = re.compile(r"font-family: [^;\"]*; ?")
 
@@ -52,16 +54,21 @@ def inline(figure: Figure, prefix: str) -> Markup:
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     text = _STYLE.sub("", _DROPPED.sub("", file.getvalue()), count=1)
     text = _EMPTY_PATCH.sub("", text)
-    text = _TAG.sub(lambda tag: _tag(tag[0], prefix), text)
+    needed = set(_REFERRED.findall(text))
+    text = _TAG.sub(lambda tag: _tag(tag[0], prefix, needed), text)
     return Markup(re.sub(r">\s+<", "><", text))
 
 
-def _tag(tag: str, prefix: str) -> str:
+def _tag(tag: str, prefix: str, needed: set[str]) -> str:
+    """A tag with short numbers, the page's colours and, of ids, only the `needed` ones."""
     if tag.startswith("<svg"):
         box = re.search(r'viewBox="([^"]*)"', tag)[1]
         return f'<svg viewBox="{box}" aria-hidden="true" focusable="false">'
-    tag = _UNREFERRED.sub("", " ".join(tag.split()))
+    tag = " ".join(tag.split())
+    tag = _ID_OF_TAG.sub(lambda found: found[0] if found[1] in needed else "", tag)
     tag = _ID.sub(rf"\g<1>{prefix}-", _NUMBER.sub(r"\1", tag))
+    # a variable is for styles, not for attributes
+    tag = _COLOURED.sub(r' style="\1: \2"', tag)
     tag = _HEX.sub(lambda found: f"var(--{_variable(found[0])})", tag)
     return _FONT.sub("", tag)
 

@@ -165,7 +165,10 @@ def test_every_recorded_run_fits(whole):
         # here the rows of the figures are in links; in a folder they are files of their own
         own = re.sub(r'href="data:text/csv[^"]*"', "", page)
         assert len(own.encode()) < LARGEST_PAGE, name
-        Page(page)
+        assert set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', page)) <= {*Page(page).ids}, name
+        assert not re.search(r'(fill|stroke)="(?!none)', page), name
+    # what does not fit is hatched
+    assert 'style="fill: #ffffff"' in pages["nvidia-h200-dims"].split("<pattern")[1][:200]
 
 
 def test_how_to_measure_again_has_the_options(make_run):

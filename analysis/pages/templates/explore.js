@@ -126,12 +126,15 @@ window.exploreRows = function () {
       for (const part of ["axis_line_color", "major_tick_line_color", "minor_tick_line_color"]) axis[part] = colour("grey");
     }
     // ticks at the values of the rows; 1, 2 and 5 of each power of ten where it is a measure
-    const measured = { ticker: new Bokeh.LogTicker({ mantissas: [1, 2, 5] }), formatter: new Bokeh.BasicTickFormatter({ use_scientific: false }) };
-    Object.assign(versions ? figure.xaxis : figure.yaxis, measured);
-    if (!versions) {
-      const at = values(x).filter((value) => shown.some((row) => row[x] === value));
-      figure.xaxis.ticker = new Bokeh.FixedTicker({ ticks: at });
-      figure.xaxis.major_label_overrides = new Map(at.map((value) => [value, short(value)]));
+    const measure = versions ? "x" : "y";
+    const ticked = [[measure, steps(shown.map((row) => row[y]))]];
+    if (!versions) ticked.push(["x", values(x).filter((value) => shown.some((row) => row[x] === value))]);
+    for (const [way, at] of ticked) {
+      const axis = figure[`${way}axis`];
+      const ticker = new Bokeh.FixedTicker({ ticks: at });
+      axis.ticker = ticker;
+      axis.major_label_overrides = new Map(at.map((value) => [value, short(value)]));
+      figure[`${way}grid`].ticker = ticker;
     }
     for (const grid of [figure.xgrid, figure.ygrid]) grid.grid_line_color = colour("faint");
     const marks = [];
@@ -180,9 +183,20 @@ window.exploreRows = function () {
   function short(value) {
     const power = String(value).length - 1;
     const lead = value / 10 ** power;
-    if (power < 4 || !Number.isInteger(lead)) return value.toLocaleString("en");
+    if (power < 4 || !Number.isInteger(lead)) return value.toLocaleString("en", { maximumSignificantDigits: 8 });
     const raised = [...String(power)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
     return (lead === 1 ? "" : `${lead}×`) + `10${raised}`;
+  }
+
+  // 1, 2 and 5 times the powers of ten round positive numbers; of many decades only the powers
+  function steps(numbers) {
+    const first = Math.floor(Math.log10(Math.min(...numbers)));
+    const last = Math.ceil(Math.log10(Math.max(...numbers)));
+    const leads = last - first > 3 ? [1] : [1, 2, 5];
+    const at = [];
+    for (let power = first; power <= last; power++)
+      for (const lead of leads) at.push(Number(`${lead}e${power}`));
+    return at;
   }
 
   // a row in words, for the tooltip
