@@ -218,7 +218,8 @@ Json value_of(const Key& key) {
   auto [value, type] = typed(key);
   Json schema = described(std::move(value), type, key.text);
   const auto standard = default_of(key);
-  if (!key.needed && !standard.is_null() && !standard.is_object() && standard != "")
+  const bool no_text = standard.is_string() && standard.get<std::string>().empty();
+  if (!key.needed && !standard.is_null() && !standard.is_object() && !no_text)
     schema["default"] = standard;
   schema["examples"] = Json::array({key.example});
   return schema;
