@@ -3,7 +3,7 @@
 # Installs the missing system packages by apt, including those for the named purposes.
 set -euo pipefail
 packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohmann-json3-dev
-  libcli11-dev libfmt-dev libbenchmark-dev libre2-dev libxxhash-dev zlib1g-dev
+  libcli11-dev libfmt-dev libbenchmark-dev libre2-dev libxxhash-dev zlib1g-dev libhwy-dev
   libeigen3-dev libgtest-dev)
 # Ubuntu 22.04 has no fast_float; the build does without it there (cmake/FastFloat.cmake).
 grep -qs jammy /etc/os-release || packages+=(libfast-float-dev)

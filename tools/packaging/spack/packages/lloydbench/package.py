@@ -29,6 +29,7 @@ class Lloydbench(CMakePackage, CudaPackage):
     depends_on("benchmark")
     depends_on("cli11", type="build")
     depends_on("eigen@3:", type="build")
+    depends_on("highway@0.16:")
     depends_on("fast-float", type="build")
     depends_on("fmt@8:")
     depends_on("nlohmann-json", type="build")

@@ -1,0 +1,59 @@
+// The nearest centroid of many points: the vector loop of fast_cpu_simd.
+#pragma once
+
+#include <hwy/aligned_allocator.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace lloyd::fast_cpu {
+
+/// Points in a tile, whose lanes the vectors take. A multiple of every vector width that we use.
+constexpr std::int64_t kTile = 64;
+
+/// Float arrays that start on a cache line and are not written when they are allocated, so that
+/// each page belongs to the memory of the thread that fills it.
+using Floats = hwy::AlignedFreeUniquePtr<float[]>;
+
+/// Which sum over the dimensions is compared. Both order centroids as the distance does.
+enum class Score {
+  expanded,  // ‖c‖²/2 − x·c: one multiply-add per dimension
+  direct,    // ‖x − c‖²: a subtraction more, exact where the expanded one cancels
+};
+
+/// The centroids, in groups of `width` whose coordinates lie side by side. The last group is filled
+/// up with centroids that are infinitely far away.
+class CentroidGroups {
+ public:
+  CentroidGroups(int k, int dim, Score score);
+
+  void set(int j, const float* centroid);  // dim values
+
+  int count() const { return count_; }
+  int width() const { return width_; }
+  int dim() const { return dim_; }
+  Score score() const { return score_; }
+  /// Group g: `width` coordinates of dimension 0, `width` of dimension 1, …
+  const float* coordinates(int g) const {
+    return coordinates_.data() + static_cast<std::size_t>(g) * dim_ * width_;
+  }
+  /// What the scores of group g start from.
+  const float* starts(int g) const { return starts_.data() + static_cast<std::size_t>(g) * width_; }
+
+ private:
+  int dim_, width_, count_;
+  Score score_;
+  std::vector<float> coordinates_, starts_;
+};
+
+/// Labels the points of one tile: labels[p] is the centroid with the smallest score, the lowest
+/// index on ties. `tile`: dim × kTile, so that lanes are points. Uses the widest vectors that this
+/// CPU has. Every CPU with fused multiply-adds gives the same bits, because each lane adds its
+/// point's dimensions in order.
+void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels);
+
+/// For each of `count` points (row-major): sums[label] += point − centre. `sums`: k × dim.
+void add_points(const float* points, int count, const float* centre, int dim,
+                const std::int32_t* labels, float* sums);
+
+}  // namespace lloyd::fast_cpu
