@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/core/share.h"
 #include "kernels/core/version.h"
 
 namespace lloyd::cpu {
@@ -68,16 +69,6 @@ double move_centroids(std::vector<T>& centroids, const std::vector<T>& sums,
     largest = std::max(largest, move_centroid(centroids, sums, counts, dim, j));
   return std::sqrt(largest);
 }
-
-/// The items [first, last) of worker `me` of `workers`. All parts are equal, except that the first
-/// workers take one item more where there is a remainder.
-struct Share {
-  std::int64_t first, last;
-  Share(std::int64_t items, int me, int workers)
-      : first(items / workers * me + std::min<std::int64_t>(me, items % workers)),
-        last(first + items / workers + (me < items % workers)) {}
-  std::int64_t size() const { return last - first; }
-};
 
 /// The problem's points and centroids in T, and the state that every CPU version iterates on. For
 /// fp32 the points are the harness's own, without a copy.

@@ -14,7 +14,8 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/cpu/lloyd_steps.h"
+#include "kernels/core/share.h"
+#include "kernels/core/version.h"
 #include "kernels/fast_cpu/lib/centre.h"
 #include "kernels/fast_cpu/simd/nearest.h"
 
@@ -46,8 +47,8 @@ class Simd : public Version {
 #pragma omp parallel for num_threads(threads_) schedule(static)
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
       Piece& piece = pieces_[p];
-      piece.tiles = std::make_unique<cpu::Share>(tile_count_, static_cast<int>(p),
-                                                 static_cast<int>(pieces_.size()));
+      piece.tiles = std::make_unique<Share>(tile_count_, static_cast<int>(p),
+                                            static_cast<int>(pieces_.size()));
       piece.sums.resize(static_cast<std::size_t>(problem.k) * problem.dim);
       piece.counts.resize(static_cast<std::size_t>(problem.k));
       for (std::int64_t tile = piece.tiles->first; tile < piece.tiles->last; ++tile)
@@ -83,7 +84,7 @@ class Simd : public Version {
 
  private:
   struct Piece {
-    std::unique_ptr<cpu::Share> tiles;
+    std::unique_ptr<Share> tiles;
     std::vector<float> sums;  // k × dim, of centred points
     std::vector<std::int64_t> counts;
   };
