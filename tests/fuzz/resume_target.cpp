@@ -104,7 +104,7 @@ void check_rows(const fs::path& folder) {
     const std::string text = json_text(row);
     require(Row::parse(text) == row, "a row that is not read back", text);
   }
-  summary_table(summarize(spec_of(states), rows, {}));
+  summary_table(summarize(spec_of(states), rows, {}), {});
   benchmark_json(rows, Row::parse(R"({"t_utc": "", "host": "", "cpu": {"cores": 1}})"));
   timeline_file(run);
 
