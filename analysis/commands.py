@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.figures import FIGURES, FORMATS, draw, draw_by, write
 from analysis.figures.drawing import Drawing, Subject
 from analysis.figures.explained import EXPLAINED, SHOWS
-from analysis.figures.history import draw as draw_history
+from analysis.figures.history import draw_history
 from analysis.figures.paper import HIGHEST, paper_for
 from analysis.figures.style import look
 from analysis.measures import claims, compare, history, published

@@ -31,7 +31,7 @@ LEAST_SPAN = 1.2
 """Of a panel's times at least: noise is not to look like a change."""
 
 
-def draw(data: Data, subject: Subject, of: History, threshold: float) -> Drawing:
+def draw_history(data: Data, subject: Subject, of: History, threshold: float) -> Drawing:
     """Draws a panel for each version of `of`, with a line for each machine; the points are those of
     `data`. The rows are one for each version, machine and recording."""
     points = needing_no_baseline(data.points)
