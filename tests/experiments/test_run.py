@@ -523,7 +523,7 @@ def test_rows_and_summary_say_what_part_of_a_file_is_used(tmp_path):
         (50, 3): None,
     }
     for text in (result.stdout, (out / "summary.md").read_text()):
-        assert text.count("(first 20 of 50 rows, first 2 of 3 columns)") == 1
+        assert text.count("first 20 of 50 rows, first 2 of 3 columns") == 1
         assert text.count("first 2 of 3 columns") == 2
 
 
