@@ -26,7 +26,7 @@ cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 certificates=/etc/ssl/certs/ca-certificates.crt
 cp -L $certificates "$root/etc/machine.crt"
 mapfile -t network < <(env | grep -iE '^(https?|no)_proxy=' || true)
-cp -a "$folder" "$root/root/$(basename "$folder")"
+cp -a "$folder" "$root/srv/$(basename "$folder")"
 
 # exec: the namespaces end with the command, and with them the mounts.
 unshare --mount --pid --uts --ipc --fork --kill-child bash -euc '
@@ -48,4 +48,4 @@ unshare --mount --pid --uts --ipc --fork --kill-child bash -euc '
   exec chroot "$root" "$@"
 ' bash "$root" env -i "${network[@]}" HOME=/root TERM=dumb LANG=C.UTF-8 PIP_CERT=/etc/machine.crt \
   PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-  bash -c 'cd "/root/$1" && shift && exec "$@"' bash "$(basename "$folder")" "$@"
+  bash -c 'cd "/srv/$1" && shift && exec "$@"' bash "$(basename "$folder")" "$@"

@@ -17,7 +17,7 @@ _LINES = ["solid", "dashed", "dotted", "dotdash"]
 """DASHES likewise."""
 
 
-def library() -> list[str]:
+def bokeh_scripts() -> list[str]:
     """The scripts of Bokeh that the chart needs; none where it is not installed."""
     try:
         folder = resources.files("bokeh") / "server" / "static" / "js"

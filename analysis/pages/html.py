@@ -70,7 +70,7 @@ class Site:
     def whole(self, index: str, pages: dict[str, str]) -> str:
         """The one file: the index, and all other pages packed until they are asked for."""
         packed = {name: _packed(main) for name, main in pages.items()}
-        library = [_packed(script) for script in chart.library()]
+        library = [_packed(script) for script in chart.bokeh_scripts()]
         return self._environment.get_template("single.html").render(
             title="lloydbench report",
             main=Markup(index),
@@ -84,7 +84,7 @@ class Site:
     def files(self) -> dict[str, str]:
         """What the pages of a folder share, by name."""
         shared = {"report.css": style(), "report.js": "".join(map(_template, SCRIPTS))}
-        if library := chart.library():
+        if library := chart.bokeh_scripts():
             shared["bokeh.js"] = "\n".join(library)
         return shared
 
@@ -93,7 +93,7 @@ class Site:
         if self.single:
             return main
         return self._environment.get_template("page.html").render(
-            title=title, main=Markup(main), here=here, library=bool(here and chart.library())
+            title=title, main=Markup(main), here=here, library=bool(here and chart.bokeh_scripts())
         )
 
     def _url(self, here: str, folder: str, **at: object) -> str:
