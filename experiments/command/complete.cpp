@@ -67,14 +67,8 @@ Before read(const std::vector<std::string>& words) {
 
 void add_specs(Candidates& candidates) {
   const fs::path root = home_directory() / "experiments";
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(root / "sweeps", error), end; !error && it != end;
-       it.increment(error))
-    if (it->path().extension() == ".yaml")
-      names.push_back(it->path().lexically_relative(root).generic_string());
-  std::ranges::sort(names);
-  for (std::string& name : names) candidates.push_back({std::move(name), "spec"});
+  for (std::string& name : specs_in(root / "sweeps", root))
+    candidates.push_back({std::move(name), "spec"});
 }
 
 Completion values_of(const OptionInfo& option) {

@@ -15,17 +15,6 @@ bool is_file(const fs::path& path) {
   return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
 }
 
-/// The specs in `folder`, as a user would name them from `root`.
-std::vector<std::string> specs_in(const fs::path& folder, const fs::path& root) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    if (it->path().extension() == ".yaml")
-      names.push_back(it->path().lexically_relative(root).generic_string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 /// The closest of `specs`, by the whole name or, since folders and endings are easily left out, by
 /// the stem.
 std::string closest(const std::string& name, const std::vector<std::string>& specs) {
@@ -39,6 +28,18 @@ std::string closest(const std::string& name, const std::vector<std::string>& spe
 }
 
 }  // namespace
+
+std::vector<std::string> specs_in(const fs::path& folder, const fs::path& root) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const fs::path& path = it->path();
+    if (path.extension() == ".yaml" && !path.filename().string().starts_with('.'))
+      names.push_back(path.lexically_relative(root).generic_string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 fs::path find_spec(const std::string& name) {
   const fs::path root = home_directory() / "experiments";

@@ -119,6 +119,10 @@ struct Spec {
 /// throws SpecError.
 std::filesystem::path find_spec(const std::string& name);
 
+/// The specs in `folder`, sorted, as a user would name them from `root`; without hidden files.
+std::vector<std::string> specs_in(const std::filesystem::path& folder,
+                                  const std::filesystem::path& root);
+
 /// Reads and checks a spec, and the data file that it names, and makes its plan. Throws SpecError
 /// with every error in it, each of which names the spec as the user did: `typed` (empty: `path`).
 /// CUPTI's own names are checked against CUDA device `device`. A relative file is looked up in the
