@@ -1,12 +1,8 @@
-// Measures ceilings.json, keeps it for later runs and finds it again.
+// run_experiment --ceilings: measures the ceilings, keeps them for later runs and prints them.
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
 
-#include "experiments/measure/floor.h"
 #include "kernels/core/device.h"
 
 namespace lloyd {
@@ -18,24 +14,7 @@ struct CeilingsOptions {
   bool quiet = false;
 };
 
-/// `run_experiment --ceilings`: measures the CPU, and the GPU if the machine has one. Returns the
-/// exit status.
+/// Measures the CPU, and the GPU if the machine has one. Returns the exit status.
 int run_ceilings(const DeviceQuery& gpus, const CeilingsOptions& options);
-
-/// The folder that keeps measured ceilings: $LLOYDBENCH_CEILINGS, else lloydbench/ceilings in
-/// $XDG_CACHE_HOME or ~/.cache. Empty if none of these is set.
-std::filesystem::path ceilings_folder();
-
-struct KnownCeilings {
-  std::optional<FloorRates> rates;
-  std::string why_not;
-  nlohmann::ordered_json source;  // for environment.json: the file and what it was measured on
-};
-
-/// The newest ceilings of this GPU, else of a GPU of the same model. Searches ceilings_folder(),
-/// then data/recorded.
-KnownCeilings find_gpu_ceilings(const DeviceLimits& device);
-/// The newest ceilings of this host, else of a host with the same processor and number of cores.
-KnownCeilings find_cpu_ceilings();
 
 }  // namespace lloyd

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/measure/ceilings.h"
+#include "experiments/measure/known_ceilings.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/run/bounded_log.h"
 #include "experiments/run/job_runner.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "experiments/measure/ceilings.h"
+#include "experiments/measure/known_ceilings.h"
 #include "experiments/measure/noise.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/run_directory.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "experiments/measure/ceilings.h"
+#include "experiments/measure/known_ceilings.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/rows.h"
 

@@ -1,0 +1,150 @@
+#include "experiments/measure/known_ceilings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <initializer_list>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "experiments/record/environment.h"
+#include "experiments/record/rows.h"
+
+namespace lloyd {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Every ceilings file on this machine. `unreadable` lists the files that could not be read.
+std::vector<std::pair<fs::path, Json>> known_files(std::string& unreadable) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  if (const fs::path folder = ceilings_folder(); !folder.empty())
+    for (const auto& entry : fs::directory_iterator(folder, error))
+      if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(home_directory() / "data" / "recorded", error))
+    if (fs::exists(entry.path() / "ceilings.json", error))
+      paths.push_back(entry.path() / "ceilings.json");
+  std::vector<std::pair<fs::path, Json>> files;
+  for (const fs::path& path : paths) {
+    std::ifstream in(path);
+    Json json = Json::parse(in, nullptr, false);
+    if (json.is_object() && json.contains("ceilings") && json.contains("t_utc"))
+      files.emplace_back(path, std::move(json));
+    else
+      unreadable += fmt::format("; {} is no file of ceilings", path.string());
+  }
+  return files;
+}
+
+// Takes the best sample under any of these names, not the median, because a floor must never be too
+// high.
+std::optional<double> best_of(const Json& json, std::initializer_list<const char*> names) {
+  std::optional<double> best;
+  for (const Json& ceiling : json.at("ceilings"))
+    for (const char* name : names)
+      if (ceiling.at("name") == name && !ceiling.at("value").is_null()) {
+        const double scale = ceiling.at("unit") == "GB/s" ? 1e9 : 1e12;
+        best = std::max(best.value_or(0), ceiling.at("max").get<double>() * scale);
+      }
+  return best;
+}
+
+enum class Match { none, model, exact };
+
+// Picks the best match, and the newest file among equal matches. `match` says how well the machine
+// of a file matches this machine.
+template <typename Matcher, typename Rates>
+KnownCeilings find(const std::string& what, Matcher&& match, Rates&& rates) {
+  KnownCeilings known;
+  std::string unreadable;
+  std::tuple<Match, std::string> best{Match::none, ""};
+  for (const auto& [path, json] : known_files(unreadable)) {
+    try {
+      const Match how = match(json);
+      const std::tuple<Match, std::string> rank{how, json.at("t_utc").template get<std::string>()};
+      if (how == Match::none || rank <= best) continue;
+      known.rates = rates(json);
+      known.source = {{"file", path.string()},
+                      {"t_utc", json.at("t_utc")},
+                      {"measured_on", how == Match::exact ? "this one" : "one of the same model"}};
+      best = rank;
+    } catch (const nlohmann::json::exception& error) {
+      unreadable += fmt::format("; {}: {}", path.string(), error.what());
+    }
+  }
+  if (!known.rates) {
+    known.why_not = fmt::format(
+        "no measured ceilings of {}: run_experiment --ceilings measures them{}", what, unreadable);
+    known.source = known.why_not;
+  }
+  return known;
+}
+
+}  // namespace
+
+fs::path ceilings_folder() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value == nullptr ? "" : value);
+  };
+  if (const fs::path own = variable("LLOYDBENCH_CEILINGS"); !own.empty()) return own;
+  if (const fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty())
+    return cache / "lloydbench" / "ceilings";
+  if (const fs::path home = variable("HOME"); !home.empty())
+    return home / ".cache" / "lloydbench" / "ceilings";
+  return {};
+}
+
+KnownCeilings find_gpu_ceilings(const DeviceLimits& device) {
+  return find(
+      fmt::format("{} ({})", device.name, device.uuid),
+      [&](const Json& json) {
+        const Json gpu = json.value("gpu", Json());
+        if (gpu.is_null()) return Match::none;
+        if (gpu.at("uuid") == device.uuid) return Match::exact;
+        return gpu.at("name") == device.name &&
+                       gpu.at("multiprocessors") == device.multiprocessors &&
+                       gpu.at("memory_bytes") == device.memory_bytes
+                   ? Match::model
+                   : Match::none;
+      },
+      [](const Json& json) {
+        FloorRates rates;
+        rates.dram = best_of(json, {"dram_read", "dram_copy"});
+        rates.cache = best_of(json, {"l2_read"});
+        rates.cache_bytes = json.at("gpu").at("l2_bytes");
+        rates.fp64 = best_of(json, {"fp64_fma", "fp64_tensor"});
+        rates.fp32 = best_of(json, {"fp32_fma"});
+        rates.tf32 = best_of(json, {"tf32_tensor"});
+        rates.fp16 = best_of(json, {"fp16_tensor"});
+        rates.bf16 = best_of(json, {"bf16_tensor"});
+        return rates;
+      });
+}
+
+KnownCeilings find_cpu_ceilings() {
+  return find(
+      fmt::format("this CPU ({}, {} cores)", cpu_model(), available_cores()),
+      [](const Json& json) {
+        const Json& cpu = json.at("cpu");
+        if (cpu.at("model") != cpu_model() || cpu.at("cores") != available_cores())
+          return Match::none;
+        return json.at("host") == host_name() ? Match::exact : Match::model;
+      },
+      [](const Json& json) {
+        FloorRates rates;
+        rates.dram = best_of(json, {"cpu_read", "cpu_copy", "cpu_triad"});
+        rates.cache = best_of(json, {"cpu_cache_read"});
+        rates.cache_bytes = json.at("cpu").at("cache_bytes");
+        rates.fp64 = best_of(json, {"cpu_fp64_fma"});
+        rates.fp32 = best_of(json, {"cpu_fp32_fma"});
+        return rates;
+      });
+}
+
+}  // namespace lloyd
