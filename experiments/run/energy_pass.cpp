@@ -1,13 +1,13 @@
 #include "experiments/measure/energy.h"
 #include "experiments/run/passes.h"
-#include "kernels/core/status.h"
+#include "experiments/run/run_pass.h"
 
 namespace lloyd {
 
 Reply energy_pass(Workbench& bench, const Request& request) {
   const Point& point = bench.job().points.at(request.point);
   Reply reply;
-  try {
+  run_pass(bench, reply, [&] {
     const std::unique_ptr<EnergyCounter> counter =
         bench.on_gpu() && bench.nvml() ? gpu_energy(bench.nvml(), bench.gpu_uuid(), reply.reason)
         : bench.on_gpu()               ? nullptr
@@ -25,16 +25,7 @@ Reply energy_pass(Workbench& bench, const Request& request) {
     const SolveEnergy energy = solve_energy(*counter, solve);
     if (!energy.joules) throw Unsupported(energy.why_not);
     reply.energy_j = energy.joules;
-    reply.status = status::ok;
-    reply.reason = "";
-  } catch (const Unsupported& error) {
-    reply.status = status::unsupported;
-    reply.reason = error.what();
-  } catch (const std::exception& error) {
-    reply.status = status::failed;
-    reply.reason = error.what();
-    reply.needs_restart = bench.on_gpu() || !bench.session().usable();
-  }
+  });
   return reply;
 }
 

@@ -1,5 +1,6 @@
 #include "experiments/measure/profile.h"
 #include "experiments/run/passes.h"
+#include "experiments/run/run_pass.h"
 #include "kernels/core/status.h"
 
 namespace lloyd {
@@ -11,30 +12,19 @@ Reply profiling_pass(Workbench& bench, const Request& request) {
   const Point& point = job.points.at(request.point);
   const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
   Reply reply;
-  try {
+  run_pass(bench, reply, [&] {
     const Point run = profiled_point(job.pass, point);
     Problem problem = bench.problem(run);
     problem.stop.iterations = profiled_iterations(job.pass, bench.version().backend, job.stop);
     const auto solve = profiled_solve(bench.make(), problem, bench.context(run), bench.session());
     profiling::Profile taken =
         take_profile(job.pass, job.profile, *solve, bench.on_gpu() ? *job.device : DeviceLimits{});
-    reply.status = status::ok;
     for (Row& row : taken.counters) {
       if (run.n != point.n) row["simulated_n"] = run.n;
       reply.counters.push_back(counter_row(point, job.pass, row));
     }
     for (const Row& row : taken.events) reply.events.push_back(event_row(point, row));
-  } catch (const profiling::Unavailable& error) {
-    reply.status = status::unsupported;
-    reply.reason = error.what();
-  } catch (const Unsupported& error) {
-    reply.status = status::unsupported;
-    reply.reason = error.what();
-  } catch (const std::exception& error) {
-    reply.status = status::failed;
-    reply.reason = error.what();
-    reply.needs_restart = bench.on_gpu() || !bench.session().usable();
-  }
+  });
   if (reply.status != status::ok)
     reply.counters = missing_counters(point, job.pass, job.profile, reply.status, reply.reason);
   return reply;

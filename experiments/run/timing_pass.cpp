@@ -1,13 +1,14 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <new>
+#include <optional>
 #include <utility>
 
 #include "experiments/measure/judge.h"
 #include "experiments/measure/timing.h"
 #include "experiments/measure/trials.h"
 #include "experiments/run/passes.h"
+#include "experiments/run/run_pass.h"
 #include "experiments/run/sample_row.h"
 #include "kernels/core/status.h"
 
@@ -15,17 +16,6 @@ namespace lloyd {
 namespace {
 
 using profiling::NvtxRange;
-
-void fail(const Workbench& bench, Reply& reply, const Request& request, const std::string& status,
-          const std::string& reason) {
-  const Job& job = bench.job();
-  Row row =
-      unmeasured_row(job.points.at(request.point), row_source(job), job.device, status, reason);
-  row["launch"] = request.launch;
-  reply.status = status;
-  reply.reason = reason;
-  reply.measurements = {std::move(row)};
-}
 
 Solution solve_with_phases(Workbench& bench, const Problem& problem, Context& context,
                            const Point& point, Reply& reply) {
@@ -93,25 +83,26 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
 }  // namespace
 
 Reply timing_pass(Workbench& bench, const Request& request, const HandOver& hand_over) {
+  const Job& job = bench.job();
   Reply reply;
-  const auto failed = [&](const std::string& status, const std::string& reason) {
-    fail(bench, reply, request, status, reason);
-  };
-  try {
-    measure(bench, request, hand_over);
-    reply.status = status::ok;
-  } catch (const Incorrect& error) {
-    failed(error.verdict.status(), error.what());
-    fill_verdict(reply.measurements.front(), error.verdict);
-  } catch (const Unsupported& error) {
-    failed(status::unsupported, error.what());
-  } catch (const std::bad_alloc&) {
-    failed(status::failed, "out of host memory");
-  } catch (const std::exception& error) {
-    failed(status::failed, error.what());
-    reply.needs_restart = bench.on_gpu();
+  std::optional<Verdict> incorrect;
+  run_pass(bench, reply, [&] {
+    try {
+      measure(bench, request, hand_over);
+    } catch (const Incorrect& error) {
+      incorrect = error.verdict;
+    }
+  });
+  if (incorrect) {
+    reply.status = incorrect->status();
+    reply.reason = incorrect->reason;
   }
-  reply.needs_restart |= !bench.session().usable();
+  if (reply.status == status::ok) return reply;
+  Row row = unmeasured_row(job.points.at(request.point), row_source(job), job.device, reply.status,
+                           reply.reason);
+  row["launch"] = request.launch;
+  if (incorrect) fill_verdict(row, *incorrect);
+  reply.measurements = {std::move(row)};
   return reply;
 }
 
