@@ -17,13 +17,9 @@
 #include "experiments/measure/noise.h"
 #include "experiments/process/plain_folder.h"
 #include "experiments/record/rows.h"
+#include "experiments/record/run_folder.h"
 
 namespace lloyd {
-
-/// The folder cannot be used as requested. The exit status is 2.
-struct RunDirectoryError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 /// A sample that already has a row.
 struct TakenSample {
@@ -85,7 +81,6 @@ class RunDirectory {
  private:
   RunDirectory(PlainFolder folder, int lock) : folder_(std::move(folder)), lock_(lock) {}
   void remove_rows(const char* name, const std::function<bool(const Row&)>& unwanted);
-  void drop_torn_line(const char* name) const;
   PlainFolder folder_;
   int lock_ = -1;
 };

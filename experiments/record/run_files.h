@@ -1,0 +1,27 @@
+// The names of the files in a run directory.
+#pragma once
+
+#include <array>
+
+namespace lloyd::run_files {
+
+inline constexpr const char* kMeasurements = "measurements.jsonl";
+inline constexpr const char* kPhases = "phases.jsonl";
+inline constexpr const char* kCounters = "counters.jsonl";
+inline constexpr const char* kTimeline = "timeline.jsonl";
+inline constexpr const char* kPasses = "passes.jsonl";
+// The order in which a point's rows are removed. Passes come first, so that no pass is marked as
+// finished when its rows are removed.
+inline constexpr std::array<const char*, 5> kRowFiles{kPasses, kCounters, kTimeline, kMeasurements,
+                                                      kPhases};
+inline constexpr const char* kPlan = "plan.json";
+inline constexpr const char* kLock = ".lock";
+inline constexpr const char* kNew = ".new";  // ends the name of a file that is being written
+// Creation writes these files before the plan, which it writes last.
+inline constexpr std::array<const char*, 2> kBeforePlan{"spec.yaml", "spec.resolved.json"};
+// All other files that a run, or a tool for it, writes.
+inline constexpr std::array<const char*, 9> kOthers{
+    "log.txt",        "environment.json", "benchmark.json", "summary.md",  "timeline.json",
+    "trace.nsys-rep", "trace.qdstrm",     "report.ncu-rep", "trace.sqlite"};
+
+}  // namespace lloyd::run_files
