@@ -115,20 +115,6 @@ HWY_ATTR void label_tile(const float* tile, const CentroidGroups& centroids, std
     label_tile_by<Score::direct>(tile, centroids, labels);
 }
 
-HWY_ATTR void add_points(const float* points, int count, const float* centre, int dim,
-                         const std::int32_t* labels, float* sums) {
-  const Lanes d;
-  for (int p = 0; p < count; ++p, points += dim) {
-    float* sum = sums + static_cast<std::int64_t>(labels[p]) * dim;
-    std::int64_t t = 0;
-    for (; t + kLanes <= dim; t += kLanes) {
-      const auto placed = hn::Sub(hn::LoadU(d, points + t), hn::LoadU(d, centre + t));
-      hn::StoreU(hn::Add(hn::LoadU(d, sum + t), placed), d, sum + t);
-    }
-    for (; t < dim; ++t) sum[t] += points[t] - centre[t];
-  }
-}
-
 }  // namespace lloyd::fast_cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -136,7 +122,6 @@ HWY_AFTER_NAMESPACE();
 namespace lloyd::fast_cpu {
 
 HWY_EXPORT(label_tile);
-HWY_EXPORT(add_points);
 
 CentroidGroups::CentroidGroups(int k, int dim, Score score)
     : dim_(dim),
@@ -158,11 +143,6 @@ void CentroidGroups::set(int j, const float* centroid) {
 
 void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels) {
   HWY_DYNAMIC_DISPATCH(label_tile)(tile, centroids, labels);
-}
-
-void add_points(const float* points, int count, const float* centre, int dim,
-                const std::int32_t* labels, float* sums) {
-  HWY_DYNAMIC_DISPATCH(add_points)(points, count, centre, dim, labels, sums);
 }
 
 }  // namespace lloyd::fast_cpu

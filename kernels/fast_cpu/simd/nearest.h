@@ -52,8 +52,4 @@ class CentroidGroups {
 /// point's dimensions in order.
 void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels);
 
-/// For each of `count` points (row-major): sums[label] += point − centre. `sums`: k × dim.
-void add_points(const float* points, int count, const float* centre, int dim,
-                const std::int32_t* labels, float* sums);
-
 }  // namespace lloyd::fast_cpu
