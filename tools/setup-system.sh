@@ -7,8 +7,9 @@ packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohma
   libeigen3-dev libgtest-dev)
 # Ubuntu 22.04 has no fast_float; the build does without it there (cmake/FastFloat.cmake).
 grep -qs jammy /etc/os-release || packages+=(libfast-float-dev)
-# The build works without these. The MPI versions are then reported as unsupported.
-optional=(openmpi-bin libopenmpi-dev)
+# The build works without these. The MPI versions and fast_cpu_gemm, which opens oneDNN, are then
+# reported as unsupported.
+optional=(openmpi-bin libopenmpi-dev libdnnl-dev)
 for extra in "$@"; do
   case "$extra" in
     bundle) packages+=(patchelf binutils) ;;
@@ -55,8 +56,8 @@ if [ "$(id -u)" -eq 0 ]; then
 elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
   sudo=(sudo)
 elif [ ${#missing[@]} -eq 0 ]; then
-  echo "Without ${wanted[*]} the MPI versions will be reported as unsupported; root can install" \
-    "them by apt-get" >&2
+  echo "Without ${wanted[*]} the versions that need them will be reported as unsupported;" \
+    "root can install them by apt-get" >&2
   exit 0
 else
   echo "System packages are missing, and only root can install them." \
@@ -74,5 +75,6 @@ else
   "${sudo[@]}" apt-get update -q || true
 fi
 if [ ${#wanted[@]} -gt 0 ] && ! "${sudo[@]}" "${install[@]}" "${wanted[@]}"; then
-  echo "${wanted[*]} cannot be installed: the MPI versions will be reported as unsupported" >&2
+  echo "${wanted[*]} cannot be installed: the versions that need them will be reported as" \
+    "unsupported" >&2
 fi

@@ -1,0 +1,108 @@
+// fast_cpu_gemm: a library's product for a block of points, compared while it is in the cache.
+//
+// Parent   fast_cpu_simd.
+// Idea     All products x·c of 128 points and 256 centroids are one small matrix product, which
+//          oneDNN computes on the thread that asks for it. Points, centroids and products of a
+//          block stay in L2, where vectors then find the smallest score ‖c‖²/2 − x·c of each point.
+// Why      The library packs both operands for L1 and has kernels of its own for each generation of
+//          CPUs. fast_cpu_simd reads a tile of points from L1 again for every six centroids, which
+//          pays only as long as the tile is in L1.
+// Limits   The products make a way through L2, which fast_cpu_simd saves: with few dimensions they
+//          cost more than the arithmetic. Needs oneDNN (libdnnl, opened at run time). Refuses points
+//          that the expanded distance cannot label.
+// Bits     The same for every number of threads: a block has the same size wherever it runs. Not
+//          the same on every CPU: oneDNN chooses the order of additions.
+// Floor    n·k·dim multiply-adds at the rate of all cores.
+#include <omp.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "kernels/core/version.h"
+#include "kernels/fast_cpu/gemm/product.h"
+#include "kernels/fast_cpu/gemm/smallest.h"
+#include "kernels/fast_cpu/lib/centre.h"
+#include "kernels/fast_cpu/lib/piece_loop.h"
+
+namespace lloyd::fast_cpu {
+namespace {
+
+constexpr int kSlab = 256;  // centroids of a product
+
+class Gemm : public PieceLoop {
+ public:
+  void prepare(const Problem& problem, Context& context) override {
+    divide(problem, context, kBlock);
+    if (!expanded_distance_holds(problem, centre_))
+      throw Unsupported(
+          "would label by rounding errors: in fp32 the expanded distance loses more than 1% of the "
+          "squared distance of a label on average, tried on a sample of the points");
+    placed_centroids_.resize(problem.centroids.size());
+    starts_.resize(static_cast<std::size_t>(problem.k));
+    if (std::all_of(centre_.begin(), centre_.end(), [](float c) { return c == 0; })) return;
+    placed_points_.reset(
+        new float[problem.points.size()]);  // each piece writes its own pages first
+    for_each_piece([this](const Piece& piece) {
+      for (std::int64_t i = piece.first; i < piece.last; ++i)
+        for (int t = 0; t < problem_.dim; ++t)
+          placed_points_[i * problem_.dim + t] = point(i)[t] - centre_[t];
+    });
+  }
+
+ private:
+  void show_centroid(int j, const double* placed) override {
+    float* row = placed_centroids_.data() + static_cast<std::int64_t>(j) * problem_.dim;
+    double norm = 0;
+    for (int t = 0; t < problem_.dim; ++t) {
+      row[t] = static_cast<float>(placed[t]);
+      norm += static_cast<double>(row[t]) * row[t];
+    }
+    starts_[j] = static_cast<float>(norm / 2);
+  }
+
+  void label(Piece& piece) override {
+    omp_set_num_threads(1);  // oneDNN's, on this thread and until this parallel region ends
+    alignas(64) float products[kSlab][kBlock] = {};
+    Smallest smallest;
+    for (std::int64_t first = piece.first; first < piece.last; first += kBlock) {
+      const int points = static_cast<int>(std::min<std::int64_t>(kBlock, piece.last - first));
+      std::fill_n(smallest.score, kBlock, std::numeric_limits<float>::infinity());
+      std::fill_n(smallest.label, kBlock, 0);
+      for (int j = 0; j < problem_.k; j += kSlab) {
+        const int count = std::min(kSlab, problem_.k - j);
+        product_->multiply(count, points, problem_.dim,
+                           placed_centroids_.data() + static_cast<std::int64_t>(j) * problem_.dim,
+                           placed_point(first), products[0], kBlock);
+        keep_smallest(products, starts_.data() + j, j, count, smallest);
+      }
+      take(piece, first, points, smallest.label);
+    }
+  }
+
+  const float* placed_point(std::int64_t i) const {
+    return placed_points_ ? placed_points_.get() + i * problem_.dim : point(i);
+  }
+
+  const Product* product_ = Product::find();
+  std::unique_ptr<float[]> placed_points_;  // null where the centre is 0
+  std::vector<float> placed_centroids_;     // k × dim, centred
+  std::vector<float> starts_;               // ‖c‖²/2
+};
+
+LLOYD_VERSION(Gemm, {.name = "fast_cpu_gemm",
+                     .family = "fast_cpu",
+                     .parent = "fast_cpu_simd",
+                     .axes = {"threads"},
+                     .distance = Distance::expanded,
+                     .reproducible = true,
+                     .summary = "oneDNN's product for a block of points, compared in the cache",
+                     .unsupported = [](const Problem&, const Tunables&,
+                                       const DeviceLimits&) -> std::optional<std::string> {
+                       if (Product::find() == nullptr)
+                         return "needs oneDNN (libdnnl.so.3 or .2), which is not installed";
+                       return std::nullopt;
+                     }});
+
+}  // namespace
+}  // namespace lloyd::fast_cpu
