@@ -270,8 +270,9 @@ def run_choices(options: argparse.Namespace) -> int:
 
 
 def run_tune(options: argparse.Namespace) -> int:
-    options.out.write_text(tune.table(_load(options)), encoding="utf-8")
-    print(options.out)
+    out = options.out or tune.file(options.ladder)
+    out.write_text(tune.table(_load(options), options.ladder), encoding="utf-8")
+    print(out)
     return 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from analysis import commands
 from analysis.figures import FIGURES, FORMATS, paper
 from analysis.measures import published
-from analysis.pages import tune
+from analysis.measures.families import CHOOSERS
 
 EPILOG = """\
 A DIR is what run_experiment wrote (it holds measurements.jsonl), or a folder that holds such
@@ -182,9 +182,10 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
 
     choice = kinds.add_parser(
         "choices",
-        help="fast_auto's choices beside the fastest versions",
-        description="Prints, as Markdown, a row for each problem that fast_auto and others of its "
-        "family ran: the version that it chose, the fastest version, and the ratio of their times.",
+        help="the choices of fast_auto or fast_cpu_auto beside the fastest versions",
+        description="Prints, as Markdown, a row for each problem that fast_auto (or fast_cpu_auto) "
+        "and others of its family ran: the version that it chose, the fastest version, and the "
+        "ratio of their times.",
     )
     choice.add_argument("dir", metavar="DIR", type=Path)
     choice.add_argument("--summary", action="store_true", help="only where it lost")
@@ -193,12 +194,17 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
 
     tuning = kinds.add_parser(
         "tune",
-        help="write the table by which fast_auto chooses",
+        help="write the table by which fast_auto or fast_cpu_auto chooses",
         description="Writes the time of each version for each problem, from the verified results "
         "of the runs. If several DIRs have the same problem, the last one counts.",
     )
     tuning.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
-    tuning.add_argument("-o", "--out", metavar="FILE", type=Path, default=tune.FILE)
+    tuning.add_argument(
+        "--ladder", choices=CHOOSERS, default="fast", help="whose chooser (default: %(default)s)"
+    )
+    tuning.add_argument(
+        "-o", "--out", metavar="FILE", type=Path, help="default: kernels/LADDER/auto/table.inc"
+    )
     tuning.set_defaults(command=commands.run_tune)
 
     every = kinds.add_parser(

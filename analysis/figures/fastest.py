@@ -20,7 +20,7 @@ from analysis.figures.notes import (
 )
 from analysis.figures.page import Page
 from analysis.figures.typeset import break_label, text_width
-from analysis.measures.families import CHOOSER, PEER
+from analysis.measures.families import CHOOSERS, PEER
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.model.numbers import count_text, number_text
 
@@ -41,7 +41,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     ok = ok.assign(panel=ok["precision"].where(ok["precision"].ne("tf32"), "fp32"))
     peers = ok[ok["version"].str.startswith(f"{PEER}_")]
     ours = ok.drop(index=peers.index)
-    best = _least(ours[ours["version"].ne(CHOOSER)], cell)
+    best = _least(ours[~ours["version"].isin(CHOOSERS.values())], cell)
     peer = _least(peers, cell)[[*cell, "version", "iteration_ms"]]
     of = best.reset_index().merge(peer, how="left", on=cell, suffixes=("", "_of_peer"))
     best = of.set_index("index").rename(columns={"version_of_peer": "best_peer"})
@@ -149,17 +149,17 @@ def _notes(best: pd.DataFrame, ok: pd.DataFrame, written: bool) -> list[str]:
     unverified = int((~best["verified"].eq(True)).sum())
     if unverified:
         notes.append(f"Not verified: {unverified} of {len(best)} cells.")
-    if CHOOSER in set(ok["version"]):
-        notes.append(_chooser(best, ok))
+    versions = set(ok["version"])
+    notes += [_loss(name, best, ok) for name in CHOOSERS.values() if name in versions]
     return notes
 
 
-def _chooser(best: pd.DataFrame, ok: pd.DataFrame) -> str:
+def _loss(chooser: str, best: pd.DataFrame, ok: pd.DataFrame) -> str:
     """How much time is lost by leaving the choice to the chooser."""
     cell = ["machine", "dim", "precision", "data", "n", "k"]
-    auto = ok[ok["version"].eq(CHOOSER)].set_index(cell)["iteration_ms"]
+    auto = ok[ok["version"].eq(chooser)].set_index(cell)["iteration_ms"]
     lost = (auto / best.set_index(cell)["iteration_ms"]).dropna()
     return (
-        f"{CHOOSER} takes {100 * (lost.median() - 1):.1f}% longer than the fastest in the median "
+        f"{chooser} takes {100 * (lost.median() - 1):.1f}% longer than the fastest in the median "
         f"of {len(lost)} cells, {100 * (lost.max() - 1):.1f}% at most."
     )

@@ -1,6 +1,7 @@
 """Families of versions that tables and figures treat apart."""
 
-OURS, PEER = "fast", "peer"
+CHOOSERS = {"fast": "fast_auto", "fast_cpu": "fast_cpu_auto"}
+"""The ladders of this project, each with the version that only passes problems on to the others. So
+a chooser is never itself the fastest."""
 
-CHOOSER = "fast_auto"
-"""This version only passes problems on, so it is never itself the fastest of ours."""
+PEER = "peer"

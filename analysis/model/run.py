@@ -66,6 +66,13 @@ class Run:
         return [str(gpu) for gpu in self.measurements["gpu"].dropna().unique()]
 
     @property
+    def cpu(self) -> str:
+        """The model of the CPU and its number of cores; empty where it is not known."""
+        cpu = self.environment.get("cpu") or {}
+        cores = f" ({cpu['cores']} cores)" if cpu.get("cores") else ""
+        return f"{cpu['model']}{cores}" if cpu.get("model") else ""
+
+    @property
     def machine(self) -> str:
         """The GPU, else the CPU, else the host. It tells the rows of different machines apart."""
         cpu = (self.environment.get("cpu") or {}).get("model")
@@ -75,13 +82,11 @@ class Run:
 
     def environment_line(self) -> str:
         """One line with GPU, CPU, driver, compiler and commit, as far as they are known."""
-        cpu = self.environment.get("cpu") or {}
         build = self.environment.get("build") or {}
         gpus = self.environment.get("gpus") or []
         parts = [self.gpu]
-        if cpu.get("model"):
-            cores = f" ({cpu['cores']} cores)" if cpu.get("cores") else ""
-            parts.append(f"{cpu['model']}{cores}")
+        if self.cpu:
+            parts.append(self.cpu)
         if gpus and gpus[0].get("driver"):
             parts.append(f"driver {gpus[0]['driver']}")
         parts.append(str(build.get("compiler") or ""))

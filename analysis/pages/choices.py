@@ -1,10 +1,11 @@
-"""Judges fast_auto's choices: its time beside that of the fastest version of its family."""
+"""Judges the choices of fast_auto and fast_cpu_auto: the time beside that of the fastest version
+of the family."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from analysis.measures.families import CHOOSER, OURS
+from analysis.measures.families import CHOOSERS
 from analysis.measures.points import all_points, fastest, noise_note, noisy_mark
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
@@ -13,32 +14,39 @@ from analysis.pages.table import Table
 from analysis.pages.tables import interval_text
 
 PROMISE = 0.05
-"""fast_auto should lose at most this share of the fastest version's time."""
+"""A chooser should lose at most this share of the fastest version's time."""
 
 
 def choices(run: Run) -> Table:
-    """A table with a row for each problem of `run` that fast_auto and another version of its family
-    ran. It has the version that fast_auto chose (most often), that version's time in its own row,
-    the fastest version, the medians (ms per iteration) and the ratio of fast_auto's time to the
+    """A table with a row for each problem of `run` that a chooser and another version of its family
+    ran. It has the version that was chosen (most often), that version's time in its own row, the
+    fastest version, the medians (ms per iteration) and the ratio of the chooser's time to the
     fastest one with its interval. The largest loss comes first. Raises RunError if the run has no
     such problem."""
     return _table(run, losses_only=False)
 
 
 def summary(run: Run) -> Table:
-    """The same table, but only with problems at which fast_auto lost more than PROMISE, or did not
-    choose the fastest version."""
+    """The same table, but only with problems at which the chooser lost more than PROMISE, or did
+    not choose the fastest version."""
     return _table(run, losses_only=True)
 
 
 def _table(run: Run, losses_only: bool) -> Table:
     points = all_points([run], "")
-    best = fastest(points[points["family"].eq(OURS)])
-    told = run.measurements[run.measurements["version"].eq(CHOOSER)].dropna(subset="chosen")
+    present = [c for c in CHOOSERS.values() if points["version"].eq(c).any()]
+    if not present:
+        raise RunError(f"{run.path}: has no row of {' or '.join(CHOOSERS.values())}")
+    if len(present) > 1:
+        raise RunError(f"{run.path}: has rows of {' and '.join(present)}; this judges one of them")
+    chooser = present[0]
+    family = next(ladder for ladder, name in CHOOSERS.items() if name == chooser)
+    best = fastest(points[points["family"].eq(family)])
+    told = run.measurements[run.measurements["version"].eq(chooser)].dropna(subset="chosen")
     chosen = told.groupby("point")["chosen"].agg(lambda names: names.mode().iat[0])
     losses = []
     for problem, of in best.groupby(["precision", "n", "k", "dim"], sort=False):
-        auto, others = of[of["version"].eq(CHOOSER)], of[of["version"].ne(CHOOSER)]
+        auto, others = of[of["version"].eq(chooser)], of[of["version"].ne(chooser)]
         if auto.empty or others.empty:
             continue
         mine, fast = auto.iloc[0], others.loc[others["iteration_ms"].idxmin()]
@@ -47,7 +55,7 @@ def _table(run: Run, losses_only: bool) -> Table:
         ratio = ratio_interval(mine["times_ms"], fast["times_ms"])
         losses.append((ratio, problem, name, mine, alone, fast))
     if not losses:
-        raise RunError(f"{run.path}: no problem that {CHOOSER} and another {OURS}_ version ran")
+        raise RunError(f"{run.path}: no problem that {chooser} and another {family}_ version ran")
     losses.sort(key=lambda loss: -loss[0][0])
 
     def is_over(loss) -> bool:
@@ -76,7 +84,7 @@ def _table(run: Run, losses_only: bool) -> Table:
         for ratio, problem, name, mine, alone, fast in shown
     ]
     said = (
-        f"{CHOOSER} takes more than {PROMISE:.0%} longer than the fastest other version at "
+        f"{chooser} takes more than {PROMISE:.0%} longer than the fastest other version at "
         f"{sum(map(is_over, losses))} of {len(losses)} problems, at most "
         f"{losses[0][0][0]:.2f}× its time. At {len(another)} it chose another version"
         + (f", whose own row takes up to {max(by_choice):.2f}× that time" if by_choice else "")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from analysis.measures.families import CHOOSER, OURS, PEER
+from analysis.measures.families import CHOOSERS, PEER
 from analysis.measures.points import all_points, fastest, noise_note
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
@@ -65,9 +66,9 @@ def _points(run: Run) -> pd.DataFrame:
     return points[points["regime"].ne("")]
 
 
-def _least(points: pd.DataFrame, family: str) -> pd.Series | None:
-    of = points[points["status"].eq("ok") & points["family"].eq(family)]
-    of = of[of["version"].ne(CHOOSER)]
+def _least(points: pd.DataFrame, families: Collection[str]) -> pd.Series | None:
+    of = points[points["status"].eq("ok") & points["family"].isin(families)]
+    of = of[~of["version"].isin(CHOOSERS.values())]
     return of.loc[of["iteration_ms"].idxmin()] if len(of) else None
 
 
@@ -87,7 +88,7 @@ def every_version(run: Run) -> Table:
     header += ["best peer / this", "labels that differ", "largest regret", "its bound"]
     rows = []
     for regime, points in _present(run):
-        best, peer = fastest(points), _least(points, PEER)
+        best, peer = fastest(points), _least(points, [PEER])
         lost = points[~points["version"].isin(best["version"]) & _said(points)]
         for _, p in best.sort_values("iteration_ms", kind="stable").iterrows():
             rows.append([regime.name, _name(p), p["precision"], time_text(p), _times_floor(p)])
@@ -119,7 +120,7 @@ def summary_tables(run: Run) -> list[Table]:
     RunError if the run has no regime."""
     problems, results = [], []
     for regime, points in _present(run):
-        peer, ours = _least(points, PEER), _least(points, OURS)
+        peer, ours = _least(points, [PEER]), _least(points, CHOOSERS)
         floor = np.nan if ours is None else ours["floor_ms"]
         sizes = [count_text(regime.n), count_text(regime.k), str(regime.dim)]
         precision = "fp16, bf16" if regime.half else "fp32"

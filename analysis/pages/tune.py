@@ -1,4 +1,5 @@
-"""Writes fast_auto's table: the times of each version for the measured problems."""
+"""Writes the table of fast_auto or fast_cpu_auto: the times of each version for the measured
+problems."""
 
 from __future__ import annotations
 
@@ -6,38 +7,47 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.measures.families import CHOOSER, OURS
+from analysis.measures.families import CHOOSERS
 from analysis.measures.points import all_points, fastest
-from analysis.model.files import RunError, shown
+from analysis.model.files import RunError, printable, shown
 from analysis.model.run import Run
 
-FILE = Path(__file__).resolve().parents[2] / "kernels" / "fast" / "auto" / "table.inc"
+KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 
 HEAD = """\
 // Written by `python -m analysis tune`: each measured problem, version,
 // threads per block (0: not read) and ms per iteration (median).
-// {gpu}; runs: {runs}.
+// {machine}; runs: {runs}.
 """
 
 
-def table(runs: list[Run]) -> str:
-    """The text of kernels/fast/auto/table.inc, from the verified results of `runs`. If several runs
-    have a problem, the last one counts, and in it the fastest tunables.
+def file(ladder: str) -> Path:
+    """The table that the ladder's chooser is built with."""
+    return KERNELS / ladder / "auto" / "table.inc"
 
-    Raises RunError if the runs are from several GPUs or have no result of the family."""
-    gpus = list(dict.fromkeys(gpu for run in runs for gpu in run.gpus))
-    if len(gpus) > 1:
-        raise RunError(f"measured on {', '.join(gpus)}: a table is for one GPU")
-    if not gpus:
-        raise RunError("no row names a GPU, and the table needs one")
+
+def table(runs: list[Run], ladder: str) -> str:
+    """The text of a ladder's table ("fast" or "fast_cpu"), from the verified results of `runs`.
+    If several runs have a problem, the last one counts, and in it the fastest tunables.
+
+    Raises RunError if the runs are from several machines or have no result of the ladder."""
+    if ladder == "fast":
+        kind, machines = "GPU", [gpu for run in runs for gpu in run.gpus]
+    else:
+        kind, machines = "CPU", [cpu for run in runs if (cpu := run.cpu)]
+    machines = list(dict.fromkeys(machines))
+    if len(machines) > 1:
+        raise RunError(f"measured on {', '.join(machines)}: a table is for one {kind}")
+    if not machines:
+        raise RunError(f"no run names a {kind}, and the table needs one")
     parts = []
     for run in runs:
         points = all_points([run], "")
-        points = points[points["family"].eq(OURS) & points["version"].ne(CHOOSER)]
+        points = points[points["family"].eq(ladder) & points["version"].ne(CHOOSERS[ladder])]
         parts.append(fastest(points[points["verified"].eq(True)]))
     best = pd.concat(parts, ignore_index=True)
     if best.empty:
-        raise RunError(f"no verified result of a {OURS}_ version")
+        raise RunError(f"no verified result of a {ladder}_ version")
     problem = ["precision", "n", "k", "dim"]
     for column, known in (("version", r"[a-z0-9_]+"), ("precision", r"[a-z]+\d+")):
         # the table is C++
@@ -46,7 +56,9 @@ def table(runs: list[Run]) -> str:
     best = best.drop_duplicates([*problem, "version"], keep="last")
     best = best.sort_values([*problem, "iteration_ms"], kind="stable")
     used = [run.name for run, part in zip(runs, parts, strict=True) if len(part)]
-    return HEAD.format(gpu=gpus[0], runs=", ".join(dict.fromkeys(used))) + "".join(
+    return HEAD.format(
+        machine=printable(machines[0]), runs=", ".join(dict.fromkeys(used))
+    ) + "".join(
         f'{{Precision::{p["precision"]}, {p["n"]}, {p["k"]}, {p["dim"]}, "{p["version"]}", '
         f"{0 if pd.isna(p['threads_per_block']) else p['threads_per_block']}, "
         f"{p['iteration_ms']:.3g}}},\n"

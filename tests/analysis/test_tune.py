@@ -77,4 +77,20 @@ def test_the_versions_of_each_problem_stand_in_order(make_fast_run, tmp_path, ca
     assert "no verified result of a fast_ version" in capsys.readouterr().err
     nameless = make_fast_run("nameless", {("fast_dense", 16, None): 1.0}, gpu=None)
     assert main(["tune", str(nameless), "-o", str(tmp_path / "no.inc")]) == 2
-    assert "no row names a GPU" in capsys.readouterr().err
+    assert "no run names a GPU" in capsys.readouterr().err
+
+
+def test_the_cpu_ladder_has_a_table_of_its_own(make_fast_run, tmp_path, capsys):
+    times = {("fast_cpu_simd", 16, None): 0.5, ("fast_cpu_auto", 16, None): 0.1}
+    times[("fast_dense", 16, None)] = 0.01
+    run = make_fast_run("both", times, family="fast_cpu", backend="cpu", gpu=None)
+    out = tmp_path / "table.inc"
+    tune = ["tune", str(run), "--ladder", "fast_cpu", "-o", str(out)]
+    assert main(tune) == 2
+    assert "no run names a CPU" in capsys.readouterr().err
+    cpu = {"model": "Xeon", "cores": 16}
+    (run / "environment.json").write_text(json.dumps({"cpu": cpu}))
+    assert main(tune) == 0
+    head, rows = out.read_text().split("{", 1)
+    assert "Xeon (16 cores); runs: both." in head
+    assert rows.splitlines()[-1].startswith('{Precision::fp16, 10000, 16, 2, "fast_cpu_simd"')

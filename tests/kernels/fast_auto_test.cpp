@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/core/limits.h"
-#include "kernels/fast/auto/choice.h"
+#include "kernels/fast/auto/measured.h"
 
 namespace lloyd::fast {
 namespace {

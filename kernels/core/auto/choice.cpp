@@ -1,4 +1,4 @@
-#include "kernels/fast/auto/choice.h"
+#include "kernels/core/auto/choice.h"
 
 #include <Eigen/Dense>
 #include <algorithm>
@@ -8,14 +8,7 @@
 
 #include "kernels/core/limits.h"
 
-namespace lloyd::fast {
-
-std::span<const Measured> measured() {
-  static constexpr Measured kTable[] = {
-#include "kernels/fast/auto/table.inc"
-  };
-  return kTable;
-}
+namespace lloyd {
 
 namespace {
 
@@ -105,4 +98,4 @@ std::optional<std::string> reason_against(const Measured& candidate, const Probl
   return unsupported_reason(version->info, problem, as_measured(candidate, tunables), device);
 }
 
-}  // namespace lloyd::fast
+}  // namespace lloyd

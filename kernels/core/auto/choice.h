@@ -1,5 +1,5 @@
-// What fast_auto knows and how it decides: the version that should take the least time, by
-// measurements near the problem. No CUDA in here.
+// How fast_auto and fast_cpu_auto decide: the version that should take the least time, by
+// measurements near the problem.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,10 @@
 
 #include "kernels/core/version.h"
 
-namespace lloyd::fast {
+namespace lloyd {
 
-/// One measurement: what an iteration took.
+/// One measurement: what an iteration took. A table holds, for each problem that was measured, what
+/// the versions took.
 struct Measured {
   Precision precision;
   std::int64_t n;
@@ -21,9 +22,6 @@ struct Measured {
   int threads_per_block;  // 0: the version does not read it
   double iteration_ms;
 };
-
-/// table.inc: for each problem that was measured, the versions that came near the fastest.
-std::span<const Measured> measured();
 
 /// A version, with the tunables of its nearest measurement, and the time that an iteration of the
 /// problem should take.
@@ -72,4 +70,4 @@ std::optional<std::string> reason_against(const Measured& candidate, const Probl
 /// `tunables` with those that the measurement was made with.
 Tunables as_measured(const Measured& candidate, Tunables tunables);
 
-}  // namespace lloyd::fast
+}  // namespace lloyd

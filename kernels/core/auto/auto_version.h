@@ -1,0 +1,53 @@
+// A version that runs the fastest of others: what fast_auto and fast_cpu_auto have in common.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/core/auto/choice.h"
+#include "kernels/core/chooser.h"
+#include "kernels/core/version.h"
+
+namespace lloyd {
+
+/// Why no version of `table` can run the problem; nothing if one can, as far as is known beforehand.
+std::optional<std::string> refusal(std::span<const Measured> table, const Problem& problem,
+                                   const Tunables& tunables, const DeviceLimits& device);
+
+/// Ranks the versions of a table by estimate, tries those that are close to the first, and prepares
+/// the fastest. If it refuses the problem, the next one has its turn.
+class AutoVersion : public Version, public Chooser {
+ public:
+  void prepare(const Problem& problem, Context& context) override;
+  void run(Context& context) override;
+  Solution fetch(Context& context) override { return version_->fetch(context); }
+  std::string chosen() const override { return chosen_; }
+
+ protected:
+  /// A trial solves the problem with few iterations. It is repeated at least once, and until `ms`
+  /// are spent.
+  struct Trials {
+    int iterations;
+    double ms;
+  };
+  AutoVersion(std::span<const Measured> table, Trials trials) : table_(table), trials_(trials) {}
+
+  /// What run() of `version` takes.
+  virtual double run_ms(Version& version, Context& context) = 0;
+
+ private:
+  void try_first(std::size_t count, std::vector<Estimate>& candidates,
+                 std::vector<std::string>& reasons, const Problem& problem, const Context& context);
+  Trial try_out(Estimate candidate, Problem problem, Context context);
+
+  std::span<const Measured> table_;
+  Trials trials_;
+  std::unique_ptr<Version> version_;
+  Tunables tunables_;
+  std::string chosen_;
+};
+
+}  // namespace lloyd
