@@ -3,9 +3,12 @@
 import os
 import pathlib
 
-import compare_readers
 import numpy as np
 import pytest
+from compare_readers import compare
+from generated_file import File
+from other_readers import RefusedError, nearest_float32
+from reader_verdict import judge
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
@@ -13,7 +16,7 @@ PROGRAM = BUILD / "tests" / "data" / "read_files"
 
 
 def test_every_file_is_read_as_by_numpy_and_pandas_or_refused():
-    counts, differences = compare_readers.compare(PROGRAM, 1500, seed=16)
+    counts, differences = compare(PROGRAM, 1500, seed=16)
     assert differences == []
     assert counts["equal to numpy and pandas"] > 500
     assert counts["refused"] > 300
@@ -31,20 +34,20 @@ def test_every_file_is_read_as_by_numpy_and_pandas_or_refused():
     ],
 )
 def test_what_differs_is_found(answer):
-    file = compare_readers.File()
+    file = File()
     file.raw = b"1,2\n"
-    assert compare_readers.judge(file, "ok 1 2 3f80000040000000")[1] is None
-    assert compare_readers.judge(file, answer)[1] is not None
+    assert judge(file, "ok 1 2 3f80000040000000")[1] is None
+    assert judge(file, answer)[1] is not None
 
 
 @pytest.mark.parametrize(
     "place", ["", "1:", "3:1:", "0:1:", "1:5:"], ids=["none", "line", "line 3", "line 0", "column"]
 )
 def test_a_message_without_a_right_place_is_found(place):
-    file = compare_readers.File()
+    file = File()
     file.raw, file.plain = b"1,x\n", False
-    assert compare_readers.judge(file, "error F:1:3: 'x' is not a number")[1] is None
-    assert compare_readers.judge(file, f"error F:{place} 'x' is not a number")[1] is not None
+    assert judge(file, "error F:1:3: 'x' is not a number")[1] is None
+    assert judge(file, f"error F:{place} 'x' is not a number")[1] is not None
 
 
 @pytest.mark.parametrize(
@@ -64,7 +67,7 @@ def test_a_message_without_a_right_place_is_found(place):
 )
 def test_the_nearest_float_is_exact(text, bits):
     if bits is None:
-        with pytest.raises(compare_readers.RefusedError):
-            compare_readers.nearest_float32(text)
+        with pytest.raises(RefusedError):
+            nearest_float32(text)
     else:
-        assert compare_readers.nearest_float32(text).view(np.uint32) == bits
+        assert nearest_float32(text).view(np.uint32) == bits
