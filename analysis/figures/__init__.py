@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from analysis.figures import pgf
 from analysis.figures.drawing import Drawing, Subject
 from analysis.figures.names import Names
 from analysis.figures.style import look, save
-from analysis.measures.points import Data
+from analysis.measures.points import Data, named_baseline
 from analysis.model.files import folder_for, replacing
 
 _NAMES = Path(__file__).resolve().parents[1] / "figures.inc"
@@ -38,6 +39,7 @@ def draw_by(
     paper: float | None = None,
 ) -> Drawing:
     """What `make` draws of `data` under names that fit into a figure."""
+    subject = replace(subject, baseline=named_baseline(data.points, subject.baseline))
     names = Names(data, subject)
     with look(paper):
         return names.whole(make(*names.given()))

@@ -31,7 +31,7 @@ from analysis.figures.series import (
     series_styles,
 )
 from analysis.figures.typeset import break_label, text_width, wrap
-from analysis.measures.points import Data, fastest
+from analysis.measures.points import BEST_CPU, FASTEST_CPU, Data, fastest
 from analysis.model.numbers import count_text, number_text
 
 NAME = "speedup"
@@ -59,7 +59,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
 
     shown = shown.assign(series=series_names(shown))
     styles = series_styles(shown, points, subject.baseline)
-    notes = small_print(points, shown.index, _notes(shown, points, subject), f"{NAME}.csv")
+    notes = [*_notes(shown, points, subject), *_best_cpu_notes(shown, data, subject)]
+    notes = small_print(points, shown.index, notes, f"{NAME}.csv")
     one_n = shown["n"].nunique() == 1
     keys = panel_columns(shown, ["k", "n"] if one_n else ["k"])
     panels = [(values, of) for values, of in shown.groupby(keys, sort=True)]
@@ -99,6 +100,18 @@ def _notes(shown: pd.DataFrame, points: pd.DataFrame, subject: Subject) -> list[
         )
         notes.append(f"{precision} is over the baseline's {', '.join(used)}.")
     return notes
+
+
+def _best_cpu_notes(shown: pd.DataFrame, data: Data, subject: Subject) -> list[str]:
+    """Which version was the fastest on the CPU, if that is what speedups are over."""
+    if not any(run.baseline == BEST_CPU for run in data.runs):
+        return []
+    if subject.baseline != FASTEST_CPU:
+        return [f"{subject.baseline} is {FASTEST_CPU} of every problem here."]
+    problem = ["machine", "n", "k", "dim", "data", "precision"]
+    counts = shown.drop_duplicates([*problem, "baseline"])["baseline"].value_counts()
+    told = ", ".join(f"{version} ({count})" for version, count in counts.items())
+    return [f"The fastest CPU version (problems): {told}; {NAME}.csv says which."]
 
 
 def _limits(shown: pd.DataFrame) -> tuple[float, float]:

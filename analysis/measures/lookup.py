@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.measures.points import all_points
+from analysis.measures.points import BEST_CPU, all_points
 from analysis.measures.quantity import Quantity
 from analysis.measures.stats import Samples, draws
 from analysis.model.numbers import count_text
@@ -122,6 +122,11 @@ class Rows:
         """The baseline's point for the problem of `point`, in the same precision, else in fp32."""
         if not self.run.baseline:
             raise MissingError("the spec names no baseline")
+        if self.run.baseline == BEST_CPU:
+            found = self.points[self.points["point"].eq(point["baseline_point"])]
+            if found.empty:
+                raise MissingError(f"{point['point']}: {point['reason']}")
+            return found.iloc[0]
         same = place._replace(
             n=point["n"], k=point["k"], dim=point["dim"], data=point["data"], precision=None
         )

@@ -15,6 +15,11 @@ from analysis.model.words import AXES
 
 NOT_RUN = "not run"
 NO_BASELINE = "no baseline"
+BEST_CPU = "best:cpu"
+"""A baseline that is no version: the fastest verified version of each problem that ran on the CPU
+of the same machine in the same run."""
+FASTEST_CPU = "the fastest CPU version"
+"""What BEST_CPU is called where it stands for several versions."""
 UNTHROTTLED = {"", "none"}
 NOISY_SHARE = 0.25
 """A point is noisy from this share of noisy samples on. A smaller share hardly moves its median."""
@@ -142,10 +147,13 @@ def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
 
     Points without a result have NaN times, a status (or `not run`) and the reason.
     Speedups are relative to the median of `baseline` for the same problem on the same machine, with
-    the fastest tunables of each side. If an ok point has no speedup, its `reason` says what is
-    missing."""
+    the fastest tunables of each side. With BEST_CPU, `baseline` is each point's own denominator. If
+    an ok point has no speedup, its `reason` says what is missing."""
     labels = machine_labels(runs)
-    parts = [_points_of(run, label) for run, label in zip(runs, labels, strict=True)]
+    parts = [
+        _points_of(run, label).assign(run=place)
+        for place, (run, label) in enumerate(zip(runs, labels, strict=True))
+    ]
     points = pd.concat(parts, ignore_index=True)
     # two runs of one machine may have planned the same point, but only one measured it
     unmeasured = points["status"].eq(NOT_RUN)
@@ -153,7 +161,31 @@ def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
     pairs = zip(points["machine"], points["point"], strict=True)
     elsewhere = np.array([pair in known for pair in pairs], dtype=bool)
     points = points[~(unmeasured & elsewhere)].drop_duplicates(["machine", "point"])
-    return _with_speedups(points.reset_index(drop=True), baseline)
+    return _with_speedups(points.reset_index(drop=True), baseline).drop(columns="run")
+
+
+def named_baseline(points: pd.DataFrame, baseline: str) -> str:
+    """The version that BEST_CPU stands for in `points`, or FASTEST_CPU if it stands for several.
+    Any other baseline is itself."""
+    if baseline != BEST_CPU:
+        return baseline
+    taken = points["baseline"].dropna().unique()
+    return str(taken[0]) if len(taken) == 1 else FASTEST_CPU
+
+
+def baseline_text(points: pd.DataFrame, baseline: str) -> str:
+    """The baseline as a table names it: `fast_cpu_simd, the fastest CPU version here`."""
+    named = named_baseline(points, baseline)
+    if baseline != BEST_CPU:
+        return named
+    if named != FASTEST_CPU:
+        return f"{named}, {FASTEST_CPU} here"
+    return f"{FASTEST_CPU} of each problem"
+
+
+def has_several_baselines(points: pd.DataFrame) -> bool:
+    """Whether the speedups of `points` need to say which version they are over."""
+    return points.loc[points["speedup"].notna(), "baseline"].nunique() > 1
 
 
 def fastest(points: pd.DataFrame) -> pd.DataFrame:
@@ -269,13 +301,18 @@ def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
     points["baseline"] = baseline or None
     if not baseline:
         return points
-    problem = ["machine", "n", "k", "dim", "data"]
-    base = fastest(points[points["version"] == baseline])
+    problem = ["n", "k", "dim", "data"]
+    if baseline == BEST_CPU:
+        problem += ["machine", "run", "host"]
+        base = _fastest_on_cpu(points, problem)
+    else:
+        problem += ["machine"]
+        base = fastest(points[points["version"] == baseline])
     denominators: dict[tuple, dict[str, tuple]] = {}
     for key, of in zip(_keys(base, problem), base.itertuples(index=False), strict=True):
         denominators.setdefault(key, {})[of.precision] = of
 
-    names = ["baseline_point", "baseline_iteration_ms", "baseline_timing_basis"]
+    names = ["baseline", "baseline_point", "baseline_iteration_ms", "baseline_timing_basis"]
     names += ["speedup", "speedup_low", "speedup_high"]
     columns = ["point", "precision", "status", "times_ms"]
     rows = []
@@ -286,14 +323,27 @@ def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
         # a version in another precision is compared with the baseline's fp32, or its only precision
         of = choices.get(precision, choices.get("fp32", next(iter(choices.values()), None)))
         if of is None:
-            rows.append((None, np.nan, None, np.nan, np.nan, np.nan))
+            named = None if baseline == BEST_CPU else baseline
+            rows.append((named, None, np.nan, None, np.nan, np.nan, np.nan))
             continue
         ratio = (1.0, 1.0, 1.0) if of.point == point else ratio_interval(of.times_ms, times)
-        rows.append((of.point, of.iteration_ms, of.timing_basis, *ratio))
+        rows.append((of.version, of.point, of.iteration_ms, of.timing_basis, *ratio))
     points[names] = pd.DataFrame(rows, columns=names, index=points.index)
     orphan = points["status"].eq("ok") & points["speedup"].isna()
-    points.loc[orphan, "reason"] = f"{baseline} has no result for this problem on this machine"
+    points.loc[orphan, "reason"] = (
+        "no version on this machine's CPU has a verified result for this problem"
+        if baseline == BEST_CPU
+        else f"{baseline} has no result for this problem on this machine"
+    )
     return points
+
+
+def _fastest_on_cpu(points: pd.DataFrame, problem: list[str]) -> pd.DataFrame:
+    """The fastest verified point on the CPU of each problem and precision."""
+    verified = points["status"].eq("ok") & points["verified"].eq(True)
+    cpu = points[verified & points["backend"].eq("cpu")]
+    places = cpu.groupby([*problem, "precision"], dropna=False, sort=False)["iteration_ms"]
+    return cpu.loc[places.idxmin()]
 
 
 def _keys(points: pd.DataFrame, columns: list[str]) -> list[tuple]:

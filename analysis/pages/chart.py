@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.style import COLOURS, DASHES, MARKERS, version_styles
-from analysis.measures.points import noisy_mark
+from analysis.measures.points import has_several_baselines, noisy_mark
 from analysis.model.words import AXES
 
 _MARKS = ["circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "x", "hex"]
@@ -37,6 +37,8 @@ def chart(points: pd.DataFrame, numbers: dict[int, int], baseline: str) -> dict:
         columns[name] = [str(value) for value in ok[name]]
     for name, of in _quantities(ok).items():
         columns[name] = [float(f"{v:.6g}") if np.isfinite(v) else None for v in of.astype(float)]
+    if has_several_baselines(ok):
+        columns["over"] = list(ok["baseline"])
     columns["samples"] = [int(count) for count in ok["samples"]]
     columns["noisy"] = [bool(noisy_mark(point)) for _, point in ok.iterrows()]
     used = {name: of for name, of in columns.items() if any(v is not None for v in of)}

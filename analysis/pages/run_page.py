@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.figures import FIGURES, csv_text, draw
 from analysis.figures.drawing import Subject
-from analysis.measures.points import Data, gather, noise_note
+from analysis.measures.points import Data, baseline_text, gather, named_baseline, noise_note
 from analysis.model.run import Run
 from analysis.model.words import AXES
 from analysis.pages import tables
@@ -35,7 +35,7 @@ def run_page(run: Run, entry: Entry) -> RunPage:
         ],
         [_figure(name, data, about) for name in FIGURES],
         len(points),
-        run.baseline,
+        baseline_text(points, run.baseline),
         header,
         [Row(numbers[index], _at(points.loc[index]), words) for index, words in cells.items()],
         noise_note(points),
@@ -44,7 +44,7 @@ def run_page(run: Run, entry: Entry) -> RunPage:
             for _, p in points[points["noisy"].eq(True)].iterrows()
         ],
         [[p["point"], p["status"], p["reason"] or ""] for _, p in missing.iterrows()],
-        chart(points, numbers, run.baseline),
+        chart(points, numbers, named_baseline(points, run.baseline)),
     )
 
 

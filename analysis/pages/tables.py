@@ -9,7 +9,15 @@ import pandas as pd
 
 from analysis.measures import claims
 from analysis.measures.claims import Judgment
-from analysis.measures.points import fastest, noise_note, noisy_mark
+from analysis.measures.points import (
+    FASTEST_CPU,
+    baseline_text,
+    fastest,
+    has_several_baselines,
+    named_baseline,
+    noise_note,
+    noisy_mark,
+)
 from analysis.measures.published import Number
 from analysis.measures.studies import Study
 from analysis.model.numbers import count_text, number_text
@@ -41,7 +49,8 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
     several = ["precision"] if ok["precision"].nunique() > 1 else []
     header = ["N", "K", "dim", "version", *(_words(a) for a in axes), *several]
     newer = [(c, words) for c, words in _NEWER.items() if ok[c].notna().any()]
-    header += ["samples", *(words for _, words in newer), "ms per iteration", "speedup"]
+    over = ["over"] if has_several_baselines(ok) else []
+    header += ["samples", *(words for _, words in newer), "ms per iteration", "speedup", *over]
     rows = {}
     for index, p in ok.iterrows():
         rows[index] = [
@@ -51,9 +60,13 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
             str(p["samples"]),
             *(_newer(p[c]) for c, _ in newer),
             *(time_text(p), _speedup(p)),
+            *(p["baseline"] or "" for _ in over),
         ]
     return header, rows
 
+
+_WORDS = {"version", "precision", "over"}
+"""The columns that are not numbers."""
 
 _NEWER = {
     "waited_ms": "ms waited a solve",
@@ -99,7 +112,8 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
         *several,
         *(_words(a) for a in axes),
     ]
-    header += ["ms per iteration", "speedup"]
+    over = ["over"] if has_several_baselines(pd.DataFrame(chosen)) else []
+    header += ["ms per iteration", "speedup", *over]
     rows = [
         [
             *(count_text(p[c]) for c in varying),
@@ -107,6 +121,7 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
             *(str(p[c]) for c in several),
             *(_count(p[a]) if p["status"] == "ok" else "" for a in axes),
             *([time_text(p), _speedup(p)] if p["status"] == "ok" else [_why_not(p), ""]),
+            *(Code(p["baseline"]) if pd.notna(p["speedup"]) else "" for _ in over),
         ]
         for p in chosen
     ]
@@ -121,10 +136,12 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
         least = "" if min(samples) == max(samples) else "at least "
         said.append(f"median of {least}{min(samples)} samples [95% interval]")
     if run.baseline:
-        said.append(("speedup over ", Code(run.baseline)))
+        named = named_baseline(points, run.baseline)
+        which = baseline_text(points, run.baseline).removeprefix(named)
+        said.append(("speedup over ", named if named == FASTEST_CPU else Code(named), which))
     if noise := noise_note(pd.DataFrame(chosen)) if chosen else "":
         said.append(noise.rstrip("."))
-    return Table("headline", listed(said), header, rows, {*header} - {"version", "precision"})
+    return Table("headline", listed(said), header, rows, {*header} - _WORDS)
 
 
 def listed(said: list[Words]) -> tuple[str, ...]:
@@ -138,10 +155,11 @@ def listed(said: list[Words]) -> tuple[str, ...]:
 def medians(points: pd.DataFrame, baseline: str) -> Table:
     """All points with a result."""
     header, rows = every_point_cells(points)
-    said = "Medians with 95% intervals" + (f"; speedup over {baseline}." if baseline else ".")
+    over = baseline_text(points, baseline)
+    said = "Medians with 95% intervals" + (f"; speedup over {over}." if over else ".")
     if noise := noise_note(points):
         said += f" {noise}"
-    return Table("medians", said, header, list(rows.values()), {*header} - {"version", "precision"})
+    return Table("medians", said, header, list(rows.values()), {*header} - _WORDS)
 
 
 def missing(points: pd.DataFrame) -> Table:

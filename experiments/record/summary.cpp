@@ -19,10 +19,12 @@ namespace lloyd {
 namespace {
 
 struct Result {
-  std::string status, reason;
+  std::string status, reason, host;
   std::map<int, std::vector<double>> iteration_ms;  // by launch
   std::vector<SampleNoise> noise;
   bool oversubscribed = false;
+  bool on_cpu = false;
+  bool verified = true;  // each sample
 
   Interval interval() const {
     std::vector<std::vector<double>> launches;
@@ -31,10 +33,52 @@ struct Result {
   }
 };
 
-// Identifies a problem. Speedups compare with the fastest baseline point of the same problem.
-std::string problem_key(const Point& point) {
-  return fmt::format("{}/{}/{}/{}", point.n, point.k, point.dim, to_string(point.precision));
-}
+// What speedups of a problem are relative to: a version and its median time of an iteration.
+struct Denominator {
+  Precision precision;
+  std::string version;
+  double median = 0;
+};
+
+// The fastest baseline point of each problem in each precision. With best:cpu, a problem of another
+// machine is another one.
+class Denominators {
+ public:
+  Denominators(const Spec& spec, const std::map<std::string, Result>& results)
+      : best_cpu_(spec.baseline == kBestCpu) {
+    for (const Point& point : spec.points) {
+      const auto found = results.find(point.id);
+      if (found == results.end() || found->second.status != status::ok) continue;
+      const Result& result = found->second;
+      if (best_cpu_ ? !result.on_cpu || !result.verified : point.version != spec.baseline) continue;
+      const Denominator fresh{point.precision, point.version, result.interval().median};
+      std::vector<Denominator>& known = of_[key(point, result)];
+      const auto same = std::ranges::find(known, fresh.precision, &Denominator::precision);
+      if (same == known.end())
+        known.push_back(fresh);
+      else if (fresh.median < same->median)
+        *same = fresh;
+    }
+  }
+
+  /// In the point's precision, else in fp32, else in the first of the plan. Null if there is none.
+  const Denominator* of(const Point& point, const Result& result) const {
+    const auto problem = of_.find(key(point, result));
+    if (problem == of_.end()) return nullptr;
+    for (const Precision precision : {point.precision, Precision::fp32})
+      for (const Denominator& each : problem->second)
+        if (each.precision == precision) return &each;
+    return &problem->second.front();
+  }
+
+ private:
+  std::string key(const Point& point, const Result& result) const {
+    return fmt::format("{}/{}/{}/{}", point.n, point.k, point.dim, best_cpu_ ? result.host : "");
+  }
+
+  bool best_cpu_;
+  std::map<std::string, std::vector<Denominator>> of_;  // by problem
+};
 
 // The id without the version, which has its own column: "n:10000 k:5 dim:2 …".
 std::string parameters(const SummaryLine& line) {
@@ -80,6 +124,9 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     Result& result = results[row.at("point").get<std::string>()];
     result.status = row.at("status").get<std::string>();
     result.oversubscribed = row.at("oversubscribed") == true;
+    result.on_cpu = row.at("backend") == to_string(Backend::cpu);
+    result.host = row.at("host").get<std::string>();
+    result.verified &= row.at("verified") == true;
     if (result.status == status::ok) {
       result.iteration_ms[row.at("launch").get<int>()].push_back(
           row.at("iteration_ms").get<double>());
@@ -87,16 +134,7 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     } else
       result.reason = row.at("reason").get<std::string>();
   }
-  std::map<std::string, double> baseline;
-  for (const Point& point : spec.points) {
-    const auto found = results.find(point.id);
-    if (point.version != spec.baseline || found == results.end() ||
-        found->second.status != status::ok)
-      continue;
-    const double median = found->second.interval().median;
-    const auto [at, fresh] = baseline.emplace(problem_key(point), median);
-    if (!fresh) at->second = std::min(at->second, median);
-  }
+  const Denominators denominators(spec, results);
   std::vector<SummaryLine> lines;
   for (const Point& point : spec.points) {
     SummaryLine line;
@@ -114,8 +152,10 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
         line.median = format_ms(interval.median);
         line.noise = point_noise(found->second.noise, spec.measure.max_noise);
         if (interval.low) line.interval = format_interval(*interval.low, *interval.high);
-        if (const auto base = baseline.find(problem_key(point)); base != baseline.end())
-          line.speedup = format_ratio(base->second / interval.median);
+        if (const Denominator* base = denominators.of(point, found->second)) {
+          line.speedup = format_ratio(base->median / interval.median);
+          if (spec.baseline == kBestCpu) line.over = base->version;
+        }
       }
     }
     lines.push_back(std::move(line));
@@ -136,6 +176,9 @@ std::string summary_table(const std::vector<SummaryLine>& lines, const Terminal&
   if (!all_ok) columns.push_back({"status"});
   for (const char* head : {"per iteration", "95% interval", "speedup"})
     columns.push_back({head, true});
+  const bool any_over =
+      std::ranges::any_of(lines, [](const SummaryLine& line) { return !line.over.empty(); });
+  if (any_over) columns.push_back({"over"});
   Table table(std::move(columns));
   std::vector<Missing> missing;
   for (const SummaryLine& line : lines) {
@@ -149,6 +192,7 @@ std::string summary_table(const std::vector<SummaryLine>& lines, const Terminal&
     if (!all_ok) cells.push_back({line.status, colour_of(line.status)});
     for (const std::string& text : {line.median, line.interval, line.speedup})
       cells.push_back({text});
+    if (any_over) cells.push_back({line.over});
     const char* separator = line.remark.empty() || line.noise.empty() ? "" : "; ";
     table.add(std::move(cells), line.remark + separator + for_terminal(line.noise));
   }
@@ -184,11 +228,16 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       "Speedup: ratio of medians over {}. Oversubscribed: more threads than cores. Noise: what "
       "speaks against a median.\n\n| version | point | status | per iteration | speedup | noise "
       "|\n|---|---|---|---|---|---|\n",
-      spec.baseline.empty() ? "nothing (the spec names no baseline)" : spec.baseline);
+      spec.baseline.empty() ? "nothing (the spec names no baseline)"
+      : spec.baseline == kBestCpu
+          ? "the fastest verified CPU version of each problem, which is named"
+          : spec.baseline);
   for (const SummaryLine& line : lines)
-    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", for_markdown(line.version),
-                        for_markdown(parameters(line)), line.status, iteration(line), line.speedup,
-                        for_markdown(line.noise));
+    text += fmt::format(
+        "| {} | {} | {} | {} | {} | {} |\n", for_markdown(line.version),
+        for_markdown(parameters(line)), line.status, iteration(line),
+        line.over.empty() ? line.speedup : line.speedup + " over " + for_markdown(line.over),
+        for_markdown(line.noise));
   return text;
 }
 

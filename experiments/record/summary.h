@@ -18,6 +18,7 @@ struct SummaryLine {
   std::string median, interval;         // of an iteration: "1.23 ms", "[1.20, 1.25 ms]"
   // Relative to the baseline at the same n, k, dim and precision. Empty if there is none.
   std::string speedup;
+  std::string over;  // the version that best:cpu stands for here; empty with any other baseline
   std::string reason;
   std::string noise;  // why the time is unreliable; empty if no reason is known
 };

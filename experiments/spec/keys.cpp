@@ -43,7 +43,8 @@ std::vector<Key> spec_keys() {
        .needed = true},
       {.name = "baseline",
        .kind = Kind::text,
-       .text = "The version that speedups are relative to; one of `versions`.",
+       .text = "The version that speedups are relative to: one of `versions`, or `best:cpu`, the "
+               "fastest verified version of each problem that ran on the CPU in the same run.",
        .example = "cpu_sequential"},
       {.name = "axes",
        .kind = Kind::axes,

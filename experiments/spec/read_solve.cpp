@@ -59,6 +59,11 @@ void read_measure(Draft& draft, const Section& root) {
   draft.yaml.read(*section, "timeout", measure.timeout);
   draft.yaml.read(*section, "verify", measure.verify);
   draft.yaml.read(*section, "throttled", throttled);
+  if (const Entry* verify = section->find("verify");
+      verify != nullptr && !measure.verify && draft.spec.baseline == kBestCpu)
+    draft.errors.add(verify->place,
+                     fmt::format("verify: false leaves no version that baseline '{}' may take",
+                                 draft.spec.baseline));
   measure.l2_cold = l2 == "cold";
   measure.retry_throttled = throttled == "retry";
 }

@@ -39,18 +39,38 @@ class VersionsReader {
       for (const Word& word : words.value_or(std::vector<Word>{})) add_versions(word);
     }
     yaml_.read(root, "baseline", spec_.baseline);
-    if (const Entry* entry = root.find("baseline"); entry != nullptr && entry->value.IsScalar()) {
-      if (find_version(spec_.baseline) == nullptr)
-        errors_.add(entry->place, "baseline: " + unknown_version(spec_.baseline));
-      else if (errors_.count() == before && !names_version(spec_.baseline))
-        errors_.add(
-            entry->place,
-            fmt::format("baseline '{}' is not among the versions; add it to them", spec_.baseline));
-    }
+    if (const Entry* entry = root.find("baseline"); entry != nullptr && entry->value.IsScalar())
+      if (const std::string wrong = wrong_baseline(errors_.count() == before); !wrong.empty())
+        errors_.add(entry->place, wrong);
     if (request_.versions.empty()) draft_.can_plan = false;
   }
 
  private:
+  /// What is wrong with the baseline; empty if nothing is. If the versions are not `known` because
+  /// of another error, it is not looked for among them.
+  std::string wrong_baseline(bool known) const {
+    const std::string& baseline = spec_.baseline;
+    if (baseline == kBestCpu)
+      return known && !has_cpu_version()
+                 ? fmt::format("baseline '{}' needs a version on the CPU among the versions",
+                               baseline)
+                 : "";
+    if (find_version(baseline) == nullptr) {
+      if (const std::string hint = suggestion(baseline, {std::string(kBestCpu)}); !hint.empty())
+        return fmt::format("baseline: unknown {}{}", in_quotes(baseline), hint);
+      return "baseline: " + unknown_version(baseline);
+    }
+    return known && !names_version(baseline)
+               ? fmt::format("baseline '{}' is not among the versions; add it to them", baseline)
+               : "";
+  }
+
+  bool has_cpu_version() const {
+    return std::ranges::any_of(request_.versions, [](const RegisteredVersion* version) {
+      return version->info.backend == Backend::cpu;
+    });
+  }
+
   void add_versions(const Word& word) {
     bool matched = false;
     for (const RegisteredVersion& version : versions()) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/sources/dataset.h"
@@ -89,11 +90,14 @@ inline constexpr auto kPointTunables = std::to_array<PointTunable>({
 /// Where the files that a spec names were found when its run was started, by the name in the spec.
 using FoundFiles = std::map<std::string, std::string>;
 
+/// A baseline that is no version: for each problem, the fastest verified version on the CPU.
+inline constexpr std::string_view kBestCpu = "best:cpu";
+
 struct Spec {
   std::filesystem::path path;
   std::string text;  // the file as it was read
   std::string name, title;
-  std::string baseline;  // version name; empty: none given
+  std::string baseline;  // version name or kBestCpu; empty: none given
   data::Source data{.generator = "uniform"};
   data::Init init;
   data::Extent

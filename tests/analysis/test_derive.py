@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from made_runs import measurement, write_lines
 
-from analysis.measures.points import all_points, common_baseline, fastest, machine_labels
+from analysis.measures.points import (
+    all_points,
+    baseline_text,
+    common_baseline,
+    fastest,
+    machine_labels,
+    named_baseline,
+)
 from analysis.model.files import RunError
 from analysis.model.load import load_run
 
@@ -100,6 +107,46 @@ def test_speedup_is_over_the_same_problem_only(run_of):
     other = points[points["n"] == 2000].iloc[0]
     assert np.isnan(other["speedup"])
     assert other["reason"] == "cpu_sequential has no result for this problem on this machine"
+
+
+def test_best_cpu_is_the_fastest_verified_version_on_the_cpu_of_each_problem(run_of):
+    rows = samples(point("cpu_sequential"), BASE)
+    rows += samples(point("cpu_openmp", threads=4), SLOW)
+    rows += samples(point("cpu_eigen"), FAST, verified=None)
+    rows += samples(point("luigi_v1_fused", threads_per_block=256), FAST)
+    rows += samples(point("cpu_sequential", k=5), SLOW)
+    rows += samples(point("cpu_openmp", k=5, threads=4), BASE)
+    rows += samples(point("luigi_v1_fused", k=5, threads_per_block=256), FAST)
+    rows += samples(point("luigi_v1_fused", k=6, threads_per_block=256), FAST)
+    points = all_points([run_of(rows, baseline="best:cpu")], "best:cpu")
+    speedups = points.set_index(["version", "k"])["speedup"]
+    assert speedups["cpu_sequential", 4] == 0.2
+    assert speedups["cpu_openmp", 4] == 1.0
+    assert speedups["luigi_v1_fused", 4] == 2.0
+    assert speedups["luigi_v1_fused", 5] == 2.0
+    over = points.set_index(["version", "k"])["baseline"]
+    assert over["luigi_v1_fused", 4] == "cpu_openmp"
+    assert over["luigi_v1_fused", 5] == "cpu_sequential"
+    assert over["luigi_v1_fused", 6] is None
+    (alone,) = points.loc[points["k"].eq(6), "reason"]
+    assert alone == "no version on this machine's CPU has a verified result for this problem"
+    assert named_baseline(points, "best:cpu") == "the fastest CPU version"
+    assert baseline_text(points, "best:cpu") == "the fastest CPU version of each problem"
+    four = points[points["k"].eq(4)]
+    assert baseline_text(four, "best:cpu") == "cpu_openmp, the fastest CPU version here"
+    assert baseline_text(four, "cpu_sequential") == "cpu_sequential"
+
+
+def test_best_cpu_is_of_the_same_run_and_host(run_of):
+    one = run_of(samples(point("cpu_sequential"), BASE), baseline="best:cpu", folder="a")
+    rows = samples(point("luigi_v1_fused", threads_per_block=256), FAST)
+    two = run_of(rows, baseline="best:cpu", folder="b")
+    points = all_points([one, two], "best:cpu").set_index("version")
+    assert points.loc["cpu_sequential", "speedup"] == 1.0
+    assert np.isnan(points.loc["luigi_v1_fused", "speedup"])
+    rows += samples(point("cpu_sequential"), BASE, host="elsewhere")
+    points = all_points([run_of(rows, folder="c")], "best:cpu").set_index("version")
+    assert np.isnan(points.loc["luigi_v1_fused", "speedup"])
 
 
 def test_a_precision_that_the_baseline_lacks_is_over_its_fp32(run_of):

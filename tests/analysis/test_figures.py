@@ -17,7 +17,9 @@ from analysis.figures.typeset import text_width
 from analysis.measures.points import all_points, gather
 from analysis.model.load import load_run
 from analysis.model.numbers import number_text
+from analysis.pages.findings import finding
 from analysis.pages.report import subject
+from analysis.pages.tables import every_point_cells, headline
 
 
 def drawing_of(path, name):
@@ -92,6 +94,38 @@ def test_the_baseline_is_named_with_its_absolute_times(make_run):
     assert "grey: cpu_sequential, ms per iteration" in words
     times = drawing.rows.drop_duplicates("n")["baseline_iteration_ms"]
     assert {number_text(t) for t in times} <= set(words)
+
+
+def test_the_fastest_cpu_version_is_named_in_figure_table_and_text(make_run):
+    path = make_run(k=(5,), baseline="best:cpu")
+    drawing = drawing_of(path, "speedup")
+    # the model's cpu_openmp is faster than cpu_sequential everywhere
+    assert "speedup over cpu_openmp" in texts(drawing.figure)
+    assert "cpu_openmp is the fastest CPU version of every problem here." in small_print(drawing)
+    assert set(drawing.rows["baseline"]) == {"cpu_openmp"}
+    assert not drawing.rows.loc[drawing.rows["version"].eq("cpu_openmp"), "drawn"].any()
+    said = headline(load_run(path), all_points([load_run(path)], "best:cpu")).markdown()
+    assert "speedup over `cpu_openmp`, the fastest CPU version here" in said
+
+
+def test_several_fastest_cpu_versions_are_named_with_their_problems(make_run):
+    def fails_at_small_n(row):
+        return row["version"] == "cpu_openmp" and row["n"] < 1_000_000
+
+    faults = [(fails_at_small_n, "failed", "out of luck")]
+    path = make_run(k=(5,), baseline="best:cpu", faults=faults)
+    drawing = drawing_of(path, "speedup")
+    assert "speedup over the fastest CPU version" in texts(drawing.figure)
+    told = "The fastest CPU version (problems): cpu_sequential (2), cpu_openmp (2); speedup.csv"
+    assert told in small_print(drawing)
+    over = drawing.rows[drawing.rows["drawn"]].groupby("n")["baseline"].unique()
+    assert [list(names) for names in over] == [["cpu_sequential"]] * 2 + [["cpu_openmp"]] * 2
+    said = finding("speedup", drawing.rows, "title")
+    assert said.startswith("Over the fastest CPU version of each problem (cpu_openmp), ")
+    points = all_points([load_run(path)], "best:cpu")
+    header, cells = every_point_cells(points)
+    assert header[-1] == "over"
+    assert {row[-1] for row in cells.values()} == {"cpu_sequential", "cpu_openmp"}
 
 
 def test_there_is_a_panel_for_each_k_and_dim(make_run):

@@ -177,6 +177,18 @@ INSTANTIATE_TEST_SUITE_P(
             8,
             "baseline: cpu_seq",
             {"s.yaml:8:11: baseline: unknown version 'cpu_seq'; did you mean 'cpu_sequential'?"}},
+        ErrorCase{8, "baseline: best:cpu", {}},
+        ErrorCase{8,
+                  "baseline: best:gpu",
+                  {"s.yaml:8:11: baseline: unknown 'best:gpu'; did you mean 'best:cpu'?"}},
+        ErrorCase{8,
+                  "baseline: best:cpu\nmeasure: {verify: false}",
+                  {"s.yaml:9:19: verify: false leaves no version that baseline 'best:cpu' may "
+                   "take"}},
+        ErrorCase{0,
+                  "name: t\nversions: [luigi_v1_fused]\nbaseline: best:cpu\naxes: {n: 9, k: 2}\n",
+                  {"s.yaml:3:11: baseline 'best:cpu' needs a version on the CPU among the "
+                   "versions"}},
         ErrorCase{
             8, "baseline: [cpu_sequential]", {"s.yaml:8:11: baseline must be text, not a list"}},
         ErrorCase{8, "figures: speedup", {}},

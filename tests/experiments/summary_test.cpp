@@ -53,6 +53,43 @@ TEST(Summary, DividesByTheBaselineOfTheSameProblem) {
   EXPECT_EQ(lines[3].status, "not run");
 }
 
+TEST(Summary, IsOverTheFp32OfABaselineThatLacksThePrecision) {
+  Spec spec;
+  spec.baseline = "cpu_sequential";
+  spec.points = {point("cpu_sequential", 5), point("luigi_v1_fused", 5)};
+  spec.points[1].precision = Precision::fp16;
+  const std::vector<SummaryLine> lines =
+      summarize(spec, {ok_row(spec.points[0], 8), ok_row(spec.points[1], 2)}, {});
+  EXPECT_EQ(lines[1].speedup, "4×");
+  EXPECT_EQ(lines[1].over, "");
+}
+
+TEST(Summary, TakesTheFastestVerifiedVersionOnTheCpuOfEachProblem) {
+  Spec spec;
+  spec.baseline = kBestCpu;
+  for (const int k : {5, 7})
+    for (const char* version : {"cpu_sequential", "cpu_openmp", "cpu_eigen", "luigi_v1_fused"})
+      spec.points.push_back(point(version, k));
+  const double ms[] = {8, 4, 2, 1, 3, 6, 12, 1};
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < spec.points.size(); ++i) {
+    rows.push_back(ok_row(spec.points[i], ms[i]));
+    rows.back()["verified"] = spec.points[i].version != "cpu_eigen";
+  }
+  std::vector<SummaryLine> lines = summarize(spec, rows, {});
+  // cpu_eigen, faster at k = 5, is not verified; luigi_v1_fused runs on the GPU
+  const char* speedups[] = {"0.5×", "1×", "2×", "4×", "1×", "0.5×", "0.25×", "3×"};
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(lines[i].speedup, speedups[i]) << lines[i].point;
+    EXPECT_EQ(lines[i].over, i < 4 ? "cpu_openmp" : "cpu_sequential");
+  }
+  EXPECT_NE(summary_table(lines, {}).find("  speedup  over"), std::string::npos);
+  EXPECT_NE(summary_table(lines, {}).find("       4×  cpu_openmp"), std::string::npos);
+  // a CPU of another machine is no denominator
+  rows[3]["host"] = "elsewhere";
+  EXPECT_EQ(summarize(spec, rows, {})[3].speedup, "");
+}
+
 TEST(Summary, TakesTheMedianOfTheLaunchesMedians) {
   Spec spec;
   spec.baseline = "cpu_sequential";

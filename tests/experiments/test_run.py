@@ -14,6 +14,9 @@ import time
 import numpy as np
 import pytest
 
+from analysis.measures.points import all_points
+from analysis.model.load import load_run
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
 PROGRAM = BUILD / "run_experiment"
@@ -249,6 +252,24 @@ def test_a_point_that_misbehaves_costs_only_itself(spec, tmp_path):
         assert reason in measured[0]["reason"]
         assert measured[0]["solve_ms"] is None
     assert "speedup" in result.stdout
+
+
+def test_summary_and_analysis_name_the_same_fastest_cpu_versions(spec, tmp_path):
+    path = spec(versions="cpu_sequential,cpu_eigen,cpu_openmp", n="50, 40000")
+    path.write_text(path.read_text().replace("baseline: cpu_sequential", "baseline: best:cpu"))
+    out = tmp_path / "out"
+    result = run(path, "--out", out)
+    assert result.returncode == 0, result.stderr
+    line = re.compile(r"^\| (\w+) \| n:(\d+) .*\| ok \| .* \| ([\d.,]+)× over (\w+) \|", re.M)
+    told = line.findall((out / "summary.md").read_text().replace("\\_", "_"))
+    points = all_points([load_run(out)], "best:cpu").set_index(["version", "n"])
+    assert len(told) == len(points) == 6
+    for version, n, speedup, over in told:
+        point = points.loc[version, int(n)]
+        assert over == point["baseline"]
+        assert float(speedup.replace(",", "")) == pytest.approx(point["speedup"], rel=0.01)
+    table = result.stdout.split("results: ")[0]
+    assert all(f"  {over}" in table for over in points["baseline"])
 
 
 def test_faults_are_redone_only_when_asked(spec, tmp_path):

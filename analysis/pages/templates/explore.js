@@ -206,7 +206,7 @@ window.exploreRows = function () {
     const where = [...PROBLEM, ...axes].filter((name) => row[name] !== null && row[name] !== undefined)
       .map((name) => `${inWords(name)} ${typeof row[name] === "number" ? row[name].toLocaleString("en") : row[name]}`);
     const says = [row.version, where.join(", "), `${interval("ms")} ms per iteration`];
-    if (row.speedup) says.push(`${interval("speedup")}× over ${baseline}`);
+    if (row.speedup) says.push(`${interval("speedup")}× over ${row.over ?? baseline}`);
     if (row.floor) says.push(`${number(row.floor)}× the floor`);
     says.push(`${row.samples} samples${row.noisy ? ", noisy" : ""}`);
     return says.join("; ");
