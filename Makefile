@@ -9,7 +9,8 @@ MATH_LIBS ?= 1
 BUNDLE_TESTS ?= 0
 SECONDS ?= 60
 
-# To the shell as they were typed, whatever is in a file's name: not as part of a recipe's text, and a $ is no variable of make's.
+# The shell gets SPEC as it was typed, whatever a file's name contains: it is not part of a recipe's
+# text, and make does not expand a $ in it.
 override SPEC := $(value SPEC)
 export SPEC
 
@@ -17,12 +18,15 @@ comma := ,
 options := -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) "-DLLOYD_CUDA_ARCHITECTURES=$(ARCHS)"
 
 .DEFAULT_GOAL := all
-.PHONY: all setup run test sanitize fuzz report readme docs bundle dist install format lint clean help system toolkit
+.PHONY: all setup run test sanitize fuzz report readme docs bundle dist install format lint clean \
+  help system toolkit
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 18
-	@echo "Variables: SPEC=file ARGS='options of run_experiment' RESULTS=dir[,dir] PREFIX=dir MATH_LIBS=0 BUNDLE_TESTS=1 SECONDS=60"
-	@echo "  CUDA=0 (build without), ARCHS='90' (CUDA architectures; 'portable': all from Turing on), PYTHON=… JOBS=…"
+	@echo "Variables: SPEC=file ARGS='options of run_experiment' RESULTS=dir[,dir]" \
+	  "PREFIX=dir MATH_LIBS=0 BUNDLE_TESTS=1 SECONDS=60"
+	@echo "  CUDA=0 (build without), ARCHS='90' (CUDA architectures;" \
+	  "'portable': all from Turing on), PYTHON=… JOBS=…"
 
 all: setup ## set up what is missing, build build/run_experiment
 	@tools/build.sh build run_experiment $(options)
@@ -44,14 +48,16 @@ fuzz: ## the readers on generated input, SECONDS each, with clang's libFuzzer an
 report: .venv/.stamp ## report/index.html: your results and the recorded runs, or RESULTS
 	@.venv/bin/python -m analysis report $(subst $(comma), ,$(RESULTS)) -o report
 
-readme: all ## the tables and figures between markers in all pages, from the recorded runs and the program
+readme: all ## the tables and figures between markers in all pages, from runs and program
 	@for file in $$(grep -lE '^<!-- (table|figure):BEGIN' *.md */*.md */*/*.md); do \
-	  .venv/bin/python -m analysis readme $$file data/recorded --program build/run_experiment $(if $(CHECK),--check) || exit; \
+	  .venv/bin/python -m analysis readme $$file data/recorded --program build/run_experiment \
+	    $(if $(CHECK),--check) || exit; \
 	done
 
 bundle: setup ## an archive in dist/ that runs on a GPU node without building
 	@tools/setup-system.sh bundle
-	@MATH_LIBS=$(MATH_LIBS) BUNDLE_TESTS=$(BUNDLE_TESTS) tools/bundle.sh -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) \
+	@MATH_LIBS=$(MATH_LIBS) BUNDLE_TESTS=$(BUNDLE_TESTS) \
+	  tools/bundle.sh -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) \
 	  "-DLLOYD_CUDA_ARCHITECTURES=$(or $(ARCHS),portable)"
 
 docs: readme ## everything in the documentation that the program or recorded runs give

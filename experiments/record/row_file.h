@@ -21,8 +21,8 @@ struct WrongRow : std::runtime_error {
 void for_each_row(const PlainFolder& folder, const std::string& name,
                   const std::function<void(const Row&)>& visit);
 
-/// Removes the last line if it is not JSON or has no newline. A crash of the machine may leave zeros
-/// there. Throws RunDirectoryError if another line is not JSON.
+/// Removes the last line if it is not JSON or has no newline. A crash of the machine may leave
+/// zeros there. Throws RunDirectoryError if another line is not JSON.
 void drop_torn_line(const PlainFolder& folder, const std::string& name);
 
 }  // namespace lloyd

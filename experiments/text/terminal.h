@@ -35,8 +35,8 @@ std::string padded(const std::string& text, std::size_t width, bool right = fals
 std::string cut(std::string_view text, std::size_t width);
 /// Where the first word of `text` ends. A number and its unit of time are one word.
 std::size_t word_end(std::string_view text);
-/// Lines of at most `width` columns (nullopt: one line). Breaks between words. Breaks a word that is
-/// longer than a line behind '/', '_' or ',', else anywhere.
+/// Lines of at most `width` columns (nullopt: one line). Breaks between words. A word that is
+/// longer than a line is broken behind '/', '_' or ',', else anywhere.
 std::vector<std::string> wrapped(std::string_view text, std::optional<std::size_t> width);
 /// `first` and then `text`, wrapped so that all its lines begin at column `indent`. Ends with a
 /// newline.

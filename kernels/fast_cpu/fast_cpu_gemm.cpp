@@ -8,8 +8,8 @@
 //          CPUs. fast_cpu_simd reads a tile of points from L1 again for every six centroids, which
 //          pays only as long as the tile is in L1.
 // Limits   The products make a way through L2, which fast_cpu_simd saves: with few dimensions they
-//          cost more than the arithmetic. Needs oneDNN (libdnnl, opened at run time). Refuses points
-//          that the expanded distance cannot label.
+//          cost more than the arithmetic. Needs oneDNN (libdnnl, opened at run time). Refuses
+//          points that the expanded distance cannot label.
 // Bits     The same for every number of threads: a block has the same size wherever it runs. Not
 //          the same on every CPU: oneDNN chooses the order of additions.
 // Floor    n·k·dim multiply-adds at the rate of all cores.

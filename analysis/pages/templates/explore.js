@@ -12,12 +12,14 @@ window.exploreRows = function () {
   const section = document.getElementById("explore");
   window.redrawChart = null;
   if (!section || !window.Bokeh) return;
-  const { columns, looks, axes, baseline } = JSON.parse(document.getElementById("chart-rows").textContent);
+  const { columns, looks, axes, baseline } =
+    JSON.parse(document.getElementById("chart-rows").textContent);
   const size = columns.row.length;
   const rows = Array.from({ length: size }, (_, i) =>
     Object.fromEntries(Object.entries(columns).map(([name, of]) => [name, of[i]])));
+  const known = (value) => value !== null && value !== undefined;
   const values = (name) =>
-    [...new Set(rows.map((row) => row[name]))].filter((value) => value !== null && value !== undefined)
+    [...new Set(rows.map((row) => row[name]))].filter(known)
       .sort((a, b) => (typeof a === "number" ? a - b : String(a).localeCompare(b)));
   const varying = [...PROBLEM, ...axes].filter((name) => columns[name] && values(name).length > 1);
   const chosen = new Set(Object.keys(looks).filter((version) => columns.version.includes(version)));
@@ -36,11 +38,12 @@ window.exploreRows = function () {
     .map(([name, words]) => [name, name === "speedup" ? `speedup over ${baseline}` : words]));
   if (columns.speedup) quantity.value = "speedup";
   const numeric = varying.filter((name) => typeof values(name)[0] === "number");
-  const against = select("against", [...numeric.map((name) => [name, inWords(name)]), ["version", "version"]]);
-  // of each other property of the problem, one value or all; at first the one with the most rows
+  const against = select("against",
+    [...numeric.map((name) => [name, inWords(name)]), ["version", "version"]]);
+  // For each other property of the problem, one value or all. At first the one with the most rows.
   const fixed = new Map();
   for (const name of varying) {
-    const options = values(name).map((value, place) => [String(place), typeof value === "number" ? value.toLocaleString("en") : value]);
+    const options = values(name).map((value, place) => [String(place), grouped(value)]);
     const all = axes.includes(name) ? "the fastest" : "all";
     const element = select(inWords(name), [["", all], ...options]);
     const counts = values(name).map((value) => rows.filter((row) => row[name] === value).length);
@@ -65,7 +68,8 @@ window.exploreRows = function () {
   }
   for (const version of [...chosen]) {
     const label = document.createElement("label");
-    const box = Object.assign(document.createElement("input"), { type: "checkbox", value: version, checked: true });
+    const box = document.createElement("input");
+    Object.assign(box, { type: "checkbox", value: version, checked: true });
     box.addEventListener("change", () => {
       box.checked ? chosen.add(version) : chosen.delete(version);
       draw();
@@ -87,7 +91,8 @@ window.exploreRows = function () {
     return found;
   }
 
-  // The rows to draw: those of the chosen versions and values; of the tunables left open the fastest.
+  // The rows to draw: those of the chosen versions and values. Where a tunable is left open, the
+  // fastest row is drawn.
   function shownRows(x) {
     const open = varying.filter((name) => name !== x && fixed.get(name).value === "");
     const kept = rows.filter((row) => chosen.has(row.version) && row[quantity.value] !== null
@@ -96,9 +101,11 @@ window.exploreRows = function () {
         || row[name] === null || row[name] === values(name)[Number(fixed.get(name).value)]));
     const best = new Map();
     for (const row of kept) {
-      const line = [row.version, ...open.filter((name) => PROBLEM.includes(name)).map((name) => row[name])];
+      const problem = open.filter((name) => PROBLEM.includes(name));
+      const line = [row.version, ...problem.map((name) => row[name])];
       const key = JSON.stringify([...line, row[x]]);
-      if (!best.has(key) || row.ms < best.get(key).ms) best.set(key, { ...row, line: JSON.stringify(line) });
+      if (!best.has(key) || row.ms < best.get(key).ms)
+        best.set(key, { ...row, line: JSON.stringify(line) });
     }
     return [...best.values()];
   }
@@ -110,25 +117,32 @@ window.exploreRows = function () {
     const y = quantity.value;
     const versions = x === "version" ? [...new Set(shown.map((row) => row.version))] : null;
     const figure = Bokeh.Plotting.figure({
-      height: versions ? Math.max(220, 90 + 26 * versions.length) : 420, sizing_mode: "stretch_width",
-      tools: "pan,box_zoom,reset,save", background_fill_color: colour("ground"), border_fill_color: colour("ground"),
+      height: versions ? Math.max(220, 90 + 26 * versions.length) : 420,
+      sizing_mode: "stretch_width",
+      tools: "pan,box_zoom,reset,save",
+      background_fill_color: colour("ground"),
+      border_fill_color: colour("ground"),
       outline_line_color: colour("faint"),
+      x_axis_type: "log",
       ...(versions
-        ? { x_axis_type: "log", y_range: new Bokeh.FactorRange({ factors: [...versions].reverse() }) }
-        : { x_axis_type: "log", y_axis_type: "log" }),
+        ? { y_range: new Bokeh.FactorRange({ factors: [...versions].reverse() }) }
+        : { y_axis_type: "log" }),
     });
     figure.toolbar.logo = null;
     const quantityWords = quantity.selectedOptions[0].textContent;
-    for (const [axis, words] of [[figure.xaxis, versions ? quantityWords : inWords(x)], [figure.yaxis, versions ? "" : quantityWords]]) {
-      axis.axis_label = words;
-      for (const part of ["axis_label_text_color", "major_label_text_color"]) axis[part] = colour("ink");
+    figure.xaxis.axis_label = versions ? quantityWords : inWords(x);
+    figure.yaxis.axis_label = versions ? "" : quantityWords;
+    for (const axis of [figure.xaxis, figure.yaxis]) {
+      for (const text of ["axis_label", "major_label"]) axis[`${text}_text_color`] = colour("ink");
       axis.axis_label_text_font_style = "normal";
-      for (const part of ["axis_line_color", "major_tick_line_color", "minor_tick_line_color"]) axis[part] = colour("grey");
+      for (const line of ["axis", "major_tick", "minor_tick"])
+        axis[`${line}_line_color`] = colour("grey");
     }
     // ticks at the values of the rows; 1, 2 and 5 of each power of ten where it is a measure
     const measure = versions ? "x" : "y";
     const ticked = [[measure, steps(shown.map((row) => row[y]))]];
-    if (!versions) ticked.push(["x", values(x).filter((value) => shown.some((row) => row[x] === value))]);
+    const isShown = (value) => shown.some((row) => row[x] === value);
+    if (!versions) ticked.push(["x", values(x).filter(isShown)]);
     for (const [way, at] of ticked) {
       const axis = figure[`${way}axis`];
       const ticker = new Bokeh.FixedTicker({ ticks: at });
@@ -142,7 +156,8 @@ window.exploreRows = function () {
       const of = shown.filter((row) => row.line === line).sort((a, b) => a[x] - b[x]);
       const look = looks[of[0].version];
       const ink = colour(look.colour);
-      const data = { told: of.map(told), row: of.map((row) => row.row), fill: of.map((row) => (row.noisy ? 0 : 1)) };
+      const data = { told: of.map(told), row: of.map((row) => row.row) };
+      data.fill = of.map((row) => (row.noisy ? 0 : 1));
       data.along = of.map((row) => (versions ? row.version : row[x]));
       data.value = of.map((row) => row[y]);
       data.low = of.map((row) => row[`${y}_low`] ?? row[y]);
@@ -154,15 +169,17 @@ window.exploreRows = function () {
         figure.line(at, value, { source, color: ink, line_dash: look.line, line_width: 1.5 });
         figure.segment(at, low, at, high, { source, color: ink });
       }
+      const mark = { marker: look.mark, size: 9, line_color: ink, fill_color: ink };
       marks.push(figure.scatter(versions ? value : at, versions ? at : value,
-        { source, marker: look.mark, size: 9, line_color: ink, fill_color: ink, fill_alpha: { field: "fill" } }));
+        { source, ...mark, fill_alpha: { field: "fill" } }));
       source.selected.change.connect(() => {
         const [index] = source.selected.indices;
         if (index !== undefined) goToRows(new URLSearchParams({ row: data.row[index] }));
       });
     }
+    const tooltips = "<div style='max-width:20rem'>@told</div>";
     figure.add_tools(
-      new Bokeh.HoverTool({ renderers: marks, tooltips: "<div style='max-width:20rem'>@told</div>" }),
+      new Bokeh.HoverTool({ renderers: marks, tooltips }),
       new Bokeh.TapTool({ renderers: marks }),
     );
     const place = document.getElementById("chart");
@@ -179,16 +196,25 @@ window.exploreRows = function () {
     });
   }
 
-  // 2×10⁴, 1,200: a count in the little room of an axis
+  // A number with commas between its thousands. Leaves text alone.
+  function grouped(value) {
+    return typeof value === "number" ? value.toLocaleString("en") : value;
+  }
+
+  function digits(value, most) {
+    return value.toLocaleString("en", { maximumSignificantDigits: most });
+  }
+
+  // A count for the little space of an axis: 2×10⁴, 1,200.
   function short(value) {
     const power = String(value).length - 1;
     const lead = value / 10 ** power;
-    if (power < 4 || !Number.isInteger(lead)) return value.toLocaleString("en", { maximumSignificantDigits: 8 });
+    if (power < 4 || !Number.isInteger(lead)) return digits(value, 8);
     const raised = [...String(power)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
     return (lead === 1 ? "" : `${lead}×`) + `10${raised}`;
   }
 
-  // 1, 2 and 5 times the powers of ten round positive numbers; of many decades only the powers
+  // 1, 2 and 5 times the powers of ten around positive numbers. Many decades get only the powers.
   function steps(numbers) {
     const first = Math.floor(Math.log10(Math.min(...numbers)));
     const last = Math.ceil(Math.log10(Math.max(...numbers)));
@@ -201,10 +227,13 @@ window.exploreRows = function () {
 
   // a row in words, for the tooltip
   function told(row) {
-    const number = (value) => (value === null || value === undefined ? "–" : Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 }));
-    const interval = (name) => number(row[name]) + (row[`${name}_low`] ? ` [${number(row[`${name}_low`])}, ${number(row[`${name}_high`])}]` : "");
-    const where = [...PROBLEM, ...axes].filter((name) => row[name] !== null && row[name] !== undefined)
-      .map((name) => `${inWords(name)} ${typeof row[name] === "number" ? row[name].toLocaleString("en") : row[name]}`);
+    const number = (value) => (known(value) ? digits(Number(value.toPrecision(3)), 3) : "–");
+    const interval = (name) => {
+      const [low, high] = [row[`${name}_low`], row[`${name}_high`]];
+      return number(row[name]) + (low ? ` [${number(low)}, ${number(high)}]` : "");
+    };
+    const where = [...PROBLEM, ...axes].filter((name) => known(row[name]))
+      .map((name) => `${inWords(name)} ${grouped(row[name])}`);
     const says = [row.version, where.join(", "), `${interval("ms")} ms per iteration`];
     if (row.speedup) says.push(`${interval("speedup")}× over ${row.over ?? baseline}`);
     if (row.floor) says.push(`${number(row.floor)}× the floor`);

@@ -1,6 +1,7 @@
 // The one file: a run's page is unpacked when the address asks for it.
 
-const packed = new Map([...document.querySelectorAll("[data-page]")].map((e) => [e.dataset.page, e]));
+const packed = new Map(
+  [...document.querySelectorAll("[data-page]")].map((e) => [e.dataset.page, e]));
 const main = document.getElementById("main");
 const indexPage = main.innerHTML;
 let shownPage = "";

@@ -41,10 +41,11 @@ function filterItems(root, asked) {
   let shown = 0;
   for (const item of items) {
     const at = ` ${(item.dataset.at || "").toLowerCase()} `;
-    // a heading above a table tells what its rows are of
+    // the heading above a table says what its rows are about
     const above = item.closest(".scroll")?.getAttribute("aria-label") || "";
     const text = `${item.textContent} ${above}`.toLowerCase();
-    const has = (word) => (word.includes("=") && at.trim() ? at.includes(` ${word} `) : text.includes(word));
+    const has = (word) =>
+      word.includes("=") && at.trim() ? at.includes(` ${word} `) : text.includes(word);
     item.hidden = !words.every(has);
     shown += item.hidden ? 0 : 1;
   }

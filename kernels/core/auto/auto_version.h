@@ -13,7 +13,8 @@
 
 namespace lloyd {
 
-/// Why no version of `table` can run the problem; nothing if one can, as far as is known beforehand.
+/// Why no version of `table` can run the problem. Nothing if one can, as far as is known
+/// beforehand.
 std::optional<std::string> refusal(std::span<const Measured> table, const Problem& problem,
                                    const Tunables& tunables, const DeviceLimits& device);
 
