@@ -18,7 +18,7 @@ comma := ,
 options := -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) "-DLLOYD_CUDA_ARCHITECTURES=$(ARCHS)"
 
 .DEFAULT_GOAL := all
-.PHONY: all setup run test sanitize fuzz report readme docs bundle dist install format lint clean \
+.PHONY: all setup run peers test sanitize fuzz report readme docs bundle dist install format lint clean \
   help system toolkit
 
 help: ## this list
@@ -33,6 +33,9 @@ all: setup ## set up what is missing, build build/run_experiment
 
 run: all ## run SPEC and draw its figures
 	@tools/run.sh "$$SPEC" $(ARGS)
+
+peers: ## the libraries that run beside our CPU versions, in .venv-peers
+	@tools/peers.sh
 
 test: setup ## every test that this machine can run
 	@tools/test.sh $(options)

@@ -52,11 +52,13 @@ def main(
     precisions=("fp32",),
     distance="direct",
     study="",
+    why_not="",
 ):
     """Describes the version or serves it, as the command line says.
 
-    `requires` names the Python packages that the version imports and cannot run without. A new
-    `version_class()` is made for each problem. It has three methods:
+    `requires` names the Python packages that the version imports and cannot run without. `why_not`
+    says why it cannot run even with them. A new `version_class()` is made for each problem. It has
+    three methods:
 
     prepare(problem)  allocates and changes the layout. problem has n, dim, k, precision ("fp32"),
                       iterations, tolerance, min_changes, points (n × dim float32), centroids
@@ -85,11 +87,11 @@ def main(
             "distance": distance,
             "study": study,
             "summary": summary,
-            "available": not missing,
+            "available": not missing and not why_not,
             "reason": f"{sys.executable} has no package {', '.join(missing)}: install it there, or "
             "name another interpreter in LLOYDBENCH_PYTHON"
             if missing
-            else "",
+            else why_not,
         }
         print(json.dumps(description))
     elif len(sys.argv) == 3 and sys.argv[1] == "serve":

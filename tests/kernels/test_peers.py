@@ -1,10 +1,14 @@
 """What the peers say where their packages cannot; the packages themselves are not needed."""
 
 import importlib
+import json
+import os
+import subprocess
 import sys
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 KERNELS = Path(__file__).parents[2] / "kernels"
@@ -26,3 +30,112 @@ def test_flash_kmeans_does_not_fit_everywhere(monkeypatch):
     monkeypatch.setattr(peer.DeviceLloyd, "prepare", prepare)
     with pytest.raises(peer.lloydbench_external.Unsupported, match="own choice: out of resource"):
         peer.FlashKMeans().prepare(None)
+
+
+class Daal4py(types.ModuleType):
+    """As oneDAL answers: it ends when the centroids rest, and fills an empty cluster."""
+
+    def __init__(self):
+        super().__init__("daal4py")
+        self.threads = None
+
+    def daalinit(self, threads):
+        self.threads = threads
+
+    def kmeans(self, k, iterations, **options):
+        assert options["accuracyThreshold"] == 0
+        assert options["fptype"] == "float"
+
+        def nearest(points, centroids):
+            return ((points[:, None] - centroids) ** 2).sum(2).argmin(1)
+
+        def compute(points, centroids):
+            done = 0
+            while done < iterations:
+                done += 1
+                labels = nearest(points, centroids)
+                before = centroids
+                members = [points[labels == cluster] for cluster in range(k)]
+                centroids = np.array([of.mean(0) if len(of) else points[-1] for of in members])
+                if (centroids == before).all():
+                    break
+            labels = nearest(points, centroids) if options["assignFlag"] else None
+            return types.SimpleNamespace(
+                centroids=centroids,
+                nIterations=np.array([[done]]),
+                assignments=None if labels is None else labels[:, None],
+            )
+
+        return types.SimpleNamespace(compute=compute)
+
+
+@pytest.fixture
+def one_dal(monkeypatch):
+    library = Daal4py()
+    monkeypatch.setitem(sys.modules, "daal4py", library)
+    monkeypatch.syspath_prepend(KERNELS / "python")
+    monkeypatch.syspath_prepend(KERNELS / "peer")
+    peer = importlib.import_module("peer_sklearnex")
+
+    def prepared(points, centroids, iterations):
+        version = peer.OneDal()
+        points, centroids = (np.array(of, np.float32)[:, None] for of in (points, centroids))
+        version.prepare(
+            types.SimpleNamespace(
+                **{"n": len(points), "dim": 1, "k": len(centroids), "iterations": iterations},
+                **{"tolerance": 0, "min_changes": 0, "threads": 3},
+                **{"points": points, "centroids": centroids},
+            )
+        )
+        assert library.threads == 3
+        return version
+
+    return prepared
+
+
+def test_one_dal_makes_every_iteration_and_gives_the_labels_before_the_last_update(one_dal):
+    version = one_dal([0, 1, 5, 6, 20], [0, 1], iterations=2)
+    assert version.run() == 2
+    labels, centroids = version.fetch()
+    # iteration 1 leaves 0 and 8; iteration 2 assigns to these
+    assert labels.tolist() == [0, 0, 1, 1, 1]
+    assert centroids[:, 0] == pytest.approx([0.5, 31 / 3])
+    calls = []
+    version = one_dal([0, 1, 5, 6], [0, 6], iterations=9)
+    call = version.call
+
+    def counted(centroids, iterations, **options):
+        calls.append(iterations)
+        return call(centroids, iterations, **options)
+
+    version.call = counted
+    assert version.run() == 9
+    assert calls[0] == 9
+    assert calls[-1] == 1  # it ended early each time, until all were made
+
+
+def test_an_empty_cluster_is_nothing_that_one_dal_may_fill(one_dal):
+    version = one_dal([0, 1, 2, 9], [0, 1, 100], iterations=3)
+    version.run()
+    why = "cluster 2 is empty in iteration 1: oneDAL moves its centroid"
+    with pytest.raises(version.prepare.__globals__["lloydbench_external"].Unsupported, match=why):
+        version.fetch()
+
+
+def test_faiss_for_cpus_is_not_the_peer_on_the_gpu(tmp_path):
+    """The build for CPUs is there, and PyTorch: what is missing is told, and who runs it."""
+    for package in ("faiss", "torch"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    (tmp_path / "faiss_cpu-1.15.1.dist-info").mkdir()
+    path = f"{KERNELS / 'python'}:{tmp_path}"
+    described = subprocess.run(
+        [sys.executable, KERNELS / "peer" / "peer_faiss.py", "describe"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = json.loads(described.stdout)
+    assert not told["available"]
+    assert told["reason"] == "FAISS is built for CPUs here: peer_faiss_cpu runs it"
