@@ -38,7 +38,7 @@ def test_the_program_and_the_analysis_share_one_list_of_figures():
     assert list(FIGURES) == listed
     assert (
         '#include "analysis/figures.inc"'
-        in (ROOT / "experiments" / "spec" / "keys.cpp").read_text()
+        in (ROOT / "experiments" / "spec" / "keys_spec.cpp").read_text()
     )
     modules = (ROOT / "analysis" / "figures").glob("[!_]*.py")
     assert {file.stem for file in modules if "\ndef draw(" in file.read_text()} == set(listed)

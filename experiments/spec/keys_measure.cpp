@@ -1,0 +1,72 @@
+#include "experiments/spec/key_tables.h"
+
+namespace lloyd {
+namespace {
+using Kind = Key::Kind;
+}  // namespace
+
+std::vector<Key> measure_keys() {
+  return {
+      {.section = "measure",
+       .name = "launches",
+       .kind = Kind::whole,
+       .text =
+           "The number of processes that time each point. The other keys hold for each of them.",
+       .example = 5,
+       .low = 1},
+      {.section = "measure",
+       .name = "warmup",
+       .kind = Kind::whole,
+       .text = "Solves before the first one that is timed.",
+       .example = 3},
+      {.section = "measure",
+       .name = "repetitions",
+       .kind = Kind::whole,
+       .text = "The least number of timed solves.",
+       .example = 20,
+       .low = 1},
+      {.section = "measure",
+       .name = "max_noise",
+       .kind = Kind::real,
+       .text = "More solves are timed until the median's 95% interval is at most this wide, "
+               "relative to the median and to each side.",
+       .example = 0.01,
+       .sign = Sign::positive},
+      {.section = "measure",
+       .name = "max_seconds",
+       .kind = Kind::real,
+       .text = "No more solves are timed once these seconds are spent on a point.",
+       .example = 5,
+       .sign = Sign::positive},
+      {.section = "measure",
+       .name = "l2",
+       .kind = Kind::choice,
+       .text = "Whether a solve finds the GPU's L2 cache as the one before left it (warm), or "
+               "flushed (cold).",
+       .example = "cold",
+       .noun = "state of l2",
+       .words = {"warm", "cold"}},
+      {.section = "measure",
+       .name = "timeout",
+       .kind = Kind::real,
+       .text = "After so many seconds the point is recorded as `timeout`, and the sweep goes on.",
+       .example = 60,
+       .sign = Sign::positive},
+      {.section = "measure",
+       .name = "verify",
+       .kind = Kind::flag,
+       .text = "Whether every answer is compared with the float64 reference.",
+       .example = false},
+      {.section = "measure",
+       .name = "throttled",
+       .kind = Kind::choice,
+       .text =
+           "Whether a sample that was taken while the GPU held its clock back is kept, or taken "
+           "again up to three times.",
+       .example = "retry",
+       .noun = "way with throttled samples",
+       .words = {"keep", "retry"}},
+  };
+}
+
+}  // namespace lloyd

@@ -1,0 +1,41 @@
+#include "experiments/spec/key_tables.h"
+#include "profiling/presets.h"
+
+namespace lloyd {
+namespace {
+using Kind = Key::Kind;
+}  // namespace
+
+std::vector<Key> profile_keys() {
+  return {
+      {.section = "profile",
+       .name = "nvtx",
+       .kind = Kind::flag,
+       .text = "Whether the phases are marked by NVTX ranges, which Nsight shows.",
+       .example = false},
+      {.section = "profile",
+       .name = "counters",
+       .kind = Kind::words,
+       .text = "GPU counters per phase and kernel: presets, or CUPTI's own names "
+               "(`run_experiment --list-metrics`).",
+       .example = {"roofline", "dram__bytes.sum"},
+       .noun = "counter",
+       .words = profiling::presets(),
+       // CUPTI documentation, Metrics Naming Conventions: unit__counter, roll-up, sub-metric.
+       .pattern = "[a-z0-9_]+__[a-z0-9_]+(\\.[a-z0-9_]+)*"},
+      {.section = "profile",
+       .name = "timeline",
+       .kind = Kind::flag,
+       .text = "Whether kernels, copies and API calls are recorded into timeline.json.",
+       .example = true},
+      {.section = "profile",
+       .name = "cpu",
+       .kind = Kind::words,
+       .text = "Counters of the CPU per phase.",
+       .example = {"llc_misses", "instructions"},
+       .noun = "CPU counter",
+       .words = {"l1d_misses", "llc_misses", "instructions", "cycles", "cachegrind"}},
+  };
+}
+
+}  // namespace lloyd
