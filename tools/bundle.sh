@@ -108,9 +108,9 @@ fi
 cp -r experiments/sweeps "$stage/experiments/"
 cp -r $build/share "$stage/" # the man page and completions
 cp -r analysis requirements.txt "$stage/"
-cp -r $build/share "$stage/"
 install -D -t "$stage/data/published" data/published/*
 install -D -t "$stage/kernels/core" kernels/core/axes.inc kernels/core/statuses.inc
+install -D -t "$stage/experiments/spec" experiments/spec/figures.inc
 for family in kernels/python kernels/peer; do
   [ ! -d $family ] || install -D -t "$stage/$family" $family/*.py
 done

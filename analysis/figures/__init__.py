@@ -15,7 +15,7 @@ from analysis.figures.style import look, save
 from analysis.measures.points import Data, named_baseline
 from analysis.model.files import folder_for, replacing
 
-_NAMES = Path(__file__).resolve().parents[1] / "figures.inc"
+_NAMES = Path(__file__).resolve().parents[2] / "experiments" / "spec" / "figures.inc"
 FIGURES: dict[str, Callable[[Data, Subject], Drawing]] = {
     name: import_module(f"analysis.figures.{name}").draw
     for name in re.findall(r'"(\w+)"', _NAMES.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ using Json = nlohmann::ordered_json;  // examples show keys in their order
 using Kind = Key::Kind;
 
 const std::vector<std::string> kFigures = {
-#include "analysis/figures.inc"
+#include "experiments/spec/figures.inc"
 };
 
 }  // namespace

@@ -34,10 +34,10 @@ def words(drawing):
 
 
 def test_the_program_and_the_analysis_share_one_list_of_figures():
-    listed = re.findall(r'"(\w+)"', (ROOT / "analysis" / "figures.inc").read_text())
+    listed = re.findall(r'"(\w+)"', (ROOT / "experiments" / "spec" / "figures.inc").read_text())
     assert list(FIGURES) == listed
     assert (
-        '#include "analysis/figures.inc"'
+        '#include "experiments/spec/figures.inc"'
         in (ROOT / "experiments" / "spec" / "keys_spec.cpp").read_text()
     )
     modules = (ROOT / "analysis" / "figures").glob("[!_]*.py")
