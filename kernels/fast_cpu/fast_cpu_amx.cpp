@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernels/core/limits.h"
@@ -105,7 +106,8 @@ class Amx : public PieceLoop {
     for (std::int64_t first = piece.first; first < piece.last; first += kVectors) {
       const int count = static_cast<int>(std::min<std::int64_t>(kVectors, piece.last - first));
       const std::uint16_t* block = block_of(first);
-      engine_.nearest(block, reach_.get() + first, centroids, nearest);
+      const Ahead ahead = {block + block_values(), point(first)};
+      engine_.nearest(block, reach_.get() + first, centroids, ahead, nearest);
       for (int p = 0; p < count; ++p) {
         const int j = nearest.label[p];
         const float limit = bound_->limit(nearest.best[p], {reach_[first + p], norms_[first + p]},
@@ -207,26 +209,25 @@ class Amx : public PieceLoop {
   std::vector<float> starts_, centroid_norms_, errors_;  // of each centroid, and of those that pad
 };
 
-class OnHardware : public Amx {
- public:
-  OnHardware() : Amx(hardware()) {}
-};
-
-LLOYD_VERSION(OnHardware,
-              {.name = "fast_cpu_amx",
-               .family = "fast_cpu",
-               .parent = "fast_cpu_gemm",
-               .axes = {"threads"},
-               .distance = Distance::direct,
-               .reproducible = true,
-               .summary = "bf16 products of tiles with a certified bound; float64 decides the rest",
-               .unsupported = [](const Problem& problem, const Tunables&,
-                                 const DeviceLimits&) -> std::optional<std::string> {
-                 if (problem.dim > kMostDimensions)
-                   return "bounds the error of at most " + with_commas(kMostDimensions) +
-                          " dimensions, not " + with_commas(problem.dim);
-                 return why_not();
-               }});
+[[maybe_unused]] const bool is_registered = [] {
+  VersionInfo info = {
+      .name = "fast_cpu_amx",
+      .family = "fast_cpu",
+      .parent = "fast_cpu_gemm",
+      .axes = {"threads"},
+      .distance = Distance::direct,
+      .reproducible = true,
+      .summary = "bf16 products of tiles with a certified bound; float64 decides the rest",
+      .unsupported = [](const Problem& problem, const Tunables&,
+                        const DeviceLimits&) -> std::optional<std::string> {
+        if (problem.dim > kMostDimensions)
+          return "bounds the error of at most " + with_commas(kMostDimensions) +
+                 " dimensions, not " + with_commas(problem.dim);
+        return std::nullopt;
+      }};
+  if (const auto reason = why_not()) return register_unavailable(std::move(info), *reason);
+  return register_version(std::move(info), [] { return make_version(hardware()); });
+}();
 
 }  // namespace
 

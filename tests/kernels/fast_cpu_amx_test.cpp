@@ -217,8 +217,9 @@ TEST_P(FastCpuAmx, BoundsHoldForEveryScore) {
     starts[0] = of_centroid.start;
     sizes[0] = of_centroid.norm;
     Nearest nearest;
-    kEngines[std::get<1>(GetParam())]->nearest(
-        x_tiles, reach, {c_tiles, starts.data(), sizes.data(), 1, steps}, nearest);
+    kEngines[std::get<1>(GetParam())]->nearest(x_tiles, reach,
+                                               {c_tiles, starts.data(), sizes.data(), 1, steps},
+                                               {x_tiles, c_tiles}, nearest);
     for (int p = 0; p < points; ++p) {
       double score = square / 2, rounding = 0;
       for (int t = 0; t < c.dim; ++t) {

@@ -13,12 +13,21 @@ using Lanes __attribute__((vector_size(64), may_alias)) = float;
 using Indices __attribute__((vector_size(64), may_alias)) = std::int32_t;
 using Sums = float[4][kRows][kRows];
 
+// Each group fetches its share of the cache lines of a step.
+LLOYD_TILE_TARGET inline void fetch_part(const Ahead& ahead, int step, int group, int groups) {
+  constexpr std::int64_t kLine = 64, kBytes = kStepValues * 2, kLines = kBytes / kLine;
+  const std::int64_t last = kLines * (group + 1) / groups;
+  for (std::int64_t line = kLines * group / groups; line < last; ++line)
+    for (const void* from : {ahead.block, ahead.rows})
+      __builtin_prefetch(static_cast<const char*>(from) + step * kBytes + line * kLine, 0, 2);
+}
+
 // Gives the rows of sums to rows.take(sums, half, j, count): those of centroids j, … and the points
 // of one half. The rows of a group are taken between the products of the next group, so that the
 // vector units work beside the tile unit.
 template <typename Unit, typename Rows>
 LLOYD_TILE_TARGET void multiply_all(const std::uint16_t* points, const Centroids& centroids,
-                                    Rows& rows) {
+                                    const Ahead& ahead, Rows& rows) {
   constexpr int kSumRows = 4 * kRows;
   alignas(64) Sums sums;
   Unit unit;
@@ -28,7 +37,10 @@ LLOYD_TILE_TARGET void multiply_all(const std::uint16_t* points, const Centroids
     const std::uint16_t* tiles = centroids.tiles + std::int64_t{group} * steps * kStepValues;
     if (has_products) unit.zero();
     for (int step = 0; step < steps; ++step) {
-      if (has_products) unit.multiply(tiles + step * kStepValues, points + step * kStepValues);
+      if (has_products) {
+        unit.multiply(tiles + step * kStepValues, points + step * kStepValues);
+        fetch_part(ahead, step, group, centroids.groups);
+      }
       if (group == 0) continue;
       const int last = kSumRows * (step + 1) / steps;
       for (int row = kSumRows * step / steps; row < last;) {
@@ -84,13 +96,14 @@ struct Candidates {
 
 template <typename Unit>
 LLOYD_TILE_TARGET void find_nearest(const std::uint16_t* points, const float* reach,
-                                    const Centroids& centroids, Nearest& nearest) {
+                                    const Centroids& centroids, const Ahead& ahead,
+                                    Nearest& nearest) {
   TwoNearest rows{.centroids = centroids};
   for (std::int64_t half = 0; half < 2; ++half) {
     rows.best[half] = rows.second[half] = Lanes{} + __builtin_inff();
     rows.reach[half] = *reinterpret_cast<const Lanes*>(reach + half * kRows);
   }
-  multiply_all<Unit>(points, centroids, rows);
+  multiply_all<Unit>(points, centroids, ahead, rows);
   for (std::int64_t half = 0; half < 2; ++half) {
     *reinterpret_cast<Lanes*>(nearest.best + half * kRows) = rows.best[half];
     *reinterpret_cast<Lanes*>(nearest.second + half * kRows) = rows.second[half];
@@ -108,7 +121,7 @@ LLOYD_TILE_TARGET void find_candidates(const std::uint16_t* points, const float*
     rows.limit[half] = *reinterpret_cast<const Lanes*>(limits + half * kRows);
   }
   for (int j = 0; j < centroids.groups * kVectors; ++j) candidates[j] = 0;
-  multiply_all<Unit>(points, centroids, rows);
+  multiply_all<Unit>(points, centroids, {points, points}, rows);
 }
 
 template <typename Unit>

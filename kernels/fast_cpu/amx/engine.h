@@ -18,6 +18,12 @@ struct Centroids {
   int groups, steps;
 };
 
+/// What is read after this call, to be brought into L2 during it: as many bytes of each as the
+/// block of points has.
+struct Ahead {
+  const void *block, *rows;
+};
+
 /// The smallest and the second smallest lower bound of each point, and whose the smallest is.
 struct Nearest {
   alignas(64) float best[kVectors], second[kVectors];
@@ -28,7 +34,7 @@ struct Nearest {
 struct Engine {
   /// `points`: steps × kStepValues. Pointers are aligned to 64 bytes.
   void (*nearest)(const std::uint16_t* points, const float* reach, const Centroids& centroids,
-                  Nearest& nearest);
+                  const Ahead& ahead, Nearest& nearest);
   /// Bit p of candidates[j]: the lower bound of point p and centroid j is at most limits[p].
   void (*candidates)(const std::uint16_t* points, const float* reach, const float* limits,
                      const Centroids& centroids, std::uint32_t* candidates);

@@ -79,6 +79,7 @@ constexpr int kRequestPermission = 0x1023, kTileData = 18;  // of arch_prctl()
 const Engine& hardware() { return kEngineOf<Unit>; }
 
 std::optional<std::string> why_not() {
+  __builtin_cpu_init();  // this may run before main()
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || (edx & kBf16) == 0 ||
