@@ -16,6 +16,7 @@
 #include <hwy/aligned_allocator.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "kernels/core/version.h"
 #include "kernels/fast_cpu/amx/bound.h"
 #include "kernels/fast_cpu/amx/engine.h"
+#include "kernels/fast_cpu/amx/placement.h"
 #include "kernels/fast_cpu/lib/piece_loop.h"
 
 namespace lloyd::fast_cpu::amx {
@@ -48,7 +50,7 @@ class Amx : public PieceLoop {
     bound_ = std::make_unique<Bound>(problem.dim);
     steps_ = steps_of(problem.dim);
     groups_ = (problem.k + kVectors - 1) / kVectors;
-    scale_ = scale();
+    place_ = std::make_unique<Placement>(problem, threads_);
     const std::int64_t blocks = (problem.n + kVectors - 1) / kVectors;
     points_ = allocate<std::uint16_t>(blocks * block_values());
     reach_ = allocate<float>(blocks * kVectors);
@@ -76,18 +78,19 @@ class Amx : public PieceLoop {
     int count = 0;
     std::int64_t indices[kVectors];
     Array<std::uint16_t> points;
-    alignas(64) float reach[kVectors], limits[kVectors];
+    alignas(64) float reach[kVectors] = {}, limits[kVectors] = {};
     std::vector<std::uint32_t> candidates;
   };
 
-  void show_centroid(int j, const double* placed) override {
+  void show_centroid(int j, const double*) override {
     std::uint16_t* group = centroids_.get() + j / kVectors * block_values();
     PartNorms norms;
     double square = 0;
-    for (int t = 0; t < problem_.dim; ++t) square += (placed[t] * scale_) * (placed[t] * scale_);
+    const auto placed = [&](int t) { return place_->of(centroid(j)[t], t); };
+    for (int t = 0; t < problem_.dim; ++t) square += placed(t) * placed(t);
     const bool is_far = !(square <= kFarthest * kFarthest);
     for (int t = 0; t < problem_.dim; ++t) {
-      const Parts parts = norms.add(is_far ? 0 : placed[t] * scale_);
+      const Parts parts = norms.add(is_far ? 0 : placed(t));
       group[centroid_place(j % kVectors, t, 0)] = parts.high;
       group[centroid_place(j % kVectors, t, 1)] = parts.low;
     }
@@ -142,9 +145,10 @@ class Amx : public PieceLoop {
     std::int32_t labels[kVectors];
     std::fill_n(nearest, kVectors, std::numeric_limits<double>::infinity());
     std::fill_n(labels, kVectors, 0);
+    const std::uint32_t used = ~0u >> (kVectors - open.count);
     for (int j = 0; j < problem_.k; ++j)
-      for (int p = 0; p < open.count; ++p) {
-        if ((open.candidates[j] >> p & 1) == 0) continue;
+      for (std::uint32_t left = open.candidates[j] & used; left != 0; left &= left - 1) {
+        const int p = std::countr_zero(left);
         const double distance = exact_distance(point(open.indices[p]), centroid(j));
         if (!(distance < nearest[p])) continue;
         nearest[p] = distance;
@@ -161,18 +165,7 @@ class Amx : public PieceLoop {
     return sum;
   }
 
-  /// The power of two that brings the largest coordinate to between 1/2 and 1: then products leave
-  /// the range of fp32 only where that does not matter.
-  double scale() const {
-    double largest = 0;
-#pragma omp parallel for num_threads(threads_) schedule(static) reduction(max : largest)
-    for (std::int64_t i = 0; i < problem_.n; ++i)
-      for (int t = 0; t < problem_.dim; ++t)
-        largest = std::max(largest, std::abs(static_cast<double>(point(i)[t]) - centre_[t]));
-    return largest > 0 ? std::ldexp(1, -1 - std::ilogb(largest)) : 1;
-  }
-
-  /// Splits the points of a block into parts, scaled and centred. What the block has no points or
+  /// Splits the points of a block into parts, placed around the middle and scaled. What the block has no points or
   /// dimensions for is 0.
   void pack(std::int64_t first) {
     std::uint16_t* block = points_.get() + first / kVectors * block_values();
@@ -181,8 +174,7 @@ class Amx : public PieceLoop {
       PartNorms norms;
       if (first + p < problem_.n)
         for (int t = 0; t < problem_.dim; ++t) {
-          const double placed = static_cast<double>(point(first + p)[t]) - centre_[t];
-          const Parts parts = norms.add(placed * scale_);
+          const Parts parts = norms.add(place_->of(point(first + p)[t], t));
           block[point_place(p, t, 0)] = parts.high;
           block[point_place(p, t, 1)] = parts.low;
         }
@@ -203,7 +195,7 @@ class Amx : public PieceLoop {
   const Engine& engine_;
   std::unique_ptr<Bound> bound_;
   int steps_ = 0, groups_ = 0;
-  double scale_ = 1;
+  std::unique_ptr<Placement> place_;
   Array<std::uint16_t> points_, centroids_;
   Array<float> reach_, norms_;                           // of each point
   std::vector<float> starts_, centroid_norms_, errors_;  // of each centroid, and of those that pad
