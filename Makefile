@@ -18,8 +18,8 @@ comma := ,
 options := -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) "-DLLOYD_CUDA_ARCHITECTURES=$(ARCHS)"
 
 .DEFAULT_GOAL := all
-.PHONY: all setup run peers test sanitize fuzz report readme docs bundle dist install format lint clean \
-  help system toolkit
+.PHONY: all setup run peers test sanitize fuzz report readme docs bundle dist install format lint \
+  clean help system toolkit
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 18

@@ -165,7 +165,7 @@ class Amx : public PieceLoop {
     return sum;
   }
 
-  /// Splits the points of a block into parts, placed around the middle and scaled. What the block has no points or
+  /// Splits the points of a block into parts, in their place. What the block has no points or
   /// dimensions for is 0.
   void pack(std::int64_t first) {
     std::uint16_t* block = points_.get() + first / kVectors * block_values();
