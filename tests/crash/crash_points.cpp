@@ -1,17 +1,15 @@
 // Preloaded into run_experiment, this library makes every change of its run directory a place where
 // it can die. A change is a call that opens a file to write, writes, syncs, renames, shortens or
-// removes one, or makes a folder.
+// removes one, or makes a folder. Child processes do not have the library, so the supervisor dies.
 //
-//   CRASH_FOLDER  the run directory; nothing else counts, nor does its log.txt
+//   CRASH_FOLDER  the run directory; changes elsewhere and of its log.txt do not count
 //   CRASH_LOG     a file that gets a line for each change: its number, the call and the file
 //   CRASH_AT      the number (from 1) of the change before which the process dies; 0 or absent:
 //                 none
 //   CRASH_HOW     kill (default): by SIGKILL
-//                 torn: the same, but of a write half of the bytes are on disk
-//                 fail: this one call fails, with ENOSPC or, of a sync, EIO
+//                 torn: the same, but half of the bytes of a write are on disk
+//                 fail: this one call fails with ENOSPC, a sync with EIO
 //                 full: this and every later write fails with ENOSPC, after half of the bytes
-//
-// Processes that the program starts do not have the library: what dies is the supervisor.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>

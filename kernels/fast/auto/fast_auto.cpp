@@ -1,13 +1,12 @@
-// fast_auto: the version of this ladder that should be the fastest, by what was measured near the
-// problem.
+// fast_auto: the version of this ladder that is expected to be the fastest, judging by measurements
+// of similar problems.
 //
 // Parent   none: it has no kernel of its own.
-// What     From measurements near the problem (table.inc) it estimates what each version would
+// What     From measurements of similar problems (table.inc) it estimates what each version would
 //          take. prepare() tries those within a factor of 2 of the fastest. A version whose trial
 //          ends with a worse inertia is out. The row says which version it was (`chosen`).
-// Why      No version is the best everywhere. Which one is, measurements tell and no formula; where
-//          two versions cross, measurements of the problem itself.
-// Limits   The measurements are one GPU's, and of random data: skewed data may have another order,
+// Why      No version is the best everywhere, and no formula says which one is.
+// Limits   The measurements are of one GPU and of random data. Skewed data may have another order,
 //          above all between versions that prune and those that do not. Judged as an expanded
 //          distance, the loosest of what it may choose.
 // Floor    That of the version it chooses. Choice and trials are set-up.

@@ -2,27 +2,13 @@
 // centred. Every version whose distance is ‖x‖² − 2x·c + ‖c‖² iterates in these coordinates, and so
 // do those with the direct distance that sum or keep centroids in fp32.
 //
-// Why      Far from the origin that distance is the small difference of large numbers: its rounding
-//          error is relative to (‖x‖ + ‖c‖)². Labels of 1e5 + N(0, 1) in fp32 are noise (n =
-//          20,000, k = 64, dim 16: the inertia ends 25% too high), and an fp32 mean near 1e5 is a
-//          multiple of 2^-7. With the origin in the middle of the points, both errors are relative
-//          to their spread.
-// Exact    A dimension is centred only if all its values have one sign and are within a factor of
-//          5/3 of each other. The centre m is a value in the middle of that range, in the format of
-//          the points, so m and every x are within a factor of 2 of each other. Then x − m is
-//          exact: in fp32 by Sterbenz's lemma (Higham 2002, theorem 2.5), in fp16 and bf16 because
-//          x and m are multiples of one power of two and their difference has fewer bits than they
-//          have. So the labels and means of the centred points are those of the points themselves.
-//          Every other dimension stays as it is, to the bit. Its values reach at most 5 times half
-//          their range; a centre would round away what lies near zero. Initial centroids may be
-//          anywhere. c − m is rounded to fp32 where it has to be, by at most 2^-24 |c − m|, which
-//          is no more than rounding does to a distance from c.
-// Back     A Solution has doubles: m + mean is computed in float64 and keeps what was gained. A
-//          coordinate that did not change (of an empty cluster) is handed back as it was given.
-//          Moves of centroids, which `tolerance` limits, are the same in both coordinates.
-// Refused  Some points need a centre and have none: tight groups far from each other, or one zero
-//          among values near 1e5. require_labels() tries the distance on a sample of the points,
-//          and throws Unsupported where rounding decides the labels.
+// Why      Far from the origin that distance is the small difference of large numbers, and the
+//          rounding error hides it.
+// Exact    Only dimensions whose values have one sign and are within a factor of 5/3 of each other
+//          are centred. There x − m is exact. All others keep their bits.
+// Back     m + mean is computed in float64. An unchanged coordinate is returned as it was given.
+// Refused  Points that need a centre but have none (require_labels()).
+// More     NOTES.md: the proof.
 #pragma once
 
 #include <span>

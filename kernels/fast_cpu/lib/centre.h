@@ -1,5 +1,5 @@
 // Where the CPU ladder puts points before the loop: dimensions far from the origin are centred. The
-// rule, and the proof that the subtraction is exact, are those of kernels/fast/lib/placement.h.
+// rule, and the proof that the subtraction is exact, are those of kernels/fast/lib/NOTES.md.
 #pragma once
 
 #include <vector>
