@@ -7,8 +7,6 @@
 namespace lloyd::testing {
 namespace {
 
-using Words = std::vector<std::string>;
-
 std::unique_ptr<Version> never_made() { throw std::logic_error("a plan makes no version"); }
 
 VersionInfo test_version(const char* name, Backend backend) {

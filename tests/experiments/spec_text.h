@@ -13,6 +13,8 @@
 
 namespace lloyd::testing {
 
+using Words = std::vector<std::string>;
+
 /// A folder that exists as long as this object and is the current directory during that time.
 class Folder {
  public:
