@@ -1,0 +1,80 @@
+"""Runs the program and reads what it writes, for the tests of this folder."""
+
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
+PROGRAM = BUILD / "run_experiment"
+FAULTY = BUILD / "tests" / "run_experiment_faulty"
+
+
+def run(*arguments, program=PROGRAM, **options):
+    return subprocess.run(
+        [program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **options,
+    )
+
+
+def rows(directory, name="measurements.jsonl"):
+    text = (directory / name).read_text()
+    assert text.endswith("\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def by_point(directory):
+    points = {}
+    for row in rows(directory):
+        points.setdefault(row["point"], []).append(row)
+    return points
+
+
+def profiling_passes(directory):
+    return [row for row in rows(directory, "passes.jsonl") if row["pass"] != "timing"]
+
+
+def every_sample_once(out, points, launches, at_least):
+    """Each point has each launch, and each launch its samples from 0 on, none twice and none left
+    out; the end of each is told once."""
+    taken = {}
+    for row in rows(out):
+        assert row["status"] == "ok"
+        taken.setdefault((row["point"], row["launch"]), []).append(row["repetition"])
+    assert len(taken) == points * launches
+    for repetitions in taken.values():
+        assert repetitions == list(range(len(repetitions)))
+        assert len(repetitions) >= at_least
+    told = [
+        (row["point"], row["launch"], row["status"], row["rows"])
+        for row in rows(out, "passes.jsonl")
+        if row["pass"] == "timing"
+    ]
+    assert sorted(told) == sorted((*key, "ok", len(taken[key])) for key in taken)
+    phases = [(row["point"], row["part"], row["phase"]) for row in rows(out, "phases.jsonl")]
+    assert len(phases) == len(set(phases))
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return
+        time.sleep(0.02)
+    pytest.fail("waited in vain")
+
+
+def workers_of(pid):
+    """Its children that measure; those that an external version describes itself in are not."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    )
+    return [int(line.split()[0]) for line in listed.stdout.splitlines() if " --worker" in line]

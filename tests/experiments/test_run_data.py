@@ -1,0 +1,66 @@
+"""Runs on data files."""
+
+import numpy as np
+from run_program import rows, run
+
+
+def test_rows_and_summary_say_what_part_of_a_file_is_used(tmp_path):
+    (tmp_path / "points.csv").write_text("".join(f"{i},{i * i % 7},9\n" for i in range(50)))
+    path = tmp_path / "file.yaml"
+    path.write_text(
+        "name: file\nversions: [cpu_sequential]\naxes: {n: [20, 50], k: [3], dim: [2, 3]}\n"
+        "data: {file: points.csv}\nmeasure: {repetitions: 3, max_seconds: 0.1}\n"
+    )
+    out = tmp_path / "out"
+    result = run(path, "--out", out)
+    assert result.returncode == 0, result.stderr
+    told = {(row["n"], row["dim"]): row["data_part"] for row in rows(out)}
+    assert told == {
+        (20, 2): "first 20 of 50 rows, first 2 of 3 columns",
+        (20, 3): "first 20 of 50 rows",
+        (50, 2): "first 2 of 3 columns",
+        (50, 3): None,
+    }
+    for text in (result.stdout, (out / "summary.md").read_text()):
+        assert text.count("first 20 of 50 rows, first 2 of 3 columns") == 1
+        assert text.count("first 2 of 3 columns") == 2
+
+
+def test_the_options_of_a_data_file_reach_the_workers(tmp_path):
+    points = [(i / 4, i * i % 7 - 0.5) for i in range(40)]
+    (tmp_path / "plain.csv").write_text("".join(f"{x},{y}\n" for x, y in points))
+    lines = [f"p{i};{y};{x};a" for i, (x, y) in enumerate(points)]
+    comma = "\n".join(["id;y;x;kind", *lines]).replace(".", ",")
+    (tmp_path / "comma.csv").write_text(comma + "\n")
+    np.savez_compressed(tmp_path / "both.npz", points=np.array(points), labels=np.arange(40))
+    sources = {
+        "plain.csv": "file: plain.csv",
+        "comma.csv(columns=['x', 1])": "file: comma.csv, header: true, delimiter: ';', "
+        "decimal: ',', index_column: id, label_column: -1, columns: [x, 1]",
+        "both.npz(array=points)": "file: both.npz, array: points",
+    }
+    inertias = set()
+    for i, (name, keys) in enumerate(sources.items()):
+        path = tmp_path / "file.yaml"
+        path.write_text(
+            "name: file\nversions: cpu_sequential\naxes: {k: 3}\n"
+            f"data: {{{keys}}}\nmeasure: {{repetitions: 1, max_seconds: 0.1}}\n"
+        )
+        result = run(path, "--out", tmp_path / str(i))
+        assert result.returncode == 0, result.stderr
+        read = rows(tmp_path / str(i))
+        assert {row["data"] for row in read} == {name}
+        inertias |= {row["inertia"] for row in read}
+    assert len(inertias) == 1
+
+
+def test_a_bad_data_file_is_named_with_its_line(tmp_path):
+    (tmp_path / "bad.csv").write_text("1,2\n3,x\n")
+    path = tmp_path / "bad.yaml"
+    path.write_text(
+        "name: bad\nversions: [cpu_sequential]\naxes: {k: [1]}\ndata: {file: bad.csv}\n"
+    )
+    result = run(path, "--out", tmp_path / "out")
+    assert result.returncode == 2
+    assert "bad.csv:2:3:" in result.stderr
+    assert not (tmp_path / "out").exists()
