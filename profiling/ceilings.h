@@ -35,9 +35,17 @@ using Announce = std::function<void(const std::string&)>;
 /// Throws cuda::Error.
 GpuCeilings measure_gpu_ceilings(const DeviceLimits& device, Nvml* nvml, const Announce& announce);
 
-/// Measures cpu_copy, cpu_triad, cpu_read, cpu_cache_read, cpu_fp64_fma and cpu_fp32_fma, each on
-/// all `cores` at once.
+/// Measures cpu_copy, cpu_triad, cpu_read, cpu_fp64_fma, cpu_fp32_fma, and cpu_l1_read, cpu_l2_read
+/// … for each level of cpu_caches(), each on all `cores` at once.
 std::vector<Ceiling> measure_cpu_ceilings(int cores, const Announce& announce);
+
+/// All caches of one level that hold data and that this process's cores reach.
+struct CacheLevel {
+  int level = 0;
+  std::int64_t bytes = 0;
+};
+/// The levels from the first; empty when the system does not report them.
+std::vector<CacheLevel> cpu_caches();
 /// The total size of all caches from the second level up; 0 when the system does not report it.
 std::int64_t cpu_cache_bytes();
 

@@ -3,14 +3,15 @@
 // ceilings of every machine.
 #include <fmt/format.h>
 #include <omp.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -111,7 +112,7 @@ class Bench {
 
   std::vector<Ceiling> run() {
     memory();
-    cache();
+    caches();
     fma("cpu_fp32_fma", kernels_.fma_fp32, 4);
     fma("cpu_fp64_fma", kernels_.fma_fp64, 8);
     return std::move(results_);
@@ -121,7 +122,8 @@ class Bench {
   // body(core, times) does the work `times` times on one core. All cores start together, and the
   // time ends when the last core is done.
   template <typename Body>
-  void take(const char* name, const char* unit, std::string method, double work, Body&& body) {
+  void take(const std::string& name, const char* unit, std::string method, double work,
+            Body&& body) {
     announce_(fmt::format("{}: {}", name, method));
     Ceiling ceiling{name, unit, std::move(method), {}, {}, {}};
     const double scale = std::string_view(unit) == "GB/s" ? 1e9 : 1e12;
@@ -192,17 +194,36 @@ class Bench {
          });
   }
 
-  void cache() {
-    constexpr std::int64_t kFloats = 4096;
-    take("cpu_cache_read", "GB/s",
-         fmt::format("sum of 16 KiB a core that stay in its first-level cache, {}, {} cores",
+  // Every core reads a part of its own, which the level above cannot hold. A shared cache may hold
+  // less than it reports, because other machines use it too: so a small part is tried as well.
+  void caches() {
+    std::int64_t above = 0;
+    for (const CacheLevel& cache : cpu_caches()) {
+      const std::int64_t share = cache.bytes / cores_;
+      const std::int64_t large = above + share / 2;
+      cache_read(cache.level, large);
+      if (above > 0 && 2 * above < large) cache_read(cache.level, 2 * above);
+      above = share;
+    }
+  }
+
+  void cache_read(int level, std::int64_t bytes) {
+    const auto floats = static_cast<std::size_t>(bytes / 4);
+    std::vector<std::unique_ptr<float[]>> parts(static_cast<std::size_t>(cores_));
+#pragma omp parallel num_threads(cores_)
+    {
+      auto& part = parts[static_cast<std::size_t>(omp_get_thread_num())];
+      part = std::make_unique_for_overwrite<float[]>(floats);
+      std::fill_n(part.get(), floats, 1.0f);
+    }
+    take(fmt::format("cpu_l{}_read", level), "GB/s",
+         fmt::format("sum of {} KiB per core that stay in L{}, {}, {} cores", bytes >> 10, level,
                      kernels_.instructions, cores_),
-         4.0 * kFloats, [&](int, std::int64_t times) {
-           const std::vector<float> own(kFloats, 1.0f);
+         4.0 * static_cast<double>(floats), [&](int core, std::int64_t times) {
+           const float* from = parts[static_cast<std::size_t>(core)].get();
            for (; times > 0; --times) {
-             const float* from = own.data();
              asm volatile("" : "+r"(from) : : "memory");
-             keep(kernels_.sum(from, kFloats));
+             keep(kernels_.sum(from, static_cast<std::int64_t>(floats)));
            }
          });
   }
@@ -234,24 +255,34 @@ std::vector<Ceiling> measure_cpu_ceilings(int cores, const Announce& announce) {
   return Bench(cores, announce).run();
 }
 
-std::int64_t cpu_cache_bytes() {
-  namespace fs = std::filesystem;
+std::vector<CacheLevel> cpu_caches() {
+  cpu_set_t own;
+  if (sched_getaffinity(0, sizeof own, &own) != 0) return {};
   std::set<std::string> seen;  // every core that shares a cache lists it
-  std::int64_t sum = 0;
-  std::error_code error;
-  for (int core = 0; fs::exists(fmt::format("/sys/devices/system/cpu/cpu{}", core), error); ++core)
-    for (int index = 0;; ++index) {
+  std::map<int, std::int64_t> bytes;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    for (int index = 0; CPU_ISSET(core, &own); ++index) {
       const std::string folder =
           fmt::format("/sys/devices/system/cpu/cpu{}/cache/index{}/", core, index);
-      std::string sharers, size;
+      std::string sharers, size, type;
       int level = 0;
       std::ifstream(folder + "level") >> level;
+      std::ifstream(folder + "type") >> type;
       std::ifstream(folder + "shared_cpu_list") >> sharers;
       std::ifstream(folder + "size") >> size;  // "1024K"
       if (size.empty()) break;
-      if (level >= 2 && seen.insert(fmt::format("{} {}", level, sharers)).second)
-        sum += std::stoll(size) << 10;
+      if (type != "Instruction" && seen.insert(fmt::format("{} {}", level, sharers)).second)
+        bytes[level] += std::stoll(size) << 10;
     }
+  std::vector<CacheLevel> levels;
+  for (const auto& [level, sum] : bytes) levels.push_back({level, sum});
+  return levels;
+}
+
+std::int64_t cpu_cache_bytes() {
+  std::int64_t sum = 0;
+  for (const CacheLevel& cache : cpu_caches())
+    if (cache.level >= 2) sum += cache.bytes;
   return sum;
 }
 

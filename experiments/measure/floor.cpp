@@ -15,6 +15,13 @@ std::optional<double> rate_of(const FloorRates& rates, Precision precision) {
   return std::nullopt;
 }
 
+// The nearest level that `bytes` fit into.
+const MemoryLevel& level_of(const FloorRates& rates, double bytes) {
+  for (const MemoryLevel& level : rates.levels)
+    if (bytes <= level.bytes) return level;
+  return rates.levels.back();
+}
+
 }  // namespace
 
 IterationWork iteration_work(const Problem& problem) {
@@ -34,16 +41,14 @@ IterationWork iteration_work(const Problem& problem) {
 std::optional<double> floor_ms(const Problem& problem, const FloorRates& rates, int devices,
                                std::string& why_not) {
   const IterationWork work = iteration_work(problem);
-  const bool in_cache = work.resident_bytes / devices <= static_cast<double>(rates.cache_bytes);
-  const std::optional<double> bandwidth = in_cache ? rates.cache : rates.dram;
+  const MemoryLevel& level = level_of(rates, work.resident_bytes / devices);
   const std::optional<double> rate = rate_of(rates, problem.precision);
-  if (!bandwidth || !rate) {
+  if (!level.bandwidth || !rate) {
     why_not = !rate ? "the ceilings have no rate of " + std::string(to_string(problem.precision))
-                    : std::string("the ceilings have no bandwidth of ") +
-                          (in_cache ? "the cache" : "memory");
+                    : "the ceilings have no bandwidth of " + level.name;
     return std::nullopt;
   }
-  return std::max(work.bytes / *bandwidth, work.flops / *rate) / devices * 1e3;
+  return std::max(work.bytes / *level.bandwidth, work.flops / *rate) / devices * 1e3;
 }
 
 }  // namespace lloyd

@@ -4,17 +4,23 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/core/version.h"
 
 namespace lloyd {
 
+/// A level of memory. Data that fits into it stays there from one iteration to the next.
+struct MemoryLevel {
+  std::string name;
+  double bytes = 0;                 // that fit into it, together with the levels above it
+  std::optional<double> bandwidth;  // of reading
+};
+
 /// The ceilings of one GPU, or of one machine's CPU, that determine a floor. In bytes and FLOP per
 /// second.
 struct FloorRates {
-  std::optional<double> dram, cache;  // read bandwidth
-  // Data smaller than this stays in cache from one iteration to the next.
-  std::int64_t cache_bytes = 0;
+  std::vector<MemoryLevel> levels;  // nearest first; what fits into none of them is in the last
 #define LLOYD_PRECISION(name, bits) std::optional<double> name;  // of the fastest unit for each
 #include "kernels/core/precisions.inc"
 };
@@ -40,9 +46,9 @@ struct IterationWork {
 IterationWork iteration_work(const Problem& problem);
 
 /// max(bytes / bandwidth, operations / rate) of one iteration in milliseconds, comparable with
-/// iteration_ms. The work is divided evenly among `devices`. The bandwidth is that of the cache if
-/// points and centroids fit into it. Returns nullopt if a required ceiling is missing; `why_not`
-/// then names it.
+/// iteration_ms. The work is divided evenly among `devices`. The bandwidth is that of the nearest
+/// level of memory that points and centroids fit into. Returns nullopt if a required ceiling is
+/// missing; `why_not` then names it.
 ///
 /// Two kinds of version can be faster than this floor: those that skip distances (bounds), and
 /// those that compute fp32 from products of narrower types.

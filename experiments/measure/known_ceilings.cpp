@@ -54,6 +54,24 @@ std::optional<double> best_of(const Json& json, std::initializer_list<const char
   return best;
 }
 
+// The levels of a CPU's memory. Each holds what the levels above it hold, and more.
+std::vector<MemoryLevel> cpu_levels(const Json& json) {
+  const Json& cpu = json.at("cpu");
+  std::vector<MemoryLevel> levels;
+  double bytes = 0;
+  for (const Json& cache : cpu.value("caches", Json::array())) {
+    const int level = cache.at("level");
+    bytes += cache.at("bytes").get<double>();
+    const std::string read = fmt::format("cpu_l{}_read", level);
+    levels.push_back({fmt::format("L{}", level), bytes, best_of(json, {read.c_str()})});
+  }
+  if (levels.empty())
+    levels.push_back({"the CPU's caches by level: run_experiment --ceilings measures them",
+                      cpu.at("cache_bytes").get<double>(), std::nullopt});
+  levels.push_back({"memory", 0, best_of(json, {"cpu_read", "cpu_copy", "cpu_triad"})});
+  return levels;
+}
+
 enum class Match { none, model, exact };
 
 // Picks the best match, and the newest file among equal matches. `match` says how well the machine
@@ -115,9 +133,8 @@ KnownCeilings find_gpu_ceilings(const DeviceLimits& device) {
       },
       [](const Json& json) {
         FloorRates rates;
-        rates.dram = best_of(json, {"dram_read", "dram_copy"});
-        rates.cache = best_of(json, {"l2_read"});
-        rates.cache_bytes = json.at("gpu").at("l2_bytes");
+        rates.levels = {{"the cache", json.at("gpu").at("l2_bytes"), best_of(json, {"l2_read"})},
+                        {"memory", 0, best_of(json, {"dram_read", "dram_copy"})}};
         rates.fp64 = best_of(json, {"fp64_fma", "fp64_tensor"});
         rates.fp32 = best_of(json, {"fp32_fma"});
         rates.tf32 = best_of(json, {"tf32_tensor"});
@@ -138,9 +155,7 @@ KnownCeilings find_cpu_ceilings() {
       },
       [](const Json& json) {
         FloorRates rates;
-        rates.dram = best_of(json, {"cpu_read", "cpu_copy", "cpu_triad"});
-        rates.cache = best_of(json, {"cpu_cache_read"});
-        rates.cache_bytes = json.at("cpu").at("cache_bytes");
+        rates.levels = cpu_levels(json);
         rates.fp64 = best_of(json, {"cpu_fp64_fma"});
         rates.fp32 = best_of(json, {"cpu_fp32_fma"});
         return rates;

@@ -116,7 +116,10 @@ Json measured_ceilings([[maybe_unused]] const DeviceLimits* device, const std::s
   json["no_gpu"] = no_gpu.empty() ? Json(nullptr) : Json(no_gpu);
   json["cpu"] = {{"model", cpu_model()},
                  {"cores", available_cores()},
-                 {"cache_bytes", profiling::cpu_cache_bytes()}};
+                 {"cache_bytes", profiling::cpu_cache_bytes()},
+                 {"caches", Json::array()}};
+  for (const profiling::CacheLevel& each : profiling::cpu_caches())
+    json["cpu"]["caches"].push_back({{"level", each.level}, {"bytes", each.bytes}});
   json["ceilings"] = Json::array();
 #if LLOYD_CUDA
   if (device != nullptr) {

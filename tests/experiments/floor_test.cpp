@@ -28,9 +28,7 @@ Problem problem(std::int64_t n, int k, int dim, Precision precision = Precision:
 // fp32 and 100 in bf16.
 FloorRates rates() {
   FloorRates r;
-  r.dram = 1e9;
-  r.cache = 4e9;
-  r.cache_bytes = 1000;
+  r.levels = {{"the cache", 1000, 4e9}, {"memory", 0, 1e9}};
   r.fp32 = 1e9;
   r.bf16 = 100e9;
   return r;
@@ -85,12 +83,23 @@ TEST(Floor, ReadsFromTheCacheWhatFitsIt) {
   EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 2, fast), (1600 + 16 + 40) / 4e9 / 2 * 1e3);
 }
 
+TEST(Floor, ReadsFromTheNearestLevelThatHoldsTheData) {
+  FloorRates cpu = rates();
+  cpu.fp32 = 1e12;
+  cpu.levels = {{"L1", 500, 8e9}, {"L2", 1000, 4e9}, {"L3", 2000, 2e9}, {"memory", 0, 1e9}};
+  // points and one centroid: 408 B, 808 B, 1608 B and 3208 B
+  EXPECT_DOUBLE_EQ(floor_of(problem(50, 1, 2), 1, cpu), (400 + 16 + 10) / 8e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(100, 1, 2), 1, cpu), (800 + 16 + 20) / 4e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 1, cpu), (1600 + 16 + 40) / 2e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(400, 1, 2), 1, cpu), (3200 + 16 + 80) / 1e9 * 1e3);
+}
+
 TEST(Floor, SaysWhichCeilingIsMissing) {
   std::string why_not;
   EXPECT_FALSE(floor_ms(problem(1000, 10, 2, Precision::fp16), rates(), 1, why_not));
   EXPECT_EQ(why_not, "the ceilings have no rate of fp16");
   FloorRates no_memory = rates();
-  no_memory.dram.reset();
+  no_memory.levels.back().bandwidth.reset();
   EXPECT_FALSE(floor_ms(problem(1000, 10, 2), no_memory, 1, why_not));
   EXPECT_EQ(why_not, "the ceilings have no bandwidth of memory");
 }
@@ -149,15 +158,46 @@ TEST_F(CeilingsFolder, FindsTheNewestOfTheSameGpuBeforeAnyOther) {
   const KnownCeilings same = find_gpu_ceilings(card("GPU-1"));
   ASSERT_TRUE(same.rates) << same.why_not;
   EXPECT_DOUBLE_EQ(*same.rates->fp32, 2e12);
-  EXPECT_DOUBLE_EQ(*same.rates->dram, 3e9);  // the better of reading and copying
-  EXPECT_EQ(same.rates->cache_bytes, 1000);
+  EXPECT_DOUBLE_EQ(*same.rates->levels.back().bandwidth, 3e9);  // the better: reading or copying
+  EXPECT_EQ(same.rates->levels.front().bytes, 1000);
   EXPECT_EQ(same.source.at("measured_on"), "this one");
   const KnownCeilings model = find_gpu_ceilings(card("GPU-9"));
   ASSERT_TRUE(model.rates) << model.why_not;
   EXPECT_DOUBLE_EQ(*model.rates->fp32, 3e12);
   EXPECT_EQ(model.source.at("measured_on"), "one of the same model");
   ASSERT_TRUE(find_cpu_ceilings().rates);
-  EXPECT_DOUBLE_EQ(*find_cpu_ceilings().rates->dram, 7e9);
+  EXPECT_DOUBLE_EQ(*find_cpu_ceilings().rates->levels.back().bandwidth, 7e9);
+}
+
+TEST_F(CeilingsFolder, HaveTheLevelsOfTheCpusCaches) {
+  write("mine.json", "GPU-1", 1, "2026-01-01T00:00:00.000Z");
+  // a file of before the levels: what its caches hold has no floor
+  std::string why_not;
+  EXPECT_FALSE(floor_ms(problem(1, 1, 1), *find_cpu_ceilings().rates, 1, why_not));
+  EXPECT_EQ(why_not, "the ceilings have no rate of fp32");
+  FloorRates old = *find_cpu_ceilings().rates;
+  old.fp32 = 1e12;
+  EXPECT_FALSE(floor_ms(problem(0, 1, 1), old, 1, why_not));
+  EXPECT_EQ(why_not,
+            "the ceilings have no bandwidth of the CPU's caches by level: run_experiment "
+            "--ceilings measures them");
+  EXPECT_TRUE(floor_ms(problem(100, 1, 1), old, 1, why_not)) << why_not;
+
+  Row json;
+  std::ifstream(folder_ / "mine.json") >> json;
+  json["cpu"]["caches"] = {{{"level", 1}, {"bytes", 100}}, {{"level", 2}, {"bytes", 1000}}};
+  for (const auto& [name, most] : {std::pair("cpu_l1_read", 50), std::pair("cpu_l2_read", 20)})
+    json["ceilings"].push_back({{"name", name}, {"unit", "GB/s"}, {"value", 1}, {"max", most}});
+  std::ofstream(folder_ / "mine.json") << json.dump();
+  const std::vector<MemoryLevel> levels = find_cpu_ceilings().rates->levels;
+  ASSERT_EQ(levels.size(), 3u);
+  EXPECT_EQ(levels[0].name, "L1");
+  EXPECT_EQ(levels[0].bytes, 100);
+  EXPECT_DOUBLE_EQ(*levels[0].bandwidth, 50e9);
+  EXPECT_EQ(levels[1].name, "L2");
+  EXPECT_EQ(levels[1].bytes, 1100);
+  EXPECT_DOUBLE_EQ(*levels[1].bandwidth, 20e9);
+  EXPECT_DOUBLE_EQ(*levels[2].bandwidth, 7e9);
 }
 
 TEST_F(CeilingsFolder, SaysHowToGetThemAndWhatItCouldNotRead) {
