@@ -16,6 +16,9 @@ from analysis.pages.findings import finding
 from analysis.pages.pictures import inline
 from analysis.pages.sections import Entry, Figure, Result, Row, RunPage
 
+NAMED_POINTS = 3
+"""More points without a result, for one reason, are counted."""
+
 
 def run_page(run: Run, entry: Entry) -> RunPage:
     """Draws every figure of the run and collects what its page says."""
@@ -43,7 +46,7 @@ def run_page(run: Run, entry: Entry) -> RunPage:
             [p["point"], f"{p['noisy_samples']} of {p['samples']}", p["noise"] or ""]
             for _, p in points[points["noisy"].eq(True)].iterrows()
         ],
-        [[p["point"], p["status"], p["reason"] or ""] for _, p in missing.iterrows()],
+        _without_result(missing),
         chart(points, numbers, named_baseline(points, run.baseline)),
     )
 
@@ -51,6 +54,19 @@ def run_page(run: Run, entry: Entry) -> RunPage:
 def result(page: RunPage) -> Result:
     drawn = [figure.name for figure in page.figures if figure.picture]
     return Result(page.points, len(page.rows), len(page.noisy), drawn)
+
+
+def _without_result(missing: pd.DataFrame) -> list[list[str]]:
+    """A row for all points of one status and reason: their names, or their number if they are more
+    than NAMED_POINTS; the status; the reason."""
+    rows = []
+    missing = missing.assign(reason=missing["reason"].fillna(""))
+    for (status, reason), of in missing.groupby(["status", "reason"], sort=False):
+        names = list(of["point"])
+        if len(names) > NAMED_POINTS:
+            names = [f"{len(names):,} points of {', '.join(dict.fromkeys(of['version']))}"]
+        rows += [[name, status, reason] for name in names]
+    return rows
 
 
 def _figure(name: str, data: Data, about: Subject) -> Figure:

@@ -232,12 +232,21 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       : spec.baseline == kBestCpu
           ? "the fastest verified CPU version of each problem, which is named"
           : spec.baseline);
-  for (const SummaryLine& line : lines)
+  std::vector<Missing> unsupported;
+  for (const SummaryLine& line : lines) {
+    if (line.status == status::unsupported) {
+      unsupported.push_back({line.status, line.version, line.point, line.reason});
+      continue;
+    }
     text += fmt::format(
         "| {} | {} | {} | {} | {} | {} |\n", for_markdown(line.version),
         for_markdown(parameters(line)), line.status, iteration(line),
         line.over.empty() ? line.speedup : line.speedup + " over " + for_markdown(line.over),
         for_markdown(line.noise));
+  }
+  if (!unsupported.empty()) text += "\nUnsupported here:\n\n";
+  for (const MissingGroup& group : grouped(unsupported))
+    text += fmt::format("* {}: {}\n", for_markdown(group.what), for_markdown(group.reason));
   return text;
 }
 

@@ -139,6 +139,29 @@ TEST(Summary, NothingOfAVersionIsMarkdownOrMovesTheCursor) {
   EXPECT_EQ(markdown.find("\n| fake"), std::string::npos) << markdown;
 }
 
+TEST(Summary, SaysOnceWhyManyPointsAreUnsupported) {
+  Spec spec;
+  std::vector<Row> rows;
+  for (const int k : {5, 6, 7, 8}) {
+    spec.points.push_back(point("luigi_v1_fused", k));
+    rows.push_back(unmeasured_row(spec.points.back(), {"uniform", 42}, std::nullopt, "unsupported",
+                                  "no CUDA device: none"));
+  }
+  spec.points.push_back(point("cpu_openmp", 5));
+  rows.push_back(
+      unmeasured_row(spec.points.back(), {"uniform", 42}, std::nullopt, "timeout", "too slow"));
+  const nlohmann::ordered_json environment = {{"gpus", nlohmann::ordered_json::array()},
+                                              {"t_utc", "2026"},
+                                              {"host", "h"},
+                                              {"cpu", {{"model", nullptr}, {"cores", 2}}},
+                                              {"build", {{"commit", "1"}, {"dirty", false}}}};
+  const std::string markdown = summary_markdown(spec, summarize(spec, rows, {}), environment);
+  EXPECT_TRUE(markdown.ends_with(
+      "| cpu_openmp | n:100 k:5 dim:2 precision:fp32 | timeout | too slow |  |  |\n"
+      "\nUnsupported here:\n\n* 4 points of luigi_v1_fused: no CUDA device: none\n"))
+      << markdown;
+}
+
 TEST(FormatInterval, NamesAUnitOnce) {
   EXPECT_EQ(format_interval(1.2, 1.25), "[1.20, 1.25 ms]");
   EXPECT_EQ(format_interval(0.5, 1.25), "[500 µs, 1.25 ms]");
