@@ -32,6 +32,8 @@ TEST(ShippedSpecs, Load) {
       // its OpenMP program. In `dims` a single core would take hours. Weak scaling compares with
       // one worker of the same version, and counters have no baseline.
       const std::map<std::string, std::string> others{{"counters", ""},
+                                                      {"cpu_regimes", "best:cpu"},
+                                                      {"cpu_sweep", "best:cpu"},
                                                       {"luigi_nvprof", ""},
                                                       {"flores", "cpu_openmp"},
                                                       {"peers", "peer_torch"},
