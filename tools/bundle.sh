@@ -115,7 +115,9 @@ for family in kernels/python kernels/peer; do
   [ ! -d $family ] || install -D -t "$stage/$family" $family/*.py
 done
 find "$stage/analysis" -name __pycache__ -prune -exec rm -r {} +
-for file in README.md LICENSE CITATION.cff; do [ ! -e $file ] || cp $file "$stage/"; done
+for file in LICENSE CITATION.cff; do [ ! -e $file ] || cp $file "$stage/"; done
+.venv/bin/python tools/bundle_pages.py "$stage" README.md CONTRIBUTING.md docs/*.md \
+  examples/README.md analysis/*.md profiling/*.md kernels/{cpu,external}/*.md
 cat >"$stage/BUNDLE.txt" <<END
 lloydbench $version, built for $(uname -m) Linux. It needs no installation and no root.
 
@@ -123,6 +125,7 @@ lloydbench $version, built for $(uname -m) Linux. It needs no installation and n
   python3 -m analysis figures results/*/*      draws figures; needs Python 3.10 and
                                                pip install -r requirements.txt
   man share/man/man1/run_experiment.1          the manual; share/ has shell completions, too
+  README.md and docs/                          the documentation
 
 The node must have an NVIDIA driver, and Open MPI for the MPI versions. If its C library is older
 than $needed, the one in lib/glibc is used.
