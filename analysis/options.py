@@ -34,6 +34,20 @@ def _count(text: str) -> int:
     return int(value)
 
 
+def _run_directories(command: argparse.ArgumentParser, number: str = "+") -> None:
+    command.add_argument("dirs", nargs=number, metavar="DIR", type=Path)
+
+
+def _threshold(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--threshold",
+        metavar="PERCENT",
+        type=float,
+        default=2.0,
+        help="differences up to this are taken for none (default: 2)",
+    )
+
+
 def _latex_option(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--latex", action="store_true", help="as LaTeX (packages array and booktabs)"
@@ -76,7 +90,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "With --class or --width, for a paper, it draws NAME.pdf and NAME.pgf of that width. "
         "NAME.tex has the figure's environment and a caption with title and small print.",
     )
-    figures.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    _run_directories(figures)
     figures.add_argument(
         "--out",
         metavar="DIR",
@@ -97,7 +111,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "their intervals, the points without a result, the environment, and a chart that redraws "
         "for the versions that are chosen. With --single-file OUT/report.html has all of that.",
     )
-    report.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    _run_directories(report)
     report.add_argument("-o", "--out", required=True, metavar="OUT", type=Path)
     report.add_argument(
         "--single-file",
@@ -118,13 +132,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     )
     versus.add_argument("old", metavar="OLD", type=Path)
     versus.add_argument("new", metavar="NEW", type=Path)
-    versus.add_argument(
-        "--threshold",
-        metavar="PERCENT",
-        type=float,
-        default=2.0,
-        help="differences up to this are taken for none (default: 2)",
-    )
+    _threshold(versus)
     versus.add_argument("--all", action="store_true", help="list the points without a difference")
     versus.add_argument(
         "--across-machines", action="store_true", help="compare although GPU or CPU differ"
@@ -140,7 +148,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         f"only the published numbers. Studies: {', '.join(published.studies())}.",
     )
     study.add_argument("study", metavar="STUDY")
-    study.add_argument("dirs", nargs="*", metavar="DIR", type=Path)
+    _run_directories(study, "*")
     _latex_option(study)
     study.set_defaults(command=commands.run_study)
 
@@ -151,7 +159,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "it holds, fails or cannot be judged (and why not). If several runs can judge a claim, "
         "each has a line.",
     )
-    claim.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    _run_directories(claim)
     claim.add_argument("--study", metavar="STUDY", help="only the claims of this study")
     claim.add_argument("--only", metavar="ID,…", help="only these claims")
     claim.set_defaults(command=commands.run_claims)
@@ -162,7 +170,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         description="Prints, as Markdown, a profiler's table of each point that has a timeline "
         "(profile.timeline): share of the time, calls, average, minimum and maximum.",
     )
-    profiler.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    _run_directories(profiler)
     _latex_option(profiler)
     profiler.set_defaults(command=commands.run_profiler)
 
@@ -173,7 +181,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "every version, also as a multiple of the floor and of the best peer's, and how exact its "
         "labels are.",
     )
-    fast.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    _run_directories(fast)
     fast.add_argument(
         "--summary", action="store_true", help="only the best peer and the fastest of ours"
     )
@@ -198,7 +206,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         description="Writes the time of each version for each problem, from the verified results "
         "of the runs. If several DIRs have the same problem, the last one counts.",
     )
-    tuning.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    _run_directories(tuning)
     tuning.add_argument(
         "--ladder", choices=CHOOSERS, default="fast", help="whose chooser (default: %(default)s)"
     )
@@ -213,7 +221,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         description="Writes the tables of each run as NAME.md and NAME.tex (booktabs): headline, "
         "medians, missing, environment, and regimes, choices and counters if it has them.",
     )
-    every.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    _run_directories(every)
     every.add_argument(
         "--out", metavar="DIR", type=Path, help="where to write (default: tables/ in each DIR)"
     )
@@ -227,7 +235,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "compare finds that the version became slower or faster. Without a choice: the problem "
         "that was measured again most often. The changes are printed, too.",
     )
-    past.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    _run_directories(past)
     for size in ("n", "k", "dim"):
         past.add_argument(f"--{size}", metavar="NUMBER", type=_count, help="of the problem")
     past.add_argument("--precision", metavar="NAME", help="of the problem")
@@ -235,13 +243,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     past.add_argument(
         "--versions", metavar="GLOB,…", help="these only (default: all that were measured again)"
     )
-    past.add_argument(
-        "--threshold",
-        metavar="PERCENT",
-        type=float,
-        default=2.0,
-        help="differences up to this are taken for none (default: 2)",
-    )
+    _threshold(past)
     past.add_argument(
         "--repository",
         metavar="DIR",
@@ -262,7 +264,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "or a .tar.gz. --check compares every file with its checksum, draws figures and tables "
         "again from the packed rows, and exits with 1 if one differs.",
     )
-    packed.add_argument("dirs", nargs="*", metavar="DIR", type=Path)
+    _run_directories(packed, "*")
     packed.add_argument(
         "--out", metavar="PATH", type=Path, help="a new folder, or a file that ends in .tar.gz"
     )
@@ -278,7 +280,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "timeline.json. Every sample is kept, and every other command gives the same result for a "
         "compacted run. The run can no longer be resumed.",
     )
-    small.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    _run_directories(small)
     small.set_defaults(command=commands.run_compact)
 
     table = kinds.add_parser(
@@ -301,7 +303,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "are left alone.",
     )
     update.add_argument("file", type=Path, metavar="FILE.md")
-    update.add_argument("dirs", nargs="+", metavar="DIR", type=Path)
+    _run_directories(update)
     update.add_argument(
         "--program",
         metavar="RUN_EXPERIMENT",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import pandas as pd
 
 from analysis.measures.points import FASTEST_CPU
 from analysis.model.numbers import count_text, number_text
+
+Says = Callable[[pd.DataFrame], str]
 
 
 def finding(name: str, rows: pd.DataFrame, title: str) -> str:
@@ -18,11 +21,26 @@ def finding(name: str, rows: pd.DataFrame, title: str) -> str:
     return said or f"{title}: {name}, {_count(len(drawn), 'row')} drawn."
 
 
-def _speedup(rows: pd.DataFrame) -> str:
-    ends = _ends(rows, "speedup")
-    if ends is None:
-        return ""
-    worst, best = ends
+def _at_the_ends(column: str) -> Callable[[Callable[..., str]], Says]:
+    """For a sentence about the rows with the least and the largest value of a column, which it
+    gets after the rows. Says nothing where no row has a value."""
+
+    def of(says: Callable[..., str]) -> Says:
+        @functools.wraps(says)
+        def sentence(rows: pd.DataFrame) -> str:
+            known = rows[rows[column].notna()].reset_index(drop=True)
+            if known.empty:
+                return ""
+            values = known[column].astype(float)
+            return says(rows, known.loc[values.idxmin()], known.loc[values.idxmax()])
+
+        return sentence
+
+    return of
+
+
+@_at_the_ends("speedup")
+def _speedup(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
     # several: the spec asks for the fastest CPU version of each problem
     several = rows["baseline"].nunique() > 1
     over = f"Over {FASTEST_CPU} of each problem" if several else f"Over {best['baseline']}"
@@ -42,13 +60,10 @@ def _speedup(rows: pd.DataFrame) -> str:
     return said
 
 
-def _ladder(rows: pd.DataFrame) -> str:
-    steps = rows[rows["ratio"].notna()]
-    ends = _ends(steps, "ratio")
-    if ends is None:
-        return ""
-    worst, best = ends
-    slower = int(steps["ratio"].lt(1).sum())
+@_at_the_ends("ratio")
+def _ladder(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
+    steps = rows["ratio"].dropna()
+    slower = int(steps.lt(1).sum())
     said = (
         f"The largest step is from {best['parent']} to {best['version']}: "
         f"{number_text(best['ratio'])} times as fast at {_problem(best)}."
@@ -80,11 +95,8 @@ def _phases(rows: pd.DataFrame) -> str:
     return said
 
 
-def _roofline(rows: pd.DataFrame) -> str:
-    ends = _ends(rows, "operations_per_second")
-    if ends is None:
-        return ""
-    _, best = ends
+@_at_the_ends("operations_per_second")
+def _roofline(rows: pd.DataFrame, _least: pd.Series, best: pd.Series) -> str:
     return (
         f"The most operations a second are in {best['version']} ({best['kernel']}): "
         f"{number_text(best['operations_per_second'] / 1e12)} TFLOP/s in {best['arithmetic']} at "
@@ -92,22 +104,16 @@ def _roofline(rows: pd.DataFrame) -> str:
     )
 
 
-def _occupancy(rows: pd.DataFrame) -> str:
-    ends = _ends(rows, "occupancy")
-    if ends is None:
-        return ""
-    worst, best = ends
+@_at_the_ends("occupancy")
+def _occupancy(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
     return (
         f"Achieved occupancy goes from {worst['occupancy']:.0f}% ({worst['kernel']} of "
         f"{worst['version']}) to {best['occupancy']:.0f}% ({best['kernel']} of {best['version']})."
     )
 
 
-def _floor(rows: pd.DataFrame) -> str:
-    ends = _ends(rows, "times_the_floor")
-    if ends is None:
-        return ""
-    near, far = ends
+@_at_the_ends("times_the_floor")
+def _floor(rows: pd.DataFrame, near: pd.Series, far: pd.Series) -> str:
     return (
         f"Nearest to the physical floor is {near['version']}: "
         f"{number_text(near['times_the_floor'])} times it at {_problem(near)}. Farthest is "
@@ -132,11 +138,8 @@ def _tpb(rows: pd.DataFrame) -> str:
     )
 
 
-def _dims(rows: pd.DataFrame) -> str:
-    ends = _ends(rows, "ps_per_term")
-    if ends is None:
-        return ""
-    best, worst = ends
+@_at_the_ends("ps_per_term")
+def _dims(rows: pd.DataFrame, best: pd.Series, worst: pd.Series) -> str:
     return (
         f"The least time per term of the distances is {best['version']}'s, "
         f"{number_text(best['ps_per_term'])} ps at {_problem(best)}; the most is "
@@ -145,25 +148,22 @@ def _dims(rows: pd.DataFrame) -> str:
 
 
 def _scaling(rows: pd.DataFrame) -> str:
-    last = rows[rows["workers"].eq(rows["workers"].max())]
-    ends = _ends(last, "efficiency")
-    if ends is None:
-        return ""
-    worst, best = ends
+    return _most_workers(rows[rows["workers"].eq(rows["workers"].max())])
+
+
+@_at_the_ends("efficiency")
+def _most_workers(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
     said = (
         f"With {int(best['workers'])} workers {best['series']} keeps {100 * best['efficiency']:.0f}"
         f"% efficiency ({best['kind']} scaling, {best['problem']})"
     )
-    if len(last) > 1:
+    if len(rows) > 1:
         said += f"; the least is {100 * worst['efficiency']:.0f}% ({worst['series']})"
     return f"{said}."
 
 
-def _noise(rows: pd.DataFrame) -> str:
-    ends = _ends(rows, "noise_percent")
-    if ends is None:
-        return ""
-    _, worst = ends
+@_at_the_ends("noise_percent")
+def _noise(rows: pd.DataFrame, _least: pd.Series, worst: pd.Series) -> str:
     return (
         f"At half of {_count(len(rows), 'point')} the 95% interval of the median is "
         f"±{number_text(rows['noise_percent'].median())}% or narrower. The widest is "
@@ -188,7 +188,7 @@ def _clustering(rows: pd.DataFrame) -> str:
     )
 
 
-FINDINGS: dict[str, Callable[[pd.DataFrame], str]] = {
+FINDINGS: dict[str, Says] = {
     "speedup": _speedup,
     "ladder": _ladder,
     "phases": _phases,
@@ -202,15 +202,6 @@ FINDINGS: dict[str, Callable[[pd.DataFrame], str]] = {
     "fastest": _fastest,
     "clustering": _clustering,
 }
-
-
-def _ends(rows: pd.DataFrame, column: str) -> tuple[pd.Series, pd.Series] | None:
-    """The rows with the least and with the largest value; None where none has one."""
-    known = rows[rows[column].notna()].reset_index(drop=True)
-    if known.empty:
-        return None
-    values = known[column].astype(float)
-    return known.loc[values.idxmin()], known.loc[values.idxmax()]
 
 
 def _problem(row: pd.Series | dict) -> str:
