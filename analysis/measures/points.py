@@ -183,6 +183,11 @@ def baseline_text(points: pd.DataFrame, baseline: str) -> str:
     return f"{FASTEST_CPU} of each problem"
 
 
+def over_best_cpu(points: pd.DataFrame) -> pd.DataFrame:
+    """The points of one run with their speedups over BEST_CPU, whatever the run's baseline is."""
+    return _with_speedups(points.assign(run=0), BEST_CPU).drop(columns="run")
+
+
 def has_several_baselines(points: pd.DataFrame) -> bool:
     """Whether the speedups of `points` need to say which version they are over."""
     return points.loc[points["speedup"].notna(), "baseline"].nunique() > 1

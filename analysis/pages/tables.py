@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.measures import claims
 from analysis.measures.claims import Judgment
 from analysis.measures.points import (
+    BEST_CPU,
     FASTEST_CPU,
     baseline_text,
     fastest,
@@ -17,6 +18,7 @@ from analysis.measures.points import (
     named_baseline,
     noise_note,
     noisy_mark,
+    over_best_cpu,
 )
 from analysis.measures.published import Number
 from analysis.measures.studies import Study
@@ -113,7 +115,9 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
         *(_words(a) for a in axes),
     ]
     over = ["over"] if has_several_baselines(pd.DataFrame(chosen)) else []
-    header += ["ms per iteration", "speedup", *over]
+    best = _best_cpu(chosen, points, run.baseline)
+    second = [] if best.empty else [_OVER_BEST]
+    header += ["ms per iteration", "speedup", *over, *second]
     rows = [
         [
             *(count_text(p[c]) for c in varying),
@@ -122,6 +126,7 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
             *(_count(p[a]) if p["status"] == "ok" else "" for a in axes),
             *([time_text(p), _speedup(p)] if p["status"] == "ok" else [_why_not(p), ""]),
             *(Code(p["baseline"]) if pd.notna(p["speedup"]) else "" for _ in over),
+            *(_over_best(best, p.name) for _ in second),
         ]
         for p in chosen
     ]
@@ -139,9 +144,33 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
         named = named_baseline(points, run.baseline)
         which = baseline_text(points, run.baseline).removeprefix(named)
         said.append(("speedup over ", named if named == FASTEST_CPU else Code(named), which))
+    if second and not has_several_baselines(best):
+        said.append((f"{FASTEST_CPU} of the run is ", Code(named_baseline(best, BEST_CPU))))
     if noise := noise_note(pd.DataFrame(chosen)) if chosen else "":
         said.append(noise.rstrip("."))
     return Table("headline", listed(said), header, rows, {*header} - _WORDS)
+
+
+_OVER_BEST = f"over {FASTEST_CPU}"
+
+
+def _best_cpu(chosen: list[pd.Series], points: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """The chosen points with speedups over the fastest CPU version, beside those over a baseline
+    that is a slower CPU version. Empty if there is no such baseline."""
+    on_cpu = points["version"].eq(baseline) & points["backend"].eq("cpu")
+    if not on_cpu.any():
+        return points.iloc[:0]
+    best = over_best_cpu(points).loc[[p.name for p in chosen]]
+    known = best[best["speedup"].notna()]
+    return best if known["baseline"].ne(baseline).any() else points.iloc[:0]
+
+
+def _over_best(best: pd.DataFrame, index: int) -> Words:
+    p = best.loc[index]
+    if pd.isna(p["speedup"]):
+        return ""
+    named = (" over ", Code(p["baseline"])) if has_several_baselines(best) else ()
+    return (_speedup(p), *named)
 
 
 def listed(said: list[Words]) -> tuple[str, ...]:

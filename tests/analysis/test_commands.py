@@ -127,6 +127,7 @@ def test_readme_table_has_each_version_at_its_best(make_run, capsys):
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
     assert rows[0] == [
         *("K", "version", "threads per block", "threads", "ms per iteration", "speedup"),
+        "over the fastest CPU version",
     ]
     assert len(rows) == 2 + 2 * 6
     by_hand = next(r for r in rows if r[:2] == ["5", "`luigi_v4_device_update`"])
@@ -134,9 +135,29 @@ def test_readme_table_has_each_version_at_its_best(make_run, capsys):
     assert by_hand[2] == "256"
     assert re.fullmatch(r"0\.10\d \[0\.10\d, 0\.10\d\]", by_hand[4])
     assert re.fullmatch(r"5\d\d× \[5\d\d, 6?\d\d\d?\]", by_hand[5])
+    openmp = next(r for r in rows if r[:2] == ["5", "`cpu_openmp`"])
+    assert openmp[6] == "1.00× over `cpu_openmp`"
+    over_both = [float(by_hand[i].split("×")[0]) for i in (5, 6)]
+    times = float(openmp[5].split("×")[0])
+    assert over_both[0] / over_both[1] == pytest.approx(times, rel=0.02)
+    alone = next(r for r in rows if r[:2] == ["1,000", "`cpu_sequential`"])
+    assert alone[6] == "1.00× over `cpu_sequential`"  # cpu_openmp was too slow there
     refused = next(r for r in rows if r[:2] == ["1,000", "`luigi_v3_shared_centroids`"])
     assert refused[2] == ""
     assert refused[4].startswith("unsupported: needs 96,000 B")
+
+
+def test_readme_table_names_one_fastest_cpu_version_once(make_run, capsys):
+    assert main(["readme-table", str(make_run(k=(5,)))]) == 0
+    head, table = capsys.readouterr().out.split("\n\n")
+    assert head.endswith("; the fastest CPU version of the run is `cpu_openmp`.")
+    (openmp,) = [line for line in table.splitlines() if line.startswith("| `cpu_openmp`")]
+    assert openmp.endswith(" | 1.00× |")
+    # the baseline is the fastest, or no CPU version: one column of speedups says it all
+    for baseline in ("cpu_openmp", "luigi_v1_fused", None):
+        path = make_run(f"over-{baseline}", k=(5,), baseline=baseline)
+        assert main(["readme-table", str(path)]) == 0
+        assert "the fastest CPU version" not in capsys.readouterr().out
 
 
 def test_readme_table_has_problems_at_which_the_baseline_failed(make_run, capsys):
@@ -150,8 +171,9 @@ def test_readme_table_has_problems_at_which_the_baseline_failed(make_run, capsys
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
     of_1000 = {row[1]: row[2:] for row in rows if row[0] == "1,000"}
     assert len(of_1000) == 6
-    assert of_1000["`cpu_sequential`"][2:] == ["failed: ended by signal 11", ""]
-    *_, ms, speedup = of_1000["`luigi_v4_device_update`"]
+    assert of_1000["`cpu_sequential`"][2:] == ["failed: ended by signal 11", "", ""]
+    *_, ms, speedup, over_best = of_1000["`luigi_v4_device_update`"]
+    assert re.fullmatch(r"[\d,]+× \[.*\]", over_best)
     assert re.fullmatch(r"16\.\d \[16\.\d, 16\.\d\]", ms)  # at N = 10⁷, the largest
     assert speedup == "–"
 
