@@ -44,6 +44,7 @@ void PieceLoop::run(Context& context) {
     std::int64_t changes = 0;
     {
       const auto phase = context.phase("assign");
+      begin(iterations_);
       for_each_piece([&](Piece& piece) {
         std::fill(piece.sums.begin(), piece.sums.end(), 0.0f);
         std::fill(piece.counts.begin(), piece.counts.end(), 0);

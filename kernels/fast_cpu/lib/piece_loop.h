@@ -1,5 +1,6 @@
 // Lloyd's loop of the CPU ladder, for versions that label all points: the pieces that are summed,
-// the means, the stopping rules and the answer. A version fills in show_centroid() and label().
+// the means, the stopping rules and the answer. A version fills in show_centroid() and label(), and
+// begin() if it keeps anything from one iteration to the next.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,8 @@ class PieceLoop : public Version {
 
   /// Centroid j is at centre + placed. Several threads call this, each for other centroids.
   virtual void show_centroid(int j, const double* placed) = 0;
+  /// Before the points of an iteration are labelled. Iteration 0 begins a run.
+  virtual void begin(int /*iteration*/) {}
   /// Labels the points of a piece and gives each of them to take() once.
   virtual void label(Piece& piece) = 0;
 

@@ -40,18 +40,21 @@ constexpr int kVectors = 2;
 #endif
 static_assert(kTile % (kLanes * kVectors) == 0);
 
-// Labels kVectors vectors of points, which start at `tile`. Dim = 0 means `centroids.dim()`.
-template <int Dim, int Width, Score kScore>
+// Labels kVectors vectors of points, which start at `tile`. Dim = 0 means `centroids.dim()`. Writes
+// scores as score_tile() if kKeep.
+template <int Dim, int Width, Score kScore, bool kKeep>
 HWY_ATTR void label_vectors(const float* tile, const CentroidGroups& centroids,
-                            std::int32_t* labels) {
+                            std::int32_t* labels, float* scores) {
   const Lanes d;
   const Indices di;
   const int dim = Dim > 0 ? Dim : centroids.dim();
   hn::Vec<Lanes> best[kVectors];
+  [[maybe_unused]] hn::Vec<Lanes> second[kVectors];
   hn::Vec<Indices> label[kVectors];
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
     best[v] = hn::Set(d, std::numeric_limits<float>::infinity());
+    second[v] = best[v];
     label[v] = hn::Zero(di);
   }
   for (int g = 0; g < centroids.count(); ++g) {
@@ -86,33 +89,49 @@ HWY_ATTR void label_vectors(const float* tile, const CentroidGroups& centroids,
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const auto nearer = hn::Lt(score[v][c], best[v]);
+        if constexpr (kKeep) second[v] = hn::Min(second[v], hn::Max(best[v], score[v][c]));
         best[v] = hn::Min(score[v][c], best[v]);
         label[v] = hn::IfThenElse(hn::RebindMask(di, nearer), index, label[v]);
       }
     }
   }
 #pragma GCC unroll 8
-  for (std::int64_t v = 0; v < kVectors; ++v) hn::StoreU(label[v], di, labels + v * kLanes);
+  for (std::int64_t v = 0; v < kVectors; ++v) {
+    hn::StoreU(label[v], di, labels + v * kLanes);
+    if constexpr (kKeep) {
+      hn::StoreU(best[v], d, scores + v * kLanes);
+      hn::StoreU(second[v], d, scores + kTile + v * kLanes);
+    }
+  }
 }
 
-template <Score kScore>
+template <Score kScore, bool kKeep>
 HWY_ATTR void label_tile_by(const float* tile, const CentroidGroups& centroids,
-                            std::int32_t* labels) {
+                            std::int32_t* labels, float* scores) {
   for (std::int64_t p = 0; p < kTile; p += kVectors * kLanes) {
+    float* kept = kKeep ? scores + p : nullptr;
     if (centroids.dim() == 2)
-      label_vectors<2, kNarrowGroup, kScore>(tile + p, centroids, labels + p);
+      label_vectors<2, kNarrowGroup, kScore, kKeep>(tile + p, centroids, labels + p, kept);
     else if (centroids.dim() <= kFewDimensions)
-      label_vectors<0, kNarrowGroup, kScore>(tile + p, centroids, labels + p);
+      label_vectors<0, kNarrowGroup, kScore, kKeep>(tile + p, centroids, labels + p, kept);
     else
-      label_vectors<0, kWideGroup, kScore>(tile + p, centroids, labels + p);
+      label_vectors<0, kWideGroup, kScore, kKeep>(tile + p, centroids, labels + p, kept);
   }
 }
 
 HWY_ATTR void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels) {
   if (centroids.score() == Score::expanded)
-    label_tile_by<Score::expanded>(tile, centroids, labels);
+    label_tile_by<Score::expanded, false>(tile, centroids, labels, nullptr);
   else
-    label_tile_by<Score::direct>(tile, centroids, labels);
+    label_tile_by<Score::direct, false>(tile, centroids, labels, nullptr);
+}
+
+HWY_ATTR void score_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels,
+                         float* scores) {
+  if (centroids.score() == Score::expanded)
+    label_tile_by<Score::expanded, true>(tile, centroids, labels, scores);
+  else
+    label_tile_by<Score::direct, true>(tile, centroids, labels, scores);
 }
 
 }  // namespace lloyd::fast_cpu::HWY_NAMESPACE
@@ -122,6 +141,7 @@ HWY_AFTER_NAMESPACE();
 namespace lloyd::fast_cpu {
 
 HWY_EXPORT(label_tile);
+HWY_EXPORT(score_tile);
 
 CentroidGroups::CentroidGroups(int k, int dim, Score score)
     : dim_(dim),
@@ -143,6 +163,11 @@ void CentroidGroups::set(int j, const float* centroid) {
 
 void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels) {
   HWY_DYNAMIC_DISPATCH(label_tile)(tile, centroids, labels);
+}
+
+void score_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels,
+                float* scores) {
+  HWY_DYNAMIC_DISPATCH(score_tile)(tile, centroids, labels, scores);
 }
 
 }  // namespace lloyd::fast_cpu

@@ -52,4 +52,8 @@ class CentroidGroups {
 /// point's dimensions in order.
 void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels);
 
+/// The same, with the smallest score of each point and the second smallest. `scores`: 2 × kTile.
+void score_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels,
+                float* scores);
+
 }  // namespace lloyd::fast_cpu
