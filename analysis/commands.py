@@ -287,7 +287,7 @@ def run_readme_table(options: argparse.Namespace) -> int:
 def run_tables(options: argparse.Namespace) -> int:
     runs = _load(options)
     if options.out and len(runs) > 1:
-        raise RunError(f"--out is of one run; these are {len(runs)}: each gets its own tables/")
+        raise RunError(f"--out takes one run, and these are {len(runs)}: each gets its own tables/")
     for run in runs:
         for path in write_tables(run, options.out or run.path / "tables"):
             print(path)
@@ -383,7 +383,7 @@ def run_readme(options: argparse.Namespace) -> int:
 
     new, left = readme.rewrite(old, str(options.file), content)
     for name in left:
-        say(f"{options.file}: {name} is of none of the given runs and is left as it is")
+        say(f"{options.file}: {name} belongs to none of the given runs and is left as it is")
     if old == new:
         return 0
     if options.check:

@@ -198,7 +198,7 @@ class Counting {
           occupancy->limiter;
     } else {
       add(group, "theoretical_occupancy", "occupancy", Row(nullptr),
-          "the driver does not tell this kernel's resources", "percent");
+          "the driver does not report this kernel's resources", "percent");
     }
     passes_ = counted_passes;
   }
@@ -217,7 +217,7 @@ std::string chip_or_reason(const Cupti& cupti, int device) {
   params.structSize = CUpti_Profiler_Initialize_Params_STRUCT_SIZE;
   cupti.call("cuptiProfilerInitialize", &params);
   if (const auto chip = chip_of_device(device)) return *chip;
-  throw Unavailable(fmt::format("CUPTI {} does not tell the chip of device {} ({})",
+  throw Unavailable(fmt::format("CUPTI {} does not name the chip of device {} ({})",
                                 cupti.version(), device, driver_version()));
 }
 

@@ -192,7 +192,7 @@ std::optional<UnknownMetric> unknown_metric(const std::string& metric, int devic
       }
     }
     return UnknownMetric{fmt::format("{}{} has no such counter", chip.name(),
-                                     present ? "" : " (looked at for want of a GPU)"),
+                                     present ? "" : " (used because there is no GPU here)"),
                          chip.candidates(metric)};
   } catch (const Unavailable&) {
     return std::nullopt;

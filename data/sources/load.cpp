@@ -50,11 +50,11 @@ const std::vector<std::string>& formats() {
 
 Limits within(const std::string& name, Limits limits, std::int64_t n, std::int64_t dim) {
   if (limits.n > n) {
-    throw DataError(fmt::format("{}: has {} rows, and n = {} were asked for", name, grouped(n),
+    throw DataError(fmt::format("{}: has {} rows, but n = {} was asked for", name, grouped(n),
                                 grouped(limits.n)));
   }
   if (limits.dim > dim) {
-    throw DataError(fmt::format("{}: has {} columns of numbers, and dim = {} were asked for", name,
+    throw DataError(fmt::format("{}: has {} columns of numbers, but dim = {} was asked for", name,
                                 grouped(dim), grouped(limits.dim)));
   }
   if (limits.dim == 0 && dim > std::numeric_limits<int>::max()) {

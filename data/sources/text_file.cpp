@@ -57,7 +57,7 @@ void parse(const Grammar& grammar, const Shape& shape, const Chunk& chunk, std::
   // invented.
   const auto disagree = [&] {
     throw DataError(fmt::format(
-        "{}:{}: another number of rows than when they were counted; was the file changed?",
+        "{}:{}: the number of rows has changed since they were counted; was the file changed?",
         grammar.file, number));
   };
   const auto rest = [&] {

@@ -58,7 +58,7 @@ void split_at_blanks(const Grammar& grammar, const Line& line,
     if (at == text.size()) return;
     if (text[at] == '"')
       grammar.fail(line, text.data() + at,
-                   "quotes mean nothing where blanks separate; remove them, or write csv");
+                   "quotes have no meaning where blanks separate; remove them, or write csv");
     const std::size_t begin = at;
     while (at < text.size() && !grammar.is_blank(text[at])) ++at;
     fields.push_back(text.substr(begin, at - begin));

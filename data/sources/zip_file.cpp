@@ -63,13 +63,13 @@ void read_zip64(const std::string& file, std::string_view extra,
     if (id != 1) continue;
     for (std::uint64_t* value : values) {
       if (*value != kIn64) continue;
-      if (content.size() < 8) damaged(file, "a size of 64 bits is missing");
+      if (content.size() < 8) damaged(file, "a 64-bit size is missing");
       *value = Record(file, content, 0, 8, "", "number").number(0, 8);
       content.remove_prefix(8);
     }
     return;
   }
-  if (needed) damaged(file, "a size of 64 bits is missing");
+  if (needed) damaged(file, "a 64-bit size is missing");
 }
 
 std::unique_ptr<char[]> inflated(const std::string& file, std::string_view packed,
@@ -151,13 +151,13 @@ ZipContent zip_content(const std::string& file, std::string_view archive, const 
   if (member.encrypted) throw DataError(fmt::format("{}: the array is encrypted", file));
   if (member.method != 0 && member.method != Z_DEFLATED)
     throw DataError(
-        fmt::format("{}: the compression method {} is not read; save the file again with "
+        fmt::format("{}: the compression method {} is not supported; save the file again with "
                     "numpy.savez or numpy.savez_compressed",
                     file, member.method));
   const Record header(file, archive, member.at, kHeader, "PK\3\4", "member");
   const std::uint64_t name = header.number(26, 2);
   if (part(file, archive, member.at + kHeader, name) != member.name)
-    damaged(file, "a member has another name than in the directory");
+    damaged(file, "a member's name differs from the one in the directory");
   const std::string_view packed =
       part(file, archive, member.at + kHeader + name + header.number(28, 2), member.packed);
   ZipContent content{nullptr, packed};
@@ -165,7 +165,8 @@ ZipContent zip_content(const std::string& file, std::string_view archive, const 
     content.memory = inflated(file, packed, member.size);
     content.bytes = {content.memory.get(), member.size};
   }
-  if (content.bytes.size() != member.size) damaged(file, "a member has another size");
+  if (content.bytes.size() != member.size)
+    damaged(file, "a member's size differs from the one in the directory");
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // a fuzzer would not get past the checksum
   const auto* bytes = reinterpret_cast<const Bytef*>(content.bytes.data());
   if (crc32_z(0, bytes, content.bytes.size()) != member.crc)

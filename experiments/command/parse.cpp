@@ -86,7 +86,7 @@ Asked one_action(const std::vector<Asked>& asked) {
       fmt::format("{} and {} are two things to do: give one of them", asked[0].by, other->by));
 }
 
-/// Refuses what the action has no use for.
+/// Refuses what the action does not use.
 void check_uses(const Asked& asked, const std::vector<const OptionInfo*>& given,
                 const CommandLine& line) {
   const ActionInfo& action = *asked.action;
@@ -100,7 +100,7 @@ void check_uses(const Asked& asked, const std::vector<const OptionInfo*>& given,
       continue;
     if (!action.takes_spec)
       throw UsageError(
-          fmt::format("{} has no use for {}: leave one of them out", asked.by, option->name));
+          fmt::format("{} does not use {}: leave one of them out", asked.by, option->name));
     throw UsageError(
         fmt::format("{} needs {}", option->name, info_of(option->actions.front()).flag));
   }

@@ -88,7 +88,8 @@ std::vector<std::string> keep(const Json& json, const std::string& text,
       std::cerr << "note: not kept for later runs: " << error.what() << '\n';
     }
   } else if (options.out.empty()) {
-    throw std::runtime_error("where to? Give --out FILE, or set HOME or LLOYDBENCH_CEILINGS");
+    throw std::runtime_error(
+        "nowhere to write: give --out FILE, or set HOME or LLOYDBENCH_CEILINGS");
   }
   if (!options.out.empty()) {
     const bool folder = fs::is_directory(options.out) || !options.out.has_filename();

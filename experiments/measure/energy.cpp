@@ -68,7 +68,7 @@ class CpuEnergy : public EnergyCounter {
 std::unique_ptr<EnergyCounter> gpu_energy(std::shared_ptr<profiling::Nvml> nvml,
                                           const std::string& uuid, std::string& why_not) {
   if (!nvml->energy_j(uuid)) {
-    why_not = "NVML counts no energy of this GPU (it does from Volta on)";
+    why_not = "NVML does not count the energy of this GPU (it does from Volta on)";
     return nullptr;
   }
   return std::make_unique<GpuEnergy>(std::move(nvml), uuid);

@@ -78,7 +78,7 @@ class Asked {
 
   /// Waits for the result until `deadline` (now_ms()).
   Description result(const fs::path& file, double deadline) {
-    if (output_.size() > kLongestDescription) return {file, "", "describe: prints without end"};
+    if (output_.size() > kLongestDescription) return {file, "", "describe: does not stop printing"};
     const std::optional<int> status = child_->wait(deadline);
     if (!status)
       return {file, "", fmt::format("describe: not done within {:.0f} s", kDescribeMs / 1e3)};
@@ -179,13 +179,13 @@ bool is_left_by_a_tool(const std::string& name) {
 const char* kind_of(fs::file_type type) {
   switch (type) {
     case fs::file_type::not_found:
-      return "is a link that leads nowhere";
+      return "is a broken link";
     case fs::file_type::fifo:
       return "is a pipe";
     case fs::file_type::socket:
       return "is a socket";
     default:
-      return "is no regular file";
+      return "is not a regular file";
   }
 }
 
@@ -261,7 +261,7 @@ void discover_external_versions(const std::string& only) {
       files.push_back(std::move(file));
     else
       set_aside().push_back(
-          {file, fmt::format("there is a version {} already ({}); rename it", name, at->second)});
+          {file, fmt::format("a version {} exists already ({}); rename it", name, at->second)});
   }
   for (std::size_t from = 0; from < files.size(); from += kAskedAtOnce)
     for (const Description& told :

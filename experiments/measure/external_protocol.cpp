@@ -142,7 +142,7 @@ std::optional<double> milliseconds(const nlohmann::json& reply, const char* key)
   if (!reply.contains(key) || reply[key].is_null()) return std::nullopt;
   if (!reply[key].is_number() || !(reply[key].get<double>() >= 0))
     throw std::runtime_error(
-        fmt::format("reports {} = {}, which is no duration", key, json_text(reply[key])));
+        fmt::format("reports {} = {}, which is not a duration", key, json_text(reply[key])));
   return reply[key].get<double>();
 }
 
@@ -153,8 +153,8 @@ RunReply parse_run_reply(const nlohmann::json& reply, double waited_ms, int aske
   const nlohmann::json& told = reply["iterations"];
   const int iterations = as_int(told).value_or(0);
   if (iterations < 1 || iterations > asked)
-    throw std::runtime_error(fmt::format(
-        "run: reports {} iterations, of which from 1 to {} were asked for", told.dump(), asked));
+    throw std::runtime_error(
+        fmt::format("run: reports {} iterations, but 1 to {} were asked for", told.dump(), asked));
   if (*solve_ms > waited_ms + kClockSlackMs)
     throw std::runtime_error(
         fmt::format("run: reports {:.3f} ms, but answered after {:.3f} ms", *solve_ms, waited_ms));

@@ -78,8 +78,8 @@ std::optional<std::string> IterationCheck::check_last(const Solution& whole,
   } else if (!affordable) {
     if (may_stop_early(problem_.stop) && !run_check().iterations_are_usual(t))
       return fmt::format(
-          "it ended after {} iterations by its rule, the float64 reference's runs "
-          "end after others",
+          "it ended after {} iterations by its stopping rule, but the float64 reference's runs "
+          "end after other numbers of iterations",
           t);
     return std::nullopt;
   } else if (auto why = check_iteration(&whole, t, before, &mismatches)) {
@@ -172,8 +172,8 @@ std::optional<std::string> IterationCheck::check_pair(const Solution& after, con
   if (mismatches != nullptr) *mismatches = found.mismatches;
   const bool only_a_few = !counts.empty() && found.wrong_clusters <= few_clusters(problem_);
   if (found.wrong && !only_a_few)
-    return fmt::format("of {} iterations the last did not start where {} end: {}", t, t - 1,
-                       *found.wrong);
+    return fmt::format("the last of {} iterations did not start where {} iterations end: {}", t,
+                       t - 1, *found.wrong);
   const ClusterSums clusters =
       cluster_sums(problem_.points, problem_.n, problem_.dim, problem_.k, after.labels);
   return empty_cluster_moved(after, before.centroids, clusters, allowed);
@@ -193,8 +193,8 @@ std::optional<std::string> IterationCheck::check_rule(const Solution& whole, con
     if (!(stop.tolerance > 0 && move < stop.tolerance + noise) &&
         !(stop.min_changes > 0 && changes < stop.min_changes + near_ties))
       return fmt::format(
-          "it ended after {} iterations, of which the last moved a centroid by {} "
-          "and changed {} labels: no rule ends there",
+          "it ended after {} iterations, but the last one moved a centroid by {} and changed {} "
+          "labels: no stopping rule ends there",
           t, move, changes);
   }
   if (t == 1) return std::nullopt;
@@ -205,8 +205,8 @@ std::optional<std::string> IterationCheck::check_rule(const Solution& whole, con
   if ((stop.tolerance > 0 && move < stop.tolerance - noise) ||
       (stop.min_changes > 0 && changes < stop.min_changes - near_ties))
     return fmt::format(
-        "it went on to {} iterations, but the one before moved no centroid by more "
-        "than {} and changed {} labels: a rule ends there",
+        "it did {} iterations, but the one before moved no centroid by more than {} and changed {} "
+        "labels: a stopping rule ends there",
         t, move, changes);
   return std::nullopt;
 }

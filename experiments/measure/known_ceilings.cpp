@@ -36,7 +36,7 @@ std::vector<std::pair<fs::path, Json>> known_files(std::string& unreadable) {
     if (json.is_object() && json.contains("ceilings") && json.contains("t_utc"))
       files.emplace_back(path, std::move(json));
     else
-      unreadable += fmt::format("; {} is no file of ceilings", path.string());
+      unreadable += fmt::format("; {} is not a file of ceilings", path.string());
   }
   return files;
 }

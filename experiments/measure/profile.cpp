@@ -136,7 +136,7 @@ profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Sub
     case Pass::energy:
       break;
   }
-  throw std::invalid_argument(std::string(to_string(pass)) + " is no profile");
+  throw std::invalid_argument(std::string(to_string(pass)) + " is not a profile");
 }
 
 Row event_row(const Point& point, const Row& rest) {

@@ -67,8 +67,8 @@ std::optional<std::string> RunCheck::wrong_inertia_after(int t, double inertia) 
   const double expected = inertia_expected(t), allowed = inertia_allowed(t);
   if (!(expected > 0) || std::abs(inertia - expected) <= allowed * expected) return std::nullopt;
   return fmt::format(
-      "inertia is {} after {} iterations, the float64 reference's {}: {:.3g} of it apart, where "
-      "rounding explains {:.3g}",
+      "inertia is {} after {} iterations, the float64 reference's is {}: they differ by {:.3g} of "
+      "it, and rounding explains {:.3g}",
       inertia, t, expected, std::abs(inertia - expected) / expected, allowed);
 }
 
@@ -87,7 +87,7 @@ std::optional<std::string> RunCheck::wrong_centroids(const Solution& s) const {
   if (apart <= allowed) return std::nullopt;
   return fmt::format(
       "after {} iterations they are {:.3g} of a point's distance from the float64 reference's, "
-      "where rounding explains {:.3g}",
+      "and rounding explains {:.3g}",
       s.iterations, apart, allowed);
 }
 
@@ -172,8 +172,8 @@ std::optional<std::string> RunCheck::wrong_changes(const Solution& s,
       std::max(kSpreadFactor * static_cast<double>(spread_->changes), few_ + 4 * std::sqrt(usual));
   if (std::abs(static_cast<double>(changes) - usual) <= allowed) return std::nullopt;
   return fmt::format(
-      "{} points are nearer to another of its centroids, of the float64 reference {}, and rounding "
-      "explains {:.0f} more or less",
+      "{} points are nearer to another of its centroids; for the float64 reference it is {}, and "
+      "rounding explains a difference of {:.0f}",
       changes, expected_.next_changes, allowed);
 }
 

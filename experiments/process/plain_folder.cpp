@@ -104,8 +104,8 @@ bool PlainFolder::has(const std::string& name) const {
     fail("look at", path_ / name);
   }
   if (!S_ISREG(entry.st_mode))
-    throw NotPlain(fmt::format("{}: is {}, and only a plain file is read or written there",
-                               (path_ / name).string(), kind(entry.st_mode)));
+    throw NotPlain(fmt::format("{}: is {}; a plain file is needed there", (path_ / name).string(),
+                               kind(entry.st_mode)));
   return true;
 }
 
@@ -118,7 +118,7 @@ int PlainFolder::open(const std::string& name, int flags) const {
   struct stat entry {};
   if (fstat(descriptor, &entry) != 0 || !S_ISREG(entry.st_mode)) {
     close(descriptor);
-    throw NotPlain(fmt::format("{}: is no regular file", (path_ / name).string()));
+    throw NotPlain(fmt::format("{}: is not a regular file", (path_ / name).string()));
   }
   return descriptor;
 }

@@ -64,7 +64,8 @@ class Keeper {
     Pipe orders, ready;
     const pid_t pid = fork();
     if (pid < 0)
-      throw std::system_error(errno, std::generic_category(), "cannot start a keeper of folders");
+      throw std::system_error(errno, std::generic_category(),
+                              "cannot start the process that removes folders");
     if (pid == 0) {
       // Moves the pipe to a low number, so that all other descriptors can be closed. A lock or a
       // pipe that stayed open here would outlive its owner.

@@ -96,7 +96,7 @@ void for_each_row(const PlainFolder& folder, const std::string& name,
       throw damaged_row(folder.path() / name, lines.number(), "is not JSON");
     } catch (const Row::exception& error) {
       throw damaged_row(folder.path() / name, lines.number(),
-                        fmt::format("is no row of this file ({})", error.what()));
+                        fmt::format("is not a row of this file ({})", error.what()));
     } catch (const WrongRow& error) {
       throw damaged_row(folder.path() / name, lines.number(), error.what());
     }

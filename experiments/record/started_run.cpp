@@ -24,7 +24,7 @@ void read(const nlohmann::json& json, const char* key, std::optional<Value>& val
     if (!value) throw WrongValue(fmt::format("{} is not a whole number", key));
     return;
   } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
-    if (!given.is_number_unsigned()) throw WrongValue(fmt::format("{} is no seed", key));
+    if (!given.is_number_unsigned()) throw WrongValue(fmt::format("{} is not a seed", key));
   } else if constexpr (std::is_same_v<Value, double>) {
     if (!given.is_number()) throw WrongValue(fmt::format("{} is not a number", key));
   }

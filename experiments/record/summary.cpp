@@ -225,8 +225,8 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
   text += fmt::format(
       "Time per Lloyd iteration: median and its 95% interval (order statistics; none below 6 "
       "samples; of several launches, the median of their medians and Student's interval). "
-      "Speedup: ratio of medians over {}. Oversubscribed: more threads than cores. Noise: what "
-      "speaks against a median.\n\n| version | point | status | per iteration | speedup | noise "
+      "Speedup: ratio of medians over {}. Oversubscribed: more threads than cores. Noise: "
+      "reasons to doubt a median.\n\n| version | point | status | per iteration | speedup | noise "
       "|\n|---|---|---|---|---|---|\n",
       spec.baseline.empty() ? "nothing (the spec names no baseline)"
       : spec.baseline == kBestCpu

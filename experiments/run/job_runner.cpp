@@ -93,7 +93,7 @@ bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
       lost(status::failed, fmt::format("{}; its output is in log.txt", answer.text));
       break;
     case WorkerProcess::Outcome::replied:
-      if (!readable) lost(status::failed, "the worker answered with something else than a result");
+      if (!readable) lost(status::failed, "the worker answered with something other than a result");
   }
   return true;
 }

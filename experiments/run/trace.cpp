@@ -85,7 +85,7 @@ std::string trace_tool_version(TraceTool tool) {
   if (!std::regex_search(*text, match, std::regex(R"((20\d\d)(\.\d+)+)")))
     throw NoTraceTool(fmt::format("--{0}: {0} --version prints no version", info.program));
   if (std::stoi(match[1]) < kOldestYear)
-    throw NoTraceTool(fmt::format("--{0}: {1} {2} is too old: it must be of {3} or newer",
+    throw NoTraceTool(fmt::format("--{0}: {1} {2} is too old: it must be {3} or newer",
                                   info.program, info.name, match[0].str(), kOldestYear));
   return match[0];
 }

@@ -27,7 +27,7 @@ void apply_profile(Draft& draft, const std::string& list) {
   }
   if (kinds.empty()) draft.errors.add(place, "names nothing; choose from " + join(kProfileKinds));
   if (kinds.contains("none") && kinds.size() > 1)
-    draft.errors.add(place, "'none' goes with nothing else");
+    draft.errors.add(place, "'none' cannot be combined with anything else");
   const auto wanted = [&](const char* kind) {
     return kinds.contains(kind) || kinds.contains("all");
   };

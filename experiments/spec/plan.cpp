@@ -152,7 +152,7 @@ class PointChecks {
       errors_.add(
           blame(n->place, dim->place),
           fmt::format(
-              "n = {} points of dim = {} overflow: {} bytes a value make more than 2^63 bytes",
+              "n = {} points of dim = {} overflow: {} bytes per value make more than 2^63 bytes",
               with_commas(point.n), with_commas(point.dim), kBytesPerValue));
   }
 

@@ -149,7 +149,8 @@ class AxesReader {
       lengths.push_back(fmt::format("{} has {}", name, axis.values.size()));
     }
     if (!equal)
-      errors_.add(place, fmt::format("zipped axes need as many values each: {}", join(lengths)));
+      errors_.add(place,
+                  fmt::format("zipped axes need the same number of values: {}", join(lengths)));
   }
 
   /// What only can be said when every axis has its final values.

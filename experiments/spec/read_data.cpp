@@ -39,10 +39,9 @@ class DataReader {
       return;
     }
     if (generator == nullptr && file == nullptr) {
-      errors_.add(
-          section->place,
-          "data needs either a generator or a file; generator: uniform is the one of a spec "
-          "without data");
+      errors_.add(section->place,
+                  "data needs either a generator or a file; a spec without data uses "
+                  "generator: uniform");
       return;
     }
     file != nullptr ? read_file_source(*section, *file) : read_generator(*section);

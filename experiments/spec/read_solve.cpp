@@ -10,9 +10,9 @@ namespace {
 void check_init(Draft& draft, const FileExtent& centroids) {
   for (const AxisValue& k : draft.axis_named("k").values)
     if (k.number != centroids.n)
-      draft.errors.add(k.place,
-                       fmt::format("k = {}, but {} has {} rows: init_file needs one row a cluster",
-                                   k.number, centroids.name, with_commas(centroids.n)));
+      draft.errors.add(
+          k.place, fmt::format("k = {}, but {} has {} rows: init_file needs one row per cluster",
+                               k.number, centroids.name, with_commas(centroids.n)));
   for (const AxisValue& dim : draft.axis_named("dim").values)
     if (dim.number != centroids.dim && !draft.axis_named("dim").broken)
       draft.errors.add(dim.place,
@@ -34,7 +34,7 @@ void read_solve(Draft& draft, const Section& root) {
   const Entry* init = section->find("init");
   const Entry* file = section->find("init_file");
   if (file == nullptr && draft.spec.init.method == "file")
-    draft.errors.add(init->place, "init: file needs init_file, a file with one row a cluster");
+    draft.errors.add(init->place, "init: file needs init_file, a file with one row per cluster");
   if (file == nullptr) return;
   draft.yaml.read(*section, "init_file", draft.spec.init_file);
   if (draft.spec.init.method != "file")

@@ -27,7 +27,7 @@ class DocumentStart : public YAML::EventHandler {
                 const std::string& value) override {
     if (invalid_utf8(value) != std::string::npos)
       throw YAML::ParserException(
-          at, "an escape here gives no UTF-8; write the character instead of \\N or \\_");
+          at, "an escape here does not give UTF-8; write the character instead of \\N or \\_");
   }
   void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
                        YAML::EmitterStyle::value) override {}

@@ -200,7 +200,7 @@ def test_readme_rewrites_only_between_its_markers(make_run, tmp_path, capsys):
     assert main(["readme", str(file), str(path)]) == 0
     out, err = capsys.readouterr()
     assert out == f"{file}\n"
-    assert "table 'other' is of none of the given runs and is left as it is" in err
+    assert "table 'other' belongs to none of the given runs and is left as it is" in err
     after = file.read_text()
     main(["readme-table", str(path)])
     table = capsys.readouterr().out

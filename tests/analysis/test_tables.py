@@ -82,9 +82,8 @@ def test_a_run_has_every_table_in_both_languages(written):
 def test_out_is_of_one_run(good, tmp_path, capsys, make_run):
     other = make_run(n=(1000,), k=(5,))
     assert main(["tables", str(good), str(other), "--out", str(tmp_path / "out")]) == 2
-    assert (
-        capsys.readouterr().err == "--out is of one run; these are 2: each gets its own tables/\n"
-    )
+    message = "--out takes one run, and these are 2: each gets its own tables/\n"
+    assert capsys.readouterr().err == message
 
 
 @NEEDS_LATEX

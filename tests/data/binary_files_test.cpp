@@ -87,7 +87,7 @@ TEST_F(Npy, LoadTakesTheFirstRowsAndColumns) {
   const Source f = write("f.npy", npy("<f4", "(2, 3)", raw_all<float>({1, 4, 2, 5, 3, 6}), true));
   EXPECT_EQ(values_of(load(c, 2, 2)), (Values{1, 2, 4, 5}));
   EXPECT_EQ(values_of(load(f, 2, 2)), (Values{1, 2, 4, 5}));
-  EXPECT_EQ(error_of([&] { load(c, 3, 2); }), "D/c.npy: has 2 rows, and n = 3 were asked for");
+  EXPECT_EQ(error_of([&] { load(c, 3, 2); }), "D/c.npy: has 2 rows, but n = 3 was asked for");
 }
 
 TEST_F(Npy, RefusesATruncatedFile) {
@@ -179,7 +179,7 @@ TEST_F(Fvecs, ReadsRows) {
   EXPECT_EQ(values_of(read_file(source)), (Values{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(values_of(load(source, 1, 2)), (Values{1, 2}));
   EXPECT_EQ(error_of([&] { load(source, 1, 4); }),
-            "D/a.fvecs: has 3 columns of numbers, and dim = 4 were asked for");
+            "D/a.fvecs: has 3 columns of numbers, but dim = 4 was asked for");
 }
 
 TEST_F(Fvecs, RefusesADamagedFile) {

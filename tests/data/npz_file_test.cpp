@@ -127,14 +127,14 @@ TEST_F(NpzFile, RefusesWhatIsDamaged) {
   EXPECT_EQ(error(archive({m})), damaged + "the checksum of a member is wrong");
   m = stored("a.npy", {1});
   m.size += 1;
-  EXPECT_EQ(error(archive({m})), damaged + "a member has another size");
+  EXPECT_EQ(error(archive({m})), damaged + "a member's size differs from the one in the directory");
   m.method = 8;
   EXPECT_EQ(error(archive({m})), damaged + "a compressed member cannot be inflated to its size");
   m.size = 1 << 20;
   EXPECT_EQ(error(archive({m})), damaged + "a member is larger than its bytes can say");
   m.method = 14;
   EXPECT_EQ(error(archive({m})),
-            "D/a.npz['a']: the compression method 14 is not read; save the file again with "
+            "D/a.npz['a']: the compression method 14 is not supported; save the file again with "
             "numpy.savez or numpy.savez_compressed");
   m.flags = 1;
   EXPECT_EQ(error(archive({m})), "D/a.npz['a']: the array is encrypted");

@@ -120,11 +120,11 @@ TEST_F(TextFile, LoadTakesTheFirstRowsAndColumns) {
   EXPECT_EQ(values_of(load(source, 2, 2)), (Values{1, 2, 4, 5}));
   EXPECT_EQ(values_of(load(source, 0, 1)), (Values{1, 4, 7}));
   EXPECT_EQ(load(source, 0, 0).values().size(), 9u);
-  EXPECT_EQ(error_of([&] { load(source, 4, 2); }), "D/a.csv: has 3 rows, and n = 4 were asked for");
+  EXPECT_EQ(error_of([&] { load(source, 4, 2); }), "D/a.csv: has 3 rows, but n = 4 was asked for");
   EXPECT_EQ(error_of([&] { load(source, 1000, 5); }),
-            "D/a.csv: has 3 rows, and n = 1,000 were asked for");
+            "D/a.csv: has 3 rows, but n = 1,000 was asked for");
   EXPECT_EQ(error_of([&] { load(source, 3, 5); }),
-            "D/a.csv: has 3 columns of numbers, and dim = 5 were asked for");
+            "D/a.csv: has 3 columns of numbers, but dim = 5 was asked for");
 }
 
 TEST_F(TextFile, RefusesWhatIsNotAFileWithContent) {
@@ -215,7 +215,7 @@ TEST_F(TextFile, RefusesTextBehindAClosingQuote) {
   EXPECT_EQ(read_error(write("a.csv", "1,2\n3,\t\"1\"\n")),
             "D/a.csv:2:4: a quote after a tab; remove the tab");
   EXPECT_EQ(read_error(write("a.txt", "1 2\n3 \"4\"\n")),
-            "D/a.txt:2:3: quotes mean nothing where blanks separate; remove them, or write csv");
+            "D/a.txt:2:3: quotes have no meaning where blanks separate; remove them, or write csv");
   EXPECT_EQ(values_of(read_file(write("a.csv", "\"-925730\" ,2\n"))), (Values{-925730, 2}));
 }
 

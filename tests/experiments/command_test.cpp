@@ -132,7 +132,7 @@ TEST(CommandLine, SaysWhatIsWrongAndWhatWasMeant) {
             "run and --doctor are two things to do: give one of them");
   EXPECT_EQ(refusal({"doctor", "x.yaml"}), "doctor takes no spec, but 'x.yaml' is given");
   EXPECT_EQ(refusal({"list", "axes", "--device", "0"}),
-            "list axes has no use for --device: leave one of them out");
+            "list axes does not use --device: leave one of them out");
   EXPECT_EQ(refusal({"x.yaml", "--chip", "GH100"}), "--chip needs --list-metrics");
   EXPECT_EQ(refusal({"x.yaml", "--retry-failed"}), "--retry-failed needs --resume DIR");
   EXPECT_EQ(refusal({"--completion", "bsh"}),

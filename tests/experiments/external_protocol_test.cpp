@@ -24,8 +24,8 @@ TEST(RunReply, HasIterationsThatWereAskedFor) {
   EXPECT_EQ(refusal("1", "4"), "");
   for (const char* wrong :
        {"0", "-5", "21", "2000000", "4294967316", "18446744073709551615", "-9223372036854775808"})
-    EXPECT_EQ(refusal(wrong, "4"), std::string("run: reports ") + wrong +
-                                       " iterations, of which from 1 to 20 were asked for");
+    EXPECT_EQ(refusal(wrong, "4"),
+              std::string("run: reports ") + wrong + " iterations, but 1 to 20 were asked for");
   for (const char* wrong : {"20.0", "\"20\"", "null", "true", "[20]"})
     EXPECT_EQ(refusal(wrong, "4"), "run: reports no solve_ms and iterations");
 }
@@ -37,7 +37,7 @@ TEST(RunReply, HasATimeThatCanBeOne) {
   for (const char* wrong : {"0", "1e-9", "1e-300", "0.0"})
     EXPECT_NE(refusal("20", wrong).find("in less than a nanosecond"), std::string::npos) << wrong;
   for (const char* wrong : {"-1", "-1e-9", "\"4\"", "true"})
-    EXPECT_NE(refusal("20", wrong).find("which is no duration"), std::string::npos) << wrong;
+    EXPECT_NE(refusal("20", wrong).find("which is not a duration"), std::string::npos) << wrong;
   EXPECT_EQ(refusal("20", "null"), "run: reports no solve_ms and iterations");
 }
 

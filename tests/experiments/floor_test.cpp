@@ -207,7 +207,7 @@ TEST_F(CeilingsFolder, SaysHowToGetThemAndWhatItCouldNotRead) {
   EXPECT_FALSE(none.rates);
   EXPECT_EQ(none.why_not,
             "no measured ceilings of Card (GPU-1): run_experiment --ceilings measures them; " +
-                (folder_ / "torn.json").string() + " is no file of ceilings");
+                (folder_ / "torn.json").string() + " is not a file of ceilings");
 }
 
 TEST_F(CeilingsFolder, AreFoundAmongTheRecordedOnesToo) {

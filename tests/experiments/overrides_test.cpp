@@ -73,10 +73,10 @@ INSTANTIATE_TEST_SUITE_P(
                      {"--set: k = 5 exceeds n = 3: a cluster needs a point of its own; leave the "
                       "pair out with exclude: "
                       "[{k: 5, n: \"< 5\"}], or pair the values with zip: [[n, k]]"}},
-        OverrideCase{set({"dim=2147483647", "n=4e9"}),
-                     {"--set: n = 4,000,000,000 points of dim = 2,147,483,647 overflow: 4 bytes a "
-                      "value make more than "
-                      "2^63 bytes"}},
+        OverrideCase{
+            set({"dim=2147483647", "n=4e9"}),
+            {"--set: n = 4,000,000,000 points of dim = 2,147,483,647 overflow: 4 bytes per "
+             "value make more than 2^63 bytes"}},
         OverrideCase{only({"luigi_v2*"}),
                      {"--only: no version of this spec matches 'luigi_v2*'; it has cpu_sequential, "
                       "luigi_v1_fused"}},
@@ -102,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
                      {"--timeout: must be a finite number above 0, not inf"}},
         OverrideCase{profile("counter"),
                      {"--profile: unknown kind 'counter'; did you mean 'counters'?"}},
-        OverrideCase{profile("none,nvtx"), {"--profile: 'none' goes with nothing else"}},
+        OverrideCase{profile("none,nvtx"),
+                     {"--profile: 'none' cannot be combined with anything else"}},
         OverrideCase{
             profile(""),
             {"--profile: names nothing; choose from none, nvtx, counters, timeline, cpu, all"}}));
@@ -154,7 +155,7 @@ TEST(Overrides, SetOfAZippedAxisKeepsTheLengths) {
             (Words{"cpu_sequential/n:30/k:1/dim:2/precision:fp32",
                    "cpu_sequential/n:40/k:2/dim:2/precision:fp32"}));
   EXPECT_EQ(errors_of(text, set({"n=30"})),
-            Words{"--set: zipped axes need as many values each: n has 1, k has 2"});
+            Words{"--set: zipped axes need the same number of values: n has 1, k has 2"});
 }
 
 TEST(Overrides, OnlyChoosesVersionsInTheSpecsOrderAndMayLeaveOutTheBaseline) {

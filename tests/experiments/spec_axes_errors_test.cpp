@@ -89,8 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{4,
                   "  n: [9e18]",
                   {"s.yaml:4:7: n = 9,000,000,000,000,000,000 points of dim = 2 overflow: 4 bytes "
-                   "a value make more "
-                   "than 2^63 bytes"}},
+                   "per value make more than 2^63 bytes"}},
         ErrorCase{4, "  n: [1e18]", {}},
         ErrorCase{8,
                   "exclude: [{dim: 2}]",

@@ -105,10 +105,11 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{8,
                   "title: \"caf\xe9\"",
                   {"s.yaml:8:12: the byte 0xE9 is not UTF-8; save the file as UTF-8"}},
-        ErrorCase{8,
-                  "title: \"a\\_b\"",
-                  {"s.yaml:8:8: not valid YAML: an escape here gives no UTF-8; write the character "
-                   "instead of \\N or \\_"}},
+        ErrorCase{
+            8,
+            "title: \"a\\_b\"",
+            {"s.yaml:8:8: not valid YAML: an escape here does not give UTF-8; write the character "
+             "instead of \\N or \\_"}},
         ErrorCase{8,
                   "title: \"\\e[2J\"",
                   {"s.yaml:8:8: title must be one line without control characters, not "

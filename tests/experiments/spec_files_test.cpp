@@ -166,7 +166,7 @@ TEST(InitFile, NeedsOneRowAClusterAndTheDimensionsOfThePoints) {
   const std::string tail = "}\ndata: {generator: uniform}\nsolve: {init: file, init_file: c.csv}\n";
   EXPECT_EQ(file_errors(folder, head + "k: [3], dim: [2]" + tail), Words{});
   EXPECT_EQ(file_errors(folder, head + "k: [3, 4], dim: [3]" + tail),
-            (Words{"s.yaml:3:24: k = 4, but c.csv has 3 rows: init_file needs one row a cluster",
+            (Words{"s.yaml:3:24: k = 4, but c.csv has 3 rows: init_file needs one row per cluster",
                    "s.yaml:3:34: dim = 3, but the rows of c.csv have 2 values"}));
   folder.write("s.yaml", head + "k: [3], dim: [2]" + tail);
   const Spec spec = load_spec("s.yaml", {});

@@ -23,9 +23,8 @@ INSTANTIATE_TEST_SUITE_P(
             7, "data: uniform", {"s.yaml:7:7: data must be a map (key: value), not 'uniform'"}},
         ErrorCase{7,
                   "data: {seed: 1}",
-                  {"s.yaml:7:7: data needs either a generator or a file; generator: uniform is the "
-                   "one of a "
-                   "spec without data"}},
+                  {"s.yaml:7:7: data needs either a generator or a file; a spec without data uses "
+                   "generator: uniform"}},
         ErrorCase{7,
                   "data: {generator: uniform, file: a.csv}",
                   {"s.yaml:7:28: data has both a generator and a file; keep one of them"}},
@@ -112,8 +111,8 @@ INSTANTIATE_TEST_SUITE_P(
                   {"s.yaml:7:30: data.decimal must be one of '.', ',', not 'comma'"}},
         ErrorCase{7,
                   "data: {seed: 7}",
-                  {"s.yaml:7:7: data needs either a generator or a file; generator: uniform is the "
-                   "one of a spec without data"}}));
+                  {"s.yaml:7:7: data needs either a generator or a file; a spec without data uses "
+                   "generator: uniform"}}));
 
 INSTANTIATE_TEST_SUITE_P(
     Solve, SpecErrors,
@@ -145,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
                   {"s.yaml:8:15: solve.seed must be a whole number from 0 to 2^64 - 1, not 'x'"}},
         ErrorCase{8,
                   "solve: {init: file}",
-                  {"s.yaml:8:15: init: file needs init_file, a file with one row a cluster"}},
+                  {"s.yaml:8:15: init: file needs init_file, a file with one row per cluster"}},
         ErrorCase{8,
                   "solve: {init_file: c.csv}",
                   {"s.yaml:8:9: init_file needs init: file, but init is random_points"}},

@@ -211,7 +211,7 @@ CHEATS = {
     "stale": ("failed", "did not write labels.i32"),
     "nan": ("incorrect", "a timed solve: centroid 0 has coordinate 0 = nan"),
     "zeros": ("incorrect", "a timed solve: centroid 0 is not the mean"),
-    "iter0": ("failed", "run: reports 0 iterations, of which from 1 to 20 were asked for"),
+    "iter0": ("failed", "run: reports 0 iterations, but 1 to 20 were asked for"),
     "iterminus5": ("failed", "run: reports -5 iterations"),
     "iterwrap": ("failed", "run: reports 4294967316 iterations"),
     "itermillions": ("failed", "run: reports 2000000 iterations"),
@@ -223,7 +223,7 @@ CHEATS = {
     "onepercenttimed": ("incorrect", "a timed solve: "),
     "timetiny": ("failed", "run: reports 1e-09 ms for 20 iterations"),
     "timezero": ("failed", "run: reports 0(.0)? ms for 20 iterations"),
-    "timenegative": ("failed", "reports solve_ms = -1, which is no duration"),
+    "timenegative": ("failed", "reports solve_ms = -1, which is not a duration"),
     "timenan": ("failed", "which is not the protocol's JSON"),
     "timetenth": ("failed", "each of 3 solves leaves more than .* ms unexplained"),
 }

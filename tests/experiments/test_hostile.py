@@ -39,10 +39,10 @@ def make_odd_files(folder, good):
     file("toy_\x1b[2J", source, "a version is named after its file")
     file("-toy", source, "a version is named after its file")
     file("toy_" + "a" * 61, source, "a version is named after its file")
-    file("cpu_sequential", source, "there is a version cpu_sequential already (this program's")
-    file("python_numpy.py", source, "there is a version python_numpy already (python_numpy.py)")
+    file("cpu_sequential", source, "a version cpu_sequential exists already (this program's")
+    file("python_numpy.py", source, "a version python_numpy exists already (python_numpy.py)")
     file("toy_good", source, None)  # sorted first, it has the name
-    said["toy_good.py"] = "there is a version toy_good already (toy_good)"
+    said["toy_good.py"] = "a version toy_good exists already (toy_good)"
     # No versions by rule, and not a word about them.
     for name in ("toy_good.py~", ".toy_hidden.py", "#toy_good.py#", "toy.swp", "toy_a.bak"):
         file(name, source, None)
@@ -51,7 +51,7 @@ def make_odd_files(folder, good):
     os.mkfifo(folder / "toy_pipe")
     said["toy_pipe"] = "is a pipe, not a program"
     (folder / "toy_dangling").symlink_to("/no/such/file")
-    said["toy_dangling"] = "is a link that leads nowhere, not a program"
+    said["toy_dangling"] = "is a broken link, not a program"
     (folder / "toy_loop").symlink_to("toy_loop")
     said["toy_loop"] = "cannot be read: Too many levels of symbolic links"
     with socket.socket(socket.AF_UNIX) as server:

@@ -164,7 +164,7 @@ Spoilt::Spoil moving(std::size_t labels, int least_iterations) {
 }
 
 TEST_F(Verify, CatchesWrongLabelsWhoseCentroidsAreTheirMeans) {
-  expect_caught(moving(5, 5), "the last iteration: of 5 iterations the last did not start where 4");
+  expect_caught(moving(5, 5), "the last iteration: the last of 5 iterations did not start where 4");
 }
 
 TEST_F(Verify, CallsWholeRunsThatEndTooHighImprecise) {
@@ -246,8 +246,8 @@ TEST_F(Verify, HoldsARuleToTheVersionsOwnMoves) {
   };
   const Verdict right = verdict_of(stops_at(1e-3));
   EXPECT_TRUE(right.correct) << right.reason;
-  expect_caught(stops_at(0.1), "no rule ends there");
-  expect_caught(stops_at(0), "a rule ends there");
+  expect_caught(stops_at(0.1), "no stopping rule ends there");
+  expect_caught(stops_at(0), ": a stopping rule ends there");
 }
 
 TEST_F(Verify, SaysWhenRandomLabelsWouldPass) {
