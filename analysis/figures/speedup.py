@@ -31,7 +31,7 @@ from analysis.figures.series import (
     series_styles,
 )
 from analysis.figures.typeset import break_label, text_width, wrap
-from analysis.measures.points import BEST_CPU, FASTEST_CPU, Data, fastest
+from analysis.measures.points import BEST_CPU, FASTEST_CPU, Data, fastest, fastest_cpu_beside
 from analysis.model.numbers import count_text, number_text
 
 NAME = "speedup"
@@ -60,6 +60,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     shown = shown.assign(series=series_names(shown))
     styles = series_styles(shown, points, subject.baseline)
     notes = [*_notes(shown, points, subject), *_best_cpu_notes(shown, data, subject)]
+    notes += _second_denominator(shown)
     notes = small_print(points, shown.index, notes, f"{NAME}.csv")
     one_n = shown["n"].nunique() == 1
     keys = panel_columns(shown, ["k", "n"] if one_n else ["k"])
@@ -112,6 +113,19 @@ def _best_cpu_notes(shown: pd.DataFrame, data: Data, subject: Subject) -> list[s
     counts = shown.drop_duplicates([*problem, "baseline"])["baseline"].value_counts()
     told = ", ".join(f"{version} ({count})" for version, count in counts.items())
     return [f"The fastest CPU version (problems): {told}; {NAME}.csv says which."]
+
+
+def _second_denominator(shown: pd.DataFrame) -> list[str]:
+    """The largest speedup over the fastest CPU version, if the baseline is slower than that."""
+    best = shown.loc[shown["speedup"].idxmax()]
+    cpu = fastest_cpu_beside(best, shown)
+    if cpu is None:
+        return []
+    times = number_text(cpu["iteration_ms"] / best["iteration_ms"])
+    return [
+        f"{FASTEST_CPU[0].upper()}{FASTEST_CPU[1:]} where {best['version']} is at "
+        f"{number_text(best['speedup'])}× is {cpu['version']}: {times}× over that."
+    ]
 
 
 def _limits(shown: pd.DataFrame) -> tuple[float, float]:

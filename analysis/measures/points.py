@@ -188,6 +188,21 @@ def over_best_cpu(points: pd.DataFrame) -> pd.DataFrame:
     return _with_speedups(points.assign(run=0), BEST_CPU).drop(columns="run")
 
 
+def fastest_cpu_beside(point: pd.Series, rows: pd.DataFrame) -> pd.Series | None:
+    """Of `rows`, the fastest verified version on the CPU that solved the problem of `point`, in its
+    precision or else in fp32. None if there is none, if it is the baseline, or if `point` ran on
+    the CPU itself: then `speedup` says it all."""
+    same = rows["backend"].eq("cpu") & rows["verified"].eq(True) & rows["iteration_ms"].notna()
+    for column in ("machine", "n", "k", "dim", "data"):
+        same &= rows[column].eq(point[column])
+    for precision in (point["precision"], "fp32"):
+        found = rows[same & rows["precision"].eq(precision)]
+        if len(found) and point["backend"] != "cpu":
+            best = found.loc[found["iteration_ms"].astype(float).idxmin()]
+            return best if best["iteration_ms"] < point["baseline_iteration_ms"] else None
+    return None
+
+
 def has_several_baselines(points: pd.DataFrame) -> bool:
     """Whether the speedups of `points` need to say which version they are over."""
     return points.loc[points["speedup"].notna(), "baseline"].nunique() > 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from analysis.measures.points import FASTEST_CPU
+from analysis.measures.points import FASTEST_CPU, fastest_cpu_beside
 from analysis.model.numbers import count_text, number_text
 
 Says = Callable[[pd.DataFrame], str]
@@ -49,6 +49,11 @@ def _speedup(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
         f"{over}{here}, {best['version']} is the fastest: {number_text(best['speedup'])}"
         f" times at {_problem(best)}."
     )
+    if (cpu := fastest_cpu_beside(best, rows)) is not None:
+        said += (
+            f" Over {cpu['version']}, {FASTEST_CPU} there, it is "
+            f"{number_text(cpu['iteration_ms'] / best['iteration_ms'])} times."
+        )
     slower = int(rows["speedup"].lt(1).sum())
     if len(rows) > 1:
         said += (

@@ -108,6 +108,23 @@ def test_the_fastest_cpu_version_is_named_in_figure_table_and_text(make_run):
     assert "speedup over `cpu_openmp`, the fastest CPU version here" in said
 
 
+def test_a_slow_cpu_baseline_has_a_second_denominator(make_run):
+    drawing = drawing_of(make_run(k=(5,)), "speedup")
+    drawn = drawing.rows[drawing.rows["drawn"]].set_index(["version", "n"])
+    best = drawn.loc[drawn["speedup"].idxmax()]
+    times = drawn.loc[("cpu_openmp", best.name[1]), "iteration_ms"] / best["iteration_ms"]
+    said = finding("speedup", drawing.rows, "title")
+    assert (
+        f"Over cpu_openmp, the fastest CPU version there, it is {number_text(times)} times." in said
+    )
+    assert f"is cpu_openmp: {number_text(times)}× over that." in small_print(drawing)
+    # not where the baseline is the fastest, nor where it is no CPU version
+    for baseline in ("cpu_openmp", "luigi_v1_fused", "best:cpu"):
+        drawing = drawing_of(make_run(f"over {baseline}", k=(5,), baseline=baseline), "speedup")
+        assert "over that." not in small_print(drawing)
+        assert "it is" not in finding("speedup", drawing.rows, "title")
+
+
 def test_several_fastest_cpu_versions_are_named_with_their_problems(make_run):
     def fails_at_small_n(row):
         return row["version"] == "cpu_openmp" and row["n"] < 1_000_000
