@@ -86,6 +86,7 @@ if __name__ == "__main__":
         name="peer_faiss_cpu",
         axes=["threads"],
         requires=["faiss", "numpy"],
+        to_have_them="`make peers` installs it, and says what to put into LLOYDBENCH_PYTHON",
         distance="expanded",
         summary="FAISS: its clustering with a flat index, on OpenMP threads",
     )

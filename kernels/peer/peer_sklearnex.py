@@ -91,6 +91,7 @@ if __name__ == "__main__":
         name="peer_sklearnex",
         axes=["threads"],
         requires=["daal4py", "numpy"],
+        to_have_them="`make peers` installs it, and says what to put into LLOYDBENCH_PYTHON",
         distance="expanded",
         summary="scikit-learn-intelex: k-means of oneDAL on TBB threads",
     )

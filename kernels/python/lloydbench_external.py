@@ -53,12 +53,13 @@ def main(
     distance="direct",
     study="",
     why_not="",
+    to_have_them="install it there, or name another interpreter in LLOYDBENCH_PYTHON",
 ):
     """Describes the version or serves it, as the command line says.
 
-    `requires` names the Python packages that the version imports and cannot run without. `why_not`
-    says why it cannot run even with them. A new `version_class()` is made for each problem. It has
-    three methods:
+    `requires` names the Python packages that the version imports and cannot run without, and
+    `to_have_them` says how to get them. `why_not` says why it cannot run even with them. A new
+    `version_class()` is made for each problem. It has three methods:
 
     prepare(problem)  allocates and changes the layout. problem has n, dim, k, precision ("fp32"),
                       iterations, tolerance, min_changes, points (n × dim float32), centroids
@@ -77,6 +78,8 @@ def main(
     """
     if sys.argv[1:] == ["describe"]:
         missing = [package for package in requires if find_spec(package) is None]
+        if missing:
+            why_not = f"{sys.executable} has no package {', '.join(missing)}: {to_have_them}"
         description = {
             "name": name,
             "family": name.split("_")[0],
@@ -87,11 +90,8 @@ def main(
             "distance": distance,
             "study": study,
             "summary": summary,
-            "available": not missing and not why_not,
-            "reason": f"{sys.executable} has no package {', '.join(missing)}: install it there, or "
-            "name another interpreter in LLOYDBENCH_PYTHON"
-            if missing
-            else why_not,
+            "available": not why_not,
+            "reason": why_not,
         }
         print(json.dumps(description))
     elif len(sys.argv) == 3 and sys.argv[1] == "serve":

@@ -139,3 +139,20 @@ def test_faiss_for_cpus_is_not_the_peer_on_the_gpu(tmp_path):
     told = json.loads(described.stdout)
     assert not told["available"]
     assert told["reason"] == "FAISS is built for CPUs here: peer_faiss_cpu runs it"
+
+
+@pytest.mark.parametrize(
+    ("peer", "package"), [("peer_sklearnex", "daal4py"), ("peer_faiss_cpu", "faiss")]
+)
+def test_a_peer_on_the_cpu_says_how_to_get_its_package(peer, package):
+    described = subprocess.run(
+        # without site-packages, whatever is installed here
+        [sys.executable, "-S", KERNELS / "peer" / f"{peer}.py", "describe"],
+        env={**os.environ, "PYTHONPATH": str(KERNELS / "python")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = json.loads(described.stdout)
+    assert (told["available"], told["backend"], told["axes"]) == (False, "cpu", ["threads"])
+    assert f"has no package {package}, numpy: `make peers` installs it" in told["reason"]
