@@ -9,7 +9,7 @@
 //          16 children of a node, or the points of a leaf.
 // Why      At n = 1e7, k = 1000, dim 2 about 13% of the points are read, with 2 to 3 candidates
 //          each instead of 1000.
-// Limits   dim ≤ 4: in more dimensions boxes overlap too many clusters. n < 2^31. Sorting takes as
+// Limits   dim ≤ 8: in more dimensions boxes overlap too many clusters. n < 2^31. Sorting takes as
 //          long as some iterations of fast_cpu_simd.
 // Floor    The boxes and sums of most nodes and a seventh of the points, from memory.
 // More     tree/NOTES.md: what is read, what was tried.

@@ -65,7 +65,7 @@ void expect_boxes_of_points(std::int64_t n, int dim, int threads) {
 }
 
 TEST(FastCpuTree, BoxesHoldTheirPoints) {
-  for (const int dim : {1, 2, 3, 4})
+  for (const int dim : {1, 2, 3, 4, 8})
     for (const std::int64_t n : {1, 31, 32, 33, 511, 512, 513, 8'193, 40'000}) {
       SCOPED_TRACE(std::to_string(n) + " points, dim " + std::to_string(dim));
       expect_boxes_of_points(n, dim, static_cast<int>(n % 3) + 1);
@@ -176,7 +176,7 @@ TEST_P(FilterBox, KeepsWhatIsNearestToAPointOfTheBox) {
 
 INSTANTIATE_TEST_SUITE_P(Lloyd, FilterBox,
                          testing::Combine(testing::Range(std::size_t{0}, spaces().size()),
-                                          testing::Values(1, 2, 3, 4)),
+                                          testing::Values(1, 2, 3, 4, 5, 6, 7, 8)),
                          [](const auto& tested) {
                            return spaces()[std::get<0>(tested.param)].name +
                                   std::to_string(std::get<1>(tested.param)) + "d";

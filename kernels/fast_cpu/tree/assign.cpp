@@ -113,22 +113,18 @@ class Descent {
 
 HWY_ATTR void assign_piece(const Tree& tree, const PlacedCentroids& centroids, Piece& piece,
                            LeafLabels* labels, Scratch& scratch) {
-  if (tree.dim() == 1)
-    Descent<1>(tree, piece, labels, scratch).run(centroids);
-  else if (tree.dim() == 2)
-    Descent<2>(tree, piece, labels, scratch).run(centroids);
-  else if (tree.dim() == 3)
-    Descent<3>(tree, piece, labels, scratch).run(centroids);
-  else
-    Descent<kMostTreeDims>(tree, piece, labels, scratch).run(centroids);
+  with_tree_dim(tree.dim(), [&](auto dim) HWY_ATTR {
+    Descent<dim.value>(tree, piece, labels, scratch).run(centroids);
+  });
 }
 
 HWY_ATTR int filter_any_box(const float* low, const float* high, const PlacedCentroids& centroids,
                             std::int32_t* ids) {
-  if (centroids.dim() == 1) return filter_box<1>(low, high, centroids, ids);
-  if (centroids.dim() == 2) return filter_box<2>(low, high, centroids, ids);
-  if (centroids.dim() == 3) return filter_box<3>(low, high, centroids, ids);
-  return filter_box<kMostTreeDims>(low, high, centroids, ids);
+  int count = 0;
+  with_tree_dim(centroids.dim(), [&](auto dim) HWY_ATTR {
+    count = filter_box<dim.value>(low, high, centroids, ids);
+  });
+  return count;
 }
 
 }  // namespace lloyd::fast_cpu::HWY_NAMESPACE

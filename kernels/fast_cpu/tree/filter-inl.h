@@ -27,7 +27,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Lanes = hn::CappedTag<float, kFan>;
 using Indices = hn::RebindToSigned<Lanes>;
-constexpr int kLanes = hn::MaxLanes(Lanes());
+constexpr std::int64_t kLanes = hn::MaxLanes(Lanes());
 static_assert(kFan % kLanes == 0 && kLeaf % kLanes == 0);
 using Floats = hn::Vec<Lanes>;
 using Mask = hn::Mask<Lanes>;

@@ -20,20 +20,27 @@ HWY_INLINE void label_leaf(const float* points, const Candidate<D>* list, int co
                            std::int32_t* nearest) {
   const Lanes d;
   const Indices di;
-  for (int first = 0; first < kLeaf; first += kLanes) {
-    Floats x[D];
-    for (int t = 0; t < D; ++t) x[t] = hn::Load(d, points + t * kLeaf + first);
-    Floats best = hn::Set(d, std::numeric_limits<float>::infinity());
-    hn::Vec<Indices> label = hn::Zero(di);
+  constexpr int kVectors = 2;  // that share the loads of a candidate
+  static_assert(kLeaf % (kVectors * kLanes) == 0);
+  for (int first = 0; first < kLeaf; first += kVectors * kLanes) {
+    Floats x[kVectors][D], best[kVectors];
+    hn::Vec<Indices> label[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      for (int t = 0; t < D; ++t) x[v][t] = hn::Load(d, points + t * kLeaf + first + v * kLanes);
+      best[v] = hn::Set(d, std::numeric_limits<float>::infinity());
+      label[v] = hn::Zero(di);
+    }
     for (int i = 0; i < count; ++i) {
       Floats c[D];
       for (int t = 0; t < D; ++t) c[t] = hn::Set(d, list[i].x[t]);
-      const Floats distance = squared_distance<D>(x, c);
-      const Mask nearer = hn::Lt(distance, best);
-      best = hn::Min(distance, best);
-      label = hn::IfThenElse(hn::RebindMask(di, nearer), hn::Set(di, i), label);
+      for (int v = 0; v < kVectors; ++v) {
+        const Floats distance = squared_distance<D>(x[v], c);
+        const Mask nearer = hn::Lt(distance, best[v]);
+        best[v] = hn::Min(distance, best[v]);
+        label[v] = hn::IfThenElse(hn::RebindMask(di, nearer), hn::Set(di, i), label[v]);
+      }
     }
-    hn::Store(label, di, nearest + first);
+    for (int v = 0; v < kVectors; ++v) hn::Store(label[v], di, nearest + first + v * kLanes);
   }
 }
 

@@ -87,11 +87,9 @@ Tree::Tree(const Problem& problem, const std::vector<float>& centre, int threads
     : n_(problem.n), dim_(problem.dim), order_(untouched<std::int32_t>(problem.n)) {
   std::int64_t nodes = (n_ + kLeaf - 1) / kLeaf;
   points_ = untouched<float>(nodes * dim_ * kLeaf);
-  const auto sort = dim_ == 1   ? sort_into_leaves<1>
-                    : dim_ == 2 ? sort_into_leaves<2>
-                    : dim_ == 3 ? sort_into_leaves<3>
-                                : sort_into_leaves<4>;
-  sort(problem, centre, threads, points_.get(), order_.get());
+  with_tree_dim(dim_, [&](auto dim) {
+    sort_into_leaves<dim.value>(problem, centre, threads, points_.get(), order_.get());
+  });
 
   for (;; nodes = (nodes + kFan - 1) / kFan) {
     const int level = level_count();

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <new>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/core/version.h"
@@ -15,7 +17,16 @@ namespace lloyd::fast_cpu {
 /// Points in a leaf, and children of a node. The vectors take both as lanes, so both are multiples
 /// of every vector width that we use.
 constexpr std::int64_t kLeaf = 32, kFan = 16;
-constexpr int kMostTreeDims = 4;
+constexpr int kMostTreeDims = 8;
+
+/// Calls body(std::integral_constant<int, dim>), for dim ≤ kMostTreeDims.
+template <typename Body, int D = kMostTreeDims>
+void with_tree_dim(int dim, Body&& body) {
+  if (dim == D)
+    body(std::integral_constant<int, D>());
+  else if constexpr (D > 1)
+    with_tree_dim<Body, D - 1>(dim, std::forward<Body>(body));
+}
 
 /// Arrays that start on a cache line and are not written when they are allocated, so that each
 /// page belongs to the memory of the thread that fills it.
