@@ -48,7 +48,8 @@ int launch_of(const Row& row) {
 
 // Checks the fields that the summary needs, so that a resumed run does not fail at its end.
 void check_measurement(const Row& row) {
-  row.at("oversubscribed");
+  for (const char* key : {"oversubscribed", "backend", "verified"}) row.at(key);
+  row.at("host").get_ref<const std::string&>();
   if (row.at("status") != status::ok) {
     row.at("reason").get_ref<const std::string&>();
     return;

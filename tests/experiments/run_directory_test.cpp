@@ -31,6 +31,9 @@ class RunDirectoryTest : public testing::Test {
     row["status"] = status;
     row["reason"] = status == "ok" ? Row(nullptr) : Row("why");
     row["oversubscribed"] = false;
+    row["backend"] = "cpu";
+    row["host"] = "h";
+    row["verified"] = true;
     row["solve_ms"] = 10 * launch + repetition;
     row["iteration_ms"] = 1;
     row["noisy"] = false;
@@ -176,6 +179,7 @@ TEST_F(RunDirectoryTest, RefusesRowsThatNoRunHasWritten) {
     EXPECT_NE(refusal_of("solve_ms", time).find("solve_ms must be"), std::string::npos) << time;
   refusal_of("status", "\"failed\"");  // the reason is missing
   refusal_of("point", "[]");
+  refusal_of("host", "null");
   const std::string deep = std::string(100, '[') + std::string(100, ']');
   EXPECT_NE(refusal_of("noise", deep).find("nested too deeply"), std::string::npos);
 }
