@@ -34,6 +34,7 @@ class SmallSums : public DeviceLoop {
  public:
   void prepare(const Problem& problem, Context& context) override {
     allocate(problem);
+    copies_ = copies_for(problem.k);
     const auto copies = static_cast<std::size_t>(copies_);
     sums_ = cuda::Buffer<float>(copies * problem.centroids.size());
     counts_ = cuda::Buffer<int>(copies * static_cast<std::size_t>(problem.k));
@@ -43,8 +44,8 @@ class SmallSums : public DeviceLoop {
   }
 
  protected:
-  explicit SmallSums(int copies = 1) : copies_(copies) {}
-
+  /// Copies of sums and counts. With more of them, fewer blocks wait for each other.
+  virtual int copies_for(int) const { return 1; }
   virtual void choose_grid(Context& context) = 0;
   /// From points_ and centroids_ to labels_, and added to any of the copies in sums_ and counts_,
   /// which are zero before. Where `flags` is not null, it counts there the points that changed.
@@ -53,6 +54,7 @@ class SmallSums : public DeviceLoop {
   cuda::Buffer<float> points_, sums_;
   cuda::Buffer<int> counts_;
   cuda::Buffer<std::int32_t> labels_;
+  int copies_ = 1;
 
  private:
   void begin(Context& context) override {
@@ -77,8 +79,6 @@ class SmallSums : public DeviceLoop {
   std::vector<std::int32_t> fetch_labels(Context& context) override {
     return download(labels_, context);
   }
-
-  int copies_;
 };
 
 }  // namespace lloyd::fast

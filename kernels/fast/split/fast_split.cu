@@ -4,7 +4,7 @@
 // What     At dim 2 a score ‖x‖² − 2x·c + ‖c‖² is one step of the tensor cores: 16 bf16 products
 //          hold both coordinates in three parts each, and ‖c‖² in three. The smallest of 16 scores
 //          at a time is kept, and the distances to the 16 centroids of the best group are computed
-//          again in fp32. Sums are atomics in global memory, in 16 copies.
+//          again in fp32. Sums are atomics in global memory, in 16 or 64 copies.
 // Why      The FFMAs and minima of fast_assign get in each other's way: 3.9 cycles a score and
 //          warp. Here a score is half an instruction for the minimum; the tensor cores do the rest.
 // Limits   dim ≤ 2, compute capability 8.0; 41 bytes of shared memory a centroid. Labels keep the
@@ -24,8 +24,6 @@
 namespace lloyd::fast {
 namespace {
 
-constexpr int kCopies = 16;  // of the sums, so that few blocks wait for each other
-
 int tiles_of(int k) { return (k + kColumns - 1) / kColumns; }
 
 std::int64_t shared_bytes(const Problem& problem) {
@@ -38,7 +36,8 @@ std::int64_t shared_bytes(const Problem& problem) {
 #if LLOYD_CUDA
 __global__ void __launch_bounds__(kThreads, 1)
     assign_and_sum(const float* points, const float* centroids, float* sums, int* counts,
-                   std::int32_t* labels, Flags* flags, std::int64_t n, int k, int dim, int tiles) {
+                   int copies, std::int32_t* labels, Flags* flags, std::int64_t n, int k, int dim,
+                   int tiles) {
   extern __shared__ unsigned char shared[];
   // In 64 bits; behind the 32 of panel_padding(), ptxas orders the loop otherwise.
   unsigned char* panels = shared + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024;
@@ -51,8 +50,9 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
 
   const int lane = threadIdx.x % 32, g = lane / 4, q = lane % 4;
-  sums += blockIdx.x % kCopies * k * dim;
-  counts += blockIdx.x % kCopies * k;
+  const int copy = static_cast<int>(blockIdx.x) % copies;
+  sums += copy * k * dim;
+  counts += copy * k;
   unsigned char* rows = all_rows + threadIdx.x / 32 * 32 * kRowBytes;  // of the warp
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
   unsigned changes = 0;
@@ -127,10 +127,10 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 class SplitScores : public SmallSums {
- public:
-  SplitScores() : SmallSums(kCopies) {}
-
  private:
+  // Few clusters have many points each, whose atomics meet at few addresses.
+  int copies_for(int k) const override { return k <= 256 ? 64 : 16; }
+
   void choose_grid(Context& context) override {
     require_ampere_code(assign_and_sum);
     blocks_ = resident_blocks(assign_and_sum, kThreads, shared_bytes(problem_),
@@ -139,8 +139,8 @@ class SplitScores : public SmallSums {
 
   void assign(Context& context, Flags* flags) override {
     assign_and_sum<<<blocks_, kThreads, shared_bytes(problem_), context.stream>>>(
-        points_.data(), centroids_.data(), sums_.data(), counts_.data(), labels_.data(), flags,
-        problem_.n, problem_.k, problem_.dim, tiles_of(problem_.k));
+        points_.data(), centroids_.data(), sums_.data(), counts_.data(), copies_, labels_.data(),
+        flags, problem_.n, problem_.k, problem_.dim, tiles_of(problem_.k));
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
