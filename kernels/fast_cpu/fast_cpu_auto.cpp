@@ -11,19 +11,12 @@
 //          what it may choose. Not reproducible: two trials may end differently.
 // Floor    That of the version it chooses. Choice and trials are set-up.
 #include <chrono>
-#include <span>
 
 #include "kernels/core/auto/auto_version.h"
+#include "kernels/fast_cpu/auto/measured.h"
 
 namespace lloyd::fast_cpu {
 namespace {
-
-std::span<const Measured> measured() {
-  static constexpr Measured kTable[] = {
-#include "kernels/fast_cpu/auto/table.inc"
-  };
-  return kTable;
-}
 
 class Auto : public AutoVersion {
  public:

@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "kernels/core/chooser.h"
 #include "kernels/core/limits.h"
 #include "kernels/fast/auto/measured.h"
+#include "kernels/fast_cpu/auto/measured.h"
 
 namespace lloyd::fast {
 namespace {
@@ -205,20 +209,40 @@ TEST(FastAuto, TriesWhatEstimatesDoNotTellApart) {
   EXPECT_EQ(close_to_first(all({{kThis, 1}, {kOther, 0.5}})), 1u);
 }
 
-TEST(FastAuto, ItsTableIsOfRegisteredVersions) {
-  ASSERT_FALSE(measured().empty());
-  const std::vector<Precision>& own = find_version("fast_auto")->info.precisions;
-  for (const Measured& m : measured()) {
+void expect_registered(std::span<const Measured> table, const std::string& family) {
+  ASSERT_FALSE(table.empty());
+  const std::string chooser = family + "_auto";
+  const std::vector<Precision>& own = find_version(chooser)->info.precisions;
+  for (const Measured& m : table) {
     const RegisteredVersion* version = find_version(m.version);
     ASSERT_NE(version, nullptr) << m.version << ": write the table anew (python -m analysis tune)";
-    EXPECT_EQ(version->info.family, "fast");
-    EXPECT_NE(version->info.name, "fast_auto");
+    EXPECT_EQ(version->info.family, family);
+    EXPECT_NE(version->info.name, chooser);
     EXPECT_GT(m.iteration_ms, 0);
     EXPECT_NE(std::find(own.begin(), own.end(), m.precision), own.end());
     const auto& axes = version->info.axes;
     const bool reads = std::find(axes.begin(), axes.end(), "threads_per_block") != axes.end();
     EXPECT_EQ(m.threads_per_block > 0, reads) << m.version;
   }
+}
+
+TEST(FastAuto, ItsTableIsOfRegisteredVersions) { expect_registered(measured(), "fast"); }
+TEST(FastCpuAuto, ItsTableIsOfRegisteredVersions) {
+  expect_registered(fast_cpu::measured(), "fast_cpu");
+}
+
+TEST(FastCpuAuto, RunsTheVersionThatItNames) {
+  const std::vector<float> points = {0, 0, 1, 0, 9, 9, 9, 8}, centroids = {0, 0, 9, 9};
+  Problem problem{.n = 4, .k = 2, .dim = 2, .points = points, .centroids = centroids};
+  problem.stop.iterations = 3;
+  const std::unique_ptr<Version> version = find_version("fast_cpu_auto")->make();
+  Context context;
+  version->prepare(problem, context);
+  const RegisteredVersion* chosen = find_version(dynamic_cast<const Chooser&>(*version).chosen());
+  ASSERT_NE(chosen, nullptr);
+  EXPECT_EQ(chosen->info.family, "fast_cpu");
+  version->run(context);
+  EXPECT_EQ(version->fetch(context).labels, (std::vector<std::int32_t>{0, 0, 1, 1}));
 }
 
 }  // namespace

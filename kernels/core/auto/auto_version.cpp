@@ -53,6 +53,11 @@ void AutoVersion::prepare(const Problem& problem, Context& context) {
   std::vector<std::string> reasons;
   std::vector<Estimate> candidates =
       able(table_, problem, context.tunables, context.device, reasons);
+  std::erase_if(candidates, [&](const Estimate& e) {  // such as fast_cpu_amx on a CPU without AMX
+    const std::string& reason = find_version(e.nearest.version)->unavailable;
+    if (!reason.empty()) reasons.push_back(against(e, reason));
+    return !reason.empty();
+  });
   const std::size_t close = close_to_first(candidates);
   if (close > 1) try_first(close, candidates, reasons, problem, context);
   while (!candidates.empty()) {
