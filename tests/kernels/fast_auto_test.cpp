@@ -6,11 +6,13 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "kernels/core/auto/auto_version.h"
 #include "kernels/core/chooser.h"
 #include "kernels/core/limits.h"
 #include "kernels/fast/auto/measured.h"
@@ -243,6 +245,36 @@ TEST(FastCpuAuto, RunsTheVersionThatItNames) {
   EXPECT_EQ(chosen->info.family, "fast_cpu");
   version->run(context);
   EXPECT_EQ(version->fetch(context).labels, (std::vector<std::int32_t>{0, 0, 1, 1}));
+}
+
+// Two versions that take turns at being the faster one.
+class Alternating : public AutoVersion {
+ public:
+  Alternating() : AutoVersion(kPair, {.iterations = 1, .ms = 0}) {}
+
+ private:
+  static constexpr Measured kPair[] = {{Precision::fp32, 100, 2, 1, "fast_cpu_simd", 0, 1},
+                                       {Precision::fp32, 100, 2, 1, "fast_cpu_tree", 0, 1}};
+  double run_ms(Version& version, Context& context) override {
+    version.run(context);
+    // A trial has two runs; the second one counts. Two trials are a choice.
+    const int trial = runs_++ / 2, choice = trial / 2;
+    return trial % 2 == choice % 2 ? 1 : 2;
+  }
+  static inline int runs_ = 0;
+};
+
+TEST(FastCpuAuto, ChoosesOnceForAProcess) {
+  const std::vector<float> points = {0, 1, 8, 9}, centroids = {0, 9};
+  const Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
+  std::set<std::string> chosen;
+  for (int solve = 0; solve < 4; ++solve) {
+    Alternating version;
+    Context context;
+    version.prepare(problem, context);
+    chosen.insert(version.chosen());
+  }
+  EXPECT_EQ(chosen.size(), 1u);
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string_view>
+#include <tuple>
 
 #include "kernels/core/limits.h"
 
@@ -34,6 +36,13 @@ std::string none_can(const std::vector<std::string>& reasons) {
   return fmt::format("none of the measured versions can: {}", fmt::join(reasons, "; "));
 }
 
+// Where the choice of this process for a problem is kept.
+std::string& choice_for(const Measured* table, const Problem& problem) {
+  using Sizes = std::tuple<const Measured*, std::int64_t, int, int, Precision>;
+  static std::map<Sizes, std::string> choices;
+  return choices[{table, problem.n, problem.k, problem.dim, problem.precision}];
+}
+
 Context with(const Measured& candidate, Context context) {
   context.tunables = as_measured(candidate, context.tunables);
   return context;
@@ -60,6 +69,11 @@ void AutoVersion::prepare(const Problem& problem, Context& context) {
   });
   const std::size_t close = close_to_first(candidates);
   if (close > 1) try_first(close, candidates, reasons, problem, context);
+  std::string& choice = choice_for(table_.data(), problem);
+  const auto chosen_before = std::ranges::find_if(
+      candidates, [&](const Estimate& e) { return e.nearest.version == choice; });
+  if (chosen_before != candidates.end())
+    std::rotate(candidates.begin(), chosen_before, chosen_before + 1);
   while (!candidates.empty()) {
     const Estimate e = candidates.front();
     Context own = with(e.nearest, context);
@@ -74,7 +88,7 @@ void AutoVersion::prepare(const Problem& problem, Context& context) {
       continue;
     }
     tunables_ = own.tunables;
-    chosen_ = e.nearest.version;
+    chosen_ = choice = e.nearest.version;
     if (e.nearest.threads_per_block > 0)
       chosen_ += fmt::format("/threads_per_block:{}", e.nearest.threads_per_block);
     return;

@@ -20,6 +20,10 @@ std::optional<std::string> refusal(std::span<const Measured> table, const Proble
 
 /// Ranks the versions of a table by estimate, tries those that are close to the first, and prepares
 /// the fastest. If it refuses the problem, the next one has its turn.
+///
+/// Two trials may end differently, and two versions round differently. So the first choice for a
+/// problem holds as long as the process lives: all solves of a point are one version's. The trials
+/// are made each time all the same, because a program that solves once has to make them.
 class AutoVersion : public Version, public Chooser {
  public:
   void prepare(const Problem& problem, Context& context) override;
