@@ -132,7 +132,7 @@ def test_a_readme_may_hold_it(run_path, tmp_path, capsys):
     readme.write_text(block.format("fast_regimes:regimes") + block.format("nowhere:regimes"))
     assert main(["readme", str(readme), str(run_path)]) == 0
     assert "`fast_dense` fp16" in readme.read_text()
-    assert "table 'nowhere:regimes' is of none of the given runs" in capsys.readouterr().err
+    assert "table 'nowhere:regimes' belongs to none of the given runs" in capsys.readouterr().err
     readme.write_text(block.format("fast_regimes:regime"))
     assert main(["readme", str(readme), str(run_path)]) == 2
     assert (

@@ -180,7 +180,7 @@ def test_a_damaged_tail_is_dropped_and_a_damaged_line_is_named(runs):
             assert invariants.faults(out, runs.expected, before) == []
         whole = (out / name).read_bytes()
         lines = whole.splitlines(keepends=True)
-        for damage, complaint in ((b"\0\0\n", "is not JSON"), (b"{}\n", "is no row")):
+        for damage, complaint in ((b"\0\0\n", "is not JSON"), (b"{}\n", "is not a row")):
             (out / name).write_bytes(b"".join([lines[0], damage, *lines[2:]]))
             result = runs.run("--resume", out)
             if name == "phases.jsonl" and damage == b"{}\n":  # read only to take rows out
