@@ -146,14 +146,17 @@ std::vector<Loss> losses(bool left_out, bool tried) {
   for (const auto& [problem, times] : problems) {
     if (times.size() < 2) continue;
     std::vector<Measured> table(measured().begin(), measured().end());
-    if (left_out) std::erase_if(table, [&](const Measured& m) { return sizes(m) == problem; });
+    if (left_out)
+      std::erase_if(table,
+                    [&, &problem = problem](const Measured& m) { return sizes(m) == problem; });
     const auto& [precision, n, k, dim] = problem;
     Problem asked{.n = n, .k = k, .dim = dim};
     asked.precision = precision;
     double fastest = INFINITY;
     for (const auto& [version, ms] : times) fastest = std::min(fastest, ms);
     std::vector<Estimate> able = ranked(table, asked);
-    std::erase_if(able, [&](const Estimate& e) { return !times.contains(e.nearest.version); });
+    std::erase_if(
+        able, [&times = times](const Estimate& e) { return !times.contains(e.nearest.version); });
     able.resize(tried ? close_to_first(able) : 1);
     Loss loss{.factor = INFINITY, .problem = asked, .chosen = ""};
     for (const Estimate& e : able)

@@ -146,7 +146,7 @@ TEST_P(FilterBox, KeepsWhatIsNearestToAPointOfTheBox) {
     ASSERT_TRUE(std::is_sorted(kept.begin(), kept.end()));
     dropped += k - static_cast<std::int64_t>(kept.size());
 
-    const auto expect_kept = [&](const std::vector<float>& x) {
+    const auto expect_kept = [&, dim = dim](const std::vector<float>& x) {
       int nearest = 0;
       double best = INFINITY;
       for (int j = 0; j < k; ++j) {
