@@ -108,7 +108,8 @@ def run_figures(options: argparse.Namespace) -> int:
     for name in names:
         drawing = draw(name, data, about, width)
         if drawing.figure is None:
-            say(f"{name}: not drawn: {drawing.message}")
+            for line in f"{name}: not drawn: {drawing.message}".splitlines():
+                say(line)
             continue
         if width and drawing.figure.get_figheight() > HIGHEST:
             say(

@@ -341,7 +341,7 @@ def test_no_result_at_all_draws_nothing_and_lists_the_points(make_run, capsys):
     assert main(["figures", str(path), "--only", "speedup"]) == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert "speedup: not drawn: no point has a result" in err
+    assert "speedup: not drawn: no point has a result\n  Without result: " in err
     assert "(80 points): out of memory" in err
     assert not (path / "figures").exists()
 
