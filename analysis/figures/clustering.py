@@ -1,8 +1,9 @@
 """clustering: for 2-D data, the points in the colour of their cluster, and the centroids' paths.
 
-A run directory contains neither points nor labels. Both are computed here again, from the generator
-and the initial centroids that the spec names. If the inertia differs from the measured one, the
-clustering is another one and is not drawn."""
+A run directory contains no points. They are computed here again, from the generator that the spec
+names. Labels and centroids are those that the run kept (--save), else they are computed here, too,
+from the initial centroids. If the inertia differs from the measured one, the clustering is another
+one and is not drawn."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from analysis.figures.page import Page
 from analysis.figures.typeset import wrap
 from analysis.measures.generators import generate, random_points
 from analysis.measures.points import Data
+from analysis.model.answers import PARTS, answers
 from analysis.model.numbers import count_text
 
 NAME = "clustering"
@@ -30,41 +32,65 @@ CLOSE = 1e-4
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
-    """Draws the largest 2-D problem of the first run that is quick to compute. The rows are the
-    centroids, one for each iteration × cluster, and how many points it has at the end."""
-    empty = pd.DataFrame(columns=["drawn", "iteration", "cluster", "x", "y", "points"])
+    """Draws the largest 2-D problem of the first run that is quick to compute; of those whose
+    answers were kept, if there are any. The rows are the centroids, one for each iteration ×
+    cluster, and how many points it has at the end. Of a kept answer, there is only the end."""
     run = data.runs[0]
     made = run.spec.get("data") or {}
     solve = run.spec.get("solve") or {}
     if not made.get("generator"):
-        return Drawing(NAME, None, empty, "the points are not generated, so they are not drawn")
-    if (init := solve.get("init") or "random_points") != "random_points":
-        return Drawing(NAME, None, empty, f"init {init} is not computed here")
+        return _nothing("the points are not generated, so they are not drawn")
     rows = run.measurements
-    ok = rows[rows["status"].eq("ok") & rows["dim"].eq(2) & rows["inertia"].notna()]
-    work = ok["n"].astype(float) * ok["k"].astype(float) * ok["iterations"].astype(float)
-    ok = ok[(work <= MOST_WORK) & (ok["k"] <= MOST_CLUSTERS) & (ok["k"] <= ok["n"])]
-    ok = ok[ok["inertia"] > 0]
-    if ok.empty:
-        why = f"no problem here has two dimensions, at most {MOST_CLUSTERS} clusters and few points"
-        return Drawing(NAME, None, empty, why)
+    kept = answers(run)
+    rows = rows[rows["status"].eq("ok") & rows["dim"].eq(2) & rows["inertia"].gt(0)]
+    rows = rows[rows["k"].le(MOST_CLUSTERS) & rows["k"].le(rows["n"])]
+    whole = rows["point"].isin([point for point in kept if len(kept.parts(point)) == len(PARTS)])
+    init = solve.get("init") or "random_points"
+    if not whole.any() and init != "random_points":
+        return _nothing(f"init {init} is not computed here; --save labels,centroids keeps answers")
+    rows = rows[whole] if whole.any() else rows
+    steps = 1.0 if whole.any() else rows["iterations"].astype(float)
+    rows = rows[rows["n"].astype(float) * rows["k"].astype(float) * steps <= MOST_WORK]
+    if rows.empty:
+        return _nothing(
+            f"no problem here has two dimensions, at most {MOST_CLUSTERS} clusters and few points"
+        )
     # the most clusters, and among those the most points
-    chosen = ok.sort_values(["k", "n"], kind="stable").iloc[-1]
+    chosen = rows.sort_values(["k", "n"], kind="stable").iloc[-1]
     n, k, iterations = (int(chosen[c]) for c in ("n", "k", "iterations"))
     try:
         points = generate(made["generator"], n, 2, int(made.get("seed") or 42), **_options(made))
     except ValueError as error:
-        return Drawing(NAME, None, empty, str(error))
-    path, labels = lloyd(points, random_points(points, k, int(solve.get("seed") or 1)), iterations)
+        return _nothing(str(error))
+    if whole.any():
+        answer = kept[chosen["point"]]
+        path, labels = answer.centroids[None].astype(float), answer.labels.astype(int)
+        what = (
+            f"Points by cluster, and the centroids, after {iterations} iterations: the answer of "
+            f"{chosen['version']} that the run kept."
+        )
+    else:
+        start = random_points(points, k, int(solve.get("seed") or 1))
+        path, labels = lloyd(points, start, iterations)
+        what = (
+            f"Points by cluster; lines: the centroids' paths over {iterations} iterations, from "
+            "the ring (drawn at random from the points) to the black dot. Computed anew in float64 "
+            "from the spec's generator and seeds."
+        )
     inertia = float(np.sum((points - path[-1][assign(points, path[-1])]) ** 2, dtype=float))
     if not abs(inertia / chosen["inertia"] - 1) < CLOSE:
-        why = (
+        return _nothing(
             f"inertia {inertia:.6g} here, {chosen['inertia']:.6g} measured: another clustering, "
             "not drawn"
         )
-        return Drawing(NAME, None, empty, why)
-    rows = _rows(path, labels)
-    return Drawing(NAME, _picture(points, labels, path, chosen, subject, inertia), rows)
+    note = f"{what} Inertia {inertia:.6g} here; of the run: {chosen['inertia']:.6g}."
+    drawn = _picture(points, labels, path, chosen, subject, note)
+    return Drawing(NAME, drawn, _rows(path, labels, iterations))
+
+
+def _nothing(why: str) -> Drawing:
+    columns = ["drawn", "iteration", "cluster", "x", "y", "points"]
+    return Drawing(NAME, None, pd.DataFrame(columns=columns), why)
 
 
 def lloyd(points: np.ndarray, start: np.ndarray, iterations: int) -> tuple[np.ndarray, np.ndarray]:
@@ -121,13 +147,14 @@ def _first(near: list[int], hue: int) -> int:
     return near.index(hue) if hue in near else len(near)
 
 
-def _rows(path: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
+def _rows(path: np.ndarray, labels: np.ndarray, iterations: int) -> pd.DataFrame:
+    """`path` ends after `iterations`."""
     steps, k, _ = path.shape
     counts = np.bincount(labels, minlength=k)
     return pd.DataFrame(
         {
             "drawn": True,
-            "iteration": np.repeat(np.arange(steps), k),
+            "iteration": np.repeat(np.arange(iterations + 1 - steps, iterations + 1), k),
             "cluster": np.tile(np.arange(k), steps),
             "x": path[:, :, 0].ravel(),
             "y": path[:, :, 1].ravel(),
@@ -136,24 +163,18 @@ def _rows(path: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
     )
 
 
-def _picture(points, labels, path, chosen, subject, inertia):
-    n, k, iterations = len(points), path.shape[1], len(path) - 1
+def _picture(points, labels, path, chosen, subject, note):
+    n, k = len(points), path.shape[1]
     every = max(1, -(-n // MOST_DRAWN))
     of = slice(None, None, every)
-    drawn = "" if every == 1 else f" Every {every}th point is drawn."
-    notes = [
-        f"Points by cluster; lines: the centroids' paths over {iterations} iterations, from the "
-        f"ring (drawn at random from the points) to the black dot.{drawn} Computed anew in float64 "
-        f"from the spec's generator and seeds: inertia {inertia:.6g}; of the run: "
-        f"{chosen['inertia']:.6g}."
-    ]
+    note += "" if every == 1 else f" One point in {every} is drawn."
     title = f"N = {count_text(n)}, K = {count_text(k)}"
     low, high = points.min(axis=0), points.max(axis=0)
     width = min(4.6, style.width() - 0.7)
     page = Page(
         f"{subject.title}: the clustering",
         [str(chosen["data"])],
-        [(line, style.GREY) for note in notes for line in wrap(note, NOTE_WIDTH)],
+        [(line, style.GREY) for line in wrap(note, NOTE_WIDTH)],
         [title],
         1,
         width * min(1.0, max(0.5, (high[1] - low[1]) / max(high[0] - low[0], 1e-30))),
@@ -166,10 +187,12 @@ def _picture(points, labels, path, chosen, subject, inertia):
     axes.scatter(
         *points[of].T, c=hues[labels[of]], s=2.2 if n > 2000 else 6, linewidths=0, rasterized=True
     )
-    for cluster in range(k):
-        axes.plot(*path[:, cluster].T, color="white", linewidth=1.7, zorder=3)
-        axes.plot(*path[:, cluster].T, color=style.INK, linewidth=0.8, zorder=3)
-    axes.plot(*path[0].T, "o", color=style.INK, markerfacecolor="white", markersize=3.4, zorder=4)
+    if len(path) > 1:
+        for cluster in range(k):
+            axes.plot(*path[:, cluster].T, color="white", linewidth=1.7, zorder=3)
+            axes.plot(*path[:, cluster].T, color=style.INK, linewidth=0.8, zorder=3)
+        ring = {"markerfacecolor": "white", "markersize": 3.4, "zorder": 4}
+        axes.plot(*path[0].T, "o", color=style.INK, **ring)
     axes.plot(*path[-1].T, "o", color="black", markeredgecolor="white", markersize=4.2, zorder=5)
     axes.grid(visible=False)
     margin = 0.02 * (high - low)

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "experiments/command/tables.h"
+#include "experiments/record/answers.h"
 #include "experiments/spec/spec.h"
 #include "experiments/text/text.h"
 #include "kernels/core/axes.h"
@@ -100,6 +101,10 @@ Completion values_of(const OptionInfo& option) {
     case Offers::profiles:
       for (const std::string_view word : profiles()) candidates.push_back({std::string(word), ""});
       break;
+    case Offers::answers:
+      for (const std::string_view part : answer_parts())
+        candidates.push_back({std::string(part), ""});
+      break;
     case Offers::shells:
       for (const std::string_view word : shells()) candidates.push_back({std::string(word), ""});
       break;
@@ -188,8 +193,9 @@ Completion complete(std::vector<std::string> words) {
   if (before.wants_value != nullptr) {
     completion = values_of(*before.wants_value);
     const Offers offers = before.wants_value->offers;
-    if (offers == Offers::versions || offers == Offers::profiles) {  // comma lists
-      const std::size_t last = typed.rfind(',') + 1;                 // 0: no comma
+    if (offers == Offers::versions || offers == Offers::profiles ||
+        offers == Offers::answers) {                  // comma lists
+      const std::size_t last = typed.rfind(',') + 1;  // 0: no comma
       prefix += typed.substr(0, last);
       typed.erase(0, last);
     }

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 
+#include "experiments/record/answers.h"
 #include "experiments/text/text.h"
 
 namespace lloyd {
@@ -38,6 +40,21 @@ double real_number(const std::string& text) {
   const std::optional<double> number = parse_real(text);
   if (!number) throw UsageError(in_quotes(text) + " is not a number");
   return *number;
+}
+
+/// The parts of the answers that a list names, each once, in the order of answer_parts().
+std::vector<std::string> parts_to_save(const std::string& list) {
+  const std::vector<std::string> known(answer_parts().begin(), answer_parts().end());
+  const std::vector<std::string> named = split_list(list);
+  for (const std::string& word : named)
+    if (std::ranges::find(known, word) == known.end())
+      throw UsageError(unknown_word("part of an answer", word, known));
+  if (named.empty()) throw UsageError("names nothing; choose from " + join(known));
+  std::vector<std::string> parts;
+  std::ranges::copy_if(known, std::back_inserter(parts), [&](const std::string& part) {
+    return std::ranges::find(named, part) != named.end();
+  });
+  return parts;
 }
 
 const std::vector<Action> kSweep = {Action::run, Action::plan};
@@ -116,6 +133,9 @@ const std::vector<OptionInfo>& all_options() {
       {"--resume", "", "DIR", Offers::folders, false, Group::directory, kSweep,
        "go on with this run directory: run only what has no ok row there",
        [](R& r, S& value) { r.options.resume = value; }},
+      {"--save", "", "PART,...", Offers::answers, false, Group::directory, kRun,
+       "keep the answers as npy files in answers/: labels, centroids or both",
+       [](R& r, S& value) { r.options.save = parts_to_save(value); }},
       flag("--retry-failed", Group::directory, kSweep, "with --resume: also redo failures",
            [](R& r, S&) { r.options.retry_failed = true; }),
 

@@ -32,7 +32,7 @@ enum class Group { points, measurement, directory, tools, output, counters, help
 std::string_view title_of(Group group);
 
 /// What the shell offers as an option's value.
-enum class Offers { nothing, files, folders, versions, axes, chips, profiles, shells };
+enum class Offers { nothing, files, folders, versions, axes, chips, profiles, answers, shells };
 
 struct OptionInfo {
   std::string_view name;   // "--out"

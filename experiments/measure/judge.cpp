@@ -79,17 +79,17 @@ void Judge::check(Solution answer, double waited_ms, std::optional<double> repor
   last_ = std::move(answer);
 }
 
-void Judge::finish() {
+Solution Judge::finish() {
   if (reports_ > 0 && least_unexplained_ms_ > 0)
     throw std::runtime_error(fmt::format(
         "run: reports {:.6g} ms, but took {:.6g} ms, and each of {} solves leaves more than {:.3g} "
         "ms unexplained; work outside of the loop belongs in prepare or fetch",
         its_reported_ms_, its_waited_ms_, reports_, unexplained_allowed_ms(its_waited_ms_)));
-  if (!verify_ || !last_) return;
-  Recheck(problem_, version_.distance, *expected_).full(*last_, reference(), verdict_);
+  Solution last = std::move(last_).value();
+  if (!verify_) return last;
+  Recheck(problem_, version_.distance, *expected_).full(last, reference(), verdict_);
   reference_.reset();
-  last_.reset();
-  if (verdict_.correct) return;
+  if (verdict_.correct) return last;
   verdict_.reason = "the last timed solve: " + verdict_.reason;
   throw Incorrect(verdict_);
 }

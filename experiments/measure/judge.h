@@ -36,9 +36,9 @@ class Judge {
   /// promises identical bits, compares all of them. `waited_ms` is how long the harness waited for
   /// the answer, and `reported_ms` the time that the version reports. Throws Incorrect.
   void check(Solution answer, double waited_ms, std::optional<double> reported_ms);
-  /// Judges the last answer in full, and the times that the version reported. Throws Incorrect, and
-  /// std::runtime_error for implausible times.
-  void finish();
+  /// Judges the last answer in full, and the times that the version reported. Returns that answer.
+  /// Throws Incorrect, and std::runtime_error for implausible times.
+  Solution finish();
 
   const Verdict& verdict() const { return verdict_; }
 

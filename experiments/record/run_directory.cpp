@@ -6,6 +6,7 @@
 #include <optional>
 #include <system_error>
 
+#include "experiments/record/answers.h"
 #include "experiments/record/row_file.h"
 #include "experiments/record/run_files.h"
 #include "experiments/text/text.h"
@@ -206,6 +207,7 @@ void RunDirectory::forget(const std::set<std::string>& points) {
   for (const char* name : kRowFiles)
     remove_rows(
         name, [&](const Row& row) { return points.contains(row.at("point").get<std::string>()); });
+  forget_answers(path(), points);
 }
 
 void RunDirectory::forget_passes(const std::set<std::pair<std::string, std::string>>& passes) {

@@ -73,7 +73,7 @@ class RunDirectory {
   std::map<std::pair<std::string, std::string>, std::string> passes() const;
   /// Copies the results of the energy passes into the rows of the samples.
   void fill_energy();
-  /// Removes every row of these points, both times and profiles.
+  /// Removes every row of these points, both times and profiles, and their saved answers.
   void forget(const std::set<std::string>& points);
   /// Removes the rows of these profiling passes (point id, name of the pass).
   void forget_passes(const std::set<std::pair<std::string, std::string>>& passes);

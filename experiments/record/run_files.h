@@ -15,6 +15,7 @@ inline constexpr const char* kPasses = "passes.jsonl";
 inline constexpr std::array<const char*, 5> kRowFiles{kPasses, kCounters, kTimeline, kMeasurements,
                                                       kPhases};
 inline constexpr const char* kPlan = "plan.json";
+inline constexpr const char* kAnswers = "answers";  // the folder of the saved answers
 inline constexpr const char* kLock = ".lock";
 inline constexpr const char* kNew = ".new";  // ends the name of a file that is being written
 // Creation writes these files before the plan, which it writes last.

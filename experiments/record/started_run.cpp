@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <type_traits>
 
+#include "experiments/record/answers.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/text/text.h"
 
@@ -45,6 +47,14 @@ Overrides overrides_from_json(const nlohmann::json& json) {
   return o;
 }
 
+std::vector<std::string> known_parts(const nlohmann::json& json) {
+  std::vector<std::string> parts = json;
+  for (const std::string& part : parts)
+    if (std::ranges::find(answer_parts(), part) == answer_parts().end())
+      throw WrongValue(fmt::format("save has {}", in_quotes(part)));
+  return parts;
+}
+
 }  // namespace
 
 nlohmann::json to_json(const Overrides& o) {
@@ -69,6 +79,7 @@ StartedRun started_run(const std::filesystem::path& directory) {
     run.spec = plan.at("spec").get<std::string>();
     if (plan.contains("files")) run.files = plan.at("files").get<FoundFiles>();
     run.overrides = overrides_from_json(plan.at("overrides"));
+    if (plan.contains("save")) run.save = known_parts(plan.at("save"));
     run.fingerprints = plan.at("fingerprints");
     for (const char* key : {"data", "binary", "external"}) run.fingerprints.at(key);
     return run;

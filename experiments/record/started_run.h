@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "experiments/spec/spec.h"
 
@@ -16,7 +18,8 @@ struct StartedRun {
   std::filesystem::path spec;
   FoundFiles files;
   Overrides overrides;
-  nlohmann::json fingerprints;  // an object with data, binary and external
+  std::vector<std::string> save;  // the parts of the answers that it keeps
+  nlohmann::json fingerprints;    // an object with data, binary and external
 };
 /// Throws RunDirectoryError if the folder is not a run directory or its plan is damaged.
 StartedRun started_run(const std::filesystem::path& directory);

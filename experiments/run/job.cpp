@@ -155,6 +155,8 @@ json to_json(const Job& job) {
           {"experiment", job.experiment},
           {"device", job.device ? device_json(*job.device) : json(nullptr)},
           {"points", points},
+          {"save", job.save},
+          {"answers", job.answers.string()},
           {"cores", job.cores},
           {"binding", job.binding},
           {"no_energy", job.no_energy},
@@ -184,6 +186,8 @@ Job job_from_json(const json& j) {
   job.experiment = j.at("experiment");
   if (!j.at("device").is_null()) job.device = device_from(j.at("device"));
   for (const json& point : j.at("points")) job.points.push_back(point_from(point));
+  job.save = j.at("save").get<std::vector<std::string>>();
+  job.answers = j.at("answers").get<std::string>();
   job.cores = j.at("cores");
   job.binding = j.at("binding");
   job.no_energy = j.at("no_energy");

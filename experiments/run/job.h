@@ -11,6 +11,7 @@
 // worker has several ranks, rank 0 reads and replies (experiments/run/launch.h).
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -40,6 +41,8 @@ struct Job {
   std::string experiment;              // the spec's name
   std::optional<DeviceLimits> device;  // for versions that need one
   std::vector<Point> points;           // all have the same version and number of processes
+  std::vector<std::string> save;       // the parts of the answers to keep
+  std::filesystem::path answers;       // the folder to keep them in
   int cores = 1;                       // of the machine; the worker itself may be bound to fewer
   std::string binding;                 // of the ranks, if mpirun starts the worker
   std::string no_energy;               // why no energy pass will follow; empty if one will

@@ -45,6 +45,13 @@ Spec load(CommandLine& line, const DeviceQuery& gpus) {
     // the same points.
     if (to_json(line.overrides) == to_json(Overrides{}))
       line.overrides = std::move(started.overrides);
+    std::vector<std::string>& save = line.options.save;
+    if (!save.empty() && save != started.save)
+      throw RunDirectoryError(fmt::format(
+          "{}: cannot resume: it was started {}; leave --save out, or start a new run",
+          resume.string(),
+          started.save.empty() ? "without --save" : "with --save " + join(started.save, ",")));
+    save = std::move(started.save);
     files = std::move(started.files);
     path = started.spec;
     if (!std::filesystem::exists(path)) path = resume / "spec.yaml";

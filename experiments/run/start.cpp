@@ -75,7 +75,8 @@ std::string default_directory(const Spec& spec) {
 
 }  // namespace
 
-RunDirectory start_run(const Spec& spec, const Overrides& overrides, const fs::path& folder) {
+RunDirectory start_run(const Spec& spec, const Overrides& overrides,
+                       const std::vector<std::string>& save, const fs::path& folder) {
   RunDirectory directory =
       RunDirectory::create(folder.empty() ? fs::path(default_directory(spec)) : folder);
   directory.write("spec.yaml", spec.text);
@@ -88,7 +89,8 @@ RunDirectory start_run(const Spec& spec, const Overrides& overrides, const fs::p
                                {"fingerprints", fingerprints(spec)},
                                {"spec", fs::absolute(spec.path).string()},
                                {"files", spec.files()},
-                               {"overrides", to_json(overrides)}};
+                               {"overrides", to_json(overrides)},
+                               {"save", save}};
   // Written last: a directory without a plan counts as not started.
   directory.write("plan.json", [&](std::ostream& out) {
     std::string text = json_text(plan, 1);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "experiments/record/run_directory.h"
 #include "experiments/spec/spec.h"
@@ -9,9 +11,9 @@
 namespace lloyd {
 
 /// Creates `folder` (if empty: results/<spec name>/<UTC>-<short hash>) and writes the spec and the
-/// plan into it. Throws RunDirectoryError.
+/// plan into it. `save` are the parts of the answers to keep. Throws RunDirectoryError.
 RunDirectory start_run(const Spec& spec, const Overrides& overrides,
-                       const std::filesystem::path& folder);
+                       const std::vector<std::string>& save, const std::filesystem::path& folder);
 
 /// Opens the directory of a run. Spec, data, program and external versions must be those that the
 /// run was started with. Otherwise throws RunDirectoryError, which names what differs.

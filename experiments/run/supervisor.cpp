@@ -8,19 +8,23 @@
 #include <utility>
 
 #include "experiments/measure/floor.h"
+#include "experiments/record/answers.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/missing.h"
 #include "experiments/text/text.h"
 #include "kernels/core/status.h"
 
 namespace lloyd {
+namespace fs = std::filesystem;
 
 Supervisor::Supervisor(const Spec& spec, const EnergyPlan& energy,
-                       std::optional<DeviceLimits> device, RunDirectory directory,
-                       KnownCeilings gpu_ceilings, KnownCeilings cpu_ceilings)
+                       std::optional<DeviceLimits> device, const std::vector<std::string>& save,
+                       RunDirectory directory, KnownCeilings gpu_ceilings,
+                       KnownCeilings cpu_ceilings)
     : spec_(spec),
       energy_(energy),
       device_(std::move(device)),
+      save_(save),
       directory_(std::move(directory)),
       log_(directory_.path() / "log.txt"),
       runner_(log_, spec.measure.timeout),
@@ -94,6 +98,8 @@ Job Supervisor::job(Pass pass, const std::vector<const Point*>& points) const {
           spec_.name,
           device_,
           {},
+          save_,
+          save_.empty() ? "" : fs::absolute(answers_folder(directory_.path())),
           source_.cores,
           "",
           points.empty() ? "" : energy_.why_not(*points[0]),

@@ -19,9 +19,11 @@ namespace lloyd {
 /// Runs the tasks and writes their rows. A point that fails costs only itself.
 class Supervisor {
  public:
-  /// `device` is for GPU versions. `spec` and `energy` must outlive the supervisor.
+  /// `device` is for GPU versions. `save` are the parts of the answers to keep. `spec` and `energy`
+  /// must outlive the supervisor.
   Supervisor(const Spec& spec, const EnergyPlan& energy, std::optional<DeviceLimits> device,
-             RunDirectory directory, KnownCeilings gpu_ceilings, KnownCeilings cpu_ceilings);
+             const std::vector<std::string>& save, RunDirectory directory,
+             KnownCeilings gpu_ceilings, KnownCeilings cpu_ceilings);
 
   RunDirectory& directory() { return directory_; }
 
@@ -47,6 +49,7 @@ class Supervisor {
   const Spec& spec_;
   const EnergyPlan& energy_;
   std::optional<DeviceLimits> device_;
+  std::vector<std::string> save_;
   RunDirectory directory_;
   BoundedLog log_;
   JobRunner runner_;

@@ -11,6 +11,7 @@
 
 #include "experiments/measure/known_ceilings.h"
 #include "experiments/measure/noise.h"
+#include "experiments/record/answers.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/record/summary.h"
@@ -84,8 +85,10 @@ int print_results(const std::vector<SummaryLine>& lines, const std::string& wher
 
 int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& gpus,
               const RunOptions& options) {
-  RunDirectory directory = options.resume.empty() ? start_run(spec, overrides, options.out)
-                                                  : resume_run(spec, options.resume);
+  RunDirectory directory = options.resume.empty()
+                               ? start_run(spec, overrides, options.save, options.out)
+                               : resume_run(spec, options.resume);
+  if (!options.save.empty()) open_answers(directory.path());
   std::optional<DeviceLimits> device;
   if (const auto index = static_cast<std::size_t>(options.device); index < gpus.devices.size())
     device = gpus.devices[index];
@@ -113,8 +116,8 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   }
 
   install_interrupt_handlers();
-  Supervisor supervisor(spec, energy, device, std::move(directory), std::move(gpu_ceilings),
-                        std::move(cpu_ceilings));
+  Supervisor supervisor(spec, energy, device, options.save, std::move(directory),
+                        std::move(gpu_ceilings), std::move(cpu_ceilings));
   const bool finished = [&] {
     Progress progress(spec, tasks, options.quiet, options.progress);
     return supervisor.run(tasks, progress);

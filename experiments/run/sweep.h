@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "experiments/spec/spec.h"
 #include "kernels/core/device.h"
@@ -13,6 +15,7 @@ struct RunOptions {
   std::filesystem::path out;     // empty: results/<spec name>/<UTC>-<short hash>
   std::filesystem::path resume;  // empty: a new run
   bool retry_failed = false;
+  std::vector<std::string> save;  // the parts of the answers to keep, as in answer_parts()
   int device = 0;
   bool quiet = false;
   bool progress = true;

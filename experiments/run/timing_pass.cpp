@@ -7,6 +7,7 @@
 #include "experiments/measure/judge.h"
 #include "experiments/measure/timing.h"
 #include "experiments/measure/trials.h"
+#include "experiments/record/answers.h"
 #include "experiments/run/passes.h"
 #include "experiments/run/run_pass.h"
 #include "experiments/run/sample_row.h"
@@ -75,8 +76,12 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
         reply.measurements = {sample_row(bench, point, request.launch, sample, judge.verdict())};
         hand_over(reply);
       });
-  judge.finish();
+  const Solution last = judge.finish();
   stage("measurement");
+  if (request.launch == 0 && !job.save.empty()) {
+    write_answer(job.answers, job.save, point, last);
+    stage("saving");
+  }
   std::cerr << spent << std::endl;
 }
 
