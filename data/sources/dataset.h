@@ -112,9 +112,8 @@ struct Init {
 const std::vector<std::string>& init_methods();  // random_points, kmeans++, kmeans||, file
 
 /// k × dim initial centroids for the n × dim points (row-major). The bits are the same on any
-/// thread count. random_points: k distinct rows drawn uniformly. kmeans++: Arthur & Vassilvitskii
-/// 2007. kmeans||: Bahmani et al. 2012 (oversampling 2k, 5 rounds, weighted kmeans++ on the
-/// candidates). Throws DataError when k > n or the file has another shape.
+/// thread count. random_points: k distinct rows drawn uniformly. seeding.h defines kmeans++ and
+/// kmeans||. Throws DataError when k > n or the file has another shape.
 std::vector<float> initial_centroids(const Init& init, std::span<const float> points,
                                      std::int64_t n, int dim, int k, int threads = 0);
 
