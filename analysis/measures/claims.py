@@ -29,7 +29,19 @@ else:
 
 FILE = Path(__file__).resolve().parents[2] / "data" / "published" / "claims.toml"
 HOLDS, FAILS, UNJUDGED = "holds", "fails", "cannot be judged"
-_KEYS = {"id", "study", "where", "says", "published", "at", "value", "unit", "holds", "because"}
+_KEYS = {
+    "id",
+    "study",
+    "where",
+    "says",
+    "published",
+    "at",
+    "value",
+    "unit",
+    "holds",
+    "because",
+    "best_cpu",
+}
 _NEEDED = {"id", "study", "where", "says", "at", "value", "holds"}
 _COMPARE = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
 _SIGNS = {ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥"}
@@ -49,12 +61,14 @@ class Claim:
     published: str = ""
     unit: str = ""
     because: tuple[str, ...] = ()
+    best_cpu: str = ""
 
 
 @dataclass(frozen=True)
 class Judgment:
     """What one run says about a claim. `why` explains why there is no verdict. `counters` are the
-    because-expressions that the run answers. `path` is the run's directory."""
+    because-expressions that the run answers. `best_cpu` is the speedup over the fastest CPU version
+    of the run, for claims about a speedup over another one. `path` is the run's directory."""
 
     claim: Claim
     verdict: str
@@ -63,6 +77,7 @@ class Judgment:
     place: Place | None = None
     value: Quantity | None = None
     counters: tuple[tuple[str, Quantity], ...] = ()
+    best_cpu: Quantity | None = None
     path: Path | None = None
 
 
@@ -95,7 +110,7 @@ def _claim(table: dict, where: str) -> Claim:
     claim = Claim(**{**table, "at": at, "because": tuple(table.get("because", ()))})
     try:
         _bounds(claim.holds)
-        for expression in (claim.value, *claim.because):
+        for expression in (claim.value, *claim.because, *filter(None, [claim.best_cpu])):
             ast.parse(expression, mode="eval")
     except (ExpressionError, SyntaxError) as error:
         raise RunError(f"{where}: {error}") from None
@@ -140,21 +155,26 @@ def _judge_at(claim: Claim, rows: Rows, place: Place) -> Judgment:
         return Judgment(claim, UNJUDGED, str(error), name, place)
     except ExpressionError as error:
         raise RunError(f"claim '{claim.id}': {error}") from None
-    counters = []
-    for expression in claim.because:
-        try:
-            counters.append((expression, evaluate(expression, rows, place)))
-        except MissingError:
-            continue
-        except ExpressionError as error:
-            raise RunError(f"claim '{claim.id}': {error}") from None
-    judged = (name, place, value, tuple(counters), rows.run.path)
+    answers = [(expression, _known(claim, expression, rows, place)) for expression in claim.because]
+    counters = tuple((expression, answer) for expression, answer in answers if answer is not None)
+    best_cpu = _known(claim, claim.best_cpu, rows, place) if claim.best_cpu else None
+    judged = (name, place, value, counters, best_cpu, rows.run.path)
     if value.draws is None and not value.exact:
         return Judgment(claim, UNJUDGED, value.why, *judged)
     low, high = (value.value, value.value) if value.exact else value.interval()
     verdict = _verdict(_bounds(claim.holds), low, high)
     why = f"the interval contains the bound ({condition(claim)})" if verdict == UNJUDGED else ""
     return Judgment(claim, verdict, why, *judged)
+
+
+def _known(claim: Claim, expression: str, rows: Rows, place: Place) -> Quantity | None:
+    """The value of an expression beside the claim's own. None if the rows do not have it."""
+    try:
+        return evaluate(expression, rows, place)
+    except MissingError:
+        return None
+    except ExpressionError as error:
+        raise RunError(f"claim '{claim.id}': {error}") from None
 
 
 def _bounds(holds: str) -> list[tuple[type, float]]:
@@ -212,6 +232,15 @@ def value_text(value: Quantity | None, unit: str) -> str:
     return f"{text} ({value.exact or 'no interval'})"
 
 
+def best_cpu_text(judgment: Judgment) -> str:
+    """`3.4× [3.3, 3.5] over fast_cpu_simd`. Empty if the claim is not about such a speedup, or if
+    the claim's own denominator is the fastest CPU version of the run."""
+    speedup = judgment.best_cpu
+    if speedup is None or (judgment.value and speedup.value == judgment.value.value):
+        return ""
+    return f"{value_text(speedup, '×')} over {speedup.over}"
+
+
 def counts(judged: list[Judgment]) -> str:
     """`31 hold, 14 fail, 33 cannot be judged`. Counts judgments, so a claim may count twice."""
     words = ((HOLDS, "hold"), (FAILS, "fail"), (UNJUDGED, "cannot be judged"))
@@ -238,6 +267,8 @@ def sentence(judgment: Judgment) -> str:
     said = [f"published {claim.published}"] if claim.published else []
     if judgment.value is not None:
         said.append(f"here {value_text(judgment.value, claim.unit)}")
+    if best_cpu := best_cpu_text(judgment):
+        said.append(f"{best_cpu}, the fastest CPU version of the run")
     about = [f"holds if {condition(claim)}", place_text(judgment.place), judgment.run]
     text = ", ".join(said) + f" ({'; '.join(part for part in about if part)}): {judgment.verdict}"
     return text.strip() + (f": {judgment.why}" if judgment.why else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,13 @@ def functions(rows: Rows, place: Place) -> dict[str, Callable]:
         point, here = find(version, axes)
         base = rows.baseline_of(point, here)
         return combine(operator.truediv, rows.median(base, column), rows.median(point, column))
+
+    def over_best_cpu(version: str, column: str = "iteration_ms", **axes: int) -> Quantity:
+        """The speedup over the fastest verified CPU version of the same problem and run."""
+        point, _ = find(version, axes)
+        best = rows.fastest_cpu(point, column)
+        ratio = combine(operator.truediv, rows.median(best, column), rows.median(point, column))
+        return replace(ratio, over=best["version"])
 
     def efficiency(version: str, **axes: int) -> Quantity:
         point, _ = find(version, dict(axes))
@@ -125,6 +133,7 @@ def functions(rows: Rows, place: Place) -> dict[str, Callable]:
         "solve": timed("solve_ms"),
         "end_to_end": timed("end_to_end_ms"),
         "speedup": speedup,
+        "over_best_cpu": over_best_cpu,
         "efficiency": efficiency,
         "phase_share": phase_share,
         "phase_call_ms": phase_call_ms,

@@ -137,6 +137,19 @@ class Rows:
                 missing = error
         raise missing
 
+    def fastest_cpu(self, point: pd.Series, column: str) -> pd.Series:
+        """The CPU version with the least median of `column` among those that were verified on the
+        problem of `point`, in its precision or else in fp32. Raises MissingError."""
+        points = self.points[self.points["backend"].eq("cpu") & self.points["verified"].eq(True)]
+        for axis in ("machine", "n", "k", "dim", "data"):
+            points = points[points[axis].eq(point[axis])]
+        for precision in (point["precision"], "fp32"):
+            same = points[points["precision"].eq(precision) & points["status"].eq("ok")]
+            if len(same):
+                times = [self.median(row, column).value for _, row in same.iterrows()]
+                return same.iloc[int(np.argmin(times))]
+        raise MissingError(f"{point['point']}: no verified CPU version solved its problem")
+
     def phases(self, point: pd.Series) -> pd.DataFrame:
         """The phases of the point's solve. `ms` is the time on the device, or on the CPU."""
         rows = self.run.phases

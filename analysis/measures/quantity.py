@@ -17,13 +17,14 @@ class Quantity:
     The draws of a point are the same wherever it is used. Those of two points are independent.
     `draws` is None if there is no interval. Then `why` gives the reason, unless `exact` says what
     kind of value it is: "profiled" (phases, counters), "counted" or "measured ceiling". `bases` are
-    the clocks that timed it."""
+    the clocks that timed it. `over` is the version that a speedup is over, if the rows chose it."""
 
     value: float
     draws: np.ndarray | None = None
     why: str = ""
     exact: str = ""
     bases: frozenset[str] = frozenset()
+    over: str = ""
 
     def interval(self) -> tuple[float, float]:
         """The ends of the 95% percentile interval. NaN if there is none."""

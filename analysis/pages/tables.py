@@ -319,7 +319,7 @@ def published_tables(numbers: list[Number]) -> list[PublishedTable]:
 
 
 def claims_of(judged: list[Judgment]) -> tuple[list[str], list[list[str]]]:
-    header = ["claim", "published", "here", "holds if", "verdict", "by"]
+    header = ["claim", "published", "here", "over the best CPU code", "holds if", "verdict", "by"]
     return header, [claim_cells(judgment) for judgment in judged]
 
 
@@ -333,6 +333,7 @@ def claim_cells(judgment: Judgment) -> list[str]:
         f"{claim.says} ({claim.where})",
         claim.published,
         claims.value_text(judgment.value, claim.unit),
+        claims.best_cpu_text(judgment),
         claims.condition(claim),
         judgment.verdict + why + (f" [{counters}]" if counters else ""),
         "; ".join(p for p in (judgment.run, claims.place_text(judgment.place)) if p),

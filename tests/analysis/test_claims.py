@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -93,6 +94,41 @@ def test_no_verdict_from_too_few_samples(rows_of):
     assert judgment.why == "fast_a has 5 samples, an interval needs 6"
     # the value is shown all the same, as what it is
     assert claims.value_text(judgment.value, "×") == "10.0× (no interval)"
+
+
+def test_a_speedup_is_shown_over_the_fastest_cpu_version_too(rows_of):
+    quick = [t / 5 for t in SLOW]
+    rows = rows_of(
+        [(point("cpu_sequential"), SLOW), (point("cpu_quick"), quick), (point("fast_a"), FAST)]
+    )
+    told = claim("speedup('fast_a')", "value > 9", best_cpu="over_best_cpu('fast_a')", unit="×")
+    (judgment,) = judge(told, [rows])
+    assert judgment.value.value == pytest.approx(10)
+    assert judgment.best_cpu.value == pytest.approx(2)
+    assert claims.best_cpu_text(judgment).startswith("2.00× [")
+    assert claims.best_cpu_text(judgment).endswith("] over cpu_quick")
+    assert "over cpu_quick, the fastest CPU version of the run (holds" in claims.sentence(judgment)
+
+
+def test_the_claims_own_denominator_is_not_shown_twice(rows_of):
+    told = claim("speedup('fast_a')", "value > 9", best_cpu="over_best_cpu('fast_a')")
+    (judgment,) = judge(told, [pair(rows_of)])
+    assert claims.best_cpu_text(judgment) == ""
+
+
+def test_a_cpu_version_that_was_not_verified_is_no_denominator(rows_of):
+    rows = rows_of([(point("cpu_quick"), FAST), (point("fast_a"), FAST)], verified=None)
+    with pytest.raises(MissingError, match="no verified CPU version solved its problem"):
+        evaluate("over_best_cpu('fast_a')", rows, HERE)
+
+
+def test_every_speedup_of_a_gpu_version_over_a_cpu_program_has_both_denominators():
+    over_cpu = re.compile(
+        r"speedup\('(?!cpu)\w+'[^/]*\)|\w+\('(cpu|python)_[^/]*/ \w+\('(?!cpu|python)"
+    )
+    about = [c for c in read_claims() if over_cpu.match(c.value) and " / speedup" not in c.value]
+    assert len(about) > 10
+    assert not [c.id for c in about if not c.best_cpu]
 
 
 def test_missing_rows_are_named(rows_of):
