@@ -19,7 +19,7 @@ from analysis.model.columns import Column, alike
 from analysis.model.files import RunError, is_there, one_line, open_regular, printable, shown
 from analysis.model.groups import expanded, is_group
 
-SCHEMAS = (1, 2)
+SCHEMAS = (1, 2, 3)
 
 PART_BYTES = 1_000_000
 """How much is read at a time. The rows of a part are Python objects, which need more memory than a
@@ -254,7 +254,7 @@ def _refuse_schema(row: dict, schema: bool, where: str) -> None:
     if schema and (type(value) is not int or value not in SCHEMAS):
         raise RunError(
             f"{where}: schema {shown(value)}; this version reads schemas "
-            f"{' and '.join(map(str, SCHEMAS))}. Use the analysis that came with the program "
+            f"{', '.join(map(str, SCHEMAS))}. Use the analysis that came with the program "
             "that wrote it"
         )
 

@@ -27,6 +27,7 @@ struct CommandLine {
   RunOptions options;
   MetricQuery metrics;
   bool lock_clocks = false;
+  std::optional<Shard> shard;
   bool help = false, version = false;
   std::string topic;  // of the help: a subcommand; empty: all
   // Hidden options. An empty text: not given.

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "experiments/record/answers.h"
+#include "experiments/spec/shard.h"
 #include "experiments/text/text.h"
 
 namespace lloyd {
@@ -102,6 +103,12 @@ const std::vector<OptionInfo>& all_options() {
       {"--filter", "", "REGEX", Offers::nothing, false, Group::points, kSweep,
        "keep the points whose id matches (RE2)",
        [](R& r, S& value) { r.overrides.filter = value; }},
+      {"--shard", "", "I/N", Offers::nothing, false, Group::points, kSweep,
+       "keep part I of N (from 1) of the sweep; with --resume DIR, start it there if need be",
+       [](R& r, S& value) {
+         r.shard = parse_shard(value);
+         if (!r.shard) throw UsageError(in_quotes(value) + " is not a part such as 1/4 or 4/4");
+       }},
       {"--device", "", "I", Offers::nothing, false, Group::points, kOnDevice,
        "the GPU to use, in CUDA's order (default: 0)",
        [](R& r, S& value) {
@@ -194,6 +201,9 @@ constexpr auto kExitStatuses = std::to_array<ExitStatus>({
 
 constexpr auto kVariables = std::to_array<Variable>({
     {"LLOYDBENCH_VERSIONS", "a folder with external versions of your own"},
+    {"LLOYDBENCH_NODE",
+     "the name of this machine in the rows of a part (default: Slurm's name of the node, else the "
+     "host's)"},
     {"LLOYDBENCH_PYTHON", "the interpreter of the Python versions (default: .venv, else python3)"},
     {"LLOYDBENCH_CEILINGS",
      "the folder of measured ceilings (default: lloydbench/ceilings in XDG_CACHE_HOME, else in "

@@ -126,6 +126,13 @@ void record_variables(Json& env) {
 
 int available_cores() { return omp_get_num_procs(); }
 
+std::string node_name() {
+  // A host with several slurmd has several nodes, so the host's name is not enough.
+  for (const char* name : {std::getenv("LLOYDBENCH_NODE"), std::getenv("SLURMD_NODENAME")})
+    if (name != nullptr && *name != '\0') return valid_utf8(name);
+  return "";
+}
+
 std::string cpu_model() { return field_of("/proc/cpuinfo", "model name"); }
 
 std::string program_path() {
@@ -170,6 +177,7 @@ Json describe_environment(const DeviceQuery& gpus) {
   Json env;
   env["t_utc"] = utc_now();
   env["host"] = host_name();
+  env["node"] = text_or_null(node_name());
   utsname system{};
   uname(&system);
   env["os"] = text_or_null(field_of("/etc/os-release", "PRETTY_NAME"));

@@ -15,6 +15,9 @@ nlohmann::ordered_json describe_environment(const DeviceQuery& gpus);
 /// The cores that this process may use, as OpenMP sees them (affinity and cgroup quota).
 int available_cores();
 
+/// The name that a cluster gives this machine: LLOYDBENCH_NODE, else Slurm's. Empty if it has none.
+std::string node_name();
+
 /// The name in /proc/cpuinfo. Empty if there is none.
 std::string cpu_model();
 

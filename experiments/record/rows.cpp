@@ -89,6 +89,8 @@ Row measurement_row(const Point& point, const RowSource& source,
        {"sm_mhz", "mem_mhz", "temp_c", "power_w", "throttle", "energy_j", "noisy", "noise"})
     row[field] = nullptr;
   row["host"] = host_name();
+  row["node"] = source.node.empty() ? Row(nullptr) : Row(source.node);
+  row["shard"] = source.shard.empty() ? Row(nullptr) : Row(source.shard);
   row["t_utc"] = utc_now();
   row["null_reasons"] = nullptr;
   return row;

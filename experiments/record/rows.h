@@ -12,8 +12,8 @@ using Row = nlohmann::ordered_json;
 
 /// Schema 2: each sample is a row from the start (`launch`; no `repetitions`). It says what
 /// disturbed the sample and how its answer was judged (`waited_ms`, `inertia_excess`,
-/// `max_mean_error`).
-inline constexpr int kSchema = 2;
+/// `max_mean_error`). Schema 3: `node` and `shard`.
+inline constexpr int kSchema = 3;
 
 /// The fields that all rows of a point share. spec.resolved.json contains the same text and
 /// numbers.
@@ -22,7 +22,8 @@ struct RowSource {
   std::optional<std::uint64_t> seed;  // of generated data
   int cores = 1;                      // of the machine
   data::Extent file;                  // empty for generated data
-  std::string binding;  // of MPI ranks: core, hwthread or none; empty for other workers
+  std::string binding;      // of MPI ranks: core, hwthread or none; empty for other workers
+  std::string node, shard;  // where a part of a sweep runs, and which; may be empty
 };
 
 /// Describes which part of a data file a problem uses, such as "first 1,000 of 5,000 rows, first 2

@@ -7,6 +7,7 @@
 
 #include "experiments/record/answers.h"
 #include "experiments/record/run_directory.h"
+#include "experiments/spec/shard.h"
 #include "experiments/text/text.h"
 
 namespace lloyd {
@@ -80,6 +81,10 @@ StartedRun started_run(const std::filesystem::path& directory) {
     if (plan.contains("files")) run.files = plan.at("files").get<FoundFiles>();
     run.overrides = overrides_from_json(plan.at("overrides"));
     if (plan.contains("save")) run.save = known_parts(plan.at("save"));
+    if (plan.contains("shard")) {
+      run.shard = parse_shard(plan.at("shard").get<std::string>());
+      if (!run.shard) throw WrongValue("shard is not a part of a sweep");
+    }
     run.fingerprints = plan.at("fingerprints");
     for (const char* key : {"data", "binary", "external"}) run.fingerprints.at(key);
     return run;

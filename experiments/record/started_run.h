@@ -19,7 +19,8 @@ struct StartedRun {
   FoundFiles files;
   Overrides overrides;
   std::vector<std::string> save;  // the parts of the answers that it keeps
-  nlohmann::json fingerprints;    // an object with data, binary and external
+  std::optional<Shard> shard;
+  nlohmann::json fingerprints;  // an object with data, binary and external
 };
 /// Throws RunDirectoryError if the folder is not a run directory or its plan is damaged.
 StartedRun started_run(const std::filesystem::path& directory);

@@ -120,8 +120,12 @@ std::optional<ExpectedRun> expected_from(const json& j) {
 
 RowSource row_source(const Job& job) {
   return {job.data.describe(),
-          job.data.generator.empty() ? std::nullopt : std::optional(job.data.seed), job.cores,
-          job.data_extent, job.binding};
+          job.data.generator.empty() ? std::nullopt : std::optional(job.data.seed),
+          job.cores,
+          job.data_extent,
+          job.binding,
+          job.node,
+          job.shard};
 }
 
 json to_json(const Job& job) {
@@ -159,6 +163,8 @@ json to_json(const Job& job) {
           {"answers", job.answers.string()},
           {"cores", job.cores},
           {"binding", job.binding},
+          {"node", job.node},
+          {"shard", job.shard},
           {"no_energy", job.no_energy},
           {"supervisor", job.supervisor}};
 }
@@ -190,6 +196,8 @@ Job job_from_json(const json& j) {
   job.answers = j.at("answers").get<std::string>();
   job.cores = j.at("cores");
   job.binding = j.at("binding");
+  job.node = j.at("node");
+  job.shard = j.at("shard");
   job.no_energy = j.at("no_energy");
   job.supervisor = j.at("supervisor");
   return job;

@@ -45,6 +45,7 @@ struct Job {
   std::filesystem::path answers;       // the folder to keep them in
   int cores = 1;                       // of the machine; the worker itself may be bound to fewer
   std::string binding;                 // of the ranks, if mpirun starts the worker
+  std::string node, shard;             // of the rows (RowSource)
   std::string no_energy;               // why no energy pass will follow; empty if one will
   int supervisor = 0;                  // its process id; it and its descendants are this run
 };

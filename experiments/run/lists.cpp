@@ -10,6 +10,7 @@
 #include "experiments/record/parameters.h"
 #include "experiments/run/launch.h"
 #include "experiments/spec/plan.h"
+#include "experiments/spec/shard.h"
 #include "experiments/text/json_list.h"
 #include "experiments/text/table.h"
 #include "experiments/text/text.h"
@@ -68,7 +69,10 @@ void print_dry_run(const Spec& spec, bool json) {
   const Terminal shown = terminal(STDOUT_FILENO);
   std::cout << (shown.width ? plan_table(spec, shown) : plan_lines(spec));
   const auto runnable = std::ranges::count_if(spec.points, &Point::available);
-  std::cout << fmt::format("\n{} points, {} runnable here\n", spec.points.size(), runnable);
+  std::cout << fmt::format(
+      "\n{} points{}, {} runnable here\n", spec.points.size(),
+      spec.shard ? fmt::format(" of {} in part {}", spec.sweep.size(), to_string(*spec.shard)) : "",
+      runnable);
 }
 
 void list_versions(const DeviceQuery& gpus, int device, bool json) {

@@ -4,6 +4,7 @@
 
 #include <iostream>
 #include <memory>
+#include <utility>
 
 #include "build_info.h"
 #include "experiments/command/complete.h"
@@ -24,6 +25,7 @@
 #include "experiments/run/sweep.h"
 #include "experiments/run/trace.h"
 #include "experiments/spec/schema.h"
+#include "experiments/spec/shard.h"
 #include "experiments/spec/spec.h"
 #include "experiments/text/terminal.h"
 #include "experiments/text/text.h"
@@ -39,6 +41,7 @@ constexpr int kUsage = 2;
 Spec load(CommandLine& line, const DeviceQuery& gpus) {
   std::filesystem::path path;
   FoundFiles files;
+  std::optional<Shard> shard = line.shard;
   if (const std::filesystem::path& resume = line.options.resume; !resume.empty()) {
     StartedRun started = started_run(resume);
     // The options that it was started with hold, unless others are given: then these have to make
@@ -53,6 +56,12 @@ Spec load(CommandLine& line, const DeviceQuery& gpus) {
           started.save.empty() ? "without --save" : "with --save " + join(started.save, ",")));
     save = std::move(started.save);
     files = std::move(started.files);
+    if (line.shard && started.shard != line.shard)
+      throw RunDirectoryError(
+          fmt::format("{}: cannot resume: it has {}, not part {}; start a new run", resume.string(),
+                      started.shard ? "part " + to_string(*started.shard) : "a whole sweep",
+                      to_string(*line.shard)));
+    shard = started.shard;
     path = started.spec;
     if (!std::filesystem::exists(path)) path = resume / "spec.yaml";
   }
@@ -64,6 +73,7 @@ Spec load(CommandLine& line, const DeviceQuery& gpus) {
       throw;
     }
   Spec spec = load_spec(path, line.overrides, line.spec, line.options.device, files);
+  if (shard) keep_shard(spec, *shard);
   decide_availability(spec, gpus, line.options.device);
   return spec;
 }
@@ -83,9 +93,21 @@ std::unique_ptr<ClockLock> lock_clock(const DeviceQuery& gpus, int device) {
   }
 }
 
+/// A part is started where there is nothing to resume, so that a scheduler may give one command
+/// whenever it runs a part.
+void start_instead_of_resume(CommandLine& line) {
+  std::filesystem::path& resume = line.options.resume;
+  if (line.spec.empty() || !line.shard || resume.empty() ||
+      std::filesystem::exists(resume / "plan.json"))
+    return;
+  line.options.out = std::exchange(resume, {});
+  line.options.retry_failed = false;
+}
+
 int run_spec(CommandLine& line, const DeviceQuery& gpus) {
   if (line.spec.empty() && line.options.resume.empty())
     throw UsageError("which spec? For example: run_experiment sweeps/quickstart.yaml");
+  start_instead_of_resume(line);
   const Spec spec = load(line, gpus);
   if (line.action == Action::plan) {
     print_dry_run(spec, line.options.json);

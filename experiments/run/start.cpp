@@ -13,6 +13,7 @@
 #include "experiments/record/environment.h"
 #include "experiments/record/started_run.h"
 #include "experiments/run/launch.h"
+#include "experiments/spec/shard.h"
 #include "experiments/text/differences.h"
 #include "experiments/text/text.h"
 
@@ -85,12 +86,13 @@ RunDirectory start_run(const Spec& spec, const Overrides& overrides,
       nlohmann::json::object();  // the parent of each version, for the ladder figure
   for (const std::string& version : versions_of(spec))
     parents[version] = find_version(version)->info.parent;
-  const nlohmann::json plan = {{"parents", parents},
-                               {"fingerprints", fingerprints(spec)},
-                               {"spec", fs::absolute(spec.path).string()},
-                               {"files", spec.files()},
-                               {"overrides", to_json(overrides)},
-                               {"save", save}};
+  nlohmann::json plan = {{"parents", parents},
+                         {"fingerprints", fingerprints(spec)},
+                         {"spec", fs::absolute(spec.path).string()},
+                         {"files", spec.files()},
+                         {"overrides", to_json(overrides)},
+                         {"save", save}};
+  if (spec.shard) plan["shard"] = to_string(*spec.shard);
   // Written last: a directory without a plan counts as not started.
   directory.write("plan.json", [&](std::ostream& out) {
     std::string text = json_text(plan, 1);

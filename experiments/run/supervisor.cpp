@@ -11,11 +11,21 @@
 #include "experiments/record/answers.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/missing.h"
+#include "experiments/spec/shard.h"
 #include "experiments/text/text.h"
 #include "kernels/core/status.h"
 
 namespace lloyd {
 namespace fs = std::filesystem;
+namespace {
+
+/// What the rows call this machine. Empty outside of a cluster.
+std::string node_of(const Spec& spec) {
+  const std::string name = node_name();
+  return name.empty() && spec.shard ? host_name() : name;
+}
+
+}  // namespace
 
 Supervisor::Supervisor(const Spec& spec, const EnergyPlan& energy,
                        std::optional<DeviceLimits> device, const std::vector<std::string>& save,
@@ -32,7 +42,11 @@ Supervisor::Supervisor(const Spec& spec, const EnergyPlan& energy,
       cpu_ceilings_(std::move(cpu_ceilings)),
       source_{spec.data.describe(),
               spec.data.generator.empty() ? std::nullopt : std::optional(spec.data.seed),
-              available_cores(), spec.data_extent, ""} {}
+              available_cores(),
+              spec.data_extent,
+              "",
+              node_of(spec),
+              spec.shard ? to_string(*spec.shard) : ""} {}
 
 bool Supervisor::run(const std::vector<Task>& all, Progress& progress) {
   std::vector<Task> tasks = record_unsupported(all, progress);
@@ -102,6 +116,8 @@ Job Supervisor::job(Pass pass, const std::vector<const Point*>& points) const {
           save_.empty() ? "" : fs::absolute(answers_folder(directory_.path())),
           source_.cores,
           "",
+          source_.node,
+          source_.shard,
           points.empty() ? "" : energy_.why_not(*points[0]),
           getpid()};
   for (const Point* point : points) job.points.push_back(*point);

@@ -71,8 +71,9 @@ nlohmann::json to_json(const data::Column& column) {
 }
 
 nlohmann::json Spec::resolved() const {
-  nlohmann::json ids = nlohmann::json::array();
-  for (const Point& point : points) ids.push_back(point.id);
+  nlohmann::json ids = sweep;  // all parts of a sweep have one resolved spec
+  if (!shard)
+    for (const Point& point : points) ids.push_back(point.id);
   return {{"name", name},
           {"title", title},
           {"baseline", baseline.empty() ? nlohmann::json(nullptr) : nlohmann::json(baseline)},

@@ -93,6 +93,12 @@ using FoundFiles = std::map<std::string, std::string>;
 /// A baseline that is no version: for each problem, the fastest verified version on the CPU.
 inline constexpr std::string_view kBestCpu = "best:cpu";
 
+/// Part `index` (from 1) of the `count` parts of a sweep.
+struct Shard {
+  int index = 1, count = 1;
+  bool operator==(const Shard&) const = default;
+};
+
 struct Spec {
   std::filesystem::path path;
   std::string text;  // the file as it was read
@@ -112,6 +118,8 @@ struct Spec {
   std::vector<std::string> figures;
   std::vector<Point>
       points;  // the plan, in the spec's order, without duplicates; `available` not yet decided
+  std::optional<Shard> shard;      // of which `points` are a part
+  std::vector<std::string> sweep;  // with a shard: the ids of the whole plan
 
   /// The files that the spec names.
   FoundFiles files() const;

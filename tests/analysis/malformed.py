@@ -51,7 +51,7 @@ DOCUMENTS = {
 TEXTS = (b"", b"{", b"null", b"[]", b"3", b'"x"', b"{}", b"[[[]]]", b"[" * 100_000, b"\xff\xfe")
 TEXTS += (b"\x00" * 100, b'{"title": "\\ud800"}')
 LINES = (b"", b"\n\n", b"garbage\n", b"garbage\ngarbage\n", b"\x00" * 100, b"[]\n", b"3\n3\n")
-LINES += (b'{"schema": 1}\n', b'{"schema": 3}\n', b"\xff\n", b"[" * 200_000 + b"\n")
+LINES += (b'{"schema": 1}\n', b'{"schema": 9}\n', b"\xff\n", b"[" * 200_000 + b"\n")
 LINES += (b'{"schema":1,"schema":2}\n' * 3, b'{"a":1\n"b":2}\n', b'{"schema": 1}{"schema": 1}\n')
 TABLES = ("measurements.jsonl", "phases.jsonl", "counters.jsonl", "timeline.jsonl")
 

@@ -118,7 +118,7 @@ def test_a_damaged_file_is_not_compacted(make_run, capsys):
         {"group": {}, "columns": {"a": []}},
         {"group": {}, "columns": {"a": [1] * (LARGEST + 1)}},
         {"group": {"schema": 1}, "columns": {"a": [1, 2]}},
-        {"group": {"schema": 3}, "columns": {"point": ["p", "q"]}},
+        {"group": {"schema": 9}, "columns": {"point": ["p", "q"]}},
     ],
 )
 def test_a_group_that_nobody_wrote_is_named(make_run, group):

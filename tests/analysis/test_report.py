@@ -142,7 +142,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_reported(make_run, tmp_path
     assert "not read: " in capsys.readouterr().err
     said = words(out / "index.html")
     assert "Not read: " in said
-    assert "schema 0; this version reads schemas 1 and 2" in said
+    assert "schema 0; this version reads schemas 1, 2, 3" in said
     assert (out / "sweep" / "noise.csv").is_file()
 
 

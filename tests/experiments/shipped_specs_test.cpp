@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -9,11 +10,27 @@
 #include <string>
 
 #include "experiments/measure/external.h"
+#include "experiments/spec/shard.h"
 #include "kernels/core/version.h"
 #include "tests/experiments/spec_text.h"
 
 namespace lloyd::testing {
 namespace {
+
+/// However many parts there are, each has points, and each problem is in one of them.
+void expect_whole_parts(const Spec& spec) {
+  const int most = static_cast<int>(std::min<std::size_t>(problems_of(spec), 12));
+  for (int count = 1; count <= most; ++count) {
+    const std::vector<int> parts = divide(spec, count);
+    ASSERT_EQ(parts.size(), spec.points.size());
+    std::map<std::string, int> part_of;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      EXPECT_EQ(part_of.emplace(problem_of(spec.points[i]), parts[i]).first->second, parts[i]);
+    EXPECT_EQ(std::set<int>(parts.begin(), parts.end()).size(), static_cast<std::size_t>(count));
+    EXPECT_GE(*std::ranges::min_element(parts), 1);
+    EXPECT_LE(*std::ranges::max_element(parts), count);
+  }
+}
 
 // Every shipped spec loads. If its data is not shipped, the error names the missing file.
 TEST(ShippedSpecs, Load) {
@@ -52,6 +69,7 @@ TEST(ShippedSpecs, Load) {
       EXPECT_EQ(spec.baseline, other == others.end() ? "cpu_sequential" : other->second);
       EXPECT_FALSE(spec.title.empty());
       EXPECT_FALSE(spec.figures.empty());
+      expect_whole_parts(spec);
       const std::string schema = "# yaml-language-server: $schema=spec.schema.json\n# ";
       EXPECT_TRUE(spec.text.starts_with(schema)) << "names the schema, then says what it is about";
     } catch (const SpecError& error) {

@@ -26,7 +26,7 @@ ROW_FIELDS = set(
         status reason solve_ms iteration_ms setup_ms
         transfer_ms end_to_end_ms iterations inertia verified label_mismatches max_regret
         regret_bound timing_basis floor_ms chosen gpu gpu_uuid sm_mhz mem_mhz temp_c
-        power_w throttle energy_j noisy noise host t_utc""",
+        power_w throttle energy_j noisy noise host node shard t_utc""",
     )
 )
 

@@ -136,6 +136,8 @@ TEST(Job, SurvivesTheTrip) {
   job.profile.counters = {"l1"};
   job.profile.cpu = {"cycles"};
   job.pass = Pass::cpu;
+  job.node = "n1";
+  job.shard = "2/3";
   job.device.emplace();
   job.device->uuid = "GPU-1";
   Point point;

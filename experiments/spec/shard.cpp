@@ -1,0 +1,108 @@
+#include "experiments/spec/shard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "experiments/text/text.h"
+
+namespace lloyd {
+namespace {
+
+// Multiply-adds per second, by orders of magnitude: one core, and a GPU. The versions of a problem
+// stay together, so it matters only how the rates compare with each other and with kPointSeconds.
+constexpr double kCpuRate = 1e9, kGpuRate = 1e12;
+// What a point takes beside its solves: its worker, its data, its rows.
+constexpr double kPointSeconds = 0.5;
+
+double solve_operations(const Spec& spec, const Point& point) {
+  return static_cast<double>(point.n) * point.k * point.dim * spec.stop.iterations;
+}
+
+/// Does not depend on `threads`, whose default is the number of cores of the machine.
+double estimated_seconds(const Spec& spec, const Point& point) {
+  const bool on_gpu = find_version(point.version)->info.backend == Backend::cuda;
+  const double solves =
+      double{1} * spec.measure.launches * (spec.measure.warmup + spec.measure.repetitions);
+  const double seconds = solves * solve_operations(spec, point) / (on_gpu ? kGpuRate : kCpuRate);
+  return kPointSeconds + std::min(seconds, spec.measure.launches * spec.measure.timeout);
+}
+
+struct Cost {
+  std::string problem;
+  double seconds = 0;
+};
+
+/// Of each problem, the most expensive first.
+std::vector<Cost> costs_of(const Spec& spec) {
+  std::vector<Cost> costs;
+  std::map<std::string, std::size_t> places;
+  for (const Point& point : spec.points) {
+    const auto [at, fresh] = places.emplace(problem_of(point), costs.size());
+    // The float64 reference is solved once for all versions.
+    if (fresh)
+      costs.push_back(
+          {at->first, spec.measure.verify ? solve_operations(spec, point) / kCpuRate : 0});
+    costs[at->second].seconds += estimated_seconds(spec, point);
+  }
+  std::ranges::stable_sort(costs, std::greater{}, &Cost::seconds);
+  return costs;
+}
+
+}  // namespace
+
+std::string to_string(const Shard& shard) { return fmt::format("{}/{}", shard.index, shard.count); }
+
+std::optional<Shard> parse_shard(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto index = parse_whole(std::string(text.substr(0, slash))).as_int64();
+  const auto count = parse_whole(std::string(text.substr(slash + 1))).as_int64();
+  constexpr int kMostParts = 1'000'000;  // the most points of a plan
+  if (!index || !count || *index < 1 || *count < *index || *count > kMostParts) return std::nullopt;
+  return Shard{static_cast<int>(*index), static_cast<int>(*count)};
+}
+
+std::string problem_of(const Point& point) {
+  return fmt::format("{}/{}/{}", point.n, point.k, point.dim);
+}
+
+std::size_t problems_of(const Spec& spec) {
+  std::set<std::string> problems;
+  for (const Point& point : spec.points) problems.insert(problem_of(point));
+  return problems.size();
+}
+
+std::vector<int> divide(const Spec& spec, int count) {
+  std::vector<double> load(static_cast<std::size_t>(count), 0);
+  std::map<std::string, int> part;
+  for (const Cost& cost : costs_of(spec)) {
+    const auto least = std::ranges::min_element(load);
+    *least += cost.seconds;
+    part[cost.problem] = static_cast<int>(least - load.begin()) + 1;
+  }
+  std::vector<int> parts;
+  for (const Point& point : spec.points) parts.push_back(part.at(problem_of(point)));
+  return parts;
+}
+
+void keep_shard(Spec& spec, const Shard& shard) {
+  const std::size_t problems = problems_of(spec);
+  if (static_cast<std::size_t>(shard.count) > problems)
+    throw SpecError({fmt::format(
+        "--shard: {} parts, but the sweep has {} problem{} (n, k, dim), and the points of a "
+        "problem stay together",
+        shard.count, problems, problems == 1 ? "" : "s")});
+  const std::vector<int> parts = divide(spec, shard.count);
+  std::vector<Point> kept;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    spec.sweep.push_back(spec.points[i].id);
+    if (parts[i] == shard.index) kept.push_back(spec.points[i]);
+  }
+  spec.points = std::move(kept);
+  spec.shard = shard;
+}
+
+}  // namespace lloyd

@@ -1,0 +1,32 @@
+// Divides a sweep into parts that can run on different machines.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/spec/spec.h"
+
+namespace lloyd {
+
+std::string to_string(const Shard& shard);
+/// Reads "2/3". nullopt if it is not a part from 1 to the number of parts.
+std::optional<Shard> parse_shard(std::string_view text);
+
+/// The problem of a point. Its ratios are formed within a problem, so that its points, those of the
+/// baseline among them, stay together.
+std::string problem_of(const Point& point);
+/// The number of problems, which is also the largest number of parts.
+std::size_t problems_of(const Spec& spec);
+
+/// The part (from 1 to `count`) of each point. Decided by the plan alone, so that every machine
+/// divides a sweep in the same way: the most expensive problem first, each to the part that has
+/// least to do so far.
+std::vector<int> divide(const Spec& spec, int count);
+
+/// Leaves only the points of a part in `spec`. Throws SpecError if there are fewer problems than
+/// parts.
+void keep_shard(Spec& spec, const Shard& shard);
+
+}  // namespace lloyd
