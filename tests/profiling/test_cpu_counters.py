@@ -88,6 +88,23 @@ def test_the_simulation_says_that_it_is_one(tmp_path):
     assert values["update", "instructions"] < values["assign", "instructions"]
 
 
+def test_several_points_are_simulated_in_one_process(tmp_path):
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed")
+    counters, passes = counted(tmp_path, "cachegrind", n="1000, 2000, 3000")
+    if passes[0]["status"] == "unsupported":
+        pytest.skip(passes[0]["reason"])
+    assert {row["status"] for row in passes} == {"ok"}
+    values = {
+        row["point"]: row["value"]
+        for row in counters
+        if (row["phase"], row["metric"]) == ("assign", "instructions")
+    }
+    # points run in random order; their names sort by n, and more points take more instructions
+    assert len(values) == 3
+    assert sorted(values, key=values.get) == sorted(values)
+
+
 def test_without_valgrind_the_reason_stands_in_the_rows(tmp_path):
     empty = tmp_path / "bin"
     empty.mkdir()
