@@ -117,4 +117,7 @@ const std::vector<std::string>& init_methods();  // random_points, kmeans++, kme
 std::vector<float> initial_centroids(const Init& init, std::span<const float> points,
                                      std::int64_t n, int dim, int k, int threads = 0);
 
+/// How many threads initial_centroids() may use for a method when `threads` is 0.
+int init_threads(const std::string& method);
+
 }  // namespace lloyd::data

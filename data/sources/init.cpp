@@ -1,5 +1,6 @@
 // Initial centroids. The number of threads changes nothing; seeding.h says why.
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <unordered_map>
 
@@ -53,6 +54,10 @@ std::vector<float> from_file(const Source& source, int dim, int k, int threads) 
 const std::vector<std::string>& init_methods() {
   static const std::vector<std::string> all = {"random_points", "kmeans++", "kmeans||", "file"};
   return all;
+}
+
+int init_threads(const std::string& method) {
+  return method == "random_points" ? 1 : omp_get_num_procs();
 }
 
 std::vector<float> initial_centroids(const Init& init, std::span<const float> points,

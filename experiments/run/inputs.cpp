@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "experiments/measure/rounding.h"
+#include "experiments/measure/session.h"
 
 namespace lloyd {
 
@@ -21,14 +22,17 @@ std::span<const float> Inputs::points(const Point& point) {
   return std::as_const(at->second).values().first(static_cast<std::size_t>(point.n) * point.dim);
 }
 
-std::span<const float> Inputs::centroids(const Point& point) {
+const Inputs::Initial& Inputs::initial(const Point& point) {
   const auto key = std::make_tuple(point.n, point.k, point.dim, storage_precision(point.precision));
   auto at = centroids_.find(key);
   if (at == centroids_.end()) {
+    const std::span<const float> from = points(point);
+    const double start = now_ms();
     std::vector<float> drawn =
-        data::initial_centroids(job_.init, points(point), point.n, point.dim, point.k);
+        data::initial_centroids(job_.init, from, point.n, point.dim, point.k);
+    const double ms = now_ms() - start;
     round_to_storage(point.precision, drawn, point.dim, "initial centroid");
-    at = centroids_.emplace(key, std::move(drawn)).first;
+    at = centroids_.emplace(key, Initial{std::move(drawn), ms}).first;
   }
   return at->second;
 }

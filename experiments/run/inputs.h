@@ -21,12 +21,20 @@ class Inputs {
   explicit Inputs(const Job& job) : job_(job) {}
 
   std::span<const float> points(const Point& point);
-  std::span<const float> centroids(const Point& point);
+  std::span<const float> centroids(const Point& point) { return initial(point).values; }
+  /// How long making the centroids took.
+  double init_ms(const Point& point) { return initial(point).ms; }
 
  private:
+  struct Initial {
+    std::vector<float> values;
+    double ms;
+  };
+  const Initial& initial(const Point& point);
+
   const Job& job_;
   std::map<std::pair<int, Precision>, data::Dataset> data_;
-  std::map<std::tuple<std::int64_t, int, int, Precision>, std::vector<float>> centroids_;
+  std::map<std::tuple<std::int64_t, int, int, Precision>, Initial> centroids_;
 };
 
 }  // namespace lloyd

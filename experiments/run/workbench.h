@@ -26,6 +26,8 @@ class Workbench {
 
   Problem problem(const Point& point);
   Context context(const Point& point);
+  /// How long making the point's initial centroids took.
+  double init_ms(const Point& point) const { return inputs_.init_ms(point); }
   /// How many cores the point needs, or nullopt if that is unknown.
   std::optional<double> needed_cores(const Point& point) const;
 

@@ -23,7 +23,7 @@ ROW_FIELDS = set(
         """schema point version family backend reproducible n k dim
         threads_per_block samples_per_thread threads processes gpus precision data seed launch
         repetition
-        status reason solve_ms iteration_ms setup_ms
+        status reason init_ms init_threads solve_ms iteration_ms setup_ms
         transfer_ms end_to_end_ms iterations inertia verified label_mismatches max_regret
         regret_bound timing_basis floor_ms chosen gpu gpu_uuid sm_mhz mem_mhz temp_c
         power_w throttle energy_j noisy noise host node shard t_utc""",
