@@ -193,7 +193,7 @@ def fastest_cpu_beside(point: pd.Series, rows: pd.DataFrame) -> pd.Series | None
     precision or else in fp32. None if there is none, if it is the baseline, or if `point` ran on
     the CPU itself: then `speedup` says it all."""
     same = rows["backend"].eq("cpu") & rows["verified"].eq(True) & rows["iteration_ms"].notna()
-    for column in ("machine", "n", "k", "dim", "data"):
+    for column in ("machine", *(c for c in PROBLEM if c != "precision")):
         same &= rows[column].eq(point[column])
     for precision in (point["precision"], "fp32"):
         found = rows[same & rows["precision"].eq(precision)]
@@ -321,7 +321,7 @@ def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
     points["baseline"] = baseline or None
     if not baseline:
         return points
-    problem = ["n", "k", "dim", "data"]
+    problem = [column for column in PROBLEM if column != "precision"]
     if baseline == BEST_CPU:
         problem += ["machine", "run", "host"]
         base = _fastest_on_cpu(points, problem)

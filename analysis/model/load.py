@@ -11,7 +11,7 @@ from analysis.model.columns import Column, flag, name, number, time, whole
 from analysis.model.files import RunError, check_shape, printable, read_json
 from analysis.model.rows import frame, read_rows
 from analysis.model.run import Run
-from analysis.model.words import AXES, STATUSES
+from analysis.model.words import AXES, INPUT_AXES, STATUSES
 
 
 def _why_no_time(reasons: object) -> str | None:
@@ -34,11 +34,13 @@ def _noise(noise: object) -> str | None:
 
 _SIZES = [whole(size, needed=True, low=1) for size in ("n", "k", "dim")]
 _TUNABLES = [whole(axis, low=1) for axis in AXES]
+# texts, because seeds go up to 2^64 - 1
+_INPUTS = [name(axis, get=str) for axis in INPUT_AXES]
 
 MEASUREMENTS = [
     *(name("point", needed=True), name("version", needed=True)),
     *(name("family"), name("backend"), *_SIZES, *_TUNABLES, name("precision", needed=True)),
-    *(flag("oversubscribed"), name("data", needed=True), name("data_part")),
+    *(flag("oversubscribed"), name("data", needed=True), name("data_part"), *_INPUTS),
     *(whole("launch"), whole("repetition"), whole("repetitions")),
     *(name("status", needed=True, names=STATUSES), name("reason")),
     *(time("solve_ms"), time("iteration_ms"), time("end_to_end_ms"), time("waited_ms")),
@@ -55,7 +57,7 @@ MEASUREMENTS = [
 """The columns that the analysis reads; measurements.jsonl has more."""
 PLAN = [
     *(name("point", needed=True), name("version", needed=True), *_SIZES, *_TUNABLES),
-    *(name("precision", needed=True), flag("available"), name("reason")),
+    *(name("precision", needed=True), flag("available"), name("reason"), *_INPUTS),
 ]
 PHASES = [
     *(name("point", needed=True), name("version", needed=True), name("part"), name("phase")),
@@ -91,7 +93,8 @@ def load_run(path: Path) -> Run:
     warnings: list[str] = []
     rows = read_rows(path / "measurements.jsonl", MEASUREMENTS, warnings, schema=True)
     plan = _read_plan(path / "plan.json")
-    measurements = _counting(rows)
+    spec = read_json(path / "spec.resolved.json", _SPEC)
+    measurements = _counting(_with_inputs(rows, spec))
     _check_repetitions(path, measurements, warnings)
     environment = read_json(path / "environment.json", _ENVIRONMENT)
     if measurements["gpu"].nunique() > 1:
@@ -102,10 +105,10 @@ def load_run(path: Path) -> Run:
     gpu = str(measured.iloc[0] if len(measured) else gpus[0].get("name") or "")
     return Run(
         path=path,
-        spec=read_json(path / "spec.resolved.json", _SPEC),
+        spec=spec,
         environment=environment,
         overrides=plan.get("overrides") or {},
-        plan=_planned(path / "plan.json", plan.get("points") or []),
+        plan=_with_inputs(_planned(path / "plan.json", plan.get("points") or []), spec),
         measurements=measurements,
         phases=_profile(path / "phases.jsonl", PHASES, measurements, warnings),
         counters=_profile(path / "counters.jsonl", COUNTERS, measurements, warnings),
@@ -157,6 +160,22 @@ def _parents(path: Path, plan: dict) -> dict[str, str]:
         return plan["parents"]
     file = nearest_file(path, "parents.json")
     return read_json(file, {"*": str}) if file else {}
+
+
+def _with_inputs(rows: pd.DataFrame, spec: dict) -> pd.DataFrame:
+    """Rows before schema 3 do not say how points and initial centroids were drawn; the spec
+    does."""
+    solve, data = spec.get("solve") or {}, spec.get("data") or {}
+    of_spec = {"init": solve.get("init"), "init_seed": solve.get("seed")}
+    of_spec["data_seed"] = data.get("seed")
+    if of_spec["init"] == "file":
+        of_spec["init_seed"] = None
+    old = rows["init"].isna()
+    for axis in INPUT_AXES:
+        value = of_spec.get(axis)
+        rows.loc[old, axis] = None if value is None else str(value)
+        rows[axis] = rows[axis].fillna("")
+    return rows
 
 
 def _counting(rows: pd.DataFrame) -> pd.DataFrame:

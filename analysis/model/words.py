@@ -17,5 +17,7 @@ def _names(table: str, macro: str) -> list[str]:
 AXES = _names("axes.inc", "LLOYD_TUNABLE")
 """The axes that tune a version. A row has null for an axis that its version does not use."""
 PROBLEM_AXES = _names("axes.inc", "LLOYD_PROBLEM_AXIS")
+INPUT_AXES = _names("axes.inc", "LLOYD_INPUT_AXIS")
+"""The axes that say how points and initial centroids are drawn."""
 STATUSES = tuple(_names("statuses.inc", "LLOYD_STATUS"))
 """The results that a point can have."""

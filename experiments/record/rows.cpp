@@ -73,6 +73,9 @@ Row measurement_row(const Point& point, const RowSource& source,
   const std::string part = data_part(point, source.file);
   row["data_part"] = part.empty() ? Row(nullptr) : Row(part);
   row["seed"] = or_null(source.seed);
+  row["data_seed"] = or_null(source.seed);
+  row["init"] = point.init;
+  row["init_seed"] = or_null(point.init_seed);
   row["launch"] = 0;
   row["repetition"] = 0;
   row["status"] = nullptr;

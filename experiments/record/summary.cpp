@@ -73,12 +73,34 @@ class Denominators {
 
  private:
   std::string key(const Point& point, const Result& result) const {
-    return fmt::format("{}/{}/{}/{}", point.n, point.k, point.dim, best_cpu_ ? result.host : "");
+    return point.inputs() + "/" + (best_cpu_ ? result.host : "");
   }
 
   bool best_cpu_;
   std::map<std::string, std::vector<Denominator>> of_;  // by problem
 };
+
+// Each text once, or their number if there are many.
+std::string listed(const std::vector<std::string>& texts, const char* what) {
+  std::vector<std::string> different;
+  for (const std::string& text : texts)
+    if (std::ranges::find(different, text) == different.end()) different.push_back(text);
+  constexpr std::size_t kMost = 4;
+  return different.size() <= kMost ? join(different)
+                                   : fmt::format("of {} {}", different.size(), what);
+}
+
+std::string data_text(const Spec& spec) {
+  std::vector<std::string> texts;
+  for (const Point& point : spec.points) texts.push_back(point.source(spec.data).describe());
+  return listed(texts, "sources or seeds");
+}
+
+std::string init_text(const Spec& spec) {
+  std::vector<std::string> texts;
+  for (const Point& point : spec.points) texts.push_back(point.init);
+  return listed(texts, "kinds");
+}
 
 // The id without the version, which has its own column: "n:10000 k:5 dim:2 …".
 std::string parameters(const SummaryLine& line) {
@@ -221,7 +243,7 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       cpu.at("cores").get<int>(), gpus.empty() ? "no GPU" : gpus,
       environment.at("build").at("commit").get<std::string>(),
       environment.at("build").at("dirty").get<bool>() ? " with local changes" : "",
-      for_markdown(spec.data.describe()), spec.stop.iterations, spec.init.method);
+      for_markdown(data_text(spec)), spec.stop.iterations, for_markdown(init_text(spec)));
   text += fmt::format(
       "Time per Lloyd iteration: median and its 95% interval (order statistics; none below 6 "
       "samples; of several launches, the median of their medians and Student's interval). "

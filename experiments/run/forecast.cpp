@@ -8,7 +8,7 @@ namespace lloyd {
 namespace {
 
 std::string problem_of(const Point& point) {
-  return fmt::format("{}/{}/{}/{}", point.n, point.k, point.dim, to_string(point.precision));
+  return fmt::format("{}/{}", point.inputs(), to_string(point.precision));
 }
 
 /// base + slope · work, neither of which is negative.

@@ -8,6 +8,8 @@
 namespace lloyd {
 
 std::span<const float> Inputs::points(const Point& point) {
+  if (point.data_seed != seed_) data_.clear();
+  seed_ = point.data_seed;
   const auto key = std::make_pair(point.dim, storage_precision(point.precision));
   auto at = data_.find(key);
   if (at == data_.end()) {
@@ -15,7 +17,7 @@ std::span<const float> Inputs::points(const Point& point) {
     for (const Point& other : job_.points)
       if (std::make_pair(other.dim, storage_precision(other.precision)) == key)
         n = std::max(n, other.n);
-    data::Dataset drawn = data::load(job_.data, n, point.dim);
+    data::Dataset drawn = data::load(point.source(job_.data), n, point.dim);
     round_to_storage(point.precision, drawn.values(), point.dim, "point");
     at = data_.emplace(key, std::move(drawn)).first;
   }
@@ -23,13 +25,13 @@ std::span<const float> Inputs::points(const Point& point) {
 }
 
 const Inputs::Initial& Inputs::initial(const Point& point) {
-  const auto key = std::make_tuple(point.n, point.k, point.dim, storage_precision(point.precision));
+  const auto key = std::make_pair(point.inputs(), storage_precision(point.precision));
   auto at = centroids_.find(key);
   if (at == centroids_.end()) {
     const std::span<const float> from = points(point);
     const double start = now_ms();
     std::vector<float> drawn =
-        data::initial_centroids(job_.init, from, point.n, point.dim, point.k);
+        data::initial_centroids(point.initial(job_.init), from, point.n, point.dim, point.k);
     const double ms = now_ms() - start;
     round_to_storage(point.precision, drawn, point.dim, "initial centroid");
     at = centroids_.emplace(key, Initial{std::move(drawn), ms}).first;

@@ -103,6 +103,9 @@ Point point_from(const json& j) {
   p.dim = j.at("dim");
   p.precision = *parse_precision(j.at("precision").get<std::string>());
   for (const PointTunable& axis : kPointTunables) read(j, axis.name, p.*axis.value);
+  p.init = j.at("init");
+  read(j, "init_seed", p.init_seed);
+  read(j, "data_seed", p.data_seed);
   return p;
 }
 
@@ -118,9 +121,9 @@ std::optional<ExpectedRun> expected_from(const json& j) {
 
 }  // namespace
 
-RowSource row_source(const Job& job) {
-  return {job.data.describe(),
-          job.data.generator.empty() ? std::nullopt : std::optional(job.data.seed),
+RowSource row_source(const Job& job, const Point& point) {
+  return {point.source(job.data).describe(),
+          point.data_seed,
           job.cores,
           job.data_extent,
           job.binding,

@@ -69,7 +69,7 @@ struct Reply {
   bool last = true;                     // of the replies to this request
 };
 
-RowSource row_source(const Job& job);
+RowSource row_source(const Job& job, const Point& point);
 
 nlohmann::json to_json(const Job& job);
 Job job_from_json(const nlohmann::json& json);

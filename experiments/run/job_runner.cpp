@@ -54,8 +54,7 @@ bool JobRunner::run(Job job, const Asking& asking) {
 bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
                     const std::function<void(Reply&)>& take_part, Reply& reply) {
   const Point& point = job.points[request.point];
-  const auto problem =
-      std::make_tuple(point.n, point.k, point.dim, storage_precision(point.precision));
+  const auto problem = std::make_pair(point.inputs(), storage_precision(point.precision));
   if (const auto known = expected_.find(problem); known != expected_.end())
     request.expected = known->second;
   const auto lost = [&](const std::string& status, const std::string& reason) {
@@ -63,7 +62,8 @@ bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
     reply.status = status;
     reply.reason = reason;
     if (job.pass == Pass::timing) {
-      reply.measurements = {unmeasured_row(point, row_source(job), job.device, status, reason)};
+      reply.measurements = {
+          unmeasured_row(point, row_source(job, point), job.device, status, reason)};
       reply.measurements[0]["launch"] = request.launch;
     } else {
       reply.counters = missing_counters(point, job.pass, job.profile, status, reason);

@@ -1,10 +1,10 @@
 // Runs jobs in worker processes, and replaces workers that die.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <tuple>
+#include <string>
+#include <utility>
 
 #include "experiments/run/bounded_log.h"
 #include "experiments/run/job.h"
@@ -36,8 +36,8 @@ class JobRunner {
 
   BoundedLog& log_;
   double timeout_;
-  // The key is the problem: n, k, dim and storage precision.
-  std::map<std::tuple<std::int64_t, int, int, Precision>, ExpectedRun> expected_;
+  // The key: Point::inputs() and the storage precision.
+  std::map<std::pair<std::string, Precision>, ExpectedRun> expected_;
 };
 
 }  // namespace lloyd

@@ -9,6 +9,7 @@
 #include "experiments/record/missing.h"
 #include "experiments/record/parameters.h"
 #include "experiments/run/launch.h"
+#include "experiments/spec/keys.h"
 #include "experiments/spec/plan.h"
 #include "experiments/spec/shard.h"
 #include "experiments/text/json_list.h"
@@ -124,13 +125,12 @@ void list_axes(bool json) {
   using Json = nlohmann::ordered_json;
   Json list = Json::array();
   for (const AxisInfo& axis : kAxes) {
-    Json values = nullptr;
-    const bool words = axis.name == std::string_view("precision");
-    if (words)
-      for (std::int64_t number = axis.lowest; number <= axis.highest; ++number)
-        values.push_back(value_text(axis.name, number));
+    const std::vector<std::string> values = axis_words(axis.name);
+    const bool words = !values.empty();
     Json by_default = nullptr;
-    if (axis.default_value == kCores)
+    if (axis.key != nullptr)
+      by_default = default_of(key_at(axis.key));
+    else if (axis.default_value == kCores)
       by_default = "cores";
     else if (words)
       by_default = value_text(axis.name, axis.default_value);
@@ -141,9 +141,9 @@ void list_axes(bool json) {
          {"default", by_default},
          {"lowest", words ? Json(nullptr) : Json(axis.lowest)},
          {"highest", words ? Json(nullptr) : Json(axis.highest)},
-         {"values", values},
+         {"values", words ? Json(values) : Json(nullptr)},
          {"read_by", axis.tunable == nullptr ? "every version" : "versions that list it"},
-         {"text", axis.text}});
+         {"text", axis_meaning(axis)}});
   }
   if (json) {
     std::cout << json_text(list, 1) << '\n';

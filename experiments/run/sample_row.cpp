@@ -53,7 +53,7 @@ void fill_verdict(Row& row, const Verdict& verdict) {
 
 Row sample_row(const Workbench& bench, const Point& point, int launch, const Sample& s,
                const Verdict& verdict) {
-  Row row = measurement_row(point, row_source(bench.job()), bench.job().device);
+  Row row = measurement_row(point, row_source(bench.job(), point), bench.job().device);
   row["launch"] = launch;
   row["repetition"] = s.repetition;
   row["status"] = status::ok;

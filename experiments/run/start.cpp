@@ -29,7 +29,7 @@ std::set<std::string> versions_of(const Spec& spec) {
 
 nlohmann::json fingerprints(const Spec& spec) {
   nlohmann::json data = data::fingerprint(spec.data);
-  if (spec.init.method == "file")
+  if (!spec.init_file.empty())
     data = nlohmann::json::array({data, data::fingerprint(spec.init.file)});
   nlohmann::json external = nlohmann::json::object();
   for (const std::string& version : versions_of(spec)) {

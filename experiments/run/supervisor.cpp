@@ -40,13 +40,8 @@ Supervisor::Supervisor(const Spec& spec, const EnergyPlan& energy,
       runner_(log_, spec.measure.timeout),
       gpu_ceilings_(std::move(gpu_ceilings)),
       cpu_ceilings_(std::move(cpu_ceilings)),
-      source_{spec.data.describe(),
-              spec.data.generator.empty() ? std::nullopt : std::optional(spec.data.seed),
-              available_cores(),
-              spec.data_extent,
-              "",
-              node_of(spec),
-              spec.shard ? to_string(*spec.shard) : ""} {}
+      node_(node_of(spec)),
+      shard_(spec.shard ? to_string(*spec.shard) : "") {}
 
 bool Supervisor::run(const std::vector<Task>& all, Progress& progress) {
   std::vector<Task> tasks = record_unsupported(all, progress);
@@ -85,13 +80,14 @@ std::vector<Task> Supervisor::record_unsupported(const std::vector<Task>& tasks,
   std::vector<Task> runnable;
   std::vector<Row> rows;
   std::vector<Missing> missing;
+  const Job no_job = job(Pass::timing, {});
   for (const Task& task : tasks) {
     if (task.timed() || task.point->available) {
       runnable.push_back(task);
       continue;
     }
-    rows.push_back(
-        unmeasured_row(*task.point, source_, device_, status::unsupported, task.point->reason));
+    rows.push_back(unmeasured_row(*task.point, row_source(no_job, *task.point), device_,
+                                  status::unsupported, task.point->reason));
     missing.push_back(
         {status::unsupported, task.point->version, progress.name(*task.point), task.point->reason});
   }
@@ -114,10 +110,10 @@ Job Supervisor::job(Pass pass, const std::vector<const Point*>& points) const {
           {},
           save_,
           save_.empty() ? "" : fs::absolute(answers_folder(directory_.path())),
-          source_.cores,
+          available_cores(),
           "",
-          source_.node,
-          source_.shard,
+          node_,
+          shard_,
           points.empty() ? "" : energy_.why_not(*points[0]),
           getpid()};
   for (const Point* point : points) job.points.push_back(*point);

@@ -54,7 +54,7 @@ class Supervisor {
   BoundedLog log_;
   JobRunner runner_;
   KnownCeilings gpu_ceilings_, cpu_ceilings_;
-  RowSource source_;
+  std::string node_, shard_;  // may be empty
 };
 
 }  // namespace lloyd

@@ -103,8 +103,8 @@ Reply timing_pass(Workbench& bench, const Request& request, const HandOver& hand
     reply.reason = incorrect->reason;
   }
   if (reply.status == status::ok) return reply;
-  Row row = unmeasured_row(job.points.at(request.point), row_source(job), job.device, reply.status,
-                           reply.reason);
+  const Point& point = job.points.at(request.point);
+  Row row = unmeasured_row(point, row_source(job, point), job.device, reply.status, reply.reason);
   row["launch"] = request.launch;
   if (incorrect) fill_verdict(row, *incorrect);
   reply.measurements = {std::move(row)};

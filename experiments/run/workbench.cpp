@@ -11,7 +11,6 @@ namespace lloyd {
 
 Workbench::Workbench(Job job, const OpenSession& open, Inputs& inputs)
     : job_(std::move(job)),
-      generator_(data::make_generator(job_.data)),
       version_(*find_version(job_.points.at(0).version)),
       inputs_(inputs),
       on_gpu_(version_.info.backend == Backend::cuda),
@@ -26,6 +25,7 @@ Problem Workbench::problem(const Point& point) {
   Problem problem = point.problem(job_.stop);
   problem.points = inputs_.points(point);
   problem.centroids = inputs_.centroids(point);
+  generator_ = data::make_generator(point.source(job_.data));
   // Rounded points are no longer what the generator draws.
   if (storage_precision(point.precision) == Precision::fp32) problem.generator = generator_.get();
   return problem;

@@ -24,6 +24,7 @@ class Workbench {
   /// this object. Throws if the device is unavailable.
   Workbench(Job job, const OpenSession& open, Inputs& inputs);
 
+  /// Valid until the next call.
   Problem problem(const Point& point);
   Context context(const Point& point);
   /// How long making the point's initial centroids took.
@@ -47,7 +48,7 @@ class Workbench {
   NoiseMeter::Watched watched() const;
 
   Job job_;
-  std::shared_ptr<const data::Generator> generator_;
+  std::shared_ptr<const data::Generator> generator_;  // of the last problem
   const RegisteredVersion& version_;
   Inputs& inputs_;
   bool on_gpu_;

@@ -44,7 +44,7 @@ Reply failed_start(const Job& job, const Request& request, const std::string& wh
   reply.reason = fmt::format("cannot start on the device: {}", why);
   if (job.pass == Pass::timing) {
     reply.measurements = {
-        unmeasured_row(point, row_source(job), job.device, reply.status, reply.reason)};
+        unmeasured_row(point, row_source(job, point), job.device, reply.status, reply.reason)};
     reply.measurements[0]["launch"] = request.launch;
   } else {
     reply.counters = missing_counters(point, job.pass, job.profile, reply.status, reply.reason);

@@ -12,8 +12,7 @@ namespace {
 
 std::optional<std::string> why_not(const Point& point, const Stop& stop,
                                    const std::optional<DeviceLimits>& device,
-                                   const std::string& no_device_reason,
-                                   const data::Generator* generator) {
+                                   const std::string& no_device_reason, const data::Source& data) {
   const RegisteredVersion* version = find_version(point.version);
   if (version == nullptr) return "this build has no version of that name";
   const VersionInfo& info = version->info;
@@ -21,7 +20,8 @@ std::optional<std::string> why_not(const Point& point, const Stop& stop,
   if (const std::string reason = unavailable_here(*version); !reason.empty()) return reason;
   if (on_gpu && !device) return no_device_reason;
   Problem problem = point.problem(stop);
-  problem.generator = generator;
+  const auto generator = data::make_generator(point.source(data));
+  problem.generator = generator.get();
   return unsupported_reason(info, problem, point.tunables(), on_gpu ? *device : DeviceLimits{});
 }
 
@@ -29,9 +29,9 @@ std::optional<std::string> why_not(const Point& point, const Stop& stop,
 
 void decide_availability(std::vector<Point>& points, const Stop& stop,
                          const std::optional<DeviceLimits>& device,
-                         const std::string& no_device_reason, const data::Generator* generator) {
+                         const std::string& no_device_reason, const data::Source& data) {
   for (Point& point : points) {
-    const auto reason = why_not(point, stop, device, no_device_reason, generator);
+    const auto reason = why_not(point, stop, device, no_device_reason, data);
     point.available = !reason;
     point.reason = reason.value_or("");
   }
@@ -44,8 +44,7 @@ void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
     limits = gpus.devices[index];
   else if (!gpus.devices.empty())
     why = fmt::format("no CUDA device {}: this machine has {}", device, gpus.devices.size());
-  const auto generator = data::make_generator(spec.data);
-  decide_availability(spec.points, spec.stop, limits, why, generator.get());
+  decide_availability(spec.points, spec.stop, limits, why, spec.data);
   const std::optional<std::uint64_t> free = data::free_memory();
   for (Point& point : spec.points) {
     if (!point.available) continue;

@@ -71,6 +71,8 @@ void read_data(Draft& draft, const Section& root);
 void read_axes(Draft& draft, const Section& root);  // axes with --set, and zip
 void read_exclude(Draft& draft, const Section& root);
 void read_solve(Draft& draft, const Section& root);
+/// Gives the input axes that the spec does not list the values of their keys.
+void fill_input_axes(Draft& draft);
 void read_measure(Draft& draft, const Section& root);
 void read_profile(Draft& draft, const Section& root);
 void read_figures(Draft& draft, const Section& root);
@@ -91,6 +93,5 @@ inline bool contains(const std::vector<std::string>& words, const std::string& w
 bool is_glob(const std::string& text);
 /// The message for a name or glob that no version has.
 std::string unknown_version(const std::string& word);
-std::vector<std::string> precision_names();
 
 }  // namespace lloyd

@@ -31,6 +31,11 @@ const Key& key_of(const std::string& section, const std::string& name) {
   throw std::logic_error("no key " + section + "." + name + " in the tables (key_tables.h)");
 }
 
+const Key& key_at(const std::string& path) {
+  const std::size_t dot = path.find('.');
+  return key_of(path.substr(0, dot), path.substr(dot + 1));
+}
+
 nlohmann::json default_of(const Key& key) {
   static const nlohmann::json defaults = Spec{}.resolved();
   const nlohmann::json& of_section = key.section.empty() ? defaults : defaults.at(key.section);

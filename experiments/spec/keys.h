@@ -53,6 +53,9 @@ std::vector<std::string> key_names(const std::string& section);
 /// Throws std::logic_error when the table has no such key.
 const Key& key_of(const std::string& section, const std::string& name);
 
+/// The same for "section.name".
+const Key& key_at(const std::string& path);
+
 /// The value of a key that a spec leaves out; null when there is none.
 nlohmann::json default_of(const Key& key);
 

@@ -27,6 +27,12 @@ constexpr int kBytesPerValue = 4;  // the harness hands out float
 using Coordinate = std::pair<const Axis*, const AxisValue*>;
 using Coordinates = std::vector<Coordinate>;
 
+std::vector<std::string> precision_names() {
+  std::vector<std::string> names;
+  for (const Precision precision : kPrecisions) names.emplace_back(to_string(precision));
+  return names;
+}
+
 const AxisValue* find(const Coordinates& coordinates, std::string_view axis) {
   for (const auto& [known, value] : coordinates)
     if (known->name == axis) return value;
@@ -98,8 +104,7 @@ bool excluded(const ExcludeEntry& entry, const VersionInfo& info, const Coordina
     return std::any_of(condition.tests.begin(), condition.tests.end(),
                        [&](const ExcludeTest& test) {
                          if (condition.key == "version") return glob_match(test.glob, info.name);
-                         if (condition.key == "precision")
-                           return glob_match(test.glob, value_text("precision", value->number));
+                         if (!test.glob.empty()) return glob_match(test.glob, value->text);
                          return holds(test, value->number);
                        });
   });
@@ -118,10 +123,20 @@ Point make_point(const PlanRequest& request, const VersionInfo& info,
   point.dim = *number("dim");
   point.precision = static_cast<Precision>(*number("precision"));
   for (const PointTunable& axis : kPointTunables) point.*axis.value = number(axis.name);
+  const auto seed = [&](const char* axis) {
+    return static_cast<std::uint64_t>(find(coordinates, axis)->number);
+  };
+  point.init = find(coordinates, "init")->text;
+  if (point.init != "file") point.init_seed = seed("init_seed");
+  if (request.generated) point.data_seed = seed("data_seed");
   point.id = info.name;
-  for (const Axis& axis : request.axes)
-    if (const AxisValue* value = find(coordinates, axis.name))
-      point.id += fmt::format("/{}:{}", axis.name, value_text(axis.name, value->number));
+  for (const Axis& axis : request.axes) {
+    const AxisValue* value = find(coordinates, axis.name);
+    const bool without_seed = (axis.name == "init_seed" && !point.init_seed) ||
+                              (axis.name == "data_seed" && !point.data_seed);
+    if (value == nullptr || (axis.input && !axis.listed) || without_seed) continue;
+    point.id += fmt::format("/{}:{}", axis.name, value->text);
+  }
   return point;
 }
 
@@ -181,7 +196,7 @@ void for_each_combination(const std::vector<std::vector<Coordinates>>& groups, V
 std::vector<Axis> all_axes() {
   std::vector<Axis> axes;
   for (const AxisInfo& axis : kAxes)
-    axes.push_back({axis.name, axis.lowest, axis.highest, {}, false, false});
+    axes.push_back({axis.name, axis.lowest, axis.highest, axis.key != nullptr, {}, false, false});
   return axes;
 }
 
@@ -191,9 +206,19 @@ std::vector<std::string> axis_names() {
   return names;
 }
 
-std::string value_text(const std::string& axis, std::int64_t number) {
-  return axis == "precision" ? std::string(to_string(static_cast<Precision>(number)))
-                             : std::to_string(number);
+std::string axis_meaning(const AxisInfo& axis) {
+  return axis.key == nullptr ? axis.text : fmt::format("{}; {} unless given", axis.text, axis.key);
+}
+
+std::vector<std::string> axis_words(std::string_view axis) {
+  if (axis == "precision") return precision_names();
+  if (axis == "init") return data::init_methods();
+  return {};
+}
+
+std::string value_text(std::string_view axis, std::int64_t number) {
+  const std::vector<std::string> words = axis_words(axis);
+  return words.empty() ? std::to_string(number) : words.at(static_cast<std::size_t>(number));
 }
 
 void Errors::add(const Place& place, const std::string& message) {
@@ -242,13 +267,16 @@ std::vector<Point> make_plan(const PlanRequest& request, Errors& errors) {
   }
 
   std::vector<Point> points;
+  std::unordered_set<std::string> ids;  // a point without a seed appears once for each seed
   PointChecks checks(errors);
   for (std::size_t v = 0; v < request.versions.size(); ++v) {
     const VersionInfo& info = request.versions[v]->info;
     for_each_combination(projected[v], [&](const Coordinates& coordinates) {
       for (const ExcludeEntry& entry : request.exclude)
         if (excluded(entry, info, coordinates)) return;
-      points.push_back(make_point(request, info, coordinates));
+      Point point = make_point(request, info, coordinates);
+      if (!ids.insert(point.id).second) return;
+      points.push_back(std::move(point));
       checks.check(points.back(), coordinates);
     });
   }
@@ -263,6 +291,24 @@ Problem Point::problem(const Stop& stop) const {
   problem.precision = precision;
   problem.stop = stop;
   return problem;
+}
+
+std::string Point::inputs() const {
+  const auto text = [](const std::optional<std::uint64_t>& seed) {
+    return seed ? std::to_string(*seed) : "-";
+  };
+  return fmt::format("{}/{}/{}/{}/{}/{}", n, k, dim, text(data_seed), init, text(init_seed));
+}
+
+data::Source Point::source(data::Source source) const {
+  if (data_seed) source.seed = *data_seed;
+  return source;
+}
+
+data::Init Point::initial(data::Init all) const {
+  all.method = init;
+  if (init_seed) all.seed = *init_seed;
+  return all;
 }
 
 Tunables Point::tunables() const {
@@ -280,6 +326,9 @@ nlohmann::json to_json(const Point& point) {
       {"k", point.k},
       {"dim", point.dim},
       {"precision", to_string(point.precision)},
+      {"init", point.init},
+      {"init_seed", point.init_seed ? nlohmann::json(*point.init_seed) : nlohmann::json(nullptr)},
+      {"data_seed", point.data_seed ? nlohmann::json(*point.data_seed) : nlohmann::json(nullptr)},
       {"available", point.available},
       {"reason", point.available ? nlohmann::json(nullptr) : nlohmann::json(point.reason)}};
   for (const PointTunable& axis : kPointTunables) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/spec/spec.h"
@@ -36,14 +37,18 @@ class Errors {
   std::vector<Error> errors_;
 };
 
+struct AxisInfo;  // kernels/core/axes.h
+
 struct AxisValue {
-  std::int64_t number = 0;  // of axis `precision`: the enumerator
+  std::int64_t number = 0;  // of an axis of words: the word's place in axis_words()
   Place place;
+  std::string text;  // as point ids have it
 };
 
 struct Axis {
   std::string name;
   std::int64_t low = 1, high = 0;  // the range that a value must keep
+  bool input = false;              // of data or initial centroids: in ids only if listed
   std::vector<AxisValue> values;
   bool listed = false;  // given in the spec or by --set
   bool broken = false;  // some values were in error and are left out
@@ -52,10 +57,14 @@ struct Axis {
 /// Every axis, without values, in the order of kAxes.
 std::vector<Axis> all_axes();
 std::vector<std::string> axis_names();
+/// The text of the axis, and where its values come from if a spec does not list it.
+std::string axis_meaning(const AxisInfo& axis);
+/// The words that the axis takes instead of numbers. Empty if it takes numbers.
+std::vector<std::string> axis_words(std::string_view axis);
 /// A value of the axis as a user writes it.
-std::string value_text(const std::string& axis, std::int64_t number);
+std::string value_text(std::string_view axis, std::int64_t number);
 
-/// One value of an `exclude` entry: a glob (version, precision) or a comparison (every other axis).
+/// One value of an `exclude` entry: a glob (version, axes of words) or a comparison (other axes).
 struct ExcludeTest {
   std::string glob;
   std::string comparison;  // "==", "!=", "<", "<=", ">", ">="
@@ -74,6 +83,7 @@ struct PlanRequest {
   std::vector<Axis> axes;                          // all of them, each with values
   std::vector<std::vector<std::string>> zips;      // names of axes; same numbers of values
   std::vector<ExcludeEntry> exclude;
+  bool generated = true;  // the points: a file has no seed
   Place axes_place;
 };
 

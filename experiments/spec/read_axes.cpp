@@ -49,14 +49,15 @@ class AxesReader {
   }
 
   void add_value(Axis& axis, const Word& word) {
-    if (axis.name == "precision") {
-      if (const auto precision = parse_precision(word.text))
-        axis.values.push_back({static_cast<std::int64_t>(*precision), word.place});
+    if (const std::vector<std::string> words = axis_words(axis.name); !words.empty()) {
+      const auto at = std::ranges::find(words, word.text);
+      if (at != words.end())
+        axis.values.push_back({at - words.begin(), word.place, word.text});
       else
-        errors_.add(word.place, unknown_word("precision", word.text, precision_names()));
+        errors_.add(word.place, unknown_word(axis.name, word.text, words));
     } else if (const auto value =
                    read_whole(word.text, axis.name, axis.low, axis.high, word.place, errors_)) {
-      axis.values.push_back({*value, word.place});
+      axis.values.push_back({*value, word.place, std::to_string(*value)});
     }
   }
 
@@ -163,7 +164,8 @@ class AxesReader {
     }
     for (const AxisInfo& axis : kAxes) {
       const bool of_file = draft_.has_file && axis.name == std::string_view("dim");
-      if (axis.default_value == kNoDefault || of_file) continue;
+      if (axis.default_value == kNoDefault || axis.default_value == kDefaultOfKey || of_file)
+        continue;
       fill_default(axis.name, axis.default_value != kCores
                                   ? axis.default_value
                                   : std::max(1u, std::thread::hardware_concurrency()));
@@ -177,7 +179,8 @@ class AxesReader {
                     "axes need 'k', the numbers of clusters, as in k: [5, 100]");
     }
     for (const Axis& axis : request_.axes) {
-      if (axis.values.empty() || (axis.broken && zipped_.contains(axis.name)))
+      if ((axis.values.empty() && (!axis.input || axis.listed)) ||
+          (axis.broken && zipped_.contains(axis.name)))
         draft_.can_plan = false;
       if (!zipped_.contains(axis.name)) check_duplicates({axis.name});
     }
@@ -189,7 +192,8 @@ class AxesReader {
   void fill_default(const std::string& name, std::int64_t value) {
     Axis& axis = draft_.axis_named(name);
     if (!axis.listed || (axis.values.empty() && name != "n"))
-      axis.values = {{value, draft_.data_extent ? draft_.data_extent->place : request_.axes_place}};
+      axis.values = {{value, draft_.data_extent ? draft_.data_extent->place : request_.axes_place,
+                      value_text(name, value)}};
   }
 
   void check_extent(const std::string& name, std::int64_t available, const char* what) {
@@ -211,7 +215,7 @@ class AxesReader {
       std::vector<std::string> texts;
       for (const std::string& name : names) {
         row.push_back(draft_.axis_named(name).values[i].number);
-        texts.push_back(fmt::format("{} = {}", name, value_text(name, row.back())));
+        texts.push_back(fmt::format("{} = {}", name, draft_.axis_named(name).values[i].text));
       }
       if (!seen.insert(row).second)
         errors_.add(draft_.axis_named(names.back()).values[i].place,
@@ -228,12 +232,6 @@ class AxesReader {
 };
 
 }  // namespace
-
-std::vector<std::string> precision_names() {
-  std::vector<std::string> names;
-  for (const Precision precision : kPrecisions) names.emplace_back(to_string(precision));
-  return names;
-}
 
 void read_axes(Draft& draft, const Section& root) { AxesReader(draft).read(root); }
 

@@ -68,18 +68,17 @@ class ExcludeReader {
       return;
     }
     const std::string& text = node.Scalar();
-    if (key == "version" || key == "precision") {
-      std::vector<std::string> names = precision_names();
+    std::vector<std::string> names = axis_words(key);
+    if (key == "version" || !names.empty()) {
       if (key == "version") {
-        names.clear();
         for (const RegisteredVersion& version : versions()) names.push_back(version.info.name);
       }
       const bool known = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
         return glob_match(text, name);
       });
       if (!known)
-        errors_.add(place, key == "version" ? unknown_version(text)
-                                            : unknown_word("precision", text, precision_names()));
+        errors_.add(place,
+                    key == "version" ? unknown_version(text) : unknown_word(key, text, names));
       tests.push_back({text, "", 0});
       return;
     }

@@ -22,6 +22,30 @@ void check_init(Draft& draft, const FileExtent& centroids) {
 
 }  // namespace
 
+void fill_input_axes(Draft& draft) {
+  const Spec& spec = draft.spec;
+  const auto fill = [&](const char* name, std::uint64_t number, const std::string& text) {
+    if (Axis& axis = draft.axis_named(name); !axis.listed)
+      axis.values = {{static_cast<std::int64_t>(number), draft.request.axes_place, text}};
+  };
+  fill("init", 0, spec.init.method);
+  fill("init_seed", spec.init.seed, std::to_string(spec.init.seed));
+  fill("data_seed", spec.data.seed, std::to_string(spec.data.seed));
+  draft.request.generated = !draft.has_file;
+  if (const Axis& init = draft.axis_named("init"); init.listed && spec.init_file.empty())
+    for (const AxisValue& value : init.values)
+      if (value.text == "file")
+        draft.errors.add(value.place,
+                         "init = file needs a file with one row per cluster, as in solve: {init: "
+                         "file, init_file: centroids.csv}");
+  if (const Axis& seeds = draft.axis_named("data_seed"); seeds.listed && draft.has_file)
+    for (const AxisValue& value : seeds.values)
+      draft.errors.add(value.place,
+                       fmt::format("data_seed = {} needs a generator, but the points come from {}; "
+                                   "leave data_seed out",
+                                   value.text, draft.spec.data_file));
+}
+
 void read_solve(Draft& draft, const Section& root) {
   const auto section = draft.yaml.section(root, "solve");
   if (!section) return;

@@ -61,12 +61,9 @@ Json map_of(const Json& properties) {
 }
 
 Json axis_value(const AxisInfo& axis) {
-  if (axis.name != std::string_view("precision"))
-    return whole(axis.lowest, static_cast<std::uint64_t>(axis.highest));
-  Json names = Json::array();
-  for (std::int64_t each = axis.lowest; each <= axis.highest; ++each)
-    names.push_back(value_text(axis.name, each));
-  return {{"enum", names}};
+  if (const std::vector<std::string> words = axis_words(axis.name); !words.empty())
+    return {{"enum", words}};
+  return whole(axis.lowest, static_cast<std::uint64_t>(axis.highest));
 }
 
 std::string axis_text(const AxisInfo& axis) {
@@ -79,9 +76,11 @@ Json axes() {
   Json properties;
   for (const AxisInfo& axis : kAxes) {
     Json& schema = properties[axis.name] =
-        described(one_or_more(axis_value(axis), 1), axis_text(axis), axis.text);
+        described(one_or_more(axis_value(axis), 1), axis_text(axis), axis_meaning(axis));
     if (axis.default_value == kCores)
       schema["description"] = std::string(axis.text) + "; all cores of the machine unless given";
+    else if (axis.default_value == kDefaultOfKey)
+      continue;  // the description names the key
     else if (axis.default_value != kNoDefault)
       schema["default"] = axis.name == std::string_view("precision")
                               ? Json(value_text(axis.name, axis.default_value))
@@ -102,7 +101,7 @@ Json exclude() {
   Json properties = {{"version", one_or_more(text(), 1)}};
   for (const AxisInfo& axis : kAxes) {
     const Json value =
-        axis.name == std::string_view("precision")
+        !axis_words(axis.name).empty()
             ? text()
             : Json{{"type", {"integer", "string"}},
                    {"pattern", fmt::format("^\\s*(<=|>=|!=|<|>)?\\s*[+-]?{}\\s*$", kWhole)}};

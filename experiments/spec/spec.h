@@ -66,6 +66,9 @@ struct Point {
   int k = 0;
   int dim = 0;
   Precision precision = Precision::fp32;
+  std::string init = "random_points";
+  std::optional<std::uint64_t> init_seed;  // nullopt: the initial centroids come from a file
+  std::optional<std::uint64_t> data_seed;  // nullopt: the points come from a file
 #define LLOYD_TUNABLE(name, default_value, lowest, highest, text) std::optional<int> name;
 #include "kernels/core/axes.inc"
   bool available = true;  // can run on this machine
@@ -73,6 +76,12 @@ struct Point {
 
   Problem problem(const Stop& stop) const;  // sizes only: empty spans
   Tunables tunables() const;
+  /// Points with the same text have the same data and initial centroids, up to rounding.
+  std::string inputs() const;
+  /// The point's own data, given what the spec says about data.
+  data::Source source(data::Source source) const;
+  /// The point's own initial centroids, given what the spec says about them.
+  data::Init initial(data::Init all) const;
 };
 
 /// A tunable of a point.
@@ -144,11 +153,10 @@ Spec load_spec(const std::filesystem::path& path, const Overrides& overrides,
                const std::string& typed = "", int device = 0, const FoundFiles& found = {});
 
 /// Fills `available` and `reason` of each point for the GPU at hand (nullopt: none, because of
-/// `no_device_reason`) and the generator of the data (null: a file).
+/// `no_device_reason`) and the data, which a version may have to generate itself.
 void decide_availability(std::vector<Point>& points, const Stop& stop,
                          const std::optional<DeviceLimits>& device,
-                         const std::string& no_device_reason,
-                         const data::Generator* generator = nullptr);
+                         const std::string& no_device_reason, const data::Source& data);
 
 /// Marks what cannot run here: no such device, the version's own limits, too little memory.
 void decide_availability(Spec& spec, const DeviceQuery& gpus, int device);

@@ -10,23 +10,26 @@
 namespace lloyd {
 
 inline constexpr std::int64_t kNoDefault = -1;
+inline constexpr std::int64_t kDefaultOfKey = -2;
 inline constexpr auto kDefaultPrecision = static_cast<std::int64_t>(Precision::fp32);
 inline constexpr std::int64_t kLastPrecision = std::ssize(kPrecisions) - 1;
 
 struct AxisInfo {
   const char* name;
-  std::int64_t default_value;    // or kCores or kNoDefault
-  std::int64_t lowest, highest;  // of axis `precision`: enumerators
+  std::int64_t default_value;    // or kCores, kNoDefault or kDefaultOfKey
+  std::int64_t lowest, highest;  // of an axis of words (experiments/spec/plan.h): unused
   const char* text;
-  int Tunables::*tunable;  // null for an axis of the problem, which every version reads
+  int Tunables::*tunable;  // null for an axis that every version reads
+  const char* key;         // of an input axis: the spec's key with the default; else null
 };
 
 /// Every axis, in the order of point ids and rows.
 inline constexpr auto kAxes = std::to_array<AxisInfo>({
 #define LLOYD_PROBLEM_AXIS(name, default_value, lowest, highest, text) \
-  {#name, default_value, lowest, highest, text, nullptr},
+  {#name, default_value, lowest, highest, text, nullptr, nullptr},
 #define LLOYD_TUNABLE(name, default_value, lowest, highest, text) \
-  {#name, default_value, lowest, highest, text, &Tunables::name},
+  {#name, default_value, lowest, highest, text, &Tunables::name, nullptr},
+#define LLOYD_INPUT_AXIS(name, key, text) {#name, kDefaultOfKey, 0, INT64_MAX, text, nullptr, key},
 #include "kernels/core/axes.inc"
 });
 

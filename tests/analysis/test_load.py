@@ -3,6 +3,7 @@ import json
 import pytest
 from made_runs import Sweep, measurement, point_rows
 
+from analysis.measures.points import all_points, fastest
 from analysis.model import columns, rows
 from analysis.model.files import RunError
 from analysis.model.find import find_runs
@@ -232,3 +233,32 @@ def test_a_solve_of_no_iteration_is_refused(make_run):
     file.write_text(file.read_text().replace('"iterations": 20', '"iterations": 0'))
     with pytest.raises(RunError, match=r"jsonl:1: iterations is 0, not a whole number from 1"):
         load_run(file.parent)
+
+
+def test_an_old_run_takes_seeds_and_init_from_its_spec(make_run):
+    path = make_run()
+    spec = json.loads((path / "spec.resolved.json").read_text())
+    spec["solve"] = {**spec.get("solve", {}), "init": "kmeans++", "seed": 2**64 - 1}
+    (path / "spec.resolved.json").write_text(json.dumps(spec))
+    run = load_run(path)
+    for table in (run.measurements, run.plan):
+        assert set(table["init"]) == {"kmeans++"}
+        assert set(table["init_seed"]) == {str(2**64 - 1)}
+
+
+def test_points_of_other_seeds_are_other_problems(make_run):
+    file = make_run(n=(10**4,), k=(5,)) / "measurements.jsonl"
+    lines = file.read_text().splitlines()
+    more = []
+    for line in map(json.loads, lines):
+        for seed in (1, 2):
+            own = {"init": "random_points", "init_seed": seed, "data_seed": 42, "schema": 3}
+            more.append(line | own | {"point": f"{line['point']}/init_seed:{seed}"})
+    file.write_text("".join(json.dumps(row) + "\n" for row in more))
+    run = load_run(file.parent)
+    points = all_points([run], run.baseline)
+    points = points[points["status"].eq("ok")]
+    assert set(points["init_seed"]) == {"1", "2"}
+    for point in points.itertuples():
+        assert point.point[-1] == point.baseline_point[-1] == point.init_seed
+    assert set(fastest(points)["init_seed"]) == {"1", "2"}

@@ -82,6 +82,7 @@ data: {generator: uniform}
                                                   R"(processes:5/gpus:6/precision:fp16",
     "version": "plantest_everything", "n": 10, "k": 9, "dim": 7, "threads_per_block": 64,
     "samples_per_thread": 3, "threads": 4, "processes": 5, "gpus": 6, "precision": "fp16",
+    "init": "random_points", "init_seed": 1, "data_seed": 42,
     "available": true, "reason": null})"));
 
   const Tunables tunables = point.tunables();
@@ -257,7 +258,7 @@ std::vector<std::string> reasons(const std::string& versions, const std::string&
                                  const std::optional<DeviceLimits>& device) {
   Spec spec = load_text("name: t\nversions: [" + versions + "]\naxes: {n: [1000], " + axes +
                         "}\ndata: {generator: uniform}\nsolve: {iterations: 7}\n");
-  decide_availability(spec.points, spec.stop, device, "no NVIDIA GPU was found");
+  decide_availability(spec.points, spec.stop, device, "no NVIDIA GPU was found", spec.data);
   std::vector<std::string> all;
   for (const Point& point : spec.points) {
     EXPECT_EQ(point.available, point.reason.empty());
@@ -266,6 +267,37 @@ std::vector<std::string> reasons(const std::string& versions, const std::string&
     all.push_back(point.reason);
   }
   return all;
+}
+
+TEST(Plan, InputAxesAreInIdsOnlyIfListed) {
+  const std::string start = "name: t\nversions: [cpu_sequential]\naxes: {n: [10], k: [2]";
+  const Point plain = load_text(start + "}\nsolve: {init: kmeans++, seed: 7}\n").points.at(0);
+  EXPECT_EQ(plain.id, "cpu_sequential/n:10/k:2/dim:2/precision:fp32");
+  EXPECT_EQ(plain.init, "kmeans++");
+  EXPECT_EQ(plain.init_seed, 7u);
+  EXPECT_EQ(plain.data_seed, 42u);
+
+  const std::vector<Point> points =
+      load_text(start + ", init: [random_points, kmeans++], init_seed: [3, 4]}\n").points;
+  ASSERT_EQ(points.size(), 4u);
+  EXPECT_EQ(points[3].id, "cpu_sequential/n:10/k:2/dim:2/precision:fp32/init:kmeans++/init_seed:4");
+  EXPECT_EQ(points[3].init, "kmeans++");
+  EXPECT_EQ(points[3].init_seed, 4u);
+  EXPECT_NE(points[2].inputs(), points[3].inputs());
+
+  Overrides overrides;
+  overrides.set = {"data_seed=5"};
+  const Point set = load_text(start + "}\n", overrides).points.at(0);
+  EXPECT_EQ(set.id, "cpu_sequential/n:10/k:2/dim:2/precision:fp32/data_seed:5");
+  EXPECT_EQ(set.source({.generator = "uniform"}).describe(), "uniform(range=[0,1), seed=5)");
+}
+
+TEST(Plan, ExcludeKnowsTheDefaultsOfInputAxes) {
+  const std::string start =
+      "name: t\nversions: [cpu_sequential]\naxes: {n: [10], k: [2, 3]}\nexclude: ";
+  EXPECT_EQ(load_text(start + "[{k: 3, init: \"random*\"}]\n").points.size(), 1u);
+  EXPECT_EQ(load_text(start + "[{k: 3, init: kmeans++}]\n").points.size(), 2u);
+  EXPECT_EQ(load_text(start + "[{k: 3, init_seed: \"< 2\"}]\n").points.size(), 1u);
 }
 
 TEST(Availability, CpuVersionsNeedNoDevice) {
@@ -305,7 +337,7 @@ TEST(Availability, ThreadsPerBlock) {
 TEST(Availability, AVersionThatThisBuildDoesNotKnow) {
   std::vector<Point> points(1);
   points.front().version = "plantest_gone";
-  decide_availability(points, Stop{}, small_device(), "");
+  decide_availability(points, Stop{}, small_device(), "", {.generator = "uniform"});
   EXPECT_FALSE(points.front().available);
   EXPECT_EQ(points.front().reason, "this build has no version of that name");
 }
@@ -314,9 +346,9 @@ TEST(Availability, ADecisionReplacesTheOneBefore) {
   Spec spec = load_text(
       "name: t\nversions: [plantest_everything]\naxes: {n: [10], k: [2]}\n"
       "data: {generator: uniform}\n");
-  decide_availability(spec.points, spec.stop, std::nullopt, "busy");
+  decide_availability(spec.points, spec.stop, std::nullopt, "busy", spec.data);
   EXPECT_EQ(spec.points.front().reason, "busy");
-  decide_availability(spec.points, spec.stop, small_device(), "");
+  decide_availability(spec.points, spec.stop, small_device(), "", spec.data);
   EXPECT_TRUE(spec.points.front().available);
   EXPECT_EQ(spec.points.front().reason, "");
 }

@@ -174,6 +174,32 @@ TEST(InitFile, NeedsOneRowAClusterAndTheDimensionsOfThePoints) {
   EXPECT_EQ(spec.resolved().at("solve").at("init_file"), "c.csv");
 }
 
+TEST(InitFile, IsAValueOfItsAxisAndHasNoSeed) {
+  const Folder folder;
+  folder.write("c.csv", "1,2\n3,4\n");
+  const std::string axes =
+      "name: t\nversions: [cpu_sequential]\naxes: {n: [10], k: [2], "
+      "init: [file, kmeans++], init_seed: [1, 2]}\n";
+  EXPECT_EQ(file_errors(folder, axes),
+            (Words{"s.yaml:3:31: init = file needs a file with one row per cluster, as in solve: "
+                   "{init: file, init_file: centroids.csv}"}));
+  folder.write("s.yaml", axes + "solve: {init: file, init_file: c.csv}\n");
+  const std::string id = "cpu_sequential/n:10/k:2/dim:2/precision:fp32/init:";
+  EXPECT_EQ(ids_of(load_spec("s.yaml", {})),
+            (Words{id + "file", id + "kmeans++/init_seed:1", id + "kmeans++/init_seed:2"}));
+}
+
+TEST(SpecFiles, HaveNoSeed) {
+  const Folder folder;
+  folder.write("p.csv", "1,2\n3,4\n");
+  const std::string head = "name: t\nversions: [cpu_sequential]\naxes: {k: [1]";
+  EXPECT_EQ(file_errors(folder, head + ", data_seed: [1]}\ndata: {file: p.csv}\n"),
+            (Words{"s.yaml:3:27: data_seed = 1 needs a generator, but the points come from p.csv; "
+                   "leave data_seed out"}));
+  folder.write("s.yaml", head + "}\ndata: {file: p.csv}\n");
+  EXPECT_EQ(load_spec("s.yaml", {}).points.at(0).data_seed, std::nullopt);
+}
+
 TEST(SpecFiles, AreFoundAgainWhereverTheSpecIs) {
   const Folder folder;
   const std::string text =

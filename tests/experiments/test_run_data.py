@@ -64,3 +64,25 @@ def test_a_bad_data_file_is_named_with_its_line(tmp_path):
     assert result.returncode == 2
     assert "bad.csv:2:3:" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_an_axis_of_seeds_draws_what_the_keys_draw(tmp_path):
+    head = "versions: cpu_sequential\nmeasure: {repetitions: 1, max_seconds: 0.1}\n"
+    (tmp_path / "axes.yaml").write_text(
+        f"name: axes\n{head}axes: {{n: 200, k: 9, init: [kmeans++, random_points], "
+        "init_seed: [1, 4], data_seed: [42, 5]}\nsolve: {iterations: 3}\n"
+    )
+    assert run(tmp_path / "axes.yaml", "--out", tmp_path / "axes").returncode == 0
+    by_axes = {
+        (row["init"], row["init_seed"], row["data_seed"]): (row["inertia"], row["data"])
+        for row in rows(tmp_path / "axes")
+    }
+    assert len(by_axes) == len({inertia for inertia, _ in by_axes.values()}) == 8
+    (tmp_path / "keys.yaml").write_text(
+        f"name: keys\n{head}axes: {{n: 200, k: 9}}\ndata: {{generator: uniform, seed: 5}}\n"
+        "solve: {iterations: 3, init: kmeans++, seed: 4}\n"
+    )
+    assert run(tmp_path / "keys.yaml", "--out", tmp_path / "keys").returncode == 0
+    (row,) = rows(tmp_path / "keys")
+    assert row["point"] == "cpu_sequential/n:200/k:9/dim:2/precision:fp32"
+    assert by_axes["kmeans++", 4, 5] == (row["inertia"], row["data"])

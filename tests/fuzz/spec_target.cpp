@@ -60,8 +60,7 @@ Overrides take_options(std::string_view text) {
 }
 
 void check(Spec& spec) {
-  const auto generator = data::make_generator(spec.data);
-  decide_availability(spec.points, spec.stop, std::nullopt, "no GPU", generator.get());
+  decide_availability(spec.points, spec.stop, std::nullopt, "no GPU", spec.data);
   data::fingerprint(spec.data);
 
   require(!spec.points.empty(), "a plan without points");
