@@ -73,11 +73,11 @@ HWY_ATTR void consider_vectors(const float* points, int dim, const Groups& group
   const Doubles d;
   const Indices di;
   hn::Vec<Doubles> best[kVectors];
-  hn::Vec<Doubles> number[kVectors];
+  hn::Vec<Doubles> number[kVectors];  // negative: as before
 #pragma GCC unroll 8
   for (std::int64_t v = 0; v < kVectors; ++v) {
     best[v] = hn::Load(d, squared + v * kLanes);
-    number[v] = hn::PromoteTo(d, hn::Load(di, center + v * kLanes));
+    number[v] = hn::Set(d, -1);
   }
   auto changed = hn::MaskFromVec(hn::Zero(d));
   for (std::int64_t g = 0; g < groups.count; ++g) {
@@ -117,8 +117,10 @@ HWY_ATTR void consider_vectors(const float* points, int dim, const Groups& group
   if (hn::AllFalse(d, changed)) return;  // saves the traffic of a store
 #pragma GCC unroll 8
   for (std::int64_t v = 0; v < kVectors; ++v) {
+    const auto before = hn::PromoteTo(d, hn::Load(di, center + v * kLanes));
+    const auto now = hn::IfThenElse(hn::Lt(number[v], hn::Zero(d)), before, number[v]);
     hn::Store(best[v], d, squared + v * kLanes);
-    hn::Store(hn::DemoteTo(di, number[v]), di, center + v * kLanes);
+    hn::Store(hn::DemoteTo(di, now), di, center + v * kLanes);
   }
 }
 

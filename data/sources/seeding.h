@@ -86,13 +86,12 @@ class Nearest {
   virtual std::vector<std::int64_t> counts(std::int64_t centers) = 0;
 };
 
-/// `points` are n × dim; `weights` are n, or empty if all are 1. Both are copied.
-std::unique_ptr<Nearest> make_cpu_nearest(std::span<const float> points, std::int64_t n, int dim,
-                                          std::span<const double> weights, int threads);
-
-/// Makes a Nearest, as make_cpu_nearest() does.
+/// `points` are n × dim; `weights` are n, or empty if all are 1. Both are copied. `threads` is for
+/// the CPU; 0: all cores.
 using MakeNearest = std::unique_ptr<Nearest>(std::span<const float> points, std::int64_t n, int dim,
                                              std::span<const double> weights, int threads);
+MakeNearest make_cpu_nearest;
+MakeNearest make_cuda_nearest;  // on the current device; only in builds with CUDA
 
 /// A sequence of random numbers, independent for each seed.
 class Draws {
