@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import sys
 from pathlib import Path
 
 import pandas as pd
 
-from analysis.figures import FIGURES, FORMATS, draw, draw_by, write
+from analysis.figures import FIGURES, FORMATS, draw, draw_by, write, wrong_name
 from analysis.figures.drawing import Drawing, Subject
 from analysis.figures.explained import EXPLAINED, SHOWS
 from analysis.figures.history import draw_history
@@ -78,17 +77,15 @@ def _wanted_figures(only: str | None, runs: list[Run]) -> list[str]:
     if only is not None:
         names = list(dict.fromkeys(name.strip() for name in only.split(",") if name.strip()))
         for name in names:
-            if name not in FIGURES:
-                close = difflib.get_close_matches(name, FIGURES, n=1)
-                hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(FIGURES)}"
-                raise RunError(f"--only: unknown figure '{name}'; {hint}")
+            if why := wrong_name(name):
+                raise RunError(f"--only: {why}")
         return names
     asked = [name for run in runs for name in run.spec.get("figures") or []]
     names = list(dict.fromkeys(asked)) or list(FIGURES)
     for name in names:
-        if name not in FIGURES:
+        if wrong_name(name):
             say(f"{name}: this version does not draw this figure")
-    return [name for name in names if name in FIGURES]
+    return [name for name in names if not wrong_name(name)]
 
 
 def run_figures(options: argparse.Namespace) -> int:
@@ -146,7 +143,7 @@ def run_history(options: argparse.Namespace) -> int:
     of = history.history(every, asked, versions, times, threshold)
     machines = list(dict.fromkeys(of.points["machine"]))
     empty = pd.DataFrame(columns=["machine", "point", "version"])
-    data = Data(of.points, empty, empty, {}, {}, runs)
+    data = Data(of.points, empty, empty, empty, {}, {}, runs)
     title = runs[0].title if len({run.title for run in runs}) == 1 else "One problem over commits"
     drawing = draw_by(
         lambda *given: draw_history(*given, of, threshold),

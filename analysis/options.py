@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from analysis import commands
-from analysis.figures import FIGURES, FORMATS, paper
+from analysis.figures import FIGURES, FORMATS, X_OF, paper
+from analysis.figures.x_axis import CHOICES
 from analysis.measures import published
 from analysis.measures.families import CHOOSERS
 
@@ -98,7 +99,10 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         help="where to write (default: figures/ in DIR; ./figures for several)",
     )
     figures.add_argument(
-        "--only", metavar="NAME,…", help=f"draw these instead of the spec's: {', '.join(FIGURES)}"
+        "--only",
+        metavar="NAME,…",
+        help=f"draw these instead of the spec's: {', '.join(FIGURES)}; {' and '.join(X_OF)} also "
+        f"as NAME:AXIS, with another axis on x ({', '.join(CHOICES)})",
     )
     _paper_options(figures)
     figures.set_defaults(command=commands.run_figures)
@@ -219,7 +223,8 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "tables",
         help="write every table of a run as Markdown and as LaTeX",
         description="Writes the tables of each run as NAME.md and NAME.tex (booktabs): headline, "
-        "medians, missing, environment, and regimes, choices and counters if it has them.",
+        "medians, missing, environment, and regimes, choices, counters and convergence if it has "
+        "them.",
     )
     _run_directories(every)
     every.add_argument(

@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+import pandas as pd
+
 from analysis.figures import pgf
 from analysis.figures.drawing import Drawing, Subject
 from analysis.figures.names import Names
 from analysis.figures.style import look, save
+from analysis.figures.x_axis import CHOICES
 from analysis.measures.points import Data, named_baseline
 from analysis.model.files import folder_for, replacing
 
 _NAMES = Path(__file__).resolve().parents[2] / "experiments" / "spec" / "figures.inc"
-FIGURES: dict[str, Callable[[Data, Subject], Drawing]] = {
-    name: import_module(f"analysis.figures.{name}").draw
-    for name in re.findall(r'"(\w+)"', _NAMES.read_text(encoding="utf-8"))
+_TABLE = re.findall(r'^LLOYD_FIGURE\((\w+), "(\w*)"\)', _NAMES.read_text("utf-8"), re.MULTILINE)
+FIGURES: dict[str, Callable[..., Drawing]] = {
+    name: import_module(f"analysis.figures.{name}").draw for name, _ in _TABLE
 }
 """The figures by name, in the report's order. The program's spec reader uses the same list."""
+X_OF = {name: x for name, x in _TABLE if x}
+"""The axis on x of the figures that may have another one there: `speedup:k` is speedup over K."""
+
+
+def wrong_name(name: str) -> str:
+    """Why `name` means no figure, with what was probably meant. Empty if it means one."""
+    figure, colon, x = name.partition(":")
+    if figure not in FIGURES:
+        return f"unknown figure '{figure}'; {_meant(figure, list(FIGURES))}"
+    if colon and figure not in X_OF:
+        return f"'{figure}' has no axis on x that can be chosen; {', '.join(X_OF)} have one"
+    if colon and x not in CHOICES:
+        return f"unknown axis '{x}' of '{figure}'; {_meant(x, CHOICES)}"
+    return ""
+
+
+def _meant(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(known)}"
 
 
 FORMATS = ("svg", "png", "pdf", "pgf")
 
 
 def draw(name: str, data: Data, subject: Subject, paper: float | None = None) -> Drawing:
-    """Draws figure `name` (a key of FIGURES). With `paper`, the figure is that many inches wide,
+    """Draws figure `name` (see wrong_name). With `paper`, the figure is that many inches wide,
     and its title and small print are left to a caption."""
-    return draw_by(FIGURES[name], data, subject, paper)
+    figure, _, x = name.partition(":")
+    if not x:
+        return draw_by(FIGURES[figure], data, subject, paper)
+    return draw_by(lambda *given: FIGURES[figure](*given, x), data, subject, paper)
 
 
 def draw_by(
@@ -70,7 +96,12 @@ def write(
 
 def csv_text(drawing: Drawing) -> str:
     """The rows of a figure as they stand in its CSV."""
-    rows = drawing.rows.copy()
+    return csv_of(drawing.rows)
+
+
+def csv_of(rows: pd.DataFrame) -> str:
+    """Rows as CSV."""
+    rows = rows.copy()
     for column in rows.columns[rows.dtypes.eq(object)]:
         rows[column] = rows[column].map(_inert)
     return rows.to_csv(index=False, lineterminator="\n")

@@ -23,8 +23,10 @@ from analysis.measures.kernels import by_kernel
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.measures.stats import ratio_interval
 from analysis.model.numbers import number_text
+from analysis.model.run import PROBLEM
 
 NAME = "ladder"
+_SIZES = [column for column in PROBLEM if column != "precision"]
 FASTER, SLOWER = "#0072B2", "#D55E00"
 
 
@@ -116,7 +118,7 @@ def _steps(best: pd.DataFrame, parents: dict[str, str]) -> pd.DataFrame:
     """Each version of each problem after its parent, with parent_point, parent_ms and the ratio
     parent's time / own time. If a parent was not measured, its own parent replaces it."""
     rows = []
-    for _, of in best.groupby(["machine", "n", "k", "dim", "data"], sort=False):
+    for _, of in best.groupby(["machine", *_SIZES], sort=False):
         own = {}
         for _, point in of.iterrows():
             own.setdefault(point["version"], []).append(point)
@@ -146,7 +148,7 @@ def _steps(best: pd.DataFrame, parents: dict[str, str]) -> pd.DataFrame:
 
 
 def _step(point: pd.Series, before: pd.Series | None) -> dict:
-    keep = ["machine", "point", "version", "n", "k", "dim", "precision", "data"]
+    keep = ["machine", "point", "version", *PROBLEM]
     keep += ["iteration_ms", "iteration_ms_low", "iteration_ms_high", "samples", "noisy"]
     step = {name: point[name] for name in keep}
     if before is None:

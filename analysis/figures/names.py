@@ -62,6 +62,7 @@ class Names:
             points=self._cut(self._data.points),
             phases=self._cut(self._data.phases),
             counters=self._cut(self._data.counters),
+            convergence=self._cut(self._data.convergence),
             ceilings={machines.get(m, m): roof for m, roof in self._data.ceilings.items()},
             parents={
                 versions.get(child, child): versions.get(parent, parent)

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 
 from analysis.figures.style import GREY, INK, is_narrow, version_styles
 from analysis.model.numbers import count_text
+from analysis.model.run import PROBLEM
 
 DIRECT_UP_TO = 6
 """Up to this many panels, lines are named at their ends. With more, one legend names them and the
@@ -21,20 +22,22 @@ def names_at_ends(panels: int) -> bool:
     return panels <= (DIRECT_IF_NARROW if is_narrow() else DIRECT_UP_TO)
 
 
-def series_names(points: pd.DataFrame) -> pd.Series:
-    """One name per line: the version, with precision and machine if the points have several."""
+def series_names(points: pd.DataFrame, x: str = "") -> pd.Series:
+    """One name per line: the version, with precision and machine if the points have several that
+    are not on x."""
     names = points["version"].astype(str)
     for column in ("precision", "machine"):
-        if points[column].nunique() > 1:
+        if column != x and points[column].nunique() > 1:
             names = names + " " + points[column].astype(str).str.removeprefix("NVIDIA ")
     return names
 
 
-def panel_columns(points: pd.DataFrame, always: list[str]) -> list[str]:
+def panel_columns(points: pd.DataFrame, always: list[str], x: str = "") -> list[str]:
     """The properties of a panel: `always` and, after its first, each other property in which the
-    points differ. The last one changes fastest from panel to panel.
+    points differ and which is not on x. The last one changes fastest from panel to panel.
     """
-    others = [c for c in ("dim", "data") if points[c].nunique() > 1]
+    others = [c for c in PROBLEM if c in points and c not in ("n", "k", "precision", x)]
+    others = [c for c in others if points[c].nunique() > 1]
     return [always[0], *others, *always[1:]]
 
 
@@ -97,15 +100,15 @@ def panel_title(columns: list[str], values: tuple) -> str:
 
 
 def largest_problems(points: pd.DataFrame, most: int = 6) -> tuple[pd.DataFrame, str]:
-    """The `points` of at most `most` problems (N, K, dim, data; 3 on a narrow page), and a sentence
+    """The `points` of at most `most` problems (3 on a narrow page), and a sentence
     about those left out. If there are more problems, the largest N of each K and dim is kept, and
     if these are still too many, the largest of them."""
     most = min(most, 3) if is_narrow() else most
-    key = ["n", "k", "dim", "data"]
+    key = [c for c in PROBLEM if c != "precision"]
     problems = points[key].drop_duplicates()
     if len(problems) <= most:
         return points, ""
-    largest = problems.loc[problems.groupby(["k", "dim", "data"])["n"].idxmax()]
+    largest = problems.loc[problems.groupby([c for c in key if c != "n"])["n"].idxmax()]
     largest = largest.sort_values(["n", "k", "dim"]).tail(most)
     kept = points[points[key].apply(tuple, axis=1).isin(set(map(tuple, largest.to_numpy())))]
     return kept, f"Shown: the largest {len(largest)} of {len(problems)} problems."

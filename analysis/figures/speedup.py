@@ -1,4 +1,4 @@
-"""speedup: the speedup over the baseline, against the number of points, with a panel for each K."""
+"""speedup: the speedup over the baseline, against N or another axis, with a panel for each K."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from analysis.figures.notes import (
 from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.placement import label_ends
 from analysis.figures.row_axis import at_right
-from analysis.figures.scales import fitting, log_axis, log_positions
+from analysis.figures.scales import log_axis
 from analysis.figures.series import (
     bars,
     draw_line,
@@ -31,49 +31,54 @@ from analysis.figures.series import (
     series_styles,
 )
 from analysis.figures.typeset import break_label, text_width, wrap
+from analysis.figures.x_axis import XAxis, beside, named, nothing_on_x, x_axis
 from analysis.measures.points import BEST_CPU, FASTEST_CPU, Data, fastest, fastest_cpu_beside
-from analysis.model.numbers import count_text, number_text
+from analysis.model.numbers import number_text
 
 NAME = "speedup"
 
 
-def draw(data: Data, subject: Subject) -> Drawing:
-    """Draws speedups (see derive.all_points) of each version at its fastest tunables.
+def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
+    """Draws speedups (see derive.all_points) of each version at its fastest tunables, over axis
+    `x`.
 
     Several N give log-log lines, and one N gives a dot per version. The rows contain every point,
     drawn or not."""
+    name = named(NAME, x, "n")
     points = data.points
-    best = fastest(points)
+    best = fastest(points[points[x].notna()], x)
     shown = best[best["speedup"].notna() & best["version"].ne(subject.baseline)]
     rows = csv_rows(points, shown.index)
     if not subject.baseline:
-        return Drawing(NAME, None, rows, "the spec names no baseline")
+        return Drawing(name, None, rows, "the spec names no baseline")
     if shown.empty:
         if (points["status"] == "ok").any():
             why = (
                 f"no version but the baseline, {subject.baseline}, has a result to compare with it"
             )
-            missing = no_result(points, f"{NAME}.csv", limit=40)
-            return Drawing(NAME, None, rows, "\n  ".join([why, *missing]))
-        return Drawing(NAME, None, rows, nothing_to_draw(points, f"{NAME}.csv"))
+            missing = no_result(points, f"{name}.csv", limit=40)
+            return Drawing(name, None, rows, "\n  ".join([why, *missing]))
+        return Drawing(name, None, rows, nothing_to_draw(points, f"{name}.csv"))
 
-    shown = shown.assign(series=series_names(shown))
+    if x != "n" and (why := nothing_on_x(shown, x)):
+        return Drawing(name, None, rows, why)
+    shown = shown.assign(series=series_names(shown, x))
     styles = series_styles(shown, points, subject.baseline)
-    notes = [*_notes(shown, points, subject), *_best_cpu_notes(shown, data, subject)]
+    notes = [*_notes(shown, points, subject, x), *_best_cpu_notes(shown, data, subject)]
     notes += _second_denominator(shown)
-    notes = small_print(points, shown.index, notes, f"{NAME}.csv")
-    one_n = shown["n"].nunique() == 1
-    keys = panel_columns(shown, ["k", "n"] if one_n else ["k"])
+    notes = small_print(points, shown.index, notes, f"{name}.csv")
+    one_n = x == "n" and shown["n"].nunique() == 1
+    keys = panel_columns(shown, ["k", "n"] if one_n else beside(x), x)
     panels = [(values, of) for values, of in shown.groupby(keys, sort=True)]
     header = (subject.title, subtitle(points, subject), notes)
     if one_n:
         figure = _dots(panels, keys, header, styles, subject)
     else:
-        figure = _lines(panels, keys, header, styles, subject, shown)
-    return Drawing(NAME, figure, rows)
+        figure = _lines(panels, keys, header, styles, subject, shown, x_axis(shown, x))
+    return Drawing(name, figure, rows)
 
 
-def _notes(shown: pd.DataFrame, points: pd.DataFrame, subject: Subject) -> list[str]:
+def _notes(shown: pd.DataFrame, points: pd.DataFrame, subject: Subject, x: str) -> list[str]:
     compared = points.set_index(["machine", "point"], drop=False).loc[
         list(dict.fromkeys(zip(shown["machine"], shown["baseline_point"], strict=True)))
     ]
@@ -84,11 +89,13 @@ def _notes(shown: pd.DataFrame, points: pd.DataFrame, subject: Subject) -> list[
         int(shown["speedup_low"].isna().sum()),
     )
     ok = points[points["status"] == "ok"]
-    tuned = tuned_axes(ok)
+    tuned = tuned_axes(ok, but=(x,))
     if tuned:
+        csv = f"{named(NAME, x, 'n')}.csv"
+        problem = "N and K" if x in ("n", "k") else f"N, K and {x.replace('_', ' ')}"
         notes.append(
-            f"Each version, the baseline too, at its fastest {tuned} for that N and K (by median); "
-            f"{NAME}.csv says which, and has every absolute time."
+            f"Each version, the baseline too, at its fastest {tuned} for that {problem} (by "
+            f"median); {csv} says which, and has every absolute time."
         )
     precision_of = points.set_index(["machine", "point"])["precision"]
     base_precision = [
@@ -133,7 +140,7 @@ def _limits(shown: pd.DataFrame) -> tuple[float, float]:
     return min(values.min(), 1.0), max(values.max(), 1.0)
 
 
-def _lines(panels, keys, header, styles, subject, shown) -> Figure:
+def _lines(panels, keys, header, styles, subject, shown, along: XAxis) -> Figure:
     direct = names_at_ends(len(panels))
     columns = 1 if len(panels) == 1 else 2 if direct else 3 if len(panels) <= 9 else 4
     columns = columns_of_panels(columns, 1.82 if direct else 0.86, 1.2 if direct else 0.75)
@@ -143,7 +150,8 @@ def _lines(panels, keys, header, styles, subject, shown) -> Figure:
     height = max(2.5 if columns == 1 else 1.9 if direct else 1.4, 0.125 * lines if direct else 0)
     widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
     # if each machine has its own baseline, only the CSV has the absolute times
-    grey = "" if shown["machine"].nunique() > 1 else f"grey: {subject.baseline}, ms per iteration"
+    absolute = shown["machine"].nunique() == 1 and along.name in ("n", "k", "dim")
+    grey = f"grey: {subject.baseline}, ms per iteration" if absolute else ""
     grey = "\n".join(wrap(grey, style.width() / max(columns, 2) - 0.35))
     page = Page(
         *header,
@@ -156,44 +164,38 @@ def _lines(panels, keys, header, styles, subject, shown) -> Figure:
         legend=None if direct else list(styles.items()),
     )
     low, high = _limits(shown)
-    counts = sorted(int(n) for n in shown["n"].unique())
+    shown_at = along.at(pd.Series(along.values))
     for place, ((_, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
         log_axis(axes, "y", low, high)
-        log_axis(axes, "x", counts[0], counts[-1])
+        along.scale(axes)
         axes.axhline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
-        ends = [(counts[-1] * 1.12, 1.0, labels[subject.baseline], style.GREY)]
+        ends = [(shown_at.iloc[-1] * 1.12, 1.0, labels[subject.baseline], style.GREY)]
         for name in (s for s in styles if s in set(of["series"])):
             line = of[of["series"] == name]
-            end = draw_line(axes, line, "n", "speedup", styles[name])
+            look = styles[name] if along.is_number else {**styles[name], "linestyle": "none"}
+            line = line.assign(at=along.at(line[along.name]))
+            end = draw_line(axes, line, "at", "speedup", look)
             ends.append((*end, labels[name], styles[name]["color"]))
-        _count_ticks(axes, counts, of, page.axes_width, absolute=bool(grey))
+        _ticks(axes, along, of, page.axes_width, absolute=bool(grey))
         if place % columns == 0:
             axes.set_ylabel(f"speedup over {subject.baseline}")
-        _x_label(axes, grey)
+        _x_label(axes, along.label, grey)
         if direct:
             label_ends(axes, ends)
     return page.figure
 
 
-def _count_ticks(
-    axes: Axes, counts: list[int], of: pd.DataFrame, width: float, *, absolute: bool
-) -> None:
-    """Labels the axis with N and, if `absolute`, with the baseline's ms per iteration in grey."""
-    base = of.drop_duplicates("n").set_index("n")["baseline_iteration_ms"]
-    names = [count_text(n) for n in counts]
-    times = [number_text(base[n]) if n in base.index else "–" for n in counts]
-    wide = [max(pair, key=text_width) for pair in zip(names, times, strict=True)]
-    at = log_positions(axes.get_xlim(), counts, width)
-    chosen = fitting(at, wide)
-    tens = [i for i, n in enumerate(counts) if str(n).strip("0") == "1"]
-    if len(chosen) < len(counts) and len(tens) > 1:
-        kept = fitting([at[i] for i in tens], [wide[i] for i in tens])
-        chosen = [tens[i] for i in kept]
-    axes.set_xticks([counts[i] for i in chosen], [names[i] for i in chosen])
-    for i in chosen if absolute else []:
+def _ticks(axes: Axes, along: XAxis, of: pd.DataFrame, width: float, *, absolute: bool) -> None:
+    """Labels the axis with its values and, if `absolute`, with the baseline's ms per iteration in
+    grey."""
+    base = of.drop_duplicates(along.name).set_index(along.name)["baseline_iteration_ms"]
+    times = [number_text(base[v]) if v in base.index else "–" for v in along.values]
+    for i in along.ticks(axes, width, times if absolute else None):
+        if not absolute:
+            continue
         axes.annotate(
             times[i],
-            (counts[i], 0),
+            (along.values[i], 0),
             xycoords=("data", "axes fraction"),
             xytext=(0, -14.5),
             textcoords="offset points",
@@ -203,8 +205,8 @@ def _count_ticks(
         )
 
 
-def _x_label(axes: Axes, grey: str) -> None:
-    axes.set_xlabel("N, number of points", labelpad=12 if grey else 4)
+def _x_label(axes: Axes, label: str, grey: str) -> None:
+    axes.set_xlabel(label, labelpad=12 if grey else 4)
     axes.annotate(
         grey,
         (0.5, 0),

@@ -43,6 +43,19 @@ NEWER_COLUMNS = [
 samples are; `noise` says what disturbed them."""
 
 
+SOLVE_COLUMNS = [
+    "stops_early",
+    "init_ms",
+    "solve_ms",
+    "least_iterations",
+    "most_iterations",
+    "inertia",
+]
+"""What a solve came to, for tables: whether a rule of the spec may end it before its last
+iteration, the median times of the initial centroids and of the solve, its iterations (of all
+restarts) and its inertia (of the best)."""
+
+
 NOISY = "†"
 """Follows the time of a noisy point in tables, and in figures without marks."""
 
@@ -68,12 +81,14 @@ def noise_note(points: pd.DataFrame, most: int = 3) -> str:
 
 @dataclass(frozen=True)
 class Data:
-    """The data of figures: the points (see all_points), the rows of phases.jsonl and counters.jsonl
-    with their `machine`, the ceilings of each machine, the parent of each version, and the runs."""
+    """The data of figures: the points (see all_points), the rows of phases.jsonl, counters.jsonl
+    and convergence.jsonl with their `machine`, the ceilings of each machine, the parent of each
+    version, and the runs."""
 
     points: pd.DataFrame
     phases: pd.DataFrame
     counters: pd.DataFrame
+    convergence: pd.DataFrame
     ceilings: dict[str, Ceilings]
     parents: dict[str, str]
     runs: list[Run]
@@ -94,6 +109,7 @@ def gather(runs: list[Run], baseline: str) -> Data:
         all_points(runs, baseline),
         joined("phases"),
         joined("counters"),
+        joined("convergence"),
         {label: run.ceilings for run, label in zip(runs, labels, strict=True) if run.ceilings},
         {version: parent for run in runs for version, parent in run.parents.items()},
         runs,
@@ -208,13 +224,14 @@ def has_several_baselines(points: pd.DataFrame) -> bool:
     return points.loc[points["speedup"].notna(), "baseline"].nunique() > 1
 
 
-def fastest(points: pd.DataFrame) -> pd.DataFrame:
-    """The ok point with the smallest median time of each version and problem.
+def fastest(points: pd.DataFrame, x: str = "n") -> pd.DataFrame:
+    """The ok point with the smallest median time of each version and problem, and of each value of
+    axis `x`.
 
     The choice uses the same samples as the interval. If there are many nearly equal tunables, the
     interval of the chosen one is a little too narrow."""
     ok = points[points["status"] == "ok"]
-    key = ["machine", "version", *PROBLEM]
+    key = list(dict.fromkeys(["machine", "version", *PROBLEM, x]))
     return ok.loc[ok.groupby(key, dropna=False, sort=False)["iteration_ms"].idxmin()]
 
 
@@ -251,6 +268,8 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     points["throttled_samples"] = points["point"].map(throttled_count).astype("Int64")
     for column in newer:
         points[column] = newer[column].reindex(points["point"]).to_numpy()
+    solve = run.spec.get("solve") or {}
+    points["stops_early"] = any((solve.get(rule) or 0) > 0 for rule in ("tolerance", "min_changes"))
     points["launches"] = [len(t.launches) if t else None for t in points["times_ms"]]
 
     planned = run.plan[~run.plan["point"].isin(points["point"])].copy()
@@ -267,7 +286,7 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     place = points["point"].map(order).fillna(len(order))
     points = points.iloc[np.argsort(place.to_numpy(), kind="stable")]
 
-    points = points.reindex(columns=[*POINT_COLUMNS, *NEWER_COLUMNS, "times_ms"])
+    points = points.reindex(columns=[*POINT_COLUMNS, *NEWER_COLUMNS, *SOLVE_COLUMNS, "times_ms"])
     points = points.reset_index(drop=True)
     points["machine"] = _machine_of(run, machine, points)
     intervals = [
@@ -298,11 +317,17 @@ def _samples(usable: pd.DataFrame) -> dict[str, Samples]:
 
 
 def _newer(rows: pd.DataFrame) -> pd.DataFrame:
-    """NEWER_COLUMNS of each point, except the number of its launches."""
+    """NEWER_COLUMNS of each point, except the number of its launches, and SOLVE_COLUMNS, except
+    `stops_early`."""
     points = rows.groupby("point", sort=False)
     table = points[["inertia_excess", "energy_j", "data_part"]].first()
     table["max_mean_error"] = points["max_mean_error"].max()
     table["waited_ms"] = points["waited_ms"].median()
+    table["init_ms"] = points["init_ms"].median()
+    table["solve_ms"] = points["solve_ms"].median()
+    table["least_iterations"] = points["iterations"].min()
+    table["most_iterations"] = points["iterations"].max()
+    table["inertia"] = points["inertia"].min()
     known = rows.loc[rows["noisy"].notna(), ["point", "noisy", "noise"]]
     noisy = known[known["noisy"].eq(True)]
     count = known["noisy"].eq(True).groupby(known["point"]).sum().reindex(table.index)

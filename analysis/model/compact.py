@@ -31,6 +31,7 @@ TABLES: dict[str, Callable[[dict], Hashable]] = {
     "phases.jsonl": _point,
     "counters.jsonl": _point,
     "timeline.jsonl": _point,
+    "convergence.jsonl": _point,
 }
 """Files of rows, and the fields whose values decide which rows form a group."""
 

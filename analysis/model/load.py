@@ -43,7 +43,13 @@ MEASUREMENTS = [
     *(flag("oversubscribed"), name("data", needed=True), name("data_part"), *_INPUTS),
     *(whole("launch"), whole("repetition"), whole("repetitions")),
     *(name("status", needed=True, names=STATUSES), name("reason")),
-    *(time("solve_ms"), time("iteration_ms"), time("end_to_end_ms"), time("waited_ms")),
+    *(
+        time("solve_ms"),
+        time("iteration_ms"),
+        time("end_to_end_ms"),
+        time("waited_ms"),
+        time("init_ms"),
+    ),
     *(whole("iterations", low=1), number("inertia", high=1e100), flag("verified")),
     *(whole("label_mismatches"), number("max_regret", high=1e100)),
     number("regret_bound", high=1e100),
@@ -68,10 +74,15 @@ COUNTERS = [
     *(name("metric", needed=True), number("value", low=-1e100, high=1e100), name("unit")),
     whole("calls", low=1),
 ]
+CONVERGENCE = [
+    *(name("point", needed=True), name("version", needed=True), whole("restart")),
+    *(whole("iteration", needed=True), number("inertia", high=1e100)),
+    *(number("max_shift", high=1e100), whole("changed_labels")),
+]
 _SPEC = {
     **{"name": str, "title": str, "baseline": str, "figures": [str]},
     "data": {"generator": str, "seed": int, "range": [float], "centers": int, "sigma": float},
-    "solve": {"init": str, "seed": int},
+    "solve": {"init": str, "seed": int, "tolerance": float, "min_changes": int},
     "measure": {"max_noise": float},
 }
 _ENVIRONMENT = {
@@ -112,6 +123,7 @@ def load_run(path: Path) -> Run:
         measurements=measurements,
         phases=_profile(path / "phases.jsonl", PHASES, measurements, warnings),
         counters=_profile(path / "counters.jsonl", COUNTERS, measurements, warnings),
+        convergence=_profile(path / "convergence.jsonl", CONVERGENCE, measurements, warnings),
         ceilings=load_ceilings(path, environment, gpu, warnings),
         parents=_parents(path, plan),
         warnings=warnings,

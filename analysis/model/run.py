@@ -21,7 +21,8 @@ class Run:
     """One run directory.
 
     `measurements` has one row per sample: point × launch × repetition (times in ms). `phases` has
-    one per point × phase, `counters` one per point × phase × kernel × metric, `plan` one per point.
+    one per point × phase, `counters` one per point × phase × kernel × metric, `convergence` one per
+    point × restart × iteration, `plan` one per point.
     Every column of MEASUREMENTS and the other lists exists, with nulls if the file has none. If a
     resumed run measured a point again, only the last measurement is kept. `parents` maps a version
     to its parent. `warnings` describes problems that were found."""
@@ -34,6 +35,7 @@ class Run:
     measurements: pd.DataFrame
     phases: pd.DataFrame
     counters: pd.DataFrame
+    convergence: pd.DataFrame
     ceilings: Ceilings | None
     parents: dict[str, str]
     warnings: list[str] = field(default_factory=list)

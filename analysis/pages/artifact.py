@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from analysis.figures import FIGURES, FORMATS, draw, write
+from analysis.figures import FIGURES, FORMATS, draw, write, wrong_name
 from analysis.figures.paper import paper_for
 from analysis.measures.points import gather
 from analysis.model.ceilings import ceilings_file, nearest_file
@@ -121,8 +121,9 @@ def check(path: Path) -> Verdict:
         how = Look(about.get("formats") or [], about.get("width"), about.get("class"))
         again = place.parent / "again"
         runs = [(r.get("folder") or "", r.get("figures") or []) for r in about.get("runs") or []]
-        known = {*FIGURES, *FORMATS, *(file.name for file in place.glob("runs/*"))}
-        named = {word for folder, figures in runs for word in (folder, *figures)} | {*how.formats}
+        known = {*FORMATS, *(file.name for file in place.glob("runs/*"))}
+        named = {folder for folder, _ in runs} | {*how.formats}
+        named |= {name for _, figures in runs for name in figures if wrong_name(name)}
         if named - known or not runs:
             unknown = ", ".join(sorted(named - known)) or "no run"
             raise RunError(f"{path}: {ABOUT} names {unknown}, which is not there")
@@ -177,7 +178,7 @@ def _draw(place: Path, out: Path, folder: str, names: list[str] | None, how: Loo
     packed run into `out`; returns the names of those that could be drawn."""
     run = load_run(place / "runs" / folder)
     if names is None:
-        asked = [name for name in run.spec.get("figures") or [] if name in FIGURES]
+        asked = [name for name in run.spec.get("figures") or [] if not wrong_name(name)]
         names = asked or list(FIGURES)
     width, environment = paper_for(how.width, how.document_class)
     data, about = gather([run], run.baseline), subject([run])

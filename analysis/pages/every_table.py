@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from analysis.figures import csv_of
 from analysis.measures.points import all_points
 from analysis.model.files import RunError, folder_for, replacing
 from analysis.model.run import Run
-from analysis.pages import choices, counted, regimes, tables
+from analysis.pages import choices, converged, counted, regimes, tables
 from analysis.pages.facts import facts
 from analysis.pages.table import Table
 
-SOME = (regimes.every_version, choices.choices, counted.phases)
+SOME = (regimes.every_version, choices.choices, counted.phases, converged.convergence)
 """Those that only some runs have something for; the others refuse."""
 
 
@@ -34,11 +35,15 @@ def tables_of(run: Run) -> list[Table]:
 
 
 def write_tables(run: Run, folder: Path) -> list[Path]:
-    """Writes NAME.md and NAME.tex of each table into `folder` (made with its parents)."""
+    """Writes NAME.md and NAME.tex of each table into `folder` (made with its parents), and
+    NAME.csv of those that have unrounded values."""
     folder_for(folder)
     paths = []
     for table in tables_of(run):
-        for ending, text in ((".md", table.markdown()), (".tex", table.latex())):
+        written = {".md": table.markdown(), ".tex": table.latex()}
+        if table.values is not None:
+            written[".csv"] = csv_of(table.values)
+        for ending, text in written.items():
             path = folder / f"{table.name}{ending}"
             paths.append(replacing(path, lambda file, text=text: file.write_text(text, "utf-8")))
     return paths

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
+from analysis.measures.convergence import TIMES, solves, summary
 from analysis.measures.points import FASTEST_CPU, fastest_cpu_beside
 from analysis.model.numbers import count_text, number_text
 
@@ -193,6 +194,21 @@ def _clustering(rows: pd.DataFrame) -> str:
     )
 
 
+def _convergence(rows: pd.DataFrame) -> str:
+    table = summary(solves(rows))
+    first = table[table[TIMES[0]].notna()].sort_values(TIMES[0])
+    said = f"Of {_count(int(table['solves'].sum()), 'solve')} "
+    said += f"{int(table[f'{TIMES[0]}_reached'].sum())} end within 1% of the best inertia."
+    if first.empty:
+        return said
+    best = first.iloc[0]
+    init = f" from {best['init']}" if table["init"].nunique() > 1 else ""
+    return (
+        f"{said} The first to be that near is {best['version']}{init}, after "
+        f"{number_text(best[TIMES[0]])} ms in the median ({_problem(best)})."
+    )
+
+
 FINDINGS: dict[str, Says] = {
     "speedup": _speedup,
     "ladder": _ladder,
@@ -206,6 +222,7 @@ FINDINGS: dict[str, Says] = {
     "noise": _noise,
     "fastest": _fastest,
     "clustering": _clustering,
+    "convergence": _convergence,
 }
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.figures import FIGURES, csv_text, draw
+from analysis.figures import FIGURES, csv_text, draw, wrong_name
 from analysis.figures.drawing import Subject
 from analysis.measures.points import Data, baseline_text, gather, named_baseline, noise_note
+from analysis.model.files import RunError
 from analysis.model.run import Run
 from analysis.model.words import AXES
-from analysis.pages import tables
+from analysis.pages import converged, tables
 from analysis.pages.chart import chart
 from analysis.pages.facts import facts, rerun_command
 from analysis.pages.findings import finding
 from analysis.pages.pictures import inline
 from analysis.pages.sections import Entry, Figure, Result, Row, RunPage
+from analysis.pages.table import Table
 
 NAMED_POINTS = 3
 """More points without a result, for one reason, are counted."""
@@ -36,7 +38,7 @@ def run_page(run: Run, entry: Entry) -> RunPage:
             warning.replace(f"{run.path}/", "").replace(f"{run.path}: ", "")
             for warning in run.warnings
         ],
-        [_figure(name, data, about) for name in FIGURES],
+        [_figure(name, data, about) for name in _figures_of(run)],
         len(points),
         baseline_text(points, run.baseline),
         header,
@@ -47,6 +49,7 @@ def run_page(run: Run, entry: Entry) -> RunPage:
             for _, p in points[points["noisy"].eq(True)].iterrows()
         ],
         _without_result(missing),
+        _convergence(data, run),
         chart(points, numbers, named_baseline(points, run.baseline)),
     )
 
@@ -54,6 +57,13 @@ def run_page(run: Run, entry: Entry) -> RunPage:
 def result(page: RunPage) -> Result:
     drawn = [figure.name for figure in page.figures if figure.picture]
     return Result(page.points, len(page.rows), len(page.noisy), drawn)
+
+
+def _convergence(data: Data, run: Run) -> Table | None:
+    try:
+        return converged.table_of(data, run)
+    except RunError:
+        return None
 
 
 def _without_result(missing: pd.DataFrame) -> list[list[str]]:
@@ -69,12 +79,19 @@ def _without_result(missing: pd.DataFrame) -> list[list[str]]:
     return rows
 
 
+def _figures_of(run: Run) -> list[str]:
+    """All figures, each followed by those of the spec that have another axis on x."""
+    asked = [name for name in run.spec.get("figures") or [] if ":" in name and not wrong_name(name)]
+    order = list(FIGURES)
+    return sorted([*FIGURES, *asked], key=lambda name: order.index(name.partition(":")[0]))
+
+
 def _figure(name: str, data: Data, about: Subject) -> Figure:
     drawing = draw(name, data, about)
     if drawing.figure is None:
         return Figure(name, message=drawing.message.splitlines()[0])
-    says = finding(name, drawing.rows, about.title)
-    return Figure(name, inline(drawing.figure, name), says, csv_text(drawing))
+    says = finding(name.partition(":")[0], drawing.rows, about.title)
+    return Figure(drawing.name, inline(drawing.figure, drawing.name), says, csv_text(drawing))
 
 
 def _at(point: pd.Series) -> str:

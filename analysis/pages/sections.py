@@ -10,6 +10,7 @@ from markupsafe import Markup
 from analysis.measures.claims import UNJUDGED, Judgment
 from analysis.measures.published import Number
 from analysis.measures.studies import Study
+from analysis.pages.table import Table
 from analysis.pages.tables import PublishedTable
 
 
@@ -61,6 +62,7 @@ class RunPage:
     noise: str
     noisy: list[list[str]]
     missing: list[list[str]]
+    convergence: Table | None
     chart: dict
 
 

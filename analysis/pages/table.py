@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+import pandas as pd
+
 from analysis.pages.escape import Words, cell, latex, text
 
 LONG = 36
@@ -21,13 +23,15 @@ MOST_ROWS = 45
 
 @dataclass(frozen=True)
 class Table:
-    """`said` is what a reader has to know of all rows; columns in `numeric` are flush right."""
+    """`said` is what a reader has to know of all rows; columns in `numeric` are flush right.
+    `values` are the numbers before they were rounded, for a CSV, if a table has one."""
 
     name: str
     said: Words
     header: list[str]
     rows: list[list[Words]]
     numeric: set[str] = field(default_factory=set)
+    values: pd.DataFrame | None = None
 
     def markdown(self) -> str:
         return f"{text(self.said)}\n\n{self.table_alone()}"

@@ -52,7 +52,9 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
     header = ["N", "K", "dim", "version", *(_words(a) for a in axes), *several]
     newer = [(c, words) for c, words in _NEWER.items() if ok[c].notna().any()]
     over = ["over"] if has_several_baselines(ok) else []
-    header += ["samples", *(words for _, words in newer), "ms per iteration", "speedup", *over]
+    solved = ["iterations", "ms a solve", "inertia"] if ok["stops_early"].eq(True).any() else []
+    header += ["samples", *(words for _, words in newer), *solved, "ms per iteration", "speedup"]
+    header += over
     rows = {}
     for index, p in ok.iterrows():
         rows[index] = [
@@ -61,6 +63,7 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
             *(str(p[c]) for c in several),
             str(p["samples"]),
             *(_newer(p[c]) for c, _ in newer),
+            *(_solved(p) if solved else []),
             *(time_text(p), _speedup(p)),
             *(p["baseline"] or "" for _ in over),
         ]
@@ -84,6 +87,15 @@ def _newer(value: object) -> str:
     if isinstance(value, str):
         return value
     return "" if pd.isna(value) else f"{value:.3g}"
+
+
+def _solved(p: pd.Series) -> list[str]:
+    """How many iterations a solve made, its time and its inertia; of several restarts the fewest
+    and the most iterations, and the least inertia."""
+    least, most = p["least_iterations"], p["most_iterations"]
+    iterations = _count(least) if least == most else f"{_count(least)} to {_count(most)}"
+    time = number_text(p["solve_ms"]) if pd.notna(p["solve_ms"]) else "–"
+    return [iterations, time, f"{p['inertia']:.6g}" if pd.notna(p["inertia"]) else "–"]
 
 
 def headline(run: Run, points: pd.DataFrame) -> Table:

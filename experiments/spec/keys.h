@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct Key {
     column,   // a name, or a number from low to high
     columns,  // a list of them
     words,    // a list from `words`, or of texts that match `pattern`
+    figures,  // a list from `words`, or of maps such as {speedup: {x: k}}
     section,  // a map with the keys of the section of this name
     axes,
     zip,
@@ -55,6 +57,9 @@ const Key& key_of(const std::string& section, const std::string& name);
 
 /// The same for "section.name".
 const Key& key_at(const std::string& path);
+
+/// The figures whose axis on x a spec may choose, with the one that they have otherwise.
+const std::map<std::string, std::string>& figures_with_x();
 
 /// The value of a key that a spec leaves out; null when there is none.
 nlohmann::json default_of(const Key& key);

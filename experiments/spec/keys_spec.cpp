@@ -7,10 +7,23 @@ using Json = nlohmann::ordered_json;  // examples show keys in their order
 using Kind = Key::Kind;
 
 const std::vector<std::string> kFigures = {
+#define LLOYD_FIGURE(name, x) #name,
 #include "experiments/spec/figures.inc"
 };
 
 }  // namespace
+
+const std::map<std::string, std::string>& figures_with_x() {
+  static const std::map<std::string, std::string> all = [] {
+    std::map<std::string, std::string> x_of = {
+#define LLOYD_FIGURE(name, x) {#name, x},
+#include "experiments/spec/figures.inc"
+    };
+    std::erase_if(x_of, [](const auto& figure) { return figure.second.empty(); });
+    return x_of;
+  }();
+  return all;
+}
 
 std::vector<Key> spec_keys() {
   return {
@@ -69,8 +82,9 @@ std::vector<Key> spec_keys() {
        .text = "What is recorded beside the times, in passes of their own.",
        .example = {{"counters", "roofline"}}},
       {.name = "figures",
-       .kind = Kind::words,
-       .text = "The figures that `make run` draws for this spec.",
+       .kind = Kind::figures,
+       .text = "The figures that `make run` draws for this spec. `{speedup: {x: k}}` draws speedup "
+               "with K on x.",
        .example = {"speedup", "roofline"},
        .noun = "figure",
        .words = kFigures},

@@ -47,7 +47,8 @@ void read_profile(Draft& draft, const Section& root) {
 }
 
 void read_figures(Draft& draft, const Section& root) {
-  draft.yaml.read(root, "figures", draft.spec.figures);
+  if (const Entry* figures = root.find("figures"))
+    draft.yaml.figures(*figures, key_of("", "figures"), draft.spec.figures);
 }
 
 }  // namespace lloyd

@@ -119,6 +119,15 @@ Json words(const Key& key) {
   return one_or_more(word, key.needed ? 1 : 0);
 }
 
+Json figures(const Key& key) {
+  Json properties;
+  for (const auto& [name, x] : figures_with_x()) {
+    properties[name] = map_of({{"x", {{"enum", axis_names()}, {"default", x}}}});
+    properties[name]["required"] = Json::array({"x"});
+  }
+  return one_or_more({{"anyOf", {{{"enum", key.words}}, map_of(properties)}}}, 0);
+}
+
 Json value_of(const Key& key);
 
 /// The generators, with what each of them is.
@@ -196,6 +205,8 @@ std::pair<Json, std::string> typed(const Key& key) {
                           : key.pattern.empty()
                               ? "one or a list of " + join(key.words)
                               : "one or a list of " + join(key.words) + ", or CUPTI's names"};
+    case Kind::figures:
+      return {figures(key), "one or a list of " + join(key.words)};
     case Kind::column:
       return {{{"type", {"integer", "string"}}, {"minimum", key.low}}, "a name or a whole number"};
     case Kind::columns:

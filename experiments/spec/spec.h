@@ -124,7 +124,7 @@ struct Spec {
   Profile profile;
   bool shuffle = true;
   std::uint64_t shuffle_seed = 1;
-  std::vector<std::string> figures;
+  std::vector<std::string> figures;  // "speedup", or "speedup:k" with axis k on x
   std::vector<Point>
       points;  // the plan, in the spec's order, without duplicates; `available` not yet decided
   std::optional<Shard> shard;      // of which `points` are a part

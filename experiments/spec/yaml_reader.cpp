@@ -245,6 +245,75 @@ void YamlReader::choose_words(const Entry& entry, const Key& key, std::vector<st
   }
 }
 
+void YamlReader::figures(const Entry& entry, const Key& key, std::vector<std::string>& out) {
+  const auto add = [&out](const std::string& figure) {
+    if (std::find(out.begin(), out.end(), figure) == out.end()) out.push_back(figure);
+  };
+  const auto is_known = [&](const YAML::Node& name) {
+    const bool known =
+        std::find(key.words.begin(), key.words.end(), name.Scalar()) != key.words.end();
+    if (!known) errors_.add(place_of(name), unknown_word(key.noun, name.Scalar(), key.words));
+    return known;
+  };
+  const auto read_one = [&](const YAML::Node& item) {
+    if (item.IsScalar()) {
+      if (is_known(item)) add(item.Scalar());
+      return;
+    }
+    if (!item.IsMap()) {
+      errors_.add(place_of(item), fmt::format("{} must list names, not {}; an axis is chosen by "
+                                              "{{speedup: {{x: k}}}}",
+                                              entry.label, describe(item)));
+      return;
+    }
+    for (const auto& pair : item) {
+      if (!pair.first.IsScalar() || !is_known(pair.first)) continue;
+      const std::string name = pair.first.Scalar();
+      if (const auto x = chosen_x(name, pair.first, pair.second))
+        add(*x == figures_with_x().at(name) ? name : name + ":" + *x);
+    }
+  };
+  const bool list = entry.value.IsSequence();
+  if (!list && entry.value.IsScalar() && entry.value.Scalar().find(',') != std::string::npos) {
+    static_cast<void>(words(entry));
+  } else if (!list) {
+    read_one(entry.value);
+  } else {
+    for (const YAML::Node& item : entry.value) read_one(item);
+  }
+}
+
+std::optional<std::string> YamlReader::chosen_x(const std::string& figure, const YAML::Node& name,
+                                                const YAML::Node& options) {
+  const auto& with_x = figures_with_x();
+  if (!with_x.contains(figure)) {
+    std::vector<std::string> others;
+    for (const auto& [other, x] : with_x) others.push_back(other);
+    errors_.add(place_of(name), fmt::format("figure '{}' has no axis on x that can be chosen; "
+                                            "those that have one are {}",
+                                            figure, join(others)));
+    return std::nullopt;
+  }
+  const std::size_t before = errors_.count();
+  const auto given = section(options, options.IsNull() ? place_of(name) : place_of(options),
+                             "figure " + figure, {"x"});
+  if (!given || errors_.count() > before) return std::nullopt;
+  const Entry* x = given->find("x");
+  if (x == nullptr || !x->value.IsScalar()) {
+    errors_.add(x == nullptr ? given->place : x->place,
+                fmt::format("figure {} needs one axis, such as {{x: k}}; the axes are {}", figure,
+                            join(axis_names())));
+    return std::nullopt;
+  }
+  const std::vector<std::string> axes = axis_names();
+  const std::string axis = x->value.Scalar();
+  if (std::find(axes.begin(), axes.end(), axis) != axes.end()) return axis;
+  const std::string hint = suggestion(axis, axes);
+  errors_.add(x->place, fmt::format("unknown axis {}{}", in_quotes(axis),
+                                    hint.empty() ? "; the axes are " + join(axes) : hint));
+  return std::nullopt;
+}
+
 std::optional<std::vector<Word>> YamlReader::words(const Entry& entry) {
   if (entry.value.IsScalar()) {
     if (const std::string& text = entry.value.Scalar(); text.find(',') == std::string::npos)

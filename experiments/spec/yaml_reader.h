@@ -88,6 +88,8 @@ class YamlReader {
       choose_words(*entry, known, out);
     }
   }
+  /// The figures of a list: names, or maps such as {speedup: {x: k}}, which become "speedup:k".
+  void figures(const Entry& entry, const Key& key, std::vector<std::string>& out);
   std::optional<double> real(const YAML::Node& node, const std::string& label, const Place& place,
                              Sign sign);
   /// The words of a list, or the one word that stands in place of a list; nullopt for anything
@@ -110,6 +112,8 @@ class YamlReader {
   std::optional<std::int64_t> whole(const Entry& entry, std::int64_t low, std::int64_t high);
   std::optional<std::uint64_t> seed(const Entry& entry);
   std::optional<bool> flag(const Entry& entry);
+  std::optional<std::string> chosen_x(const std::string& figure, const YAML::Node& name,
+                                      const YAML::Node& options);
   void text(const Entry& entry, std::string& out);
   void choice(const Entry& entry, const Key& key, std::string& out);
   void choose_words(const Entry& entry, const Key& key, std::vector<std::string>& out);

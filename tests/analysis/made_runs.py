@@ -54,6 +54,7 @@ class Sweep:
     counters: bool = False
     ceilings: bool = False
     floors: bool = False
+    convergence: bool = False
     parents: bool = True
     seed: int = 7
 
@@ -203,6 +204,10 @@ def write_run(path: Path, sweep: Sweep) -> Path:
     if sweep.counters:
         of = [p for p in measured if p["backend"] == "cuda"]
         write_lines(path / "counters.jsonl", [row for p in of for row in counter_rows(p)])
+    if sweep.convergence:
+        write_lines(
+            path / "convergence.jsonl", [row for p in measured for row in convergence_rows(p)]
+        )
     if sweep.ceilings:
         (path / "ceilings.json").write_text(json.dumps(ceilings(sweep.gpu)))
     return path
@@ -224,6 +229,23 @@ def phase_rows(point: dict) -> list[dict]:
             clock: 20 * s * point["ms"],
         }
         for phase, s in shares.items()
+    ]
+
+
+def convergence_rows(point: dict) -> list[dict]:
+    """Rows of convergence.jsonl: two solves of 20 and 16 iterations, of which one finds the best
+    inertia."""
+    names = {name: point[name] for name in ("point", "version")}
+    worth = point["n"] / point["k"]
+    return [
+        {
+            **names,
+            **{"restart": restart, "iteration": iteration, "max_shift": None},
+            **{"inertia": worth * (1 + 0.02 * restart + 2 * 0.6**iteration)},
+            "changed_labels": None,
+        }
+        for restart, last in enumerate((20, 16))
+        for iteration in range(last + 1)
     ]
 
 

@@ -244,7 +244,7 @@ def test_more_kinds_than_lines_are_counted():
     ],
 )
 def test_no_text_overflows_the_page_or_is_too_small_to_print(make_run, name, values):
-    everything = {"counters": True, "ceilings": True, "floors": True}
+    everything = {"counters": True, "ceilings": True, "floors": True, "convergence": True}
     drawing = drawing_of(make_run(faults=realistic_faults(), **everything, **values), name)
     if (figure := drawing.figure) is None:
         assert name in ("dims", "clustering")  # need several dim and K, and a generator

@@ -25,7 +25,7 @@ NEEDS_LATEX = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    everything = {"counters": True, "ceilings": True, "floors": True}
+    everything = {"counters": True, "ceilings": True, "floors": True, "convergence": True}
     sweep = Sweep(dim=(2, 8), faults=realistic_faults(), **everything)
     return load_run(write_run(tmp_path_factory.mktemp("runs") / "run", sweep))
 

@@ -102,6 +102,14 @@ TEST(Spec, OneValueIsAListOfOne) {
                 .resolved());
 }
 
+TEST(Spec, AFigureMayHaveAnotherAxisOnX) {
+  EXPECT_EQ(load_text(spec_with(8,
+                                "figures: [{speedup: {x: n}}, {speedup: {x: k}, tpb: {x: n}}, "
+                                "speedup, {tpb: {x: precision}}]"))
+                .figures,
+            (Words{"speedup", "speedup:k", "tpb:n", "tpb:precision"}));
+}
+
 TEST(Spec, EveryPresetCounterFigureAndInitIsKnown) {
   EXPECT_EQ(
       errors_of(spec_with(8,
