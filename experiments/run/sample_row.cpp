@@ -58,7 +58,7 @@ Row sample_row(const Workbench& bench, const Point& point, int launch, const Sam
   row["repetition"] = s.repetition;
   row["status"] = status::ok;
   row["init_ms"] = bench.init_ms(point);
-  row["init_threads"] = data::init_threads(bench.job().init.method);
+  row["init_threads"] = data::init_threads(point.init);
   row["solve_ms"] = s.solve_ms;
   row["waited_ms"] = s.waited_ms;
   row["iteration_ms"] = s.solve_ms / s.iterations;

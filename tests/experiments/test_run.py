@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import pathlib
 import re
 
@@ -76,6 +77,19 @@ def test_a_run_leaves_what_the_contract_lists(spec, tmp_path):
         assert re.search(f"^{point}: data .* verification .* measurement", log, re.MULTILINE)
     benchmarks = json.loads((out / "benchmark.json").read_text())["benchmarks"]
     assert len(benchmarks) == len(measured)
+
+
+def test_rows_say_what_the_initial_centroids_cost(spec, tmp_path):
+    out = tmp_path / "run"
+    result = run(spec(), "--set", "init=random_points,kmeans++", "--out", out)
+    assert result.returncode == 0, result.stderr
+    cores = len(os.sched_getaffinity(0))
+    assert {row["init"] for row in rows(out)} == {"random_points", "kmeans++"}
+    for row in rows(out):
+        assert row["init_threads"] == (1 if row["init"] == "random_points" else cores)
+    for group in by_point(out).values():
+        (init_ms,) = {row["init_ms"] for row in group}
+        assert init_ms > 0
 
 
 def test_points_run_in_random_order_unless_told_otherwise(spec, tmp_path):
