@@ -153,7 +153,12 @@ HWY_ATTR Mass mass_of(const double* squared, const double* weights, std::int64_t
     const auto rounded = hn::Add(hn::Mul(mass, scales), one);  // as in fixed_point()
     sum = hn::Add(sum, hn::Sub(hn::BitCast(db, rounded), hn::BitCast(db, one)));
   }
-  return {hn::GetLane(hn::MaxOfLanes(d, largest)), hn::GetLane(hn::SumOfLanes(db, sum))};
+  // Not SumOfLanes(), which adds signed integers on AVX-512. For a wrong exponent they overflow.
+  HWY_ALIGN std::uint64_t lanes[kLanes];
+  hn::Store(sum, db, lanes);
+  std::uint64_t total = 0;
+  for (const std::uint64_t lane : lanes) total += lane;
+  return {hn::GetLane(hn::MaxOfLanes(d, largest)), total};
 }
 
 }  // namespace lloyd::data::HWY_NAMESPACE
