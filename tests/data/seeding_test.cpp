@@ -58,7 +58,7 @@ const std::vector<Case>& cases() {
         make("a_tile_and_one", 65, 1, 20),
         make("a_chunk_less_one", kChunkRows - 1, 3, 12),
         make("a_chunk_and_one", kChunkRows + 1, 2, 10),
-        make("many_chunks", 5 * kChunkRows + 77, 5, 25),
+        make("many_chunks", 5 * kChunkRows + 77, 5, 10),
         make("wide", 500, 131, 10),
         make("every_point_a_centroid", 150, 2, 150),
         make("almost_every_point", 150, 4, 149),
@@ -69,6 +69,13 @@ const std::vector<Case>& cases() {
         make("tiny", 300, 3, 20, 1e-41),
         make("far_from_the_origin", 300, 3, 20, 1, 1e5),
     };
+    // Eight far clusters.
+    some.push_back(make("clusters", 5000, 9, 40, 0.01));
+    for (std::size_t i = 0; i < some.back().points.size(); ++i)
+      some.back().points[i] += static_cast<float>(i / 9 % 8 * (i % 9));
+    // Integers on a line: many distances are equal, or twice another.
+    some.push_back(make("twice_as_far", 3000, 8, 60, 0));
+    for (std::size_t i = 0; i < 3000; ++i) some.back().points[8 * i] = static_cast<float>(i % 500);
     // The largest mass falls by 60 powers of two when the outlier becomes a centre.
     some.push_back(make("outlier", 4000, 2, 8));
     some.back().points[6420] = 1e9f;
@@ -89,7 +96,7 @@ class Plain {
   void add(std::int64_t position) {
     const std::vector<float> center = problem_.row(rows_[position]);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const std::vector<float> point = problem_.row(rows_[i]);
+      const float* const point = problem_.points.data() + rows_[i] * problem_.dim;
       double sum = 0;
       for (int j = 0; j < problem_.dim; ++j) {
         const double difference = double{point[j]} - double{center[j]};
