@@ -64,6 +64,7 @@ class Names:
             counters=self._cut(self._data.counters),
             convergence=self._cut(self._data.convergence),
             ceilings={machines.get(m, m): roof for m, roof in self._data.ceilings.items()},
+            cpu_ceilings={machines.get(m, m): r for m, r in self._data.cpu_ceilings.items()},
             parents={
                 versions.get(child, child): versions.get(parent, parent)
                 for child, parent in self._data.parents.items()

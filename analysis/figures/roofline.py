@@ -189,7 +189,7 @@ def _draw_roof(
     box = axes.get_position()
     height = box.height * axes.figure.get_figheight()
     slope = (height / math.log(top / bottom)) / (page.axes_width / math.log(right / left))
-    suffix = f", {roof.gpu.removeprefix('NVIDIA ')}" if named else ""
+    suffix = f", {roof.device.removeprefix('NVIDIA ')}" if named else ""
     for place, (level, bandwidth) in enumerate(roof.bandwidths.items()):
         for value, look in (
             (bandwidth.measured, {"lw": 1.0, "ls": "-"}),

@@ -82,14 +82,15 @@ def noise_note(points: pd.DataFrame, most: int = 3) -> str:
 @dataclass(frozen=True)
 class Data:
     """The data of figures: the points (see all_points), the rows of phases.jsonl, counters.jsonl
-    and convergence.jsonl with their `machine`, the ceilings of each machine, the parent of each
-    version, and the runs."""
+    and convergence.jsonl with their `machine`, the ceilings of each machine's GPU and CPU, the
+    parent of each version, and the runs."""
 
     points: pd.DataFrame
     phases: pd.DataFrame
     counters: pd.DataFrame
     convergence: pd.DataFrame
     ceilings: dict[str, Ceilings]
+    cpu_ceilings: dict[str, Ceilings]
     parents: dict[str, str]
     runs: list[Run]
 
@@ -111,6 +112,12 @@ def gather(runs: list[Run], baseline: str) -> Data:
         joined("counters"),
         joined("convergence"),
         {label: run.ceilings for run, label in zip(runs, labels, strict=True) if run.ceilings},
+        {
+            machine: run.cpu_ceilings
+            for run, label in zip(runs, labels, strict=True)
+            if run.cpu_ceilings
+            for machine in {label, *run.gpus}
+        },
         {version: parent for run in runs for version, parent in run.parents.items()},
         runs,
     )

@@ -23,8 +23,15 @@ RATES = {
     "bf16 tensor": ("bf16_tensor",),
     "fp16 tensor": ("fp16_tensor",),
 }
+CPU_BANDWIDTHS = {
+    "l1": ("cpu_l1_read", "cpu_cache_read"),
+    "l2": ("cpu_l2_read",),
+    "l3": ("cpu_l3_read",),
+    "dram": ("cpu_read",),
+}
+CPU_RATES = {"fp32": ("cpu_fp32_fma",), "fp64": ("cpu_fp64_fma",)}
 _CEILING = {"name": str, "unit": str, "value": float, "datasheet": float}
-_SHAPE = {"ceilings": [_CEILING], "gpu": {"name": str}}
+_SHAPE = {"ceilings": [_CEILING], "gpu": {"name": str}, "cpu": {"model": str}}
 _SCALES = {"GB/s": 1e9, "TFLOP/s": 1e12}
 
 
@@ -39,9 +46,10 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The measured bandwidths by level and rates by arithmetic."""
+    """The measured bandwidths by level, nearest first, and rates by arithmetic. `device` is the
+    name of the GPU or CPU."""
 
-    gpu: str
+    device: str
     bandwidths: dict[str, Ceiling]
     rates: dict[str, Ceiling]
 
@@ -69,6 +77,31 @@ def ceilings_file(run: Path, environment: dict) -> Path | None:
 def load_ceilings(run: Path, environment: dict, gpu: str, warnings: list[str]) -> Ceilings | None:
     """The GPU's ceilings for a run. None if there are none, or with a warning if the nearest ones
     are for another GPU."""
+    read = _read(run, environment, "gpu", "name", (BANDWIDTHS, RATES), warnings)
+    if read is None:
+        return None
+    file, ceilings = read
+    if not ceilings.device or (gpu and ceilings.device != gpu):
+        named = ceilings.device or "no GPU"
+        warnings.append(f"{file}: ceilings of {named}, the run is of {gpu}; not used")
+        return None
+    return ceilings
+
+
+def load_cpu_ceilings(run: Path, environment: dict, warnings: list[str]) -> Ceilings | None:
+    """The CPU's ceilings for a run. None if there are none, or only those of another CPU."""
+    told: list[str] = []  # what is wrong with the file, load_ceilings() says
+    read = _read(run, environment, "cpu", "model", (CPU_BANDWIDTHS, CPU_RATES), told)
+    model = (environment.get("cpu") or {}).get("model")
+    if read is None or not model or read[1].device != model or not read[1].bandwidths:
+        return None
+    return read[1]
+
+
+def _read(
+    run: Path, environment: dict, device: str, name: str, names: tuple, warnings: list[str]
+) -> tuple[Path, Ceilings] | None:
+    """The nearest file and its ceilings of a device. None, with a warning, if it is broken."""
     file = ceilings_file(run, environment)
     if file is None:
         return None
@@ -77,23 +110,16 @@ def load_ceilings(run: Path, environment: dict, gpu: str, warnings: list[str]) -
         listed = {
             c["name"]: c for c in data.get("ceilings") or [] if c.get("value") and c["value"] > 0
         }
-        name = str((data.get("gpu") or {}).get("name") or "")
-        bandwidths = {k: _pick(listed, names) for k, names in BANDWIDTHS.items()}
-        rates = {k: _pick(listed, names) for k, names in RATES.items()}
+        bandwidths, rates = (
+            {key: c for key, of in kind.items() if (c := _pick(listed, of))} for kind in names
+        )
     except RunError as error:
         warnings.append(f"{error}; it is not used")
         return None
     except KeyError as error:
         warnings.append(f"{file}: not a file of ceilings ({error} is missing); it is not used")
         return None
-    if not name or (gpu and name != gpu):
-        warnings.append(f"{file}: ceilings of {name or 'no GPU'}, the run is of {gpu}; not used")
-        return None
-    return Ceilings(
-        name,
-        {k: c for k, c in bandwidths.items() if c},
-        {k: c for k, c in rates.items() if c},
-    )
+    return file, Ceilings(str((data.get(device) or {}).get(name) or ""), bandwidths, rates)
 
 
 def _pick(listed: dict, names: tuple[str, ...]) -> Ceiling | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.model.ceilings import load_ceilings, nearest_file
+from analysis.model.ceilings import load_ceilings, load_cpu_ceilings, nearest_file
 from analysis.model.columns import Column, flag, name, number, time, whole
 from analysis.model.files import RunError, check_shape, printable, read_json
 from analysis.model.rows import frame, read_rows
@@ -125,6 +125,7 @@ def load_run(path: Path) -> Run:
         counters=_profile(path / "counters.jsonl", COUNTERS, measurements, warnings),
         convergence=_profile(path / "convergence.jsonl", CONVERGENCE, measurements, warnings),
         ceilings=load_ceilings(path, environment, gpu, warnings),
+        cpu_ceilings=load_cpu_ceilings(path, environment, warnings),
         parents=_parents(path, plan),
         warnings=warnings,
     )

@@ -37,6 +37,7 @@ class Run:
     counters: pd.DataFrame
     convergence: pd.DataFrame
     ceilings: Ceilings | None
+    cpu_ceilings: Ceilings | None
     parents: dict[str, str]
     warnings: list[str] = field(default_factory=list)
 

@@ -110,6 +110,14 @@ def _roofline(rows: pd.DataFrame, _least: pd.Series, best: pd.Series) -> str:
     )
 
 
+@_at_the_ends("operations_per_second")
+def _cpu_roofline(rows: pd.DataFrame, _least: pd.Series, best: pd.Series) -> str:
+    return (
+        f"{best['version']} gets through the distances fastest: as if it computed all of them at "
+        f"{number_text(best['operations_per_second'] / 1e9)} GFLOP/s, at {_problem(best)}."
+    )
+
+
 @_at_the_ends("occupancy")
 def _occupancy(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
     return (
@@ -214,6 +222,7 @@ FINDINGS: dict[str, Says] = {
     "ladder": _ladder,
     "phases": _phases,
     "roofline": _roofline,
+    "cpu_roofline": _cpu_roofline,
     "occupancy": _occupancy,
     "floor": _floor,
     "tpb": _tpb,

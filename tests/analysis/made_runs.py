@@ -305,6 +305,7 @@ def ceilings(gpu: str | None) -> dict:
         "schema": 1,
         "t_utc": "2025-01-02T03:04:05.678Z",
         "gpu": {"name": gpu} if gpu else None,
+        "cpu": {"model": CPU},
         "ceilings": [
             one("dram_read", "GB/s", 4200.0, 4800.0),
             one("dram_copy", "GB/s", 4000.0, 4800.0),
@@ -313,6 +314,9 @@ def ceilings(gpu: str | None) -> dict:
             one("fp32_fma", "TFLOP/s", 60.0, 66.9),
             one("fp64_fma", "TFLOP/s", 30.0, 33.5),
             one("tf32_tensor", "TFLOP/s", 440.0, 494.7),
+            one("cpu_l1_read", "GB/s", 2000.0),
+            one("cpu_read", "GB/s", 200.0),
+            one("cpu_fp32_fma", "TFLOP/s", 3.0),
             {"name": "fp16_tensor", "unit": "TFLOP/s", "value": None, "reason": "no"},
         ],
     }

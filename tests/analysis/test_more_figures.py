@@ -191,6 +191,32 @@ def test_the_floor_is_at_one(make_run):
     assert "no floor_ms" in drawing.message
 
 
+def test_the_cpu_roofline_is_of_the_definition(make_run):
+    run = make_run(n=(10**5, 10**6), k=(5, 100), dim=(2,), threads=(1, 4), ceilings=True)
+    drawing = drawing_of(run, "cpu_roofline")
+    rows = drawing.rows[drawing.rows["drawn"]]
+    assert set(rows["backend"]) == {"cpu"}
+    assert set(rows["n"]) == {10**6}
+    row = rows[rows["k"].eq(100)].iloc[0]
+    assert row["operations_per_second"] == pytest.approx(
+        2 * 10**6 * 100 * 2 / (row["iteration_ms"] / 1e3)
+    )
+    # points and labels once, centroids read and written
+    moved = 10**6 * 2 * 4 + 4 * 10**6 / 20 + 2 * 100 * 2 * 4
+    assert row["operations_per_byte"] == pytest.approx(2 * 10**6 * 100 * 2 / moved)
+    assert {"L1 2,000 GB/s", "DRAM 200 GB/s", "fp32 3.00 TFLOP/s"} <= set(words(drawing))
+
+
+def test_the_cpu_roofline_needs_ceilings_of_this_cpu(make_run):
+    drawing = drawing_of(make_run(n=(10**6,), k=(100,)), "cpu_roofline")
+    assert drawing.figure is None
+    assert "no measured ceilings of the run's CPU" in drawing.message
+    other = make_run("other", n=(10**6,), k=(100,), ceilings=True)
+    file = other / "ceilings.json"
+    file.write_text(file.read_text().replace('"cpu": {"model": "', '"cpu": {"model": "Another '))
+    assert drawing_of(other, "cpu_roofline").figure is None
+
+
 def test_occupancy_has_a_row_a_kernel(make_run):
     drawing = drawing_of(make_run(n=(10**6,), k=(100,), counters=True), "occupancy")
     rows = drawing.rows[drawing.rows["drawn"]]
