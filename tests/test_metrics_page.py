@@ -16,7 +16,7 @@ from analysis.model.words import AXES, PROBLEM_AXES, STATUSES
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
 PAGE = (ROOT / "docs" / "metrics.md").read_text()
-FILES = ["measurements", "phases", "counters", "passes", "timeline"]
+FILES = ["measurements", "phases", "counters", "passes", "convergence", "timeline"]
 READ = {
     "measurements": [*load.MEASUREMENTS],
     "phases": load.PHASES,
@@ -29,7 +29,7 @@ axes: {n: [200], k: [3], dim: [2], threads: [1]}
 solve: {iterations: 4}
 data: {generator: uniform, seed: 42}
 measure: {repetitions: 6, max_seconds: 0.01}
-profile: {counters: [l1], timeline: true, cpu: [instructions]}
+profile: {counters: [l1], timeline: true, cpu: [instructions], convergence: true}
 """
 
 

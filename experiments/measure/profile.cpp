@@ -14,13 +14,14 @@
 namespace lloyd {
 namespace {
 
-constexpr std::array<std::pair<Pass, std::string_view>, 6> kPasses{
+constexpr std::array<std::pair<Pass, std::string_view>, 7> kPasses{
     {{Pass::timing, "timing"},
      {Pass::counters, "counters"},
      {Pass::timeline, "timeline"},
      {Pass::cpu, "cpu"},
      {Pass::cachegrind, "cachegrind"},
-     {Pass::energy, "energy"}}};
+     {Pass::energy, "energy"},
+     {Pass::convergence, "convergence"}}};
 
 // Three iterations keep the first one, in which all labels change, from dominating the mean.
 constexpr int kCountedIterations = 3;
@@ -89,6 +90,7 @@ Pass parse_pass(std::string_view name) {
 std::vector<Pass> profiling_passes(const Profile& profile, const VersionInfo& version) {
   std::vector<Pass> passes;
   const bool cuda = version.backend == Backend::cuda;
+  if (profile.convergence) passes.push_back(Pass::convergence);
   if (cuda && !profile.counters.empty()) passes.push_back(Pass::counters);
   if (profile.timeline) passes.push_back(Pass::timeline);
   const bool simulated = contains_cachegrind(profile.cpu);
@@ -134,6 +136,7 @@ profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Sub
       return profiling::simulate_caches(subject);
     case Pass::timing:
     case Pass::energy:
+    case Pass::convergence:
       break;
   }
   throw std::invalid_argument(std::string(to_string(pass)) + " is not a profile");

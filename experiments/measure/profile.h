@@ -16,13 +16,13 @@ namespace lloyd {
 
 class Session;
 
-enum class Pass { timing, counters, timeline, cpu, cachegrind, energy };
+enum class Pass { timing, counters, timeline, cpu, cachegrind, energy, convergence };
 std::string_view to_string(Pass pass);
 /// Throws std::invalid_argument unless `name` is a result of to_string().
 Pass parse_pass(std::string_view name);
 
-/// The requested passes that apply to this version: the timeline to all versions, the GPU counters
-/// to CUDA versions, the CPU counters to all others.
+/// The requested passes that apply to this version: convergence and the timeline to all versions,
+/// the GPU counters to CUDA versions, the CPU counters to all others.
 std::vector<Pass> profiling_passes(const Profile& profile, const VersionInfo& version);
 
 /// How many iterations of the solve a pass sees. A GPU timeline shows all of them. Elsewhere this

@@ -212,10 +212,12 @@ void RunDirectory::forget(const std::set<std::string>& points) {
 
 void RunDirectory::forget_passes(const std::set<std::pair<std::string, std::string>>& passes) {
   if (passes.empty()) return;
-  for (const char* name : {kPasses, kCounters, kTimeline})
+  for (const char* name : {kPasses, kCounters, kTimeline, kConvergence})
     remove_rows(name, [&](const Row& row) {
-      return passes.contains({row.at("point").get<std::string>(),
-                              name == kTimeline ? "timeline" : row.at("pass").get<std::string>()});
+      const std::string pass = name == kTimeline      ? "timeline"
+                               : name == kConvergence ? "convergence"
+                                                      : row.at("pass").get<std::string>();
+      return passes.contains({row.at("point").get<std::string>(), pass});
     });
 }
 

@@ -9,11 +9,12 @@ inline constexpr const char* kMeasurements = "measurements.jsonl";
 inline constexpr const char* kPhases = "phases.jsonl";
 inline constexpr const char* kCounters = "counters.jsonl";
 inline constexpr const char* kTimeline = "timeline.jsonl";
+inline constexpr const char* kConvergence = "convergence.jsonl";
 inline constexpr const char* kPasses = "passes.jsonl";
 // The order in which a point's rows are removed. Passes come first, so that no pass is marked as
 // finished when its rows are removed.
-inline constexpr std::array<const char*, 5> kRowFiles{kPasses, kCounters, kTimeline, kMeasurements,
-                                                      kPhases};
+inline constexpr std::array<const char*, 6> kRowFiles{kPasses,      kCounters,     kTimeline,
+                                                      kConvergence, kMeasurements, kPhases};
 inline constexpr const char* kPlan = "plan.json";
 inline constexpr const char* kAnswers = "answers";  // the folder of the saved answers
 inline constexpr const char* kLock = ".lock";

@@ -60,8 +60,9 @@ struct Request {
 struct Reply {
   std::vector<Row> measurements;  // a sample, or in the last reply the row of a failed point
   std::vector<Row> phases;
-  std::vector<Row> counters;   // `counters` and `events` come from profiling passes
-  std::vector<Row> events;     // timeline.jsonl
+  std::vector<Row> counters;  // `counters` and `events` come from profiling passes
+  std::vector<Row> events;    // timeline.jsonl
+  std::vector<Row> convergence;
   std::string status, reason;  // in the last reply: how the pass ended, and why there are no rows
   std::optional<ExpectedRun> expected;  // newly computed
   std::optional<double> energy_j;       // from an energy pass

@@ -17,6 +17,9 @@ Reply timing_pass(Workbench& bench, const Request& request, const HandOver& hand
 /// Measures the energy of a solve.
 Reply energy_pass(Workbench& bench, const Request& request);
 
+/// Records the inertia after each iteration.
+Reply convergence_pass(Workbench& bench, const Request& request);
+
 /// Counters, timeline or a simulated cache, by the job's pass.
 Reply profiling_pass(Workbench& bench, const Request& request);
 

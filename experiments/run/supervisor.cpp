@@ -179,8 +179,10 @@ bool Supervisor::profile(const std::vector<Task*>& group, Pass pass, Progress& p
   asking.end = [&](std::size_t i, const Reply& reply, double seconds) {
     directory_.append("counters.jsonl", reply.counters);
     directory_.append("timeline.jsonl", reply.events);
-    Row done = pass_row(*points[i], pass, std::nullopt, reply.status, reply.reason,
-                        reply.counters.size() + reply.events.size(), seconds);
+    directory_.append("convergence.jsonl", reply.convergence);
+    Row done =
+        pass_row(*points[i], pass, std::nullopt, reply.status, reply.reason,
+                 reply.counters.size() + reply.events.size() + reply.convergence.size(), seconds);
     if (reply.energy_j) done["energy_j"] = *reply.energy_j;
     directory_.append("passes.jsonl", {done});  // written last: it marks the pass as complete
     ++results[{reply.status, reply.reason}];

@@ -40,7 +40,7 @@ class Supervisor {
   Job job(Pass pass, const std::vector<const Point*>& points) const;
   /// Takes the samples of one launch of a group. Returns false if interrupted.
   bool time(const std::vector<Task*>& group, int launch, Progress& progress);
-  /// Makes a profiling pass over the points that were timed. Its results are in counters.jsonl,
+  /// Makes a pass over the points that were timed. Its results are in counters.jsonl,
   /// timeline.jsonl and passes.jsonl. They change neither a time nor the exit status. Returns false
   /// if interrupted.
   bool profile(const std::vector<Task*>& group, Pass pass, Progress& progress);

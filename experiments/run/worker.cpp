@@ -31,6 +31,8 @@ Reply answer(Workbench& bench, const Request& request, const HandOver& hand_over
       return timing_pass(bench, request, hand_over);
     case Pass::energy:
       return energy_pass(bench, request);
+    case Pass::convergence:
+      return convergence_pass(bench, request);
     default:
       return profiling_pass(bench, request);
   }

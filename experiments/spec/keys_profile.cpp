@@ -35,6 +35,12 @@ std::vector<Key> profile_keys() {
        .example = {"llc_misses", "instructions"},
        .noun = "CPU counter",
        .words = {"l1d_misses", "llc_misses", "instructions", "cycles", "cachegrind"}},
+      {.section = "profile",
+       .name = "convergence",
+       .kind = Kind::flag,
+       .text = "Whether the inertia after each iteration is recorded into convergence.jsonl. "
+               "`figures: convergence` implies it.",
+       .example = true},
   };
 }
 

@@ -32,6 +32,7 @@ void apply_profile(Draft& draft, const std::string& list) {
     return kinds.contains(kind) || kinds.contains("all");
   };
   Profile& profile = draft.spec.profile;
+  if (kinds.contains("none")) profile.convergence = false;
   profile.nvtx = wanted("nvtx");
   profile.timeline = wanted("timeline");
   if (!wanted("counters")) profile.counters.clear();

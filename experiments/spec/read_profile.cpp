@@ -44,11 +44,13 @@ void read_profile(Draft& draft, const Section& root) {
     if (const auto words = draft.yaml.words(*counters))
       for (const Word& word : *words) add_counter(draft, word);
   draft.yaml.read(*section, "cpu", draft.spec.profile.cpu);
+  draft.yaml.read(*section, "convergence", draft.spec.profile.convergence);
 }
 
 void read_figures(Draft& draft, const Section& root) {
   if (const Entry* figures = root.find("figures"))
     draft.yaml.figures(*figures, key_of("", "figures"), draft.spec.figures);
+  if (contains(draft.spec.figures, "convergence")) draft.spec.profile.convergence = true;
 }
 
 }  // namespace lloyd

@@ -56,6 +56,7 @@ struct Profile {
   std::vector<std::string> counters;
   bool timeline = false;
   std::vector<std::string> cpu;
+  bool convergence = false;  // also if the figure of this name is asked for
 };
 
 /// One measurement to make. Axes that the version does not use are nullopt.

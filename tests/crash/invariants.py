@@ -10,6 +10,7 @@ KEYS = {
     "passes.jsonl": ("point", "pass", "launch"),
     "counters.jsonl": ("point", "pass", "phase", "kernel", "metric", "preset"),
     "timeline.jsonl": ("point", "kind", "name", "start_us"),
+    "convergence.jsonl": ("point", "iteration"),
 }
 WHOLE = ("spec.resolved.json", "environment.json", "plan.json", "benchmark.json")
 

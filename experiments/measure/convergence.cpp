@@ -1,0 +1,57 @@
+#include "experiments/measure/convergence.h"
+
+#include <algorithm>
+
+#include "experiments/measure/answer_check.h"
+#include "experiments/measure/label_check.h"
+#include "experiments/measure/trials.h"
+#include "experiments/measure/vectors.h"
+
+namespace lloyd {
+namespace {
+
+double inertia_of(Reference& reference, Centroids centroids, const Problem& problem) {
+  return sum(Nearest(reference, centroids, problem).distances);
+}
+
+double largest_move(Centroids from, Centroids to, const Problem& problem) {
+  const auto dim = static_cast<std::size_t>(problem.dim);
+  double largest = 0;
+  for (std::size_t j = 0; j < static_cast<std::size_t>(problem.k); ++j)
+    largest = std::max(largest, distance_between(row(from, j, dim), row(to, j, dim)));
+  return largest;
+}
+
+bool ends(const Stop& stop, const Iterate& last) {
+  return *last.max_shift == 0 || *last.max_shift < stop.tolerance ||
+         (last.changed_labels && *last.changed_labels < stop.min_changes);
+}
+
+}  // namespace
+
+std::vector<Iterate> follow(const VersionFactory& make, const Problem& problem, Context& context,
+                            Reference& reference) {
+  std::vector<float> from(problem.centroids.begin(), problem.centroids.end());
+  std::vector<double> before(from.begin(), from.end());
+  std::vector<std::int32_t> labels;
+  std::vector<Iterate> path{{0, inertia_of(reference, before, problem), {}, {}}};
+  for (int t = 1; t <= problem.stop.iterations; ++t) {
+    Problem step = problem;
+    step.stop = {.iterations = 1};
+    step.centroids = from;
+    Solution after = solve(make, step, context);
+    Iterate last{t,
+                 inertia_of(reference, after.centroids, problem),
+                 largest_move(before, after.centroids, problem),
+                 {}};
+    if (t > 1) last.changed_labels = count_changes(labels, after.labels);
+    path.push_back(last);
+    if (ends(problem.stop, last)) break;
+    from.assign(after.centroids.begin(), after.centroids.end());
+    before.assign(from.begin(), from.end());
+    labels = std::move(after.labels);
+  }
+  return path;
+}
+
+}  // namespace lloyd
