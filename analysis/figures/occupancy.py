@@ -19,6 +19,7 @@ from analysis.figures.series import (
 from analysis.figures.typeset import wrap
 from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.points import Data, fastest
+from analysis.model.run import PROBLEM
 
 NAME = "occupancy"
 SMALLEST_SHARE = 0.05
@@ -36,7 +37,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     if table.empty:
         rows = csv_rows(data.points, data.points.index[:0])
         return Drawing(NAME, None, rows, "the run has no counters (profile: {counters: …})")
-    head = ["machine", "point", "n", "k", "dim", "data", "precision", "iteration_ms"]
+    head = ["machine", "point", *PROBLEM, "iteration_ms"]
     best = fastest(data.points)
     rows = table.merge(best[head], on=["machine", "point"], how="left")
     rows["kernel"] = rows["kernel"].map(short_name)

@@ -13,6 +13,7 @@ from analysis.figures.series import largest_problems, panel_title, problem_panel
 from analysis.figures.typeset import text_width
 from analysis.measures.points import NOISY, Data, fastest, noisy_mark
 from analysis.model.numbers import number_text
+from analysis.model.run import PROBLEM
 
 NAME = "phases"
 OUTSIDE = "outside"
@@ -98,8 +99,7 @@ def _shares(best: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
     solve = phases[phases["part"].eq("solve")]
     solve = solve.assign(ms=solve["device_ms"].fillna(solve["host_ms"]))
     solve = solve.groupby(["machine", "point", "phase"], sort=False)["ms"].sum().reset_index()
-    head = ["machine", "point", "version", "n", "k", "dim", "precision", "data"]
-    head += ["iteration_ms", "iterations"]
+    head = ["machine", "point", "version", *PROBLEM, "iteration_ms", "iterations"]
     rows = solve.merge(best[head], on=["machine", "point"])
     if rows.empty:
         return rows

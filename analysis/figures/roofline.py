@@ -22,6 +22,7 @@ from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.points import Data, fastest
 from analysis.model.ceilings import LEVELS, Ceilings
 from analysis.model.numbers import count_text, number_text
+from analysis.model.run import PROBLEM
 
 NAME = "roofline"
 KINDS = {
@@ -94,7 +95,7 @@ def _rows(data: Data) -> pd.DataFrame:
     total = table.groupby(["machine", "point"])["seconds"].transform("sum")
     table = table.assign(time_share=table["seconds"] / total)
     best = fastest(data.points)
-    head = ["machine", "point", "n", "k", "dim", "data", "precision"]
+    head = ["machine", "point", *PROBLEM]
     table = table.merge(best[head], on=["machine", "point"])
     parts = []
     # a kernel is under the roof of its main arithmetic, because compilers write some constants of

@@ -104,7 +104,7 @@ def largest_problems(points: pd.DataFrame, most: int = 6) -> tuple[pd.DataFrame,
     about those left out. If there are more problems, the largest N of each K and dim is kept, and
     if these are still too many, the largest of them."""
     most = min(most, 3) if is_narrow() else most
-    key = [c for c in PROBLEM if c != "precision"]
+    key = [c for c in PROBLEM if c in points and c != "precision"]
     problems = points[key].drop_duplicates()
     if len(problems) <= most:
         return points, ""
