@@ -12,7 +12,7 @@ from analysis.measures.points import BEST_CPU, all_points
 from analysis.measures.quantity import Quantity
 from analysis.measures.stats import Samples, draws
 from analysis.model.numbers import count_text
-from analysis.model.run import Run
+from analysis.model.run import PROBLEM, Run
 from analysis.model.words import AXES
 
 ASKED = (
@@ -141,8 +141,9 @@ class Rows:
         """The CPU version with the least median of `column` among those that were verified on the
         problem of `point`, in its precision or else in fp32. Raises MissingError."""
         points = self.points[self.points["backend"].eq("cpu") & self.points["verified"].eq(True)]
-        for axis in ("machine", "n", "k", "dim", "data"):
-            points = points[points[axis].eq(point[axis])]
+        for axis in ("machine", *(axis for axis in PROBLEM if axis != "precision")):
+            same = points[axis].eq(point[axis]) | (points[axis].isna() & pd.isna(point[axis]))
+            points = points[same]
         for precision in (point["precision"], "fp32"):
             same = points[points["precision"].eq(precision) & points["status"].eq("ok")]
             if len(same):
