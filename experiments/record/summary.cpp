@@ -22,6 +22,8 @@ struct Result {
   std::string status, reason, host;
   std::map<int, std::vector<double>> iteration_ms;  // by launch
   std::vector<SampleNoise> noise;
+  std::vector<int> iterations;
+  std::vector<double> solve_ms, inertia;
   bool oversubscribed = false;
   bool on_cpu = false;
   bool verified = true;  // each sample
@@ -32,6 +34,22 @@ struct Result {
     return launches_interval(launches);
   }
 };
+
+// What a solve came to, if a rule of the spec may end it early.
+void fill_solve(SummaryLine& line, const Result& result) {
+  if (!result.iterations.empty()) {
+    const auto [least, most] = std::ranges::minmax(result.iterations);
+    line.iterations = least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+  }
+  if (!result.solve_ms.empty()) line.total = format_ms(median_interval(result.solve_ms).median);
+  if (!result.inertia.empty())
+    line.inertia = fmt::format("{:.6g}", std::ranges::min(result.inertia));
+}
+
+// Whether the lines have what fill_solve() fills.
+bool any_solves(const std::vector<SummaryLine>& lines) {
+  return std::ranges::any_of(lines, [](const SummaryLine& line) { return !line.total.empty(); });
+}
 
 // What speedups of a problem are relative to: a version and its median time of an iteration.
 struct Denominator {
@@ -153,11 +171,18 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
       result.iteration_ms[row.at("launch").get<int>()].push_back(
           row.at("iteration_ms").get<double>());
       result.noise.push_back(sample_noise(row));
+      // Rows of a resumed run may lack what only the summary reads.
+      if (const auto iterations = as_int(row.value("iterations", Row())))
+        result.iterations.push_back(*iterations);
+      if (const Row inertia = row.value("inertia", Row()); inertia.is_number())
+        result.inertia.push_back(inertia);
+      result.solve_ms.push_back(row.value("solve_ms", 0.0));
     } else
       result.reason = row.at("reason").get<std::string>();
   }
   const Denominators denominators(spec, results);
   std::vector<SummaryLine> lines;
+  const bool stops_early = spec.stop.tolerance > 0 || spec.stop.min_changes > 0;
   for (const Point& point : spec.points) {
     SummaryLine line;
     line.point = point.id;
@@ -173,6 +198,7 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
         const Interval interval = found->second.interval();
         line.median = format_ms(interval.median);
         line.noise = point_noise(found->second.noise, spec.measure.max_noise);
+        if (stops_early) fill_solve(line, found->second);
         if (interval.low) line.interval = format_interval(*interval.low, *interval.high);
         if (const Denominator* base = denominators.of(point, found->second)) {
           line.speedup = format_ratio(base->median / interval.median);
@@ -198,6 +224,9 @@ std::string summary_table(const std::vector<SummaryLine>& lines, const Terminal&
   if (!all_ok) columns.push_back({"status"});
   for (const char* head : {"per iteration", "95% interval", "speedup"})
     columns.push_back({head, true});
+  const bool solves = any_solves(lines);
+  if (solves)
+    for (const char* head : {"iterations", "solve", "inertia"}) columns.push_back({head, true});
   const bool any_over =
       std::ranges::any_of(lines, [](const SummaryLine& line) { return !line.over.empty(); });
   if (any_over) columns.push_back({"over"});
@@ -214,6 +243,9 @@ std::string summary_table(const std::vector<SummaryLine>& lines, const Terminal&
     if (!all_ok) cells.push_back({line.status, colour_of(line.status)});
     for (const std::string& text : {line.median, line.interval, line.speedup})
       cells.push_back({text});
+    if (solves)
+      for (const std::string& text : {line.iterations, line.total, line.inertia})
+        cells.push_back({text});
     if (any_over) cells.push_back({line.over});
     const char* separator = line.remark.empty() || line.noise.empty() ? "" : "; ";
     table.add(std::move(cells), line.remark + separator + for_terminal(line.noise));
@@ -248,12 +280,15 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       "Time per Lloyd iteration: median and its 95% interval (order statistics; none below 6 "
       "samples; of several launches, the median of their medians and Student's interval). "
       "Speedup: ratio of medians over {}. Oversubscribed: more threads than cores. Noise: "
-      "reasons to doubt a median.\n\n| version | point | status | per iteration | speedup | noise "
-      "|\n|---|---|---|---|---|---|\n",
+      "reasons to doubt a median.\n\n",
       spec.baseline.empty() ? "nothing (the spec names no baseline)"
       : spec.baseline == kBestCpu
           ? "the fastest verified CPU version of each problem, which is named"
           : spec.baseline);
+  const bool solves = any_solves(lines);
+  text += fmt::format("| version | point | status | per iteration | speedup | {}noise |\n",
+                      solves ? "iterations | solve | inertia | " : "");
+  text += fmt::format("|---|---|---|---|---|{}---|\n", solves ? "---|---|---|" : "");
   std::vector<Missing> unsupported;
   for (const SummaryLine& line : lines) {
     if (line.status == status::unsupported) {
@@ -261,9 +296,10 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       continue;
     }
     text += fmt::format(
-        "| {} | {} | {} | {} | {} | {} |\n", for_markdown(line.version),
+        "| {} | {} | {} | {} | {} | {}{} |\n", for_markdown(line.version),
         for_markdown(parameters(line)), line.status, iteration(line),
         line.over.empty() ? line.speedup : line.speedup + " over " + for_markdown(line.over),
+        solves ? fmt::format("{} | {} | {} | ", line.iterations, line.total, line.inertia) : "",
         for_markdown(line.noise));
   }
   if (!unsupported.empty()) text += "\nUnsupported here:\n\n";

@@ -19,6 +19,9 @@ struct SummaryLine {
   // Relative to the baseline at the same n, k, dim and precision. Empty if there is none.
   std::string speedup;
   std::string over;  // the version that best:cpu stands for here; empty with any other baseline
+  // Of a whole solve, if a rule of the spec may end it early: "12", "12 to 31" (the fewest and the
+  // most of all samples), its median time, and the least inertia. Empty otherwise.
+  std::string iterations, total, inertia;
   std::string reason;
   std::string noise;  // why the time is unreliable; empty if no reason is known
 };

@@ -53,6 +53,30 @@ TEST(Summary, DividesByTheBaselineOfTheSameProblem) {
   EXPECT_EQ(lines[3].status, "not run");
 }
 
+TEST(Summary, HasIterationsTimeAndInertiaWhereARuleMayEndASolve) {
+  Spec spec;
+  spec.points = {point("cpu_sequential", 5), point("cpu_openmp", 5)};
+  std::vector<Row> rows;
+  for (const int iterations : {12, 31, 12}) {
+    rows.push_back(ok_row(spec.points[0], 2));
+    rows.back()["iterations"] = iterations;
+    rows.back()["solve_ms"] = 2 * iterations;
+    rows.back()["inertia"] = 1000 + iterations;
+  }
+  const Terminal wide{.width = 200};
+  EXPECT_EQ(summarize(spec, rows, {})[0].iterations, "");
+  EXPECT_EQ(summary_table(summarize(spec, rows, {}), wide).find("inertia"), std::string::npos);
+  spec.stop.tolerance = 1e-4;
+  const std::vector<SummaryLine> lines = summarize(spec, rows, {});
+  EXPECT_EQ(lines[0].iterations, "12 to 31");
+  EXPECT_EQ(lines[0].total, "24.0 ms");
+  EXPECT_EQ(lines[0].inertia, "1012");
+  EXPECT_EQ(lines[1].total, "");  // not run
+  const std::string table = summary_table(lines, wide);
+  for (const char* text : {"iterations", "solve", "inertia", "12 to 31", "24.0 ms", "1012"})
+    EXPECT_NE(table.find(text), std::string::npos) << text;
+}
+
 TEST(Summary, IsOverTheFp32OfABaselineThatLacksThePrecision) {
   Spec spec;
   spec.baseline = "cpu_sequential";
