@@ -194,7 +194,7 @@ TEST(SpecFiles, HaveNoSeed) {
   folder.write("p.csv", "1,2\n3,4\n");
   const std::string head = "name: t\nversions: [cpu_sequential]\naxes: {k: [1]";
   EXPECT_EQ(file_errors(folder, head + ", data_seed: [1]}\ndata: {file: p.csv}\n"),
-            (Words{"s.yaml:3:27: data_seed = 1 needs a generator, but the points come from p.csv; "
+            (Words{"s.yaml:3:28: data_seed = 1 needs a generator, but the points come from p.csv; "
                    "leave data_seed out"}));
   folder.write("s.yaml", head + "}\ndata: {file: p.csv}\n");
   EXPECT_EQ(load_spec("s.yaml", {}).points.at(0).data_seed, std::nullopt);
