@@ -24,6 +24,7 @@ from analysis.model.compact import compact
 from analysis.model.files import RunError, printable
 from analysis.model.find import find_runs
 from analysis.model.load import load_run, run_name
+from analysis.model.parts import join_parts
 from analysis.model.run import Run
 from analysis.model.timeline import read_events
 from analysis.pages import (
@@ -63,6 +64,7 @@ def _load(options: argparse.Namespace) -> list[Run]:
         raise RunError("\n".join(options.unread))
     for reason in options.unread:
         say(f"not read: {reason}")
+    runs = join_parts(runs)
     for run in runs:
         for warning in run.warnings:
             say(f"warning: {warning}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: setup-system.sh [bundle] [lint] [fuzz] [browser] [paper] [shells]
+# Usage: setup-system.sh [bundle] [lint] [fuzz] [browser] [paper] [shells] [slurm]
 # Installs the missing system packages by apt, including those for the named purposes.
 set -euo pipefail
 packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohmann-json3-dev
@@ -26,6 +26,8 @@ for extra in "$@"; do
     paper) packages+=(texlive-latex-recommended texlive-pictures poppler-utils) ;;
     # What the shell completions and the man page are tested with.
     shells) packages+=(zsh fish groff-base mandoc) ;;
+    # The cluster of tests/experiments/slurm.py. The tests start and stop it.
+    slurm) packages+=(slurmctld slurmd slurm-client munge) ;;
   esac
 done
 

@@ -130,11 +130,15 @@ def _rows(of: pd.DataFrame, problem: str, kind: str, base, over: str, at: float)
 
 def _strong(ok: pd.DataFrame, points: pd.DataFrame, baseline: str) -> pd.DataFrame:
     parts = []
-    for key, of in ok.groupby(["machine", "n", "k", "dim", "data"], sort=False):
+    # of a cluster, one node: a ratio of two nodes' times says nothing
+    ok = ok.assign(place=ok["node"].fillna(""))
+    points = points.assign(place=points["node"].fillna(""))
+    same_problem = ["machine", "place", "n", "k", "dim", "data"]
+    for key, of in ok.groupby(same_problem, sort=False):
         base = points[points["version"].eq(baseline) & points["status"].eq("ok")]
-        for column, value in zip(["machine", "n", "k", "dim", "data"], key, strict=True):
+        for column, value in zip(same_problem, key, strict=True):
             base = base[base[column].eq(value)]
-        _, n, k, dim, _ = key
+        _, _, n, k, dim, _ = key
         problem = f"N = {count_text(n)}, K = {count_text(k)}, dim {dim}"
         # only the fastest combination for each number of workers
         quickest = of.loc[of.groupby(["series", "workers"], sort=False)["iteration_ms"].idxmin()]
@@ -154,13 +158,13 @@ def _strong(ok: pd.DataFrame, points: pd.DataFrame, baseline: str) -> pd.DataFra
 
 def _weak(ok: pd.DataFrame) -> pd.DataFrame:
     parts = []
-    ok = ok.assign(share=ok["n"].astype(float) / ok["workers"])
-    key = ["machine", "series", "k", "dim", "share"]
+    ok = ok.assign(share=ok["n"].astype(float) / ok["workers"], place=ok["node"].fillna(""))
+    key = ["machine", "place", "series", "k", "dim", "share"]
     quickest = ok.loc[ok.groupby([*key, "workers"], sort=False)["iteration_ms"].idxmin()]
     for values, of in quickest.groupby(key, sort=False):
         if len(of) < 3 or of["n"].nunique() < 3:
             continue
-        _, _, k, dim, share = values
+        _, _, _, k, dim, share = values
         problem = f"{count_text(round(share))} points per worker, K = {count_text(k)}"
         first = of.loc[of["workers"].idxmin()]
         parts.append(

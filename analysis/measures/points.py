@@ -37,7 +37,7 @@ POINT_COLUMNS = [
 
 NEWER_COLUMNS = [
     *("launches", "noisy", "noisy_samples", "noise", "inertia_excess", "max_mean_error"),
-    *("energy_j", "waited_ms", "data_part"),
+    *("energy_j", "waited_ms", "data_part", "node"),
 ]
 """Further columns, which schema 1 does not have. A point is `noisy` if at least NOISY_SHARE of its
 samples are; `noise` says what disturbed them."""
@@ -125,11 +125,15 @@ def gather(runs: list[Run], baseline: str) -> Data:
 
 def _machine_of(run: Run, label: str, rows: pd.DataFrame) -> pd.Series:
     """The machine of each row: the label of its run. If the run has several GPUs, the GPU of the
-    row's point, or the label if it ran on none."""
-    if len(run.gpus) < 2:
+    row's point, else that of its node, else the label. If its nodes have several CPUs, that of the
+    node."""
+    machines = run.machines
+    if len(run.gpus) < 2 and len({*machines.values()}) < 2:
         return pd.Series(label, index=rows.index, dtype=object)
-    gpus = run.measurements.drop_duplicates("point").set_index("point")["gpu"]
-    return rows["point"].map(gpus).fillna(label)
+    of = run.measurements.drop_duplicates("point").set_index("point")
+    named = of["gpu"] if len(run.gpus) > 1 else pd.Series(dtype=object)
+    nodes = rows["point"].map(of["node"]).map(machines)
+    return rows["point"].map(named).astype(object).fillna(nodes).fillna(label)
 
 
 def machine_labels(runs: list[Run]) -> list[str]:
@@ -169,9 +173,10 @@ def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
     (Samples in ms).
 
     Points without a result have NaN times, a status (or `not run`) and the reason.
-    Speedups are relative to the median of `baseline` for the same problem on the same machine, with
-    the fastest tunables of each side. With BEST_CPU, `baseline` is each point's own denominator. If
-    an ok point has no speedup, its `reason` says what is missing."""
+    Speedups are relative to the median of `baseline` for the same problem on the same machine (of a
+    cluster, the same node), with the fastest tunables of each side. With BEST_CPU, `baseline` is
+    each point's own denominator. If an ok point has no speedup, its `reason` says what is missing.
+    """
     labels = machine_labels(runs)
     parts = [
         _points_of(run, label).assign(run=place)
@@ -327,7 +332,7 @@ def _newer(rows: pd.DataFrame) -> pd.DataFrame:
     """NEWER_COLUMNS of each point, except the number of its launches, and SOLVE_COLUMNS, except
     `stops_early`."""
     points = rows.groupby("point", sort=False)
-    table = points[["inertia_excess", "energy_j", "data_part"]].first()
+    table = points[["inertia_excess", "energy_j", "data_part", "node"]].first()
     table["max_mean_error"] = points["max_mean_error"].max()
     table["waited_ms"] = points["waited_ms"].median()
     table["init_ms"] = points["init_ms"].median()
@@ -358,8 +363,10 @@ def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
         problem += ["machine", "run", "host"]
         base = _fastest_on_cpu(points, problem)
     else:
-        problem += ["machine"]
-        base = fastest(points[points["version"] == baseline])
+        problem += ["machine", "node"]
+        of = points[points["version"] == baseline]
+        nodes = of.groupby(of["node"].fillna(""), sort=False)
+        base = pd.concat([fastest(each) for _, each in nodes]) if len(of) else fastest(of)
     denominators: dict[tuple, dict[str, tuple]] = {}
     for key, of in zip(_keys(base, problem), base.itertuples(index=False), strict=True):
         denominators.setdefault(key, {})[of.precision] = of
@@ -387,7 +394,26 @@ def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
         if baseline == BEST_CPU
         else f"{baseline} has no result for this problem on this machine"
     )
+    if baseline != BEST_CPU:
+        _name_other_nodes(points, orphan, base, baseline)
     return points
+
+
+def _name_other_nodes(
+    points: pd.DataFrame, orphan: pd.Series, base: pd.DataFrame, baseline: str
+) -> None:
+    """Says of the points without a speedup whether the baseline ran on another node."""
+    problem = [column for column in PROBLEM if column != "precision"]
+    ran: dict[tuple, list[str]] = {}
+    for key, node in zip(_keys(base, problem), base["node"], strict=True):
+        if isinstance(node, str):
+            ran.setdefault(key, []).append(node)
+    mine = points[orphan & points["node"].notna()]
+    for at, key in zip(mine.index, _keys(mine, problem), strict=True):
+        others = [node for node in dict.fromkeys(ran.get(key, [])) if node != mine.at[at, "node"]]
+        if others:
+            where = f"{', '.join(others)}, this point on {mine.at[at, 'node']}"
+            points.at[at, "reason"] = f"{baseline} ran on {where}"
 
 
 def _fastest_on_cpu(points: pd.DataFrame, problem: list[str]) -> pd.DataFrame:

@@ -90,9 +90,17 @@ _ENVIRONMENT = {
     "cpu": {"model": str},
     "gpus": [{"name": str, "driver": str}],
     "build": {"commit": str, "compiler": str},
+    "node": str,
 }
+_ENVIRONMENT["parts"] = [{"environment": {**_ENVIRONMENT}}]
 _OVERRIDES = {"set": [str], "only": [str], "filter": str}
-_PLAN = {"points": [{}], "parents": {"*": str}, "overrides": _OVERRIDES}
+_PLAN = {
+    "shard": str,
+    "fingerprints": {"binary": str},
+    "points": [{}],
+    "parents": {"*": str},
+    "overrides": _OVERRIDES,
+}
 
 
 def load_run(path: Path) -> Run:
@@ -128,6 +136,8 @@ def load_run(path: Path) -> Run:
         cpu_ceilings=load_cpu_ceilings(path, environment, warnings),
         parents=_parents(path, plan),
         warnings=warnings,
+        shard=plan.get("shard") or "",
+        binary=(plan.get("fingerprints") or {}).get("binary") or "",
     )
 
 

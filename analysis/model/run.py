@@ -40,6 +40,10 @@ class Run:
     cpu_ceilings: Ceilings | None
     parents: dict[str, str]
     warnings: list[str] = field(default_factory=list)
+    shard: str = ""
+    """The part of a sweep that this run is, such as 2/4. Empty for a whole one."""
+    binary: str = ""
+    """The fingerprint of the program."""
 
     @property
     def name(self) -> str:
@@ -70,6 +74,19 @@ class Run:
     def gpus(self) -> list[str]:
         """The measured GPUs. There are several if a run was resumed on another machine."""
         return [str(gpu) for gpu in self.measurements["gpu"].dropna().unique()]
+
+    @property
+    def machines(self) -> dict[str, str]:
+        """The machine of each node, if parts of a sweep ran on several: its GPU, else its CPU."""
+        told = [part.get("environment") or {} for part in self.environment.get("parts") or []]
+        cpus = {e.get("node") or e.get("host"): (e.get("cpu") or {}).get("model") for e in told}
+        gpus = self.measurements.dropna(subset=["node"]).groupby("node", sort=False)["gpu"].unique()
+        machines = {}
+        for node, names in gpus.items():
+            measured = [str(name) for name in names if isinstance(name, str)]
+            if len(measured) < 2:
+                machines[str(node)] = (measured or [cpus.get(node) or self.machine])[0]
+        return machines
 
     @property
     def cpu(self) -> str:

@@ -1,7 +1,10 @@
 // What a command line asks for.
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "experiments/run/list_metrics.h"
 #include "experiments/run/sweep.h"
@@ -18,16 +21,22 @@ enum class Action {
   doctor,
   ceilings,
   list_metrics,
+  status,
+  merge,
 };
 
 struct CommandLine {
   Action action = Action::run;
-  std::string spec;  // as typed; empty: none given
+  std::string spec;                            // as typed; empty: none given
+  std::vector<std::filesystem::path> folders;  // of --status and --merge
   Overrides overrides;
   RunOptions options;
   MetricQuery metrics;
   bool lock_clocks = false;
   std::optional<Shard> shard;
+  std::string submit;  // the scheduler; empty: run here
+  std::filesystem::path sbatch;
+  std::vector<std::string> given_options;  // as typed, for the parts
   bool help = false, version = false;
   std::string topic;  // of the help: a subcommand; empty: all
   // Hidden options. An empty text: not given.

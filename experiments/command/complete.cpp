@@ -105,6 +105,10 @@ Completion values_of(const OptionInfo& option) {
       for (const std::string_view part : answer_parts())
         candidates.push_back({std::string(part), ""});
       break;
+    case Offers::schedulers:
+      for (const std::string_view word : schedulers())
+        candidates.push_back({std::string(word), ""});
+      break;
     case Offers::shells:
       for (const std::string_view word : shells()) candidates.push_back({std::string(word), ""});
       break;
@@ -133,7 +137,8 @@ Candidates option_candidates(const Before& before) {
 
 Completion positional(const Before& before) {
   Completion completion;
-  if (before.positional) return completion;
+  const bool more = before.action != nullptr && before.action->takes == ActionInfo::Takes::folders;
+  if (before.positional && !more) return completion;
   for (const ActionInfo& action : actions()) {
     const bool argument = before.command && before.action->argument.empty() &&
                           action.command == before.action->command;
@@ -142,10 +147,14 @@ Completion positional(const Before& before) {
     else if (argument && !action.argument.empty())
       completion.candidates.push_back({std::string(action.argument), std::string(action.text)});
   }
-  if (before.action == nullptr || before.action->takes_spec) {
+  using Takes = ActionInfo::Takes;
+  const Takes takes = before.action == nullptr ? Takes::spec : before.action->takes;
+  if (takes == Takes::spec) {
     add_specs(completion.candidates);
     completion.files = Completion::Files::specs;
   }
+  if (takes == Takes::folder || takes == Takes::folders)
+    completion.files = Completion::Files::folders;
   return completion;
 }
 

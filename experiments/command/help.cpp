@@ -15,8 +15,8 @@ constexpr std::size_t kIndent = 26;
 // Longer lines are hard to read.
 constexpr std::size_t kWidest = 100;
 
-constexpr std::array kGroups = {Group::points,   Group::measurement, Group::directory, Group::tools,
-                                Group::counters, Group::output,      Group::help};
+constexpr std::array kGroups = {Group::points, Group::measurement, Group::directory, Group::parts,
+                                Group::tools,  Group::counters,    Group::output,    Group::help};
 
 std::string name_of(const OptionInfo& option) {
   std::string name = option.other.starts_with("--") ? "" : std::string(option.other);
@@ -29,7 +29,8 @@ std::string name_of(const OptionInfo& option) {
 std::string usage_of(const ActionInfo& action) {
   std::string usage(action.command);
   if (!action.argument.empty()) usage += " " + std::string(action.argument);
-  return action.takes_spec ? usage + " SPEC" : usage;
+  const std::string_view taken = placeholder(action.takes);
+  return taken.empty() ? usage : fmt::format("{} {}", usage, taken);
 }
 
 class Help {

@@ -57,7 +57,7 @@ std::string entry(const std::string& name, std::string_view text) {
 std::string name_of(const ActionInfo& action) {
   std::string name = bold(action.command);
   if (!action.argument.empty()) name += " " + bold(action.argument);
-  if (action.takes_spec) name += " " + italic("SPEC");
+  if (action.takes != ActionInfo::Takes::nothing) name += " " + italic(placeholder(action.takes));
   return action.flag.empty() ? name : name + ", " + bold(action.flag);
 }
 

@@ -90,7 +90,7 @@ Asked one_action(const std::vector<Asked>& asked) {
 void check_uses(const Asked& asked, const std::vector<const OptionInfo*>& given,
                 const CommandLine& line) {
   const ActionInfo& action = *asked.action;
-  if (!action.takes_spec && !line.spec.empty())
+  if (action.takes == ActionInfo::Takes::nothing && !line.spec.empty())
     throw UsageError(
         fmt::format("{} takes no spec, but {} is given", asked.by, in_quotes(line.spec)));
   for (const OptionInfo* option : given) {
@@ -98,7 +98,7 @@ void check_uses(const Asked& asked, const std::vector<const OptionInfo*>& given,
     if (option->heeded_by(action.action) ||
         (action.action == Action::plan && option->heeded_by(Action::run)))
       continue;
-    if (!action.takes_spec)
+    if (action.takes != ActionInfo::Takes::spec)
       throw UsageError(
           fmt::format("{} does not use {}: leave one of them out", asked.by, option->name));
     throw UsageError(
@@ -108,6 +108,11 @@ void check_uses(const Asked& asked, const std::vector<const OptionInfo*>& given,
     throw UsageError("--out starts a run and --resume goes on with one: give one of them");
   if (line.options.retry_failed && line.options.resume.empty())
     throw UsageError("--retry-failed needs --resume DIR");
+  if (!line.sbatch.empty() && line.submit.empty())
+    throw UsageError("--sbatch needs --submit slurm");
+  if (!line.submit.empty() && (line.shard || !line.options.resume.empty()))
+    throw UsageError(fmt::format("--submit starts all parts of a sweep: leave {} out",
+                                 line.shard ? "--shard" : "--resume"));
   std::vector<std::string> kept = line.overrides.set;  // in plan.json
   kept.insert(kept.end(), line.overrides.only.begin(), line.overrides.only.end());
   kept.push_back(line.overrides.filter);
@@ -115,6 +120,17 @@ void check_uses(const Asked& asked, const std::vector<const OptionInfo*>& given,
     if (invalid_utf8(text) != std::string::npos)
       throw UsageError(in_quotes(text) +
                        " is not UTF-8: the command line is kept with the results");
+}
+
+/// Keeps an option for the parts of a sweep that is submitted. The job says by itself which part it
+/// is and where it goes.
+void add_for_parts(const OptionInfo& option, const std::string& value,
+                   std::vector<std::string>& kept) {
+  if (option.group == Group::parts || option.group == Group::output || option.name == "--out")
+    return;
+  const bool off = option.value.empty() && value == "false";
+  kept.emplace_back(off ? option.other : option.name);
+  if (!option.value.empty()) kept.push_back(value);
 }
 
 /// CLI11 divides the words into options, their values and the rest. All else, from the conversion
@@ -160,13 +176,30 @@ class Parser {
       if (word.starts_with("-") && word.size() > 1) throw UsageError(unknown_option(word));
     const Asked asked = one_action(all_asked());
     line.action = asked.action->action;
-    if (words_.size() > 1) throw UsageError(extra_word(words_[1], words_[0]));
-    if (!words_.empty()) line.spec = words_[0];
+    take_words(asked, line);
     check_uses(asked, given, line);
+    for (std::size_t i = 0; i < given_.size(); ++i)
+      for (const std::string& value : given_[i]->results())
+        add_for_parts(options()[i], value, line.given_options);
     return line;
   }
 
  private:
+  /// What stands beside the options: the spec, or folders.
+  void take_words(const Asked& asked, CommandLine& line) const {
+    using Takes = ActionInfo::Takes;
+    const Takes takes = asked.action->takes;
+    if (takes == Takes::folder || takes == Takes::folders) {
+      if (words_.empty() || (takes == Takes::folder && words_.size() > 1))
+        throw UsageError(fmt::format("{} needs {}", asked.by,
+                                     takes == Takes::folder ? "one folder" : "folders of parts"));
+      line.folders.assign(words_.begin(), words_.end());
+      return;
+    }
+    if (words_.size() > 1) throw UsageError(extra_word(words_[1], words_[0]));
+    if (!words_.empty()) line.spec = words_[0];
+  }
+
   /// What is asked for by flags and by a subcommand, which is taken out of the words.
   std::vector<Asked> all_asked() {
     std::vector<Asked> asked;

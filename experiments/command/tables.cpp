@@ -61,27 +61,33 @@ std::vector<std::string> parts_to_save(const std::string& list) {
 const std::vector<Action> kSweep = {Action::run, Action::plan};
 const std::vector<Action> kRun = {Action::run};
 const std::vector<Action> kMeasuring = {Action::run, Action::ceilings};
+const std::vector<Action> kWriting = {Action::run, Action::ceilings, Action::merge};
 const std::vector<Action> kMetrics = {Action::list_metrics};
 const std::vector<Action> kOnDevice = {Action::run,    Action::plan,     Action::list_versions,
                                        Action::doctor, Action::ceilings, Action::list_metrics};
 const std::vector<Action> kAll = {};
 
+using T = ActionInfo::Takes;
 constexpr auto kActions = std::to_array<ActionInfo>({
-    {Action::run, "run", "", "", true, "measure the points of a spec (the default)"},
-    {Action::plan, "plan", "", "--dry-run", true,
+    {Action::run, "run", "", "", T::spec, "measure the points of a spec (the default)"},
+    {Action::plan, "plan", "", "--dry-run", T::spec,
      "print the points and whether they can run here; run nothing"},
-    {Action::list_versions, "list", "", "--list-versions", false, "print every version"},
-    {Action::list_versions, "list", "versions", "", false, "the same"},
-    {Action::list_axes, "list", "axes", "--list-axes", false,
+    {Action::list_versions, "list", "", "--list-versions", T::nothing, "print every version"},
+    {Action::list_versions, "list", "versions", "", T::nothing, "the same"},
+    {Action::list_axes, "list", "axes", "--list-axes", T::nothing,
      "print every axis with its default, range and meaning"},
-    {Action::schema, "list", "schema", "--schema", false,
+    {Action::schema, "list", "schema", "--schema", T::nothing,
      "print the JSON Schema of a spec, by which editors check specs"},
-    {Action::doctor, "doctor", "", "--doctor", false,
+    {Action::doctor, "doctor", "", "--doctor", T::nothing,
      "print what this machine can do, and the remedy for what it cannot"},
-    {Action::ceilings, "ceilings", "", "--ceilings", false,
+    {Action::ceilings, "ceilings", "", "--ceilings", T::nothing,
      "measure what this machine can do at most, which floor_ms is computed from"},
-    {Action::list_metrics, "metrics", "", "--list-metrics", false,
+    {Action::list_metrics, "metrics", "", "--list-metrics", T::nothing,
      "print the GPU counters that CUPTI knows for a chip; needs no GPU"},
+    {Action::status, "status", "", "--status", T::folder,
+     "print which parts of a sweep ran where, and what is left"},
+    {Action::merge, "merge", "", "--merge", T::folders,
+     "join the parts of a sweep into one run directory"},
 });
 
 OptionInfo flag(std::string_view name, Group group, const std::vector<Action>& actions,
@@ -103,12 +109,6 @@ const std::vector<OptionInfo>& all_options() {
       {"--filter", "", "REGEX", Offers::nothing, false, Group::points, kSweep,
        "keep the points whose id matches (RE2)",
        [](R& r, S& value) { r.overrides.filter = value; }},
-      {"--shard", "", "I/N", Offers::nothing, false, Group::points, kSweep,
-       "keep part I of N (from 1) of the sweep; with --resume DIR, start it there if need be",
-       [](R& r, S& value) {
-         r.shard = parse_shard(value);
-         if (!r.shard) throw UsageError(in_quotes(value) + " is not a part such as 1/4 or 4/4");
-       }},
       {"--device", "", "I", Offers::nothing, false, Group::points, kOnDevice,
        "the GPU to use, in CUDA's order (default: 0)",
        [](R& r, S& value) {
@@ -134,7 +134,7 @@ const std::vector<OptionInfo>& all_options() {
        "override profile: none, or a list of nvtx, counters, timeline, cpu, all",
        [](R& r, S& value) { r.overrides.profile = value; }},
 
-      {"--out", "", "DIR", Offers::folders, false, Group::directory, kMeasuring,
+      {"--out", "", "DIR", Offers::folders, false, Group::directory, kWriting,
        "the run directory (default: results/<spec name>/<UTC>-<hash>); for ceilings, a file",
        [](R& r, S& value) { r.options.out = value; }},
       {"--resume", "", "DIR", Offers::folders, false, Group::directory, kSweep,
@@ -145,6 +145,24 @@ const std::vector<OptionInfo>& all_options() {
        [](R& r, S& value) { r.options.save = parts_to_save(value); }},
       flag("--retry-failed", Group::directory, kSweep, "with --resume: also redo failures",
            [](R& r, S&) { r.options.retry_failed = true; }),
+
+      {"--shard", "", "I/N", Offers::nothing, false, Group::parts, kSweep,
+       "keep part I of N (from 1) of the sweep; with --resume DIR, start it there if need be",
+       [](R& r, S& value) {
+         r.shard = parse_shard(value);
+         if (!r.shard) throw UsageError(in_quotes(value) + " is not a part such as 1/4 or 4/4");
+       }},
+      {"--submit", "", "SCHEDULER", Offers::schedulers, false, Group::parts, kRun,
+       "submit the sweep as an array job of parts to slurm, into folders of DIR (--out)",
+       [](R& r, S& value) {
+         if (std::ranges::find(schedulers(), value) == schedulers().end())
+           throw UsageError(
+               unknown_word("scheduler", value, {schedulers().begin(), schedulers().end()}));
+         r.submit = value;
+       }},
+      {"--sbatch", "", "FILE", Offers::files, false, Group::parts, kRun,
+       "#SBATCH lines for the head of the job: partition, GPUs, --array=1-N for N parts",
+       [](R& r, S& value) { r.sbatch = value; }},
 
       flag("--nsys", Group::tools, kRun,
            "afterwards run the points once more under Nsight Systems, into trace.nsys-rep",
@@ -165,7 +183,7 @@ const std::vector<OptionInfo>& all_options() {
 
       flag("--json", Group::output, kAll, "print JSON and nothing else on standard output",
            [](R& r, S&) { r.options.json = true; }),
-      flag("--quiet", Group::output, kMeasuring, "print only errors and where the results are",
+      flag("--quiet", Group::output, kWriting, "print only errors and where the results are",
            [](R& r, S&) { r.options.quiet = true; }),
       flag("--no-progress", Group::output, kMeasuring, "no live line",
            [](R& r, S&) { r.options.progress = false; }),
@@ -229,6 +247,7 @@ constexpr auto kExamples = std::to_array<Example>({
 
 constexpr std::array<std::string_view, 6> kProfiles = {"none",     "nvtx", "counters",
                                                        "timeline", "cpu",  "all"};
+constexpr std::array<std::string_view, 1> kSchedulers = {"slurm"};
 constexpr std::array<std::string_view, 3> kShells = {"bash", "zsh", "fish"};
 
 }  // namespace
@@ -237,6 +256,20 @@ std::span<const ActionInfo> actions() { return kActions; }
 
 const ActionInfo& info_of(Action action) {
   return *std::ranges::find(kActions, action, &ActionInfo::action);
+}
+
+std::string_view placeholder(ActionInfo::Takes takes) {
+  switch (takes) {
+    case T::spec:
+      return "SPEC";
+    case T::folder:
+      return "DIR";
+    case T::folders:
+      return "DIR...";
+    case T::nothing:
+      break;
+  }
+  return "";
 }
 
 std::vector<std::string> commands() {
@@ -254,6 +287,8 @@ std::string_view title_of(Group group) {
       return "How they are measured";
     case Group::directory:
       return "The run directory";
+    case Group::parts:
+      return "A sweep in parts";
     case Group::tools:
       return "Other tools";
     case Group::output:
@@ -277,6 +312,7 @@ std::span<const ExitStatus> exit_statuses() { return kExitStatuses; }
 std::span<const Variable> variables() { return kVariables; }
 std::span<const Example> examples() { return kExamples; }
 std::span<const std::string_view> profiles() { return kProfiles; }
+std::span<const std::string_view> schedulers() { return kSchedulers; }
 std::span<const std::string_view> shells() { return kShells; }
 
 }  // namespace lloyd

@@ -15,24 +15,38 @@ namespace lloyd {
 /// Something that the program does. It is asked for by a subcommand (`list axes`), by a flag
 /// (`--list-axes`), or, for Action::run, by neither.
 struct ActionInfo {
+  enum class Takes { nothing, spec, folder, folders };
   Action action;
   std::string_view command;   // "list"
   std::string_view argument;  // "axes"; empty: the subcommand alone
   std::string_view flag;      // "--list-axes"; empty: none
-  bool takes_spec;
+  Takes takes;
   std::string_view text;
 };
 std::span<const ActionInfo> actions();
 const ActionInfo& info_of(Action action);
+/// What it takes, as the help shows it: "SPEC", "DIR...". Empty: nothing.
+std::string_view placeholder(ActionInfo::Takes takes);
 /// The subcommands, each once.
 std::vector<std::string> commands();
 
-enum class Group { points, measurement, directory, tools, output, counters, help, hidden };
+enum class Group { points, measurement, directory, parts, tools, output, counters, help, hidden };
 /// The heading of a group in the help: "Choose points".
 std::string_view title_of(Group group);
 
 /// What the shell offers as an option's value.
-enum class Offers { nothing, files, folders, versions, axes, chips, profiles, answers, shells };
+enum class Offers {
+  nothing,
+  schedulers,
+  files,
+  folders,
+  versions,
+  axes,
+  chips,
+  profiles,
+  answers,
+  shells
+};
 
 struct OptionInfo {
   std::string_view name;   // "--out"
@@ -74,6 +88,8 @@ std::span<const Example> examples();
 
 /// The words that --profile takes.
 std::span<const std::string_view> profiles();
+/// The schedulers that --submit knows.
+std::span<const std::string_view> schedulers();
 /// The shells that have a completion.
 std::span<const std::string_view> shells();
 

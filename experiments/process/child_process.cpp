@@ -16,6 +16,8 @@
 #include "experiments/run/job.h"
 #include "profiling/program.h"
 
+extern char** environ;
+
 namespace lloyd {
 namespace {
 
@@ -56,6 +58,12 @@ Pipe::Pipe() {
   to = Descriptor(fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
   if (from.get() < 0 || to.get() < 0)
     throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
+}
+
+std::vector<std::string> own_variables() {
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
+  return variables;
 }
 
 ChildProcess::ChildProcess(std::vector<std::string> command, std::vector<std::string> variables,

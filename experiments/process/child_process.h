@@ -34,6 +34,9 @@ struct Pipe {
   Descriptor from, to;
 };
 
+/// The variables of this process, "NAME=value".
+std::vector<std::string> own_variables();
+
 /// A program with a pipe to its standard input and one from its standard output. It dies with this
 /// process.
 class ChildProcess {

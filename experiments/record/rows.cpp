@@ -40,6 +40,12 @@ std::string host_name() {
   return name.data();
 }
 
+std::string place_of(const Row& row) {
+  const auto node = row.find("node");  // older rows have none
+  const bool named = node != row.end() && node->is_string();
+  return (named ? *node : row.at("host")).get<std::string>();
+}
+
 std::string data_part(const Point& point, const data::Extent& file) {
   std::string text;
   const auto part = [&](std::int64_t taken, std::int64_t all, const char* what) {

@@ -43,6 +43,9 @@ Row unmeasured_row(const Point& point, const RowSource& source,
                    const std::optional<DeviceLimits>& device, const std::string& status,
                    const std::string& reason);
 
+/// Where the row was measured: the node, else the host.
+std::string place_of(const Row& row);
+
 /// The current time, as 2026-01-31T12:00:00.123Z.
 std::string utc_now();
 std::string host_name();

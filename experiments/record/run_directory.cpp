@@ -155,6 +155,7 @@ std::map<std::string, PointState> RunDirectory::states() const {
     PointState& state = states[row.at("point").get<std::string>()];
     state.status = row.at("status").get<std::string>();
     check_measurement(row);
+    state.place = place_of(row);
     if (state.status == status::ok) state.samples[launch_of(row)].push_back(taken_sample(row));
   });
   for_each_row(kPasses, [&](const Row& row) {

@@ -32,6 +32,7 @@ TakenSample taken_sample(const Row& row);
 struct PointState {
   // The status of all its rows. Empty if it has none in measurements.jsonl.
   std::string status;
+  std::string place;                                // where the last of them was measured
   std::map<int, std::vector<TakenSample>> samples;  // by launch
   std::set<int> finished;                           // finished launches
 };

@@ -19,7 +19,8 @@ namespace lloyd {
 namespace {
 
 struct Result {
-  std::string status, reason, host;
+  std::string status, reason;
+  std::string place, gpu;                           // gpu: its model; empty on the CPU
   std::map<int, std::vector<double>> iteration_ms;  // by launch
   std::vector<SampleNoise> noise;
   std::vector<int> iterations;
@@ -55,11 +56,12 @@ bool any_solves(const std::vector<SummaryLine>& lines) {
 struct Denominator {
   Precision precision;
   std::string version;
+  std::string gpu;
   double median = 0;
 };
 
-// The fastest baseline point of each problem in each precision. With best:cpu, a problem of another
-// machine is another one.
+// The fastest baseline point of each problem in each precision. A problem of another machine is
+// another one.
 class Denominators {
  public:
   Denominators(const Spec& spec, const std::map<std::string, Result>& results)
@@ -69,9 +71,11 @@ class Denominators {
       if (found == results.end() || found->second.status != status::ok) continue;
       const Result& result = found->second;
       if (best_cpu_ ? !result.on_cpu || !result.verified : point.version != spec.baseline) continue;
-      const Denominator fresh{point.precision, point.version, result.interval().median};
-      std::vector<Denominator>& known = of_[key(point, result)];
-      const auto same = std::ranges::find(known, fresh.precision, &Denominator::precision);
+      const Denominator fresh{point.precision, point.version, result.gpu, result.interval().median};
+      std::vector<Denominator>& known = of_[point.inputs()][result.place];
+      const auto same = std::ranges::find_if(known, [&](const Denominator& each) {
+        return each.precision == fresh.precision && each.gpu == fresh.gpu;
+      });
       if (same == known.end())
         known.push_back(fresh);
       else if (fresh.median < same->median)
@@ -81,21 +85,38 @@ class Denominators {
 
   /// In the point's precision, else in fp32, else in the first of the plan. Null if there is none.
   const Denominator* of(const Point& point, const Result& result) const {
-    const auto problem = of_.find(key(point, result));
-    if (problem == of_.end()) return nullptr;
-    for (const Precision precision : {point.precision, Precision::fp32})
-      for (const Denominator& each : problem->second)
-        if (each.precision == precision) return &each;
-    return &problem->second.front();
+    const auto problem = of_.find(point.inputs());
+    if (problem == of_.end() || !problem->second.contains(result.place)) return nullptr;
+    const Denominator* any = nullptr;
+    const auto precisions = {point.precision, Precision::fp32};
+    for (const Denominator& each : problem->second.at(result.place))
+      if (comparable(each, result) && any == nullptr) any = &each;
+    for (const Precision precision : precisions)
+      for (const Denominator& each : problem->second.at(result.place))
+        if (each.precision == precision && comparable(each, result)) return &each;
+    return any;
+  }
+
+  /// Where else the baseline ran, if it did not run where the point did: "n1", "n1 (NVIDIA A100)".
+  std::string elsewhere(const Point& point) const {
+    std::string places;
+    const auto problem = of_.find(point.inputs());
+    if (problem == of_.end()) return places;
+    for (const auto& [place, known] : problem->second)
+      places += fmt::format("{}{}{}", places.empty() ? "" : ", ", place,
+                            known[0].gpu.empty() ? "" : " (" + known[0].gpu + ")");
+    return places;
   }
 
  private:
-  std::string key(const Point& point, const Result& result) const {
-    return point.inputs() + "/" + (best_cpu_ ? result.host : "");
+  // Two models of GPUs are two machines, even in one host.
+  static bool comparable(const Denominator& each, const Result& result) {
+    return each.gpu.empty() || result.gpu.empty() || each.gpu == result.gpu;
   }
 
   bool best_cpu_;
-  std::map<std::string, std::vector<Denominator>> of_;  // by problem
+  // By problem, then by place.
+  std::map<std::string, std::map<std::string, std::vector<Denominator>>> of_;
 };
 
 // Each text once, or their number if there are many.
@@ -165,7 +186,9 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     result.status = row.at("status").get<std::string>();
     result.oversubscribed = row.at("oversubscribed") == true;
     result.on_cpu = row.at("backend") == to_string(Backend::cpu);
-    result.host = row.at("host").get<std::string>();
+    result.place = place_of(row);
+    if (const auto gpu = row.find("gpu"); gpu != row.end() && gpu->is_string())
+      result.gpu = gpu->get<std::string>();
     result.verified &= row.at("verified") == true;
     if (result.status == status::ok) {
       result.iteration_ms[row.at("launch").get<int>()].push_back(
@@ -203,6 +226,9 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
         if (const Denominator* base = denominators.of(point, found->second)) {
           line.speedup = format_ratio(base->median / interval.median);
           if (spec.baseline == kBestCpu) line.over = base->version;
+        } else if (const std::string where = denominators.elsewhere(point); !where.empty()) {
+          line.remark += fmt::format("{}on {}, but the baseline on {}",
+                                     line.remark.empty() ? "" : ", ", found->second.place, where);
         }
       }
     }

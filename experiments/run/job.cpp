@@ -94,7 +94,9 @@ DeviceLimits device_from(const json& j) {
   return d;
 }
 
-Point point_from(const json& j) {
+}  // namespace
+
+Point point_from_json(const json& j) {
   Point p;
   p.id = j.at("point");
   p.version = j.at("version");
@@ -106,8 +108,12 @@ Point point_from(const json& j) {
   p.init = j.at("init");
   read(j, "init_seed", p.init_seed);
   read(j, "data_seed", p.data_seed);
+  p.available = j.at("available");
+  if (!p.available) p.reason = j.at("reason");
   return p;
 }
+
+namespace {
 
 template <typename Json>
 Json expected_json(const std::optional<ExpectedRun>& expected) {
@@ -194,7 +200,7 @@ Job job_from_json(const json& j) {
   job.pass = parse_pass(j.at("pass").get<std::string>());
   job.experiment = j.at("experiment");
   if (!j.at("device").is_null()) job.device = device_from(j.at("device"));
-  for (const json& point : j.at("points")) job.points.push_back(point_from(point));
+  for (const json& point : j.at("points")) job.points.push_back(point_from_json(point));
   job.save = j.at("save").get<std::vector<std::string>>();
   job.answers = j.at("answers").get<std::string>();
   job.cores = j.at("cores");

@@ -72,6 +72,8 @@ struct Reply {
 
 RowSource row_source(const Job& job, const Point& point);
 
+/// What to_json(const Point&) writes, in jobs and in plan.json.
+Point point_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const Job& job);
 Job job_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const Request& request);

@@ -22,6 +22,8 @@
 #include "experiments/run/job.h"
 #include "experiments/run/list_metrics.h"
 #include "experiments/run/lists.h"
+#include "experiments/run/parts.h"
+#include "experiments/run/submit.h"
 #include "experiments/run/sweep.h"
 #include "experiments/run/trace.h"
 #include "experiments/spec/schema.h"
@@ -113,6 +115,12 @@ int run_spec(CommandLine& line, const DeviceQuery& gpus) {
     print_dry_run(spec, line.options.json);
     return 0;
   }
+  if (!line.submit.empty()) try {
+      return submit_to_slurm(
+          spec, {line.options.out, line.sbatch, line.given_options, line.options.json});
+    } catch (const NotSubmitted& error) {
+      throw UsageError(error.what());
+    }
   try {
     if (line.options.nsys) trace_tool_version(TraceTool::nsys);
     if (line.options.ncu) trace_tool_version(TraceTool::ncu);
@@ -149,6 +157,9 @@ int perform(CommandLine& line) {
     case Action::schema:
       std::cout << json_text(spec_schema(), 1) << '\n';
       return 0;
+    case Action::status:
+      print_parts(line.folders.at(0), options.json);
+      return 0;
     case Action::list_metrics:
       line.metrics.device = options.device;
       line.metrics.json = options.json;
@@ -157,6 +168,7 @@ int perform(CommandLine& line) {
       break;
   }
   discover_versions(options.quiet);
+  if (line.action == Action::merge) return merge_parts(line.folders, options);
   const DeviceQuery gpus = query_devices();
   switch (line.action) {
     case Action::doctor:

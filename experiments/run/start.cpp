@@ -65,6 +65,8 @@ void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
                     directory.path().string(), differences(was.at("external"), is.at("external"))));
 }
 
+}  // namespace
+
 std::string default_directory(const Spec& spec) {
   const std::string hash =
       fmt::format("{:08x}", std::hash<std::string>{}(json_text(spec.resolved()) + utc_now()));
@@ -74,14 +76,29 @@ std::string default_directory(const Spec& spec) {
       hash.substr(0, 7));
 }
 
-}  // namespace
-
-RunDirectory start_run(const Spec& spec, const Overrides& overrides,
-                       const std::vector<std::string>& save, const fs::path& folder) {
+RunDirectory create_run(const Spec& spec, const fs::path& folder) {
   RunDirectory directory =
       RunDirectory::create(folder.empty() ? fs::path(default_directory(spec)) : folder);
   directory.write("spec.yaml", spec.text);
   directory.write("spec.resolved.json", json_text(spec.resolved(), 1) + '\n');
+  return directory;
+}
+
+void write_plan(RunDirectory& directory, const Spec& spec, const nlohmann::json& plan) {
+  directory.write("plan.json", [&](std::ostream& out) {
+    std::string text = json_text(plan, 1);
+    text.resize(text.size() - 2);  // "\n}"
+    out << text << ",\n \"points\": [";
+    const char* separator = "\n  ";
+    for (const Point& point : spec.points)
+      out << std::exchange(separator, ",\n  ") << json_text(to_json(point));
+    out << "\n ]\n}\n";
+  });
+}
+
+RunDirectory start_run(const Spec& spec, const Overrides& overrides,
+                       const std::vector<std::string>& save, const fs::path& folder) {
+  RunDirectory directory = create_run(spec, folder);
   nlohmann::json parents =
       nlohmann::json::object();  // the parent of each version, for the ladder figure
   for (const std::string& version : versions_of(spec))
@@ -93,16 +110,7 @@ RunDirectory start_run(const Spec& spec, const Overrides& overrides,
                          {"overrides", to_json(overrides)},
                          {"save", save}};
   if (spec.shard) plan["shard"] = to_string(*spec.shard);
-  // Written last: a directory without a plan counts as not started.
-  directory.write("plan.json", [&](std::ostream& out) {
-    std::string text = json_text(plan, 1);
-    text.resize(text.size() - 2);  // "\n}"
-    out << text << ",\n \"points\": [";
-    const char* separator = "\n  ";
-    for (const Point& point : spec.points)
-      out << std::exchange(separator, ",\n  ") << json_text(to_json(point));
-    out << "\n ]\n}\n";
-  });
+  write_plan(directory, spec, plan);
   return directory;
 }
 

@@ -15,6 +15,12 @@ namespace lloyd {
 RunDirectory start_run(const Spec& spec, const Overrides& overrides,
                        const std::vector<std::string>& save, const std::filesystem::path& folder);
 
+/// Where a run goes unless --out says it: results/<spec name>/<UTC>-<short hash>.
+std::string default_directory(const Spec& spec);
+/// The two steps of start_run(). A directory without a plan counts as not started.
+RunDirectory create_run(const Spec& spec, const std::filesystem::path& folder);
+void write_plan(RunDirectory& directory, const Spec& spec, const nlohmann::json& plan);
+
 /// Opens the directory of a run. Spec, data, program and external versions must be those that the
 /// run was started with. Otherwise throws RunDirectoryError, which names what differs.
 RunDirectory resume_run(const Spec& spec, const std::filesystem::path& folder);

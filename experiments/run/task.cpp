@@ -8,6 +8,7 @@
 #include <set>
 
 #include "experiments/measure/energy.h"
+#include "experiments/record/environment.h"
 #include "experiments/run/launch.h"
 #include "kernels/core/status.h"
 
@@ -62,6 +63,7 @@ std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
   const auto done = [&](const std::string& status) {
     return status == status::ok || (status::is_failure(status) && !retry_failed);
   };
+  const std::string node = node_name(), here = node.empty() ? host_name() : node;
   std::vector<Task> tasks;
   std::set<std::string> again;
   std::set<std::pair<std::string, std::string>> passes_again;
@@ -72,6 +74,9 @@ std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
       if (done(state.status)) continue;
       state = {};
     }
+    // The samples of a point come from one machine. What was begun elsewhere is taken again.
+    const bool whole = static_cast<int>(state.finished.size()) >= spec.measure.launches;
+    if (!state.samples.empty() && !whole && point.available && state.place != here) state = {};
     Task task{&point, {}, {}, !state.samples.empty()};
     if (!task.has_rows) again.insert(point.id);
     for (int launch = 0; launch < spec.measure.launches; ++launch)

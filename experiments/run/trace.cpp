@@ -17,8 +17,6 @@
 #include "experiments/text/text.h"
 #include "profiling/program.h"
 
-extern char** environ;
-
 namespace lloyd {
 namespace fs = std::filesystem;
 namespace {
@@ -106,11 +104,8 @@ TraceResult trace_points(TraceTool tool, Job job, const fs::path& directory, int
   std::vector<std::string> command = command_of(tool, directory);
   for (const std::string& word : {program_path(), std::string("--traced"), job_file.string()})
     command.push_back(word);
-  std::vector<std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
   const StraysEnd strays;
-  ChildProcess process(std::move(command), std::move(variables), log,
-                       ChildProcess::Output::to_error);
+  ChildProcess process(std::move(command), own_variables(), log, ChildProcess::Output::to_error);
   process.end_input();
   const double deadline = now_ms() + timeout_seconds * 1e3;
   std::optional<int> status;

@@ -40,7 +40,7 @@ std::vector<Cost> costs_of(const Spec& spec) {
   std::vector<Cost> costs;
   std::map<std::string, std::size_t> places;
   for (const Point& point : spec.points) {
-    const auto [at, fresh] = places.emplace(problem_of(point), costs.size());
+    const auto [at, fresh] = places.emplace(point.inputs(), costs.size());
     // The float64 reference is solved once for all versions.
     if (fresh)
       costs.push_back(
@@ -65,13 +65,9 @@ std::optional<Shard> parse_shard(std::string_view text) {
   return Shard{static_cast<int>(*index), static_cast<int>(*count)};
 }
 
-std::string problem_of(const Point& point) {
-  return fmt::format("{}/{}/{}", point.n, point.k, point.dim);
-}
-
 std::size_t problems_of(const Spec& spec) {
   std::set<std::string> problems;
-  for (const Point& point : spec.points) problems.insert(problem_of(point));
+  for (const Point& point : spec.points) problems.insert(point.inputs());
   return problems.size();
 }
 
@@ -84,17 +80,17 @@ std::vector<int> divide(const Spec& spec, int count) {
     part[cost.problem] = static_cast<int>(least - load.begin()) + 1;
   }
   std::vector<int> parts;
-  for (const Point& point : spec.points) parts.push_back(part.at(problem_of(point)));
+  for (const Point& point : spec.points) parts.push_back(part.at(point.inputs()));
   return parts;
 }
 
 void keep_shard(Spec& spec, const Shard& shard) {
   const std::size_t problems = problems_of(spec);
   if (static_cast<std::size_t>(shard.count) > problems)
-    throw SpecError({fmt::format(
-        "--shard: {} parts, but the sweep has {} problem{} (n, k, dim), and the points of a "
-        "problem stay together",
-        shard.count, problems, problems == 1 ? "" : "s")});
+    throw SpecError(
+        {fmt::format("--shard: {} parts, but the sweep has {} problem{}, and the points of a "
+                     "problem stay together",
+                     shard.count, problems, problems == 1 ? "" : "s")});
   const std::vector<int> parts = divide(spec, shard.count);
   std::vector<Point> kept;
   for (std::size_t i = 0; i < parts.size(); ++i) {

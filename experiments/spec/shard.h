@@ -14,10 +14,8 @@ std::string to_string(const Shard& shard);
 /// Reads "2/3". nullopt if it is not a part from 1 to the number of parts.
 std::optional<Shard> parse_shard(std::string_view text);
 
-/// The problem of a point. Its ratios are formed within a problem, so that its points, those of the
-/// baseline among them, stay together.
-std::string problem_of(const Point& point);
-/// The number of problems, which is also the largest number of parts.
+/// The number of problems (Point::inputs()), which is also the largest number of parts: ratios are
+/// formed within a problem, so its points, those of the baseline among them, stay together.
 std::size_t problems_of(const Spec& spec);
 
 /// The part (from 1 to `count`) of each point. Decided by the plan alone, so that every machine

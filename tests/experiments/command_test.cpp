@@ -40,13 +40,15 @@ TEST(CommandLine, ASubcommandIsTheFlagThatDoesTheSame) {
     if (!action.argument.empty()) words.emplace_back(action.argument);
     std::vector<std::string> flags;
     if (!action.flag.empty()) flags.emplace_back(action.flag);
-    if (action.takes_spec) {
+    const bool takes_spec = action.takes == ActionInfo::Takes::spec;
+    if (action.takes != ActionInfo::Takes::nothing) {
       words.emplace_back("x.yaml");
       flags.emplace_back("x.yaml");
     }
     const CommandLine by_word = parse_command_line(words);
     EXPECT_EQ(by_word.action, action.action);
-    EXPECT_EQ(by_word.spec, action.takes_spec ? "x.yaml" : "");
+    EXPECT_EQ(by_word.spec, takes_spec ? "x.yaml" : "");
+    EXPECT_EQ(by_word.folders.size(), action.takes > ActionInfo::Takes::spec ? 1 : 0);
     if (flags.empty()) continue;
     EXPECT_EQ(parse_command_line(flags).action, action.action) << flags[0];
   }

@@ -37,7 +37,7 @@ TEST(Shard, AProblemStaysTogether) {
     std::set<int> used;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       used.insert(parts[i]);
-      EXPECT_EQ(part_of.emplace(problem_of(spec.points[i]), parts[i]).first->second, parts[i]);
+      EXPECT_EQ(part_of.emplace(spec.points[i].inputs(), parts[i]).first->second, parts[i]);
     }
     EXPECT_EQ(used.size(), static_cast<std::size_t>(count)) << "an empty part";
     EXPECT_EQ(*used.begin(), 1);

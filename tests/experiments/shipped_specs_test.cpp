@@ -25,7 +25,7 @@ void expect_whole_parts(const Spec& spec) {
     ASSERT_EQ(parts.size(), spec.points.size());
     std::map<std::string, int> part_of;
     for (std::size_t i = 0; i < parts.size(); ++i)
-      EXPECT_EQ(part_of.emplace(problem_of(spec.points[i]), parts[i]).first->second, parts[i]);
+      EXPECT_EQ(part_of.emplace(spec.points[i].inputs(), parts[i]).first->second, parts[i]);
     EXPECT_EQ(std::set<int>(parts.begin(), parts.end()).size(), static_cast<std::size_t>(count));
     EXPECT_GE(*std::ranges::min_element(parts), 1);
     EXPECT_LE(*std::ranges::max_element(parts), count);

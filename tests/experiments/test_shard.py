@@ -15,7 +15,8 @@ def plan(*arguments):
 
 
 def problem(point):
-    return point["n"], point["k"], point["dim"]
+    axes = ("n", "k", "dim", "init", "init_seed", "data_seed")
+    return tuple(point[axis] for axis in axes)
 
 
 @pytest.mark.parametrize("sweep", SWEEPS)
@@ -105,7 +106,7 @@ def test_what_is_no_part_is_refused(spec, shard):
 def test_more_parts_than_problems_are_refused(spec):
     refused = run(spec(n="100, 200, 300"), "--dry-run", "--shard", "1/4")
     assert refused.returncode == 2
-    assert "--shard: 4 parts, but the sweep has 3 problems (n, k, dim)" in refused.stderr
+    assert "--shard: 4 parts, but the sweep has 3 problems, and the points" in refused.stderr
 
 
 def test_the_variable_names_the_node(spec, tmp_path, monkeypatch):

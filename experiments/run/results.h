@@ -1,0 +1,22 @@
+// The result of a run: the files that summarize all rows, and what is printed.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "experiments/record/run_directory.h"
+#include "experiments/record/summary.h"
+#include "experiments/run/sweep.h"
+
+namespace lloyd {
+
+/// Writes the files that summarize all rows. Returns the lines of the summary.
+std::vector<SummaryLine> write_results(RunDirectory& directory, const Spec& spec,
+                                       const nlohmann::ordered_json& environment);
+
+/// Prints the result of the run. Returns its exit status.
+int print_results(const std::vector<SummaryLine>& lines, const std::string& where, bool finished,
+                  const std::vector<std::string>& traces, const RunOptions& options);
+
+}  // namespace lloyd

@@ -1,0 +1,199 @@
+#include "kernels/core/status.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "experiments/process/child_process.h"
+#include "experiments/record/row_file.h"
+#include "experiments/record/run_directory.h"
+#include "experiments/record/run_files.h"
+#include "experiments/run/part_folders.h"
+#include "experiments/run/parts.h"
+#include "experiments/spec/shard.h"
+#include "experiments/text/table.h"
+#include "experiments/text/text.h"
+
+namespace lloyd {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What the rows of a part say.
+struct Progress {
+  std::set<std::string> nodes, gpus;
+  std::map<std::string, std::string> points;  // by id: the status
+  std::map<std::string, std::set<int>> finished;
+  std::string last, problem;
+};
+
+Progress progress_of(const fs::path& path) {
+  Progress progress;
+  const PlainFolder folder = open_folder(path);
+  try {
+    for_each_row(folder, run_files::kMeasurements, [&](const Row& row) {
+      progress.points[row.at("point").get<std::string>()] = row.at("status").get<std::string>();
+      progress.nodes.insert(place_of(row));
+      if (!row.at("gpu").is_null()) progress.gpus.insert(row.at("gpu").get<std::string>());
+      progress.last = std::max(progress.last, row.at("t_utc").get<std::string>());
+    });
+    for_each_row(folder, run_files::kPasses, [&](const Row& row) {
+      if (row.at("pass") == "timing")
+        progress.finished[row.at("point").get<std::string>()].insert(row.at("launch").get<int>());
+    });
+  } catch (const RunDirectoryError& error) {
+    // A part that is being written, or was killed, may end in half a row. --resume cuts it off.
+    progress.problem = error.what();
+  }
+  return progress;
+}
+
+/// Of the tasks of an array job, by the number of the part: "RUNNING". Empty where the scheduler
+/// does not know the job any more, or is not here.
+std::map<int, std::string> queue_of(const std::string& job) {
+  std::map<int, std::string> states;
+  const Descriptor nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  ChildProcess squeue({"squeue", "--noheader", "--array", "--jobs", job, "--format=%K %T"},
+                      own_variables(), nowhere.get());
+  squeue.end_input();
+  constexpr std::size_t kLongest = 1000;
+  while (const std::optional<std::string> line = squeue.line(kLongest)) {
+    const std::size_t space = line->find(' ');
+    const auto index = parse_whole(line->substr(0, space)).as_int64();
+    if (index && space != std::string::npos)
+      states[static_cast<int>(*index)] = line->substr(space + 1);
+  }
+  return states;
+}
+
+Json describe(const PartFolder& part) {
+  const nlohmann::json resolved =
+      nlohmann::json::parse(std::ifstream(part.path / "spec.resolved.json"), nullptr, false);
+  const nlohmann::json plan =
+      nlohmann::json::parse(std::ifstream(part.path / run_files::kPlan), nullptr, false);
+  Json json;
+  try {
+    const auto launches = resolved.at("measure").at("launches").get<std::size_t>();
+    const Progress progress = progress_of(part.path);
+    std::map<std::string, int> counts;
+    std::size_t left = 0;
+    for (const auto& point : plan.at("points")) {
+      const auto id = point.at("point").get<std::string>();
+      const auto found = progress.points.find(id);
+      if (found == progress.points.end()) {
+        ++left;
+        continue;
+      }
+      const auto finished = progress.finished.find(id);
+      const bool whole = found->second != status::ok || (finished != progress.finished.end() &&
+                                                         finished->second.size() >= launches);
+      ++counts[whole ? found->second : "unfinished"];
+      if (!whole) ++left;
+    }
+    json = {{"shard", to_string(part.shard)},
+            {"folder", part.path.string()},
+            {"nodes", progress.nodes},
+            {"gpus", progress.gpus},
+            {"points", plan.at("points").size()},
+            {"status", counts},
+            {"left", left},
+            {"last_row", progress.last.empty() ? Json(nullptr) : Json(progress.last)},
+            {"problem", progress.problem.empty() ? Json(nullptr) : Json(progress.problem)}};
+  } catch (const nlohmann::json::exception& error) {
+    throw RunDirectoryError(fmt::format("{}: is damaged ({})", part.path.string(), error.what()));
+  }
+  return json;
+}
+
+std::string counts_text(const Json& part) {
+  std::string text;
+  for (const auto& [status, count] : part.at("status").items())
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count.get<int>(), status);
+  return text;
+}
+
+std::string list_text(const Json& list) { return join(list.get<std::vector<std::string>>()); }
+
+void print_table(const Json& all) {
+  const Terminal shown = terminal(STDOUT_FILENO);
+  Table table({{"part"},
+               {"nodes"},
+               {"GPUs"},
+               {"points", true},
+               {"done"},
+               {"left", true},
+               {"last row"},
+               {"queue"}});
+  for (const Json& part : all.at("parts")) {
+    const auto text = [&](const char* key) {
+      return part.at(key).is_null() ? std::string("-") : part.at(key).get<std::string>();
+    };
+    const auto number = [&](const char* key) {
+      return part.at(key).is_null() ? std::string("-") : part.at(key).dump();
+    };
+    table.add({{text("shard")},
+               {for_terminal(list_text(part.at("nodes")))},
+               {for_terminal(list_text(part.at("gpus")))},
+               {number("points")},
+               {counts_text(part)},
+               {number("left")},
+               {for_terminal(text("last_row"))},
+               {for_terminal(text("queue"))}});
+  }
+  std::cout << table.text(shown);
+}
+
+}  // namespace
+
+void print_parts(const fs::path& folder, bool json) {
+  const std::vector<PartFolder> found = find_parts({folder});
+  const nlohmann::json submission = submission_of(folder);
+  std::map<int, std::string> queue;
+  if (!submission.is_null()) queue = queue_of(submission.at("job").get<std::string>());
+  const int count = found.empty() ? submission.at("parts").get<int>() : found[0].shard.count;
+
+  Json parts = Json::array();
+  std::vector<std::string> left;
+  for (int index = 1; index <= count; ++index) {
+    const auto at =
+        std::ranges::find(found, index, [](const PartFolder& part) { return part.shard.index; });
+    Json part = {{"shard", to_string(Shard{index, count})},
+                 {"folder", nullptr},
+                 {"nodes", Json::array()},
+                 {"gpus", Json::array()},
+                 {"points", nullptr},
+                 {"status", Json::object()},
+                 {"left", nullptr},
+                 {"last_row", nullptr},
+                 {"problem", nullptr}};
+    if (at != found.end()) part = describe(*at);
+    const auto state = queue.find(index);
+    part["queue"] = state == queue.end() ? Json(nullptr) : Json(state->second);
+    if (part.at("left") != 0) left.push_back(std::to_string(index));
+    parts.push_back(std::move(part));
+  }
+  const Json all = {{"parts", parts}, {"left", left}};
+  if (json) {
+    std::cout << json_text(all, 1) << '\n';
+    return;
+  }
+  print_table(all);
+  if (left.empty()) {
+    std::cout << "\nevery part is done; join them with: run_experiment --merge "
+              << for_terminal(folder.string()) << '\n';
+    return;
+  }
+  std::cout << fmt::format("\n{} of {} parts are left: {}\n", left.size(), count, join(left));
+  if (!submission.is_null() && queue.empty())
+    std::cout << fmt::format("none of them is queued; go on with: sbatch --array={} {}\n",
+                             join(left, ","), for_terminal((folder / "job.sh").string()));
+}
+
+}  // namespace lloyd

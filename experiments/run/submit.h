@@ -1,0 +1,30 @@
+// Hands the parts of a sweep to a cluster's scheduler.
+#pragma once
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "experiments/spec/spec.h"
+
+namespace lloyd {
+
+/// The sweep cannot be submitted as requested. The exit status is 2.
+struct NotSubmitted : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Submission {
+  std::filesystem::path out;         // the folder of the parts; empty: as of a run
+  std::filesystem::path head;        // a file with #SBATCH lines; empty: none
+  std::vector<std::string> options;  // of the run: each part gets them
+  bool json = false;
+};
+
+/// Writes an array job with a task for each part into a new folder, and submits it to Slurm. The
+/// head's --array says how many parts there are; otherwise each problem is one. A task that is
+/// requeued goes on with its part. Throws NotSubmitted and RunDirectoryError.
+int submit_to_slurm(const Spec& spec, const Submission& submission);
+
+}  // namespace lloyd

@@ -1,0 +1,116 @@
+"""The parts of a sweep (run_experiment --shard), joined into one run."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from analysis.__main__ import main
+from analysis.measures.points import all_points
+from analysis.model.files import RunError
+from analysis.model.load import load_run
+from analysis.model.parts import join_parts
+
+
+@pytest.fixture
+def make_parts(make_run):
+    """Two parts of a sweep over two sizes, on the nodes n1 and n2."""
+
+    def make(folder="sweep", gpus=("A100", "A100"), nodes=("n1", "n2")):
+        sizes = (10_000, 1_000_000)
+        parts = []
+        for index, (n, gpu, node) in enumerate(zip(sizes, gpus, nodes, strict=True), 1):
+            path = make_run(f"{folder}/part-{index}", n=(n,), k=(5,), gpu=gpu)
+            file = path / "measurements.jsonl"
+            rows = [json.loads(line) for line in file.read_text().splitlines()]
+            told = [{**row, "schema": 3, "node": node, "shard": f"{index}/2"} for row in rows]
+            file.write_text("".join(json.dumps(row) + "\n" for row in told))
+            plan = json.loads((path / "plan.json").read_text())
+            plan = plan if isinstance(plan, dict) else {"points": plan}
+            plan |= {"shard": f"{index}/2", "fingerprints": {"binary": "ab"}}
+            (path / "plan.json").write_text(json.dumps(plan))
+            environment = json.loads((path / "environment.json").read_text())
+            environment |= {"node": node, "gpus": [{"name": gpu, "driver": "1"}]}
+            (path / "environment.json").write_text(json.dumps(environment))
+            parts.append(path)
+        return parts
+
+    return make
+
+
+def joined(parts):
+    return join_parts([load_run(path) for path in parts])
+
+
+def test_parts_are_one_run(make_parts):
+    first, second = make_parts()
+    (run,) = joined([second, first])
+    assert set(run.measurements["n"]) == {10_000, 1_000_000}
+    assert run.path == first.parent
+    assert run.warnings == []
+    points = all_points([run], run.baseline)
+    assert points.loc[points["status"].eq("ok"), "speedup"].notna().all()
+    assert set(points["machine"]) == {"A100"}
+    assert set(points["node"]) == {"n1", "n2"}
+
+
+def test_a_missing_part_is_named(make_parts):
+    first, _ = make_parts()
+    (run,) = joined([first])
+    assert any("parts of its sweep are missing: 2/2" in warning for warning in run.warnings)
+
+
+def test_a_part_that_is_there_twice_is_refused(make_parts):
+    first, _ = make_parts()
+    with pytest.raises(RunError, match="are both part 1/2 of one sweep"):
+        joined([first, first])
+
+
+def test_two_sweeps_of_one_spec_stay_apart(make_parts):
+    runs = joined([*make_parts("a"), *make_parts("b")])
+    assert [run.path.name for run in runs] == ["a", "b"]
+
+
+def test_parts_of_two_programs_are_two_runs(make_parts):
+    first, second = make_parts()
+    plan = json.loads((second / "plan.json").read_text())
+    plan["fingerprints"]["binary"] = "cd"
+    (second / "plan.json").write_text(json.dumps(plan))
+    runs = joined([first, second])
+    assert len(runs) == 2
+    assert all("are missing" in run.warnings[-1] for run in runs)
+
+
+def test_each_kind_of_machine_has_its_own_lines_and_ratios(make_parts):
+    (run,) = joined(make_parts(gpus=("A100", "H100")))
+    points = all_points([run], run.baseline)
+    ok = points[points["status"].eq("ok")]
+    assert set(ok["machine"]) == {"A100", "H100"}
+    # the CPU's points belong to the machine of their node, so that every speedup is formed
+    assert ok["speedup"].notna().all()
+    assert ok.groupby("n")["machine"].nunique().eq(1).all()
+
+
+def test_a_part_that_ran_elsewhere_than_its_baseline_is_named(make_parts):
+    first, second = make_parts()
+    file = first / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        if not row["version"].startswith("cpu_"):
+            row["node"] = "n7"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (run,) = joined([first, second])
+    points = all_points([run], run.baseline)
+    moved = points[points["node"].eq("n7") & points["status"].eq("ok")]
+    assert len(moved) > 0
+    assert moved["speedup"].isna().all()
+    assert set(moved["reason"]) == {"cpu_sequential ran on n1, this point on n7"}
+    assert points.loc[points["node"].eq("n2"), "speedup"].notna().all()
+
+
+def test_figures_of_a_folder_of_parts_are_those_of_the_sweep(make_parts, tmp_path):
+    first, _ = make_parts()
+    assert main(["figures", str(first.parent), "--only", "speedup"]) == 0
+    rows = pd.read_csv(first.parent / "figures" / "speedup.csv")
+    assert set(rows["n"]) == {10_000, 1_000_000}
+    assert set(rows["node"]) == {"n1", "n2"}

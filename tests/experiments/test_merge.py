@@ -1,0 +1,197 @@
+"""--merge: one run directory of the parts of a sweep. test_slurm.py merges what Slurm has run."""
+
+import json
+import re
+import shutil
+
+import pytest
+from run_program import by_point, every_sample_once, rows, run
+
+from analysis.measures.points import all_points
+from analysis.model.load import load_run
+
+SPEC = """
+name: parts
+versions: [cpu_sequential, cpu_openmp]
+baseline: cpu_sequential
+axes: {n: [100, 200, 300], k: [3], threads: [1]}
+solve: {iterations: 5}
+measure: {repetitions: 6, max_seconds: 1e-6}
+"""
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    path = tmp_path_factory.mktemp("spec") / "parts.yaml"
+    path.write_text(SPEC)
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(sweep, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    for index in (1, 2):
+        part = folder / f"part-{index}"
+        assert run(sweep, "--shard", f"{index}/2", "--out", part).returncode == 0
+    return folder
+
+
+@pytest.fixture
+def parts(made, tmp_path):
+    shutil.copytree(made, tmp_path / "parts")
+    return [tmp_path / "parts" / f"part-{index}" for index in (1, 2)]
+
+
+def merge(*folders, out, status=0):
+    result = run("--merge", *folders, "--out", out)
+    assert result.returncode == status, result.stdout + result.stderr
+    return result
+
+
+def refusal(*folders, out):
+    result = merge(*folders, out=out, status=2)
+    assert not out.exists()
+    return result.stderr
+
+
+def test_the_merged_run_is_a_run(sweep, parts, tmp_path):
+    out = tmp_path / "all"
+    told = merge(*reversed(parts), out=out)
+    assert told.stdout.splitlines()[-1] == f"results: {out}"
+    every_sample_once(out, points=6, launches=1, at_least=6)
+    together = {**by_point(parts[0]), **by_point(parts[1])}
+    assert by_point(out) == together
+    plan = json.loads((out / "plan.json").read_text())
+    assert [part["shard"] for part in plan["parts"]] == ["1/2", "2/2"]
+    assert [point["point"] for point in plan["points"]] == json.loads(
+        (out / "spec.resolved.json").read_text()
+    )["points"]
+    before = rows(out)
+    assert run("--resume", out).returncode == 0  # nothing is left
+    assert rows(out) == before
+    points = all_points([load_run(out)], "cpu_sequential")
+    assert points["speedup"].notna().all()
+    assert merge(tmp_path / "parts", out=tmp_path / "again").returncode == 0
+
+
+def test_a_missing_part_is_named_and_can_be_run_later(parts, tmp_path):
+    out = tmp_path / "all"
+    told = merge(parts[1], out=out, status=130)
+    assert "missing parts: 1/2" in told.stderr
+    assert "points are left" in told.stderr
+    assert run("--resume", out).returncode == 0
+    every_sample_once(out, points=6, launches=1, at_least=6)
+
+
+def test_a_part_that_is_there_twice_is_refused(parts, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(parts[0], copy)
+    assert "they are the same part" in refusal(*parts, copy, out=tmp_path / "all")
+
+
+def edit(file, change):
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
+
+
+def test_parts_of_two_specs_or_programs_are_refused(parts, tmp_path):
+    out, plan = tmp_path / "all", parts[1] / "plan.json"
+    kept = plan.read_text()
+    edit(plan, lambda p: p["fingerprints"].update(binary="00"))
+    said = refusal(*parts, out=out)
+    assert "the binary differs" in said
+    assert "(part 1/2)" in said
+    assert "(part 2/2)" in said
+    plan.write_text(kept)
+    edit(plan, lambda p: p["fingerprints"].update(data={"other": 1}))
+    assert "the data differ" in refusal(*parts, out=out)
+    plan.write_text(kept)
+    edit(plan, lambda p: p.update(shard="2/3"))
+    assert "these are parts of two sweeps" in refusal(*parts, out=out)
+    plan.write_text(kept)
+    edit(parts[1] / "spec.resolved.json", lambda s: s["measure"].update(warmup=7))
+    assert "the spec differs (measure/warmup: was 1, is 7)" in refusal(*parts, out=out)
+
+
+def test_what_is_no_part_is_refused(spec, parts, tmp_path):
+    whole, out = tmp_path / "whole", tmp_path / "all"
+    assert run(spec(name="whole"), "--out", whole).returncode == 0
+    assert "is a whole run" in refusal(whole, *parts, out=out)
+    (tmp_path / "empty").mkdir()
+    assert "is no part of a sweep and has none in it" in refusal(tmp_path / "empty", out=out)
+    assert "no such folder" in refusal(tmp_path / "nowhere", out=out)
+    assert "--merge needs folders of parts" in run("--merge").stderr
+
+
+def test_ratios_are_of_one_node(parts, tmp_path):
+    """A part that was requeued may have its baseline on another node."""
+    measured = rows(parts[0])
+    moved = [
+        {**row, "node": "n7"} if row["version"] == "cpu_openmp" else {**row, "node": "n3"}
+        for row in measured
+    ]
+    (parts[0] / "measurements.jsonl").write_text("".join(json.dumps(row) + "\n" for row in moved))
+    out = tmp_path / "all"
+    merge(*parts, out=out)
+    lines = (out / "summary.md").read_text().splitlines()
+    there = {row["point"].partition("/")[2].replace("/", " ") for row in measured}
+    named = [line for line in lines if "on n7, but the baseline on n3" in line]
+    assert named
+    for line in named:
+        assert line.startswith("| cpu_openmp |")
+        assert "×" not in line
+        assert re.sub(r" \(.*", "", line.split("|")[2].strip()) in there
+    assert sum("×" in line for line in lines) == 6 - len(named)
+
+
+def test_the_status_of_parts(sweep, parts, tmp_path):
+    told = json.loads(run("--status", tmp_path / "parts", "--json").stdout)
+    host = rows(parts[0])[0]["host"]
+    assert told["left"] == []
+    assert [(part["shard"], part["nodes"]) for part in told["parts"]] == [
+        ("1/2", [host]),
+        ("2/2", [host]),
+    ]
+    assert sum(part["status"]["ok"] for part in told["parts"]) == 6
+    shutil.rmtree(parts[0])
+    (parts[1] / "passes.jsonl").write_text("")
+    with (parts[1] / "measurements.jsonl").open("a") as file:
+        file.write('{"half a ro')  # as a part that is killed leaves it
+    told = json.loads(run("--status", tmp_path / "parts", "--json").stdout)
+    assert told["left"] == ["1", "2"]
+    assert told["parts"][0]["folder"] is None
+    assert told["parts"][1]["left"] == told["parts"][1]["points"]
+    shown = run("--status", tmp_path / "parts")
+    assert shown.returncode == 0
+    assert "2 of 2 parts are left: 1, 2" in shown.stdout
+
+
+def test_submit_says_what_is_wrong(sweep, tmp_path):
+    def said(*options, lines="#SBATCH --array=1-2\n"):
+        head = tmp_path / "head"
+        head.write_text(lines)
+        out = tmp_path / "out"
+        result = run(sweep, "--submit", "slurm", "--sbatch", head, "--out", out, *options)
+        assert result.returncode == 2
+        return result.stderr
+
+    assert "--array asks for 9 parts, but the sweep has 3" in said(lines="#SBATCH -a 1-9\n")
+    assert "--array=0-3: the tasks are the parts" in said(lines="#SBATCH --array=0-3\n")
+    assert "head:2: is not an #SBATCH line: 'module load'" in said(lines="# a\nmodule load\n")
+    assert "--submit starts all parts of a sweep: leave --shard out" in said("--shard", "1/2")
+    assert not (tmp_path / "out").exists()
+    assert "unknown scheduler 'pbs'" in run(sweep, "--submit", "pbs").stderr
+    assert "--sbatch needs --submit slurm" in run(sweep, "--sbatch", "x").stderr
+    nowhere = run(sweep, "--submit", "slurm", "--sbatch", tmp_path / "nowhere")
+    assert "nowhere cannot be read" in nowhere.stderr
+
+
+def test_without_slurm_the_job_is_written_all_the_same(sweep, tmp_path):
+    out = tmp_path / "out"
+    result = run(sweep, "--submit", "slurm", "--out", out, env={"PATH": str(tmp_path)})
+    assert result.returncode == 2
+    assert f"there is no sbatch here; the job is written, submit it with: sbatch {out}/job.sh" in (
+        result.stderr
+    )
+    assert "#SBATCH --array=1-3\n" in (out / "job.sh").read_text()
