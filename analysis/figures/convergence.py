@@ -10,10 +10,8 @@ from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject
 from analysis.figures.notes import needing_no_baseline, noisy_note, small_print, subtitle
 from analysis.figures.page import Page, columns_of_panels
-from analysis.figures.placement import label_ends
 from analysis.figures.scales import log_axis, tick_text
 from analysis.figures.series import panel_title, series_names, series_styles
-from analysis.figures.typeset import break_label, text_width
 from analysis.measures.convergence import SAME_BEST, TIMES, curves, solves, summary
 from analysis.measures.points import Data
 from analysis.model.numbers import count_text, number_text
@@ -51,10 +49,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         named = dict(zip(problem, values, strict=True))
         title = panel_title(varying, tuple(named[c] for c in varying))
         titles += [f"{title}: iterations", f"{title}: time"]
-    labels = {s: break_label(s, 1.0) for s in styles}
-    widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
-    lines = sum(label.count("\n") + 1 for label in labels.values())
-    across = columns_of_panels(2, widest + 0.8, 1.2)
+    across = columns_of_panels(2, 0.8, 1.2)
     notes = [
         "Inertia above the best that any solve of the same points found; lines: the median of a "
         "version's seeds and restarts, with a thin line for each; marks: where they stopped. A "
@@ -70,14 +65,15 @@ def draw(data: Data, subject: Subject) -> Drawing:
         small_print(points, points.index, [note for note in notes if note], f"{NAME}.csv"),
         titles,
         across,
-        max(1.9, 0.125 * lines),
+        1.9,
         left=0.62,
-        right=widest + 0.24,
+        right=0.18,
         below=0.45,
+        legend=list(styles.items()),  # lines that have converged end in one place
     )
     for place, (_, of) in enumerate(panels):
-        _panel(page.axes[2 * place], of, "iteration", styles, labels)
-        _panel(page.axes[2 * place + 1], of, "time_ms", styles, labels)
+        _panel(page.axes[2 * place], of, "iteration", styles)
+        _panel(page.axes[2 * place + 1], of, "time_ms", styles)
     return Drawing(NAME, page.figure, rows.drop(columns="stored"))
 
 
@@ -87,7 +83,7 @@ def _series(rows: pd.DataFrame) -> pd.Series:
     return names + " " + rows["init"].astype(str) if rows["init"].nunique() > 1 else names
 
 
-def _panel(axes: Axes, of: pd.DataFrame, x: str, styles: dict, labels: dict) -> None:
+def _panel(axes: Axes, of: pd.DataFrame, x: str, styles: dict) -> None:
     """The lines of a problem. Iterations begin at 0, which the axis has beside its decades."""
     excess = (of["excess"].clip(lower=LEAST) * 100).to_numpy()
     log_axis(axes, "y", 100 * LEAST, max(excess.max(), 2.0))
@@ -105,7 +101,6 @@ def _panel(axes: Axes, of: pd.DataFrame, x: str, styles: dict, labels: dict) -> 
         log_axis(axes, "x", first if np.isfinite(first) else 1.0, last if last > 0 else 1.0)
     for within in (1.0, 0.1):
         axes.axhline(within, color=style.GREY, linewidth=0.7, linestyle=(0, (3, 2)), zorder=1.5)
-    ends = []
     for name in (s for s in styles if s in set(_on_axis(of, x)["series"])):
         own = of[of["series"] == name]
         look = {"color": styles[name]["color"], "linestyle": styles[name]["linestyle"]}
@@ -120,10 +115,8 @@ def _panel(axes: Axes, of: pd.DataFrame, x: str, styles: dict, labels: dict) -> 
             axes.plot(at[-1:], values[-1:], color=look["color"], alpha=0.8, **marker)
         at, values = _median(each, x == "iteration")
         axes.plot(at, values, **look, linewidth=1.4)
-        ends.append((at[-1], values[-1], labels[name], look["color"]))
     axes.set_xlabel("iterations" if x == "iteration" else "time (ms)")
     axes.set_ylabel("inertia above the best (%)")
-    label_ends(axes, ends)
 
 
 def _on_axis(rows: pd.DataFrame, x: str) -> pd.DataFrame:
