@@ -181,7 +181,7 @@ TEST(InitFile, IsAValueOfItsAxisAndHasNoSeed) {
       "name: t\nversions: [cpu_sequential]\naxes: {n: [10], k: [2], "
       "init: [file, kmeans++], init_seed: [1, 2]}\n";
   EXPECT_EQ(file_errors(folder, axes),
-            (Words{"s.yaml:3:31: init = file needs a file with one row per cluster, as in solve: "
+            (Words{"s.yaml:3:32: init = file needs a file with one row per cluster, as in solve: "
                    "{init: file, init_file: centroids.csv}"}));
   folder.write("s.yaml", axes + "solve: {init: file, init_file: c.csv}\n");
   const std::string id = "cpu_sequential/n:10/k:2/dim:2/precision:fp32/init:";
