@@ -83,6 +83,6 @@ def test_an_axis_of_seeds_draws_what_the_keys_draw(tmp_path):
         "solve: {iterations: 3, init: kmeans++, seed: 4}\n"
     )
     assert run(tmp_path / "keys.yaml", "--out", tmp_path / "keys").returncode == 0
-    (row,) = rows(tmp_path / "keys")
+    row = rows(tmp_path / "keys")[0]
     assert row["point"] == "cpu_sequential/n:200/k:9/dim:2/precision:fp32"
     assert by_axes["kmeans++", 4, 5] == (row["inertia"], row["data"])
