@@ -58,6 +58,7 @@ profile:
   nvtx: no
   counters: [l1, dram__bytes.sum, l1]
   timeline: true
+  convergence: yes
   cpu: [cycles, instructions]
 figures: [speedup, noise]
 )");
@@ -71,7 +72,7 @@ figures: [speedup, noise]
                 "max_seconds": 2.5, "l2": "cold", "timeout": 30.0, "verify": false,
                 "throttled": "retry"},
     "profile": {"nvtx": false, "counters": ["l1", "dram__bytes.sum"], "timeline": true,
-                "cpu": ["cycles", "instructions"]},
+                "convergence": true, "cpu": ["cycles", "instructions"]},
     "shuffle": true, "shuffle_seed": 1, "figures": ["speedup", "noise"],
     "points": ["cpu_sequential/n:10000/k:5/dim:2/precision:fp32"]})");
   EXPECT_EQ(spec.resolved(), expected);
