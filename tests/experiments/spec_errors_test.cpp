@@ -172,8 +172,8 @@ INSTANTIATE_TEST_SUITE_P(
             8,
             "figures: [histogram]",
             {"s.yaml:8:11: unknown figure 'histogram'; choose from speedup, ladder, phases, "
-             "roofline, occupancy, floor, tpb, dims, scaling, noise, convergence, clustering, "
-             "fastest"}},
+             "roofline, cpu_roofline, occupancy, floor, tpb, dims, scaling, noise, convergence, "
+             "clustering, fastest"}},
         ErrorCase{8,
                   "figures: speedup, tpb",
                   {"s.yaml:8:10: figures must be one value or a list "
