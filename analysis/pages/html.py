@@ -15,7 +15,8 @@ from markupsafe import Markup
 from analysis.measures import claims, published
 from analysis.measures.claims import Judgment
 from analysis.measures.published import Number
-from analysis.pages import chart, tables
+from analysis.pages import chart, machines, tables
+from analysis.pages.machines import MachinesPage
 from analysis.pages.pictures import MAPS, font_css
 from analysis.pages.sections import Entry, Report, RunPage
 
@@ -65,6 +66,13 @@ class Site:
         after = self._entries[place + 1] if place + 1 < len(self._entries) else None
         return self._page(
             "run.html", page.entry.title, folder, page=page, before=before, after=after
+        )
+
+    def machines(self, page: MachinesPage) -> str:
+        """The page of a spec on several machines, likewise."""
+        title = f"{page.group.title}: machines"
+        return self._page(
+            "machines.html", title, page.group.folder, page=page, header=list(machines.HEADER)
         )
 
     def whole(self, index: str, pages: dict[str, str]) -> str:

@@ -22,6 +22,7 @@ from analysis.model.files import folder_for, printable, replacing
 from analysis.model.run import Run
 from analysis.pages import tables
 from analysis.pages.html import Site
+from analysis.pages.machines import Group, groups_of, machines_page
 from analysis.pages.run_page import result, run_page
 from analysis.pages.sections import Entry, Report, Result, StudyResult
 
@@ -43,8 +44,9 @@ def write_report(
     """Writes OUT/index.html and for each run OUT/RUN/index.html with the rows of its figures beside
     it, or with `single` OUT/report.html alone; returns the paths, the index last.
 
-    A page has one run directory; runs are never mixed in it. Pages are made by as many processes as
-    there are cores."""
+    A page has one run directory; runs are never mixed in it. A spec that ran on several machines has
+    one more page, with their figures side by side. Pages are made by as many processes as there are
+    cores."""
     folder_for(out)
     entries = _entries(runs)
     runs = sorted(runs, key=lambda run: not _is_own(run))
@@ -58,18 +60,24 @@ def write_report(
         # the runs with the most to draw first, so that none is left alone at the end
         order = sorted(range(len(runs)), key=lambda i: -_weight(runs[i]))
         pages = {i: pool.submit(_page, i) for i in order}
+        groups = groups_of(runs, entries)
+        compared = [pool.submit(_machines_page, group) for group in groups]
         studies = _studies([Rows(run) for run in runs])
         made = [pages[i].result() for i in range(len(runs))]
+        sides = [page.result() for page in compared]
     words = ["python", "-m", "analysis", "report", *(str(run.path) for run in runs)]
     command = printable(shlex.join([*words, "-o", str(out), *["--single-file"][: int(single)]]))
     results = [(entry, page.result) for entry, page in zip(entries, made, strict=True)]
-    index = site.index(Report(command, results, studies, unread or []))
+    several = [(group.title, group.folder) for group in groups]
+    index = site.index(Report(command, results, several, studies, unread or []))
     if single:
-        whole = site.whole(index, {e.folder: m.main for e, m in zip(entries, made, strict=True)})
+        mains = {e.folder: m.main for e, m in zip(entries, made, strict=True)}
+        mains |= {g.folder: m.main for g, m in zip(groups, sides, strict=True)}
+        whole = site.whole(index, mains)
         return [_write(out / SINGLE_FILE, whole)]
     shared = [_write(out / name, text) for name, text in site.files().items()]
     return [
-        *(path for page in made for path in page.paths),
+        *(path for page in [*made, *sides] for path in page.paths),
         *shared,
         _write(out / "index.html", index),
     ]
@@ -91,9 +99,10 @@ _TASK: list[_Task] = []
 
 @dataclass(frozen=True)
 class _Made:
-    """A run's page: the files of its folder, or its text where all go into one file."""
+    """A page: the files of its folder, or its text where all go into one file; and the result if it
+    is a run's."""
 
-    result: Result
+    result: Result | None
     paths: list[Path]
     main: str
 
@@ -108,6 +117,14 @@ def _page(place: int) -> _Made:
     files = {f"{figure.name}.csv": figure.csv for figure in page.figures if figure.picture}
     files["index.html"] = text
     return _Made(result(page), [_write(folder / name, file) for name, file in files.items()], "")
+
+
+def _machines_page(group: Group) -> _Made:
+    (task,) = _TASK
+    text = task.site.machines(machines_page(group))
+    if task.site.single:
+        return _Made(None, [], text)
+    return _Made(None, [_write(folder_for(task.out / group.folder) / "index.html", text)], "")
 
 
 def _write(path: Path, text: str) -> Path:

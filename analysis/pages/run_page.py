@@ -29,7 +29,6 @@ def run_page(run: Run, entry: Entry) -> RunPage:
     header, cells = tables.every_point_cells(points)
     numbers = {index: place for place, index in enumerate(cells)}
     missing = points[~points["status"].eq("ok")]
-    about = Subject(run.title, [run.environment_line()], run.baseline)
     return RunPage(
         entry,
         facts(run),
@@ -38,7 +37,7 @@ def run_page(run: Run, entry: Entry) -> RunPage:
             warning.replace(f"{run.path}/", "").replace(f"{run.path}: ", "")
             for warning in run.warnings
         ],
-        [_figure(name, data, about) for name in _figures_of(run)],
+        [figure_of(name, data, run) for name in _figures_of(run)],
         len(points),
         baseline_text(points, run.baseline),
         header,
@@ -79,19 +78,27 @@ def _without_result(missing: pd.DataFrame) -> list[list[str]]:
     return rows
 
 
+def figures_asked(run: Run) -> list[str]:
+    """The figures that the run's spec names."""
+    return [name for name in run.spec.get("figures") or [] if not wrong_name(name)]
+
+
 def _figures_of(run: Run) -> list[str]:
     """All figures, each followed by those of the spec that have another axis on x."""
-    asked = [name for name in run.spec.get("figures") or [] if ":" in name and not wrong_name(name)]
+    asked = [name for name in figures_asked(run) if ":" in name]
     order = list(FIGURES)
     return sorted([*FIGURES, *asked], key=lambda name: order.index(name.partition(":")[0]))
 
 
-def _figure(name: str, data: Data, about: Subject) -> Figure:
+def figure_of(name: str, data: Data, run: Run, prefix: str = "") -> Figure:
+    """A figure of the run. `prefix` sets its ids apart if its name does not."""
+    about = Subject(run.title, [run.environment_line()], run.baseline)
     drawing = draw(name, data, about)
     if drawing.figure is None:
         return Figure(name, message=drawing.message.splitlines()[0])
     says = finding(name.partition(":")[0], drawing.rows, about.title)
-    return Figure(drawing.name, inline(drawing.figure, drawing.name), says, csv_text(drawing))
+    picture = inline(drawing.figure, prefix or drawing.name)
+    return Figure(drawing.name, picture, says, csv_text(drawing))
 
 
 def _at(point: pd.Series) -> str:

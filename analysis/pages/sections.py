@@ -94,10 +94,12 @@ class StudyResult:
 
 @dataclass(frozen=True)
 class Report:
-    """What the index says. `unread` are the directories that could not be read, and why."""
+    """What the index says. `machines` are title and folder of the specs that ran on several
+    machines. `unread` are the directories that could not be read, and why."""
 
     command: str
     runs: list[tuple[Entry, Result]]
+    machines: list[tuple[str, str]]
     studies: list[StudyResult]
     unread: list[str]
 
