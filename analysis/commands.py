@@ -145,7 +145,7 @@ def run_history(options: argparse.Namespace) -> int:
     of = history.history(every, asked, versions, times, threshold)
     machines = list(dict.fromkeys(of.points["machine"]))
     empty = pd.DataFrame(columns=["machine", "point", "version"])
-    data = Data(of.points, empty, empty, empty, {}, {}, runs)
+    data = Data(of.points, empty, empty, empty, {}, {}, {}, runs)
     title = runs[0].title if len({run.title for run in runs}) == 1 else "One problem over commits"
     drawing = draw_by(
         lambda *given: draw_history(*given, of, threshold),

@@ -232,4 +232,4 @@ def test_files_that_are_no_files_are_refused(runs, tmp_path, name, kind):
 def test_a_plan_lists_every_point(runs):
     plan = json.loads((runs.folder / "quiet" / "plan.json").read_text())
     assert len(plan["points"]) == 2
-    assert set(plan) == {"points", "parents", "fingerprints", "spec", "files", "overrides"}
+    assert set(plan) == {"points", "parents", "fingerprints", "spec", "files", "overrides", "save"}
