@@ -44,9 +44,9 @@ def write_report(
     """Writes OUT/index.html and for each run OUT/RUN/index.html with the rows of its figures beside
     it, or with `single` OUT/report.html alone; returns the paths, the index last.
 
-    A page has one run directory; runs are never mixed in it. A spec that ran on several machines has
-    one more page, with their figures side by side. Pages are made by as many processes as there are
-    cores."""
+    A page has one run directory; runs are never mixed in it. A spec that ran on several machines
+    has one more page, with their figures side by side. Pages are made by as many processes as there
+    are cores."""
     folder_for(out)
     entries = _entries(runs)
     runs = sorted(runs, key=lambda run: not _is_own(run))
