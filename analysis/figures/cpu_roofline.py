@@ -28,7 +28,8 @@ from analysis.model.ceilings import Ceilings
 from analysis.model.numbers import number_text
 
 NAME = "cpu_roofline"
-COORDINATE_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
+HALVES = ("fp16", "bf16")
+"""The precisions whose coordinates have 2 bytes. All others are computed from float32 points."""
 LABEL_BYTES = 4
 RATES = {"fp64": "fp64"}
 """The roof of a precision. Every other one has that of fp32."""
@@ -85,7 +86,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
 
 def _work(points: pd.DataFrame) -> dict[str, pd.Series]:
     n, k, dim = (points[column].astype(float) for column in ("n", "k", "dim"))
-    size = points["precision"].map(COORDINATE_BYTES)
+    size = points["precision"].isin(HALVES).map({True: 2, False: 4})
     operations = 2 * n * k * dim
     # labels are written once in a solve, so its iterations share them: they hardly count
     moved = (n + 2 * k) * dim * size + LABEL_BYTES * n / points["iterations"].astype(float)

@@ -58,7 +58,7 @@ def machines_page(group: Group) -> MachinesPage:
     figures = []
     for name in names:
         pictures = [
-            (run.machine, figure_of(name, gather([run], run.baseline), run, f"{name}-{place}"))
+            (run.machine, figure_of(name, gather([run], run.baseline), run, f"-{place}"))
             for place, (_, run) in enumerate(group.members)
         ]
         if any(figure.picture for _, figure in pictures):

@@ -90,14 +90,14 @@ def _figures_of(run: Run) -> list[str]:
     return sorted([*FIGURES, *asked], key=lambda name: order.index(name.partition(":")[0]))
 
 
-def figure_of(name: str, data: Data, run: Run, prefix: str = "") -> Figure:
-    """A figure of the run. `prefix` sets its ids apart if its name does not."""
+def figure_of(name: str, data: Data, run: Run, suffix: str = "") -> Figure:
+    """A figure of the run. `suffix` sets its ids apart from those of the same figure of others."""
     about = Subject(run.title, [run.environment_line()], run.baseline)
     drawing = draw(name, data, about)
     if drawing.figure is None:
         return Figure(name, message=drawing.message.splitlines()[0])
     says = finding(name.partition(":")[0], drawing.rows, about.title)
-    picture = inline(drawing.figure, prefix or drawing.name)
+    picture = inline(drawing.figure, drawing.name + suffix)
     return Figure(drawing.name, picture, says, csv_text(drawing))
 
 

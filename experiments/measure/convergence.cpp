@@ -1,7 +1,5 @@
 #include "experiments/measure/convergence.h"
 
-#include <algorithm>
-
 #include "experiments/measure/answer_check.h"
 #include "experiments/measure/label_check.h"
 #include "experiments/measure/trials.h"
@@ -12,14 +10,6 @@ namespace {
 
 double inertia_of(Reference& reference, Centroids centroids, const Problem& problem) {
   return sum(Nearest(reference, centroids, problem).distances);
-}
-
-double largest_move(Centroids from, Centroids to, const Problem& problem) {
-  const auto dim = static_cast<std::size_t>(problem.dim);
-  double largest = 0;
-  for (std::size_t j = 0; j < static_cast<std::size_t>(problem.k); ++j)
-    largest = std::max(largest, distance_between(row(from, j, dim), row(to, j, dim)));
-  return largest;
 }
 
 bool ends(const Stop& stop, const Iterate& last) {
@@ -42,7 +32,7 @@ std::vector<Iterate> follow(const VersionFactory& make, const Problem& problem, 
     Solution after = solve(make, step, context);
     Iterate last{t,
                  inertia_of(reference, after.centroids, problem),
-                 largest_move(before, after.centroids, problem),
+                 largest_distance(before, after.centroids, static_cast<std::size_t>(problem.dim)),
                  {}};
     if (t > 1) last.changed_labels = count_changes(labels, after.labels);
     path.push_back(last);

@@ -42,15 +42,6 @@ double sums_noise(const Problem& problem, const ClusterSums& clusters) {
   return 2 * most;
 }
 
-// The largest distance between a centroid in `a` and the same centroid in `b`.
-double largest_distance(Centroids a, Centroids b, const Problem& problem) {
-  const auto dim = static_cast<std::size_t>(problem.dim);
-  double most = 0;
-  for (std::size_t j = 0; j < static_cast<std::size_t>(problem.k); ++j)
-    most = std::max(most, distance_between(row(a, j, dim), row(b, j, dim)));
-  return most;
-}
-
 }  // namespace
 
 IterationCheck::IterationCheck(Trials& trials, const Problem& problem, Distance distance,
@@ -132,7 +123,8 @@ std::optional<std::string> IterationCheck::check_iteration(const Solution* after
     if (trials_.hands_on()) slack = std::max(slack, sums_noise(problem_, clusters));
     seen.push_back(before.centroids);
     for (const auto& other : seen)
-      slack = std::max(slack, 4 * largest_distance(other, before.centroids, problem_));
+      slack = std::max(slack, 4 * largest_distance(other, before.centroids,
+                                                   static_cast<std::size_t>(problem_.dim)));
     const bool differ = !same_bits(seen[0], seen.back());
     const std::span<const std::int64_t> counts =
         differ ? std::span<const std::int64_t>(clusters.counts) : std::span<const std::int64_t>{};
@@ -186,7 +178,9 @@ std::optional<std::string> IterationCheck::check_rule(const Solution& whole, con
   const auto moves_and_changes = [&](const Solution& now, const Solution& then) {
     const std::int64_t changes =
         then.labels.empty() ? problem_.n : count_changes(now.labels, then.labels);
-    return std::pair(largest_distance(now.centroids, then.centroids, problem_), changes);
+    return std::pair(
+        largest_distance(now.centroids, then.centroids, static_cast<std::size_t>(problem_.dim)),
+        changes);
   };
   if (t < stop.iterations) {
     const auto [move, changes] = moves_and_changes(whole, before);

@@ -1,6 +1,7 @@
 // Small arithmetic on centroids, which are stored as k × dim coordinates.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -23,6 +24,14 @@ inline double distance_between(Centroids a, Centroids b) {
   double squares = 0;
   for (std::size_t t = 0; t < a.size(); ++t) squares += (a[t] - b[t]) * (a[t] - b[t]);
   return std::sqrt(squares);
+}
+
+/// The largest distance between a centroid in `a` and the same centroid in `b`.
+inline double largest_distance(Centroids a, Centroids b, std::size_t dim) {
+  double largest = 0;
+  for (std::size_t at = 0; at < a.size(); at += dim)
+    largest = std::max(largest, distance_between(a.subspan(at, dim), b.subspan(at, dim)));
+  return largest;
 }
 
 }  // namespace lloyd

@@ -78,11 +78,11 @@ int count_parts(const Spec& spec, const std::vector<std::string>& head) {
   return asked ? *asked : static_cast<int>(std::min(problems, kMostParts));
 }
 
-/// The value of an option in an #SBATCH line.
-std::string sbatch_value(const std::string& path) {
+/// A path in an #SBATCH line, where % begins a replacement of Slurm's.
+std::string sbatch_path(const fs::path& path) {
   std::string text;
-  for (const char c : path) text += c == '%' ? "%%" : std::string(1, c);
-  return '"' + text + '"';
+  for (const char c : path.string()) text += c == '%' ? "%%" : std::string(1, c);
+  return text;
 }
 
 std::string script(const Spec& spec, const Submission& submission, const fs::path& folder,
@@ -91,13 +91,11 @@ std::string script(const Spec& spec, const Submission& submission, const fs::pat
   std::string text = fmt::format(
       "#!/bin/bash\n"
       "#SBATCH --job-name={}\n"
-      "#SBATCH --output={}\n"
+      "#SBATCH --output=\"{}/part-%a.log\"\n"
       "#SBATCH --open-mode=append\n"
       "#SBATCH --requeue\n"
       "#SBATCH --array=1-{}\n",
-      spec.name, sbatch_value((folder / "part-%a.log").string()), parts);
-  // %a is Slurm's, not the folder's.
-  if (const std::size_t at = text.find("part-%%a"); at != std::string::npos) text.erase(at + 5, 1);
+      spec.name, sbatch_path(folder), parts);
   for (const std::string& line : head) text += line + '\n';
   text += fmt::format(
       "# A task runs its part, or goes on with it if it was requeued.\n"
