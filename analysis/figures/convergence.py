@@ -111,8 +111,8 @@ def _panel(axes: Axes, of: pd.DataFrame, x: str, styles: dict) -> None:
         for at, values in each:
             if len(each) > 1:
                 axes.plot(at, values, **look, linewidth=0.5, alpha=0.4)
-            marker = {"marker": styles[name]["marker"], "markersize": 3, "linestyle": "none"}
-            axes.plot(at[-1:], values[-1:], color=look["color"], alpha=0.8, **marker)
+            mark = {**styles[name], "linestyle": "none", "markersize": 3}
+            axes.plot(at[-1:], values[-1:], **mark, alpha=0.8)
         at, values = _median(each, x == "iteration")
         axes.plot(at, values, **look, linewidth=1.4)
     axes.set_xlabel("iterations" if x == "iteration" else "time (ms)")
