@@ -26,13 +26,12 @@ Dataset read_bytes(const Source& source, std::string_view bytes, Limits limits, 
   const std::string format = file_format(source, bytes);
   if (!source.array.empty() && format != "npz")
     throw DataError(fmt::format("{}: array is for npz files, and this is {}", name, format));
-  if (format != "npy" && format != "npz" && format != "fvecs")
-    return read_text(source, format, bytes, limits, threads);
+  if (is_text_format(format)) return read_text(source, format, bytes, limits, threads);
   if (const char* key = text_key(source))
     throw DataError(fmt::format("{}: {} is for text files, and this is {}", name, key, format));
   if (format == "npz") return read_npz(name, bytes, source.array, limits, threads);
   return format == "npy" ? read_npy(name, bytes, limits, threads)
-                         : read_fvecs(name, bytes, limits, threads);
+                         : read_vecs(name, format, bytes, limits, threads);
 }
 
 Dataset read(const Source& source, Limits limits, int threads) {
@@ -44,8 +43,13 @@ Dataset read(const Source& source, Limits limits, int threads) {
 }  // namespace
 
 const std::vector<std::string>& formats() {
-  static const std::vector<std::string> all = {"csv", "tsv", "space", "npy", "npz", "fvecs"};
+  static const std::vector<std::string> all = {"csv", "tsv",   "space", "npy",
+                                               "npz", "fvecs", "bvecs", "ivecs"};
   return all;
+}
+
+bool is_text_format(std::string_view format) {
+  return format == "csv" || format == "tsv" || format == "space";
 }
 
 Limits within(const std::string& name, Limits limits, std::int64_t n, std::int64_t dim) {

@@ -21,6 +21,9 @@ Limits within(const std::string& name, Limits limits, std::int64_t n, std::int64
 /// The format by the extension and, for text, the first line: one of formats().
 std::string file_format(const Source& source, std::string_view bytes);
 
+/// Whether a format is read by read_text().
+bool is_text_format(std::string_view format);
+
 /// Reads csv, tsv and space.
 Dataset read_text(const Source& source, const std::string& format, std::string_view bytes,
                   Limits limits, int threads);
@@ -30,8 +33,8 @@ Dataset read_npy(const std::string& name, std::string_view bytes, Limits limits,
 /// Reads an npz archive of such arrays: the one called `array`, or the only one.
 Dataset read_npz(const std::string& name, std::string_view bytes, const std::string& array,
                  Limits limits, int threads);
-/// Reads fvecs. Each row is its length (int32) and that many float32, little-endian
-/// (corpus-texmex.irisa.fr).
-Dataset read_fvecs(const std::string& name, std::string_view bytes, Limits limits, int threads);
+/// Reads fvecs (float32), bvecs (uint8) and ivecs (int32).
+Dataset read_vecs(const std::string& name, const std::string& format, std::string_view bytes,
+                  Limits limits, int threads);
 
 }  // namespace lloyd::data

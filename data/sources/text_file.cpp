@@ -115,9 +115,9 @@ std::string file_format(const Source& source, std::string_view bytes) {
   }
   std::string extension = source.file.extension().string();
   for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  const bool binary = extension == ".npy" || extension == ".npz" || extension == ".fvecs";
-  if (source.delimiter != '\0' && !binary) return "csv";
-  if (!extension.empty() && known(extension.substr(1))) return extension.substr(1);
+  const std::string named = extension.empty() ? "" : extension.substr(1);
+  if (source.delimiter != '\0' && (!known(named) || is_text_format(named))) return "csv";
+  if (known(named)) return named;
 
   const Grammar blanks(name, "space");
   Lines lines(blanks, without_bom(bytes), 1);
@@ -211,7 +211,8 @@ Dataset read_text(const Source& source, const std::string& format, std::string_v
   static constexpr std::size_t kSample = 4096;
   if (bytes.substr(0, kSample).find('\0') != std::string_view::npos) {
     throw DataError(fmt::format(
-        "{}: is not UTF-8 text; if it is npy, npz or fvecs, say so with the key format", name));
+        "{}: is not UTF-8 text; if it is binary, such as npy or fvecs, say so with the key format",
+        name));
   }
   Lines lines(grammar, without_bom(bytes), 1);
   Line line;

@@ -185,9 +185,11 @@ TEST_F(Fvecs, ReadsRows) {
 TEST_F(Fvecs, RefusesADamagedFile) {
   EXPECT_EQ(error("ab"), "D/a.fvecs: is truncated: 2 B are less than the length of one row");
   EXPECT_EQ(error(row(0, {})),
-            "D/a.fvecs: row 1 says that it has 0 values; is this an fvecs file?");
+            "D/a.fvecs: row 1 says that it has 0 values; is this an fvecs file? If not, set "
+            "the key format");
   EXPECT_EQ(error(row(-5, {1})),
-            "D/a.fvecs: row 1 says that it has -5 values; is this an fvecs file?");
+            "D/a.fvecs: row 1 says that it has -5 values; is this an fvecs file? If not, set "
+            "the key format");
   EXPECT_EQ(error(row(2, {1, 2}) + row(2, {3})),
             "D/a.fvecs: is truncated: row 2 of 2 values takes 12 B, and 8 B are there");
   EXPECT_EQ(error(row(2, {1})),
@@ -197,6 +199,55 @@ TEST_F(Fvecs, RefusesADamagedFile) {
   EXPECT_EQ(error(row(2, {1, std::numeric_limits<float>::infinity()})),
             "D/a.fvecs: row 1, column 2: inf is not a finite number; remove the row or replace the "
             "value");
+}
+
+class Bvecs : public FileTest {
+ protected:
+  static std::string row(std::int32_t length, std::initializer_list<std::uint8_t> values) {
+    return raw(length) + raw_all(values);
+  }
+  std::string error(const std::string& content) { return read_error(write("a.bvecs", content)); }
+};
+
+TEST_F(Bvecs, ReadsRows) {
+  const std::string content = row(3, {0, 128, 255}) + row(3, {4, 5, 6});
+  const Source source = write("a.bvecs", content);
+  EXPECT_EQ(values_of(read_file(source)), (Values{0, 128, 255, 4, 5, 6}));
+  EXPECT_EQ(values_of(load(source, 2, 1)), (Values{0, 4}));
+  Source renamed = write("a.bin", content);
+  renamed.format = "bvecs";
+  EXPECT_EQ(values_of(read_file(renamed)), values_of(read_file(source)));
+  EXPECT_EQ(fingerprint(renamed), fingerprint(source));
+}
+
+TEST_F(Bvecs, RefusesADamagedFile) {
+  EXPECT_EQ(error("abc"), "D/a.bvecs: is truncated: 3 B are less than the length of one row");
+  EXPECT_EQ(error(row(-1, {1})),
+            "D/a.bvecs: row 1 says that it has -1 values; is this a bvecs file? If not, set the "
+            "key format");
+  EXPECT_EQ(error(row(3, {1, 2, 3}) + row(3, {4, 5})),
+            "D/a.bvecs: is truncated: row 2 of 3 values takes 7 B, and 6 B are there");
+  EXPECT_EQ(error(row(2, {1, 2}) + row(3, {1, 2, 3})),
+            "D/a.bvecs: row 2 says that it has 3 values; the first row has 2");
+  // An fvecs file under the wrong name: the next length would be in the middle of a float.
+  EXPECT_EQ(error(raw(2) + raw_all<float>({1, 2}) + raw(2) + raw_all<float>({3, 4})),
+            "D/a.bvecs: row 2 says that it has 16,256 values; the first row has 2");
+  Source source = write("a.bvecs", row(1, {1}));
+  source.delimiter = ';';
+  EXPECT_EQ(read_error(source), "D/a.bvecs: delimiter is for text files, and this is bvecs");
+}
+
+class Ivecs : public FileTest {};
+
+TEST_F(Ivecs, ReadsRowsAndRoundsOnce) {
+  const Source source =
+      write("a.ivecs", raw(2) + raw_all<std::int32_t>({-2147483647 - 1, 16777217}));
+  EXPECT_EQ(values_of(read_file(source)), (Values{-2147483648.0F, 16777216.0F}));
+}
+
+TEST_F(Ivecs, RefusesADamagedFile) {
+  EXPECT_EQ(read_error(write("a.ivecs", raw(2) + raw(7))),
+            "D/a.ivecs: is truncated: row 1 of 2 values takes 12 B, and 8 B are there");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ import tempfile
 import time
 import warnings
 
-from generated_binary import fvecs_file, npy_file, npz_file
+from generated_binary import npy_file, npz_file, vecs_file
 from generated_text import text_file
 from reader_verdict import judge
 
@@ -99,7 +99,7 @@ def run(program, seed, first, count, shown):
             for number in range(begin, min(begin + BATCH, first + count)):
                 r = random.Random(f"{seed}/{number}")
                 make = r.choices(
-                    [text_file, npy_file, npz_file, fvecs_file], [0.8, 0.1, 0.07, 0.03]
+                    [text_file, npy_file, npz_file, vecs_file], [0.77, 0.1, 0.07, 0.06]
                 )[0]
                 file = make(r)
                 path = os.path.join(

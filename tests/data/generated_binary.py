@@ -1,4 +1,4 @@
-"""Generates npy, npz and fvecs files."""
+"""Generates npy, npz, fvecs, bvecs and ivecs files."""
 
 import io
 
@@ -117,12 +117,21 @@ def npy_file(random_):
     return file
 
 
-def fvecs_file(random_):
+VECS_TYPES = {"fvecs": "<f4", "bvecs": "u1", "ivecs": "<i4"}
+
+
+def vecs_file(random_):
     r = random_
     file = File()
-    file.format = "fvecs"
+    file.format = r.choice(list(VECS_TYPES))
+    kind = np.dtype(VECS_TYPES[file.format])
     dim, n = r.randrange(1, 6), r.randrange(1, 6)
-    values = np.random.default_rng(r.randrange(2**32)).normal(size=(n, dim)).astype("<f4")
+    g = np.random.default_rng(r.randrange(2**32))
+    if kind.kind == "f":
+        values = g.normal(size=(n, dim)).astype(kind)
+    else:
+        info = np.iinfo(kind)
+        values = g.integers(info.min, info.max, size=(n, dim), dtype=kind, endpoint=True)
     raw = bytearray(b"".join(np.int32(dim).tobytes() + row.tobytes() for row in values))
     if r.random() < 0.5:
         file.plain = False

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+from generated_binary import VECS_TYPES
 
 LARGEST = Fraction(float(np.finfo(np.float32).max))
 
@@ -195,14 +196,15 @@ def read_npz(file):
     raise RefusedError("no array, or which one?")
 
 
-def read_fvecs(file):
+def read_vecs(file):
     dim = int(np.frombuffer(file.raw, "<i4", 1)[0])
     if dim < 1:
         raise RefusedError("length")
-    values = np.frombuffer(file.raw, "<f4").reshape(-1, dim + 1)
-    if (values[:, 0].view("<i4") != dim).any():
+    row = np.dtype([("length", "<i4"), ("values", VECS_TYPES[file.format], (dim,))])
+    rows = np.frombuffer(file.raw, row)
+    if (rows["length"] != dim).any():
         raise RefusedError("lengths differ")
-    return finite(values[:, 1:])
+    return finite(rows["values"])
 
 
 def attempt(read, *arguments):

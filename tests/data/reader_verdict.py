@@ -10,9 +10,9 @@ from other_readers import (
     read_by_numpy,
     read_by_pandas,
     read_exactly,
-    read_fvecs,
     read_npy,
     read_npz,
+    read_vecs,
     same,
     without_comments,
 )
@@ -35,7 +35,7 @@ def judge(file, answer):
         .reshape(int(n), int(dim))
     )
     if not text:
-        other = attempt({"npy": read_npy, "npz": read_npz, "fvecs": read_fvecs}[file.format], file)
+        other = attempt({"npy": read_npy, "npz": read_npz}.get(file.format, read_vecs), file)
         if isinstance(other, Exception):
             return "numpy refuses", f"numpy refuses it ({other}), ours is {ours.tolist()}"
         return (

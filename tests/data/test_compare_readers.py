@@ -20,7 +20,7 @@ def test_every_file_is_read_as_by_numpy_and_pandas_or_refused():
     assert differences == []
     assert counts["equal to numpy and pandas"] > 500
     assert counts["refused"] > 300
-    assert counts["equal"] > 40  # npy and fvecs
+    assert counts["equal"] > 40  # npy and vecs
 
 
 @pytest.mark.parametrize(

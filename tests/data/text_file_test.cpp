@@ -144,7 +144,8 @@ TEST_F(TextFile, RefusesWhatIsNotAFileWithContent) {
   EXPECT_EQ(read_error(write("a.csv", "# points\nx,y\n\n")),
             "D/a.csv:2: a header, but no rows after it");
   EXPECT_EQ(read_error(write("a.txt", std::string("\x1f\x8b\x08\0\0", 5))),
-            "D/a.txt: is not UTF-8 text; if it is npy, npz or fvecs, say so with the key format");
+            "D/a.txt: is not UTF-8 text; if it is binary, such as npy or fvecs, say so with the "
+            "key format");
 }
 
 TEST_F(TextFile, RefusesAFileItMayNotRead) {
@@ -340,7 +341,8 @@ TEST_F(TextFile, NamesAnUnknownFormat) {
   Source source = write("a.csv", "1\n");
   source.format = "xls";
   EXPECT_EQ(read_error(source),
-            "D/a.csv: unknown format 'xls'; the formats are csv, tsv, space, npy, npz, fvecs");
+            "D/a.csv: unknown format 'xls'; the formats are csv, tsv, space, npy, npz, fvecs, "
+            "bvecs, ivecs");
 }
 
 }  // namespace

@@ -58,6 +58,8 @@ Source source_from(unsigned byte, unsigned more) {
       break;
   }
   if (take(more, 2) > 0) source.array = "points";
+  if (const unsigned format = take(more, 3); format > 0)
+    source.format = format == 1 ? "bvecs" : "ivecs";
   return source;
 }
 
@@ -159,8 +161,7 @@ void check(const Source& source, std::string_view content, unsigned limits) {
   check_part(source, whole, limits);
   check_written(whole);
   const std::string format = data::file_format(source, content);
-  if (format != "npy" && format != "npz" && format != "fvecs")
-    check_fast_path(source, format, content);
+  if (data::is_text_format(format)) check_fast_path(source, format, content);
 }
 
 }  // namespace

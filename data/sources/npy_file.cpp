@@ -1,50 +1,19 @@
-// Reads npy and fvecs.
+// Reads npy.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "data/sources/binary_values.h"
 #include "data/sources/parallel.h"
 #include "data/sources/readers.h"
 #include "data/sources/text.h"
 
 namespace lloyd::data {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "byte orders below are written for this");
-
-constexpr std::int64_t kChunkRows = 1 << 14;
-
-/// Reads a T at any address; reverses its bytes if `swap`.
-template <class T>
-T value_at(const char* address, bool swap) {
-  char bytes[sizeof(T)];
-  std::memcpy(bytes, address, sizeof(T));
-  if (swap) std::reverse(bytes, bytes + sizeof(T));
-  T value;
-  std::memcpy(&value, bytes, sizeof(T));
-  return value;
-}
-
-/// `value` as a float, which must be finite. In messages, rows and columns count from 1, as the
-/// lines and columns of text do.
-float checked(const std::string& name, std::int64_t row, std::int64_t column, double value) {
-  const auto result = static_cast<float>(value);
-  if (std::isfinite(result)) return result;
-  throw DataError(fmt::format(
-      "{}: row {}, column {}: {} {}", name, row + 1, column + 1, value,
-      std::isfinite(value)
-          ? fmt::format("is beyond the largest float, {:.7g}", std::numeric_limits<float>::max())
-          : "is not a finite number; remove the row or replace the value"));
-}
 
 struct NpyHeader {
   std::string descr;  // "<f4"
@@ -244,53 +213,6 @@ Dataset read_npy(const std::string& name, std::string_view bytes, Limits limits,
   }
   throw DataError(fmt::format("{}: dtype {} cannot be read; save it with astype('float32')", name,
                               in_quotes(descr)));
-}
-
-Dataset read_fvecs(const std::string& name, std::string_view bytes, Limits limits, int threads) {
-  static constexpr std::size_t kValue = sizeof(float);
-  if (bytes.size() < kValue) {
-    throw DataError(fmt::format("{}: is truncated: {} B are less than the length of one row", name,
-                                bytes.size()));
-  }
-  const auto columns = value_at<std::int32_t>(bytes.data(), false);
-  if (columns < 1) {
-    throw DataError(fmt::format("{}: row 1 says that it has {} values; is this an fvecs file?",
-                                name, grouped(columns)));
-  }
-  const std::size_t row_bytes = kValue * (static_cast<std::size_t>(columns) + 1);
-  const auto rows = static_cast<std::int64_t>(bytes.size() / row_bytes);
-  const auto check_length = [&](std::int64_t row) {
-    const auto length =
-        value_at<std::int32_t>(bytes.data() + static_cast<std::size_t>(row) * row_bytes, false);
-    if (length == columns) return;
-    throw DataError(fmt::format("{}: row {} says that it has {} values; the first row has {}", name,
-                                row + 1, grouped(length), grouped(columns)));
-  };
-  // This check comes before that of the size: if the rows differ in length, the remainder means
-  // nothing.
-  parallel_rows(rows, kChunkRows, threads, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-    for (std::int64_t row = begin; row < end; ++row) check_length(row);
-  });
-  if (const std::size_t rest = bytes.size() % row_bytes; rest != 0) {
-    throw DataError(
-        fmt::format("{}: is truncated: row {} of {} values takes {} B, and {} B are there", name,
-                    rows + 1, grouped(columns), grouped(static_cast<std::int64_t>(row_bytes)),
-                    grouped(static_cast<std::int64_t>(rest))));
-  }
-  const Limits wanted = within(name, limits, rows, columns);
-  Dataset data(wanted.n, wanted.dim);
-  float* const out = data.values().data();
-  parallel_rows(
-      wanted.n, kChunkRows, threads, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          const char* const in = bytes.data() + static_cast<std::size_t>(row) * row_bytes + kValue;
-          for (int j = 0; j < wanted.dim; ++j) {
-            out[row * wanted.dim + j] = checked(
-                name, row, j, value_at<float>(in + static_cast<std::size_t>(j) * kValue, false));
-          }
-        }
-      });
-  return data;
 }
 
 }  // namespace lloyd::data
