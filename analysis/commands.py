@@ -25,6 +25,7 @@ from analysis.model.files import RunError, printable
 from analysis.model.find import find_runs
 from analysis.model.load import load_run, run_name
 from analysis.model.parts import join_parts
+from analysis.model.pixels import write_pixels
 from analysis.model.run import Run
 from analysis.model.timeline import read_events
 from analysis.pages import (
@@ -338,6 +339,12 @@ TABLES = {
     "profiler": profiler.summary,
 }
 """The tables of a run that a README may have: `RUN` or `RUN:PART`."""
+
+
+def run_pixels(options: argparse.Namespace) -> int:
+    count = write_pixels(options.picture, options.out)
+    print(f"{options.out}: {count:,} × 3")
+    return 0
 
 
 def run_readme(options: argparse.Namespace) -> int:

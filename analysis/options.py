@@ -297,6 +297,17 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     _latex_option(table)
     table.set_defaults(command=commands.run_readme_table)
 
+    picture = kinds.add_parser(
+        "pixels",
+        help="turn a picture into points: an npy file for a spec's data",
+        description="Writes the red, green and blue (uint8) of each pixel of a picture, row by row "
+        "from the top left, as the points of a spec: data: {file: OUT.npy}. Transparency is left "
+        "out.",
+    )
+    picture.add_argument("picture", metavar="PICTURE", type=Path)
+    picture.add_argument("out", metavar="OUT.npy", type=Path)
+    picture.set_defaults(command=commands.run_pixels)
+
     update = kinds.add_parser(
         "readme",
         help="rewrite the tables and figures between markers in a Markdown file",
