@@ -85,6 +85,7 @@ def summary(of_solves: pd.DataFrame) -> pd.DataFrame:
         row = dict(zip(dict.fromkeys(key), values, strict=True))
         row |= {"solves": len(of), "iterations": of["iterations"].median()}
         row |= {"total_ms": of["total_ms"].median(), "inertia": of["inertia"].median()}
+        row["least_inertia"] = of["inertia"].min()
         row |= {"excess": of["excess"].median(), "worst_excess": of["excess"].max()}
         row["start_excess"] = of["start_excess"].median()
         timed = of["init_ms"].dropna()

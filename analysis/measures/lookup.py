@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.measures.points import BEST_CPU, all_points
 from analysis.measures.quantity import Quantity
-from analysis.measures.stats import Samples, draws
+from analysis.measures.stats import Samples, draws, units
 from analysis.model.numbers import count_text
 from analysis.model.run import PROBLEM, Run
 from analysis.model.words import AXES
@@ -109,7 +109,7 @@ class Rows:
         name = point["point"]
         if rows.empty or not rows[column].gt(0).all():
             raise MissingError(f"{name}: no {column}")
-        launches = rows.groupby("launch", sort=False)[column]
+        launches = rows.groupby(units(rows), sort=False)[column]
         samples = Samples(tuple(np.sort(of.to_numpy(float)) for _, of in launches))
         bases = frozenset([str(point["timing_basis"])])
         if not samples.has_interval:

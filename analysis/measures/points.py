@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.measures.stats import Samples, median_interval, ratio_interval
+from analysis.measures.stats import Samples, median_interval, ratio_interval, units
 from analysis.model.ceilings import Ceilings
 from analysis.model.files import RunError, printable
 from analysis.model.run import PROBLEM, Run
@@ -44,16 +44,16 @@ samples are; `noise` says what disturbed them."""
 
 
 SOLVE_COLUMNS = [
-    "stops_early",
+    "solves_differ",
     "init_ms",
     "solve_ms",
     "least_iterations",
     "most_iterations",
     "inertia",
 ]
-"""What a solve came to, for tables: whether a rule of the spec may end it before its last
-iteration, the median times of the initial centroids and of the solve, its iterations (of all
-restarts) and its inertia (of the best)."""
+"""What a solve came to, for tables: whether solves of a point may differ (a rule of the spec may
+end them, or there are restarts), the median times of the initial centroids and of the solve, its
+iterations (of all restarts) and its inertia (of the best)."""
 
 
 NOISY = "†"
@@ -252,8 +252,7 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     points = rows.drop_duplicates("point").copy()
     bad = rows[rows["status"] != "ok"].drop_duplicates("point").set_index("point")
     wrong = set(rows.loc[(rows["status"] == "ok") & rows["verified"].eq(False), "point"])
-    usable = rows.loc[rows["iteration_ms"] > 0, ["point", "launch", "iteration_ms"]]
-    times = _samples(usable)
+    times = _samples(rows[rows["iteration_ms"] > 0])
     throttled = rows["throttle"].notna() & ~rows["throttle"].astype(str).str.lower().isin(
         UNTHROTTLED
     )
@@ -281,7 +280,8 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     for column in newer:
         points[column] = newer[column].reindex(points["point"]).to_numpy()
     solve = run.spec.get("solve") or {}
-    points["stops_early"] = any((solve.get(rule) or 0) > 0 for rule in ("tolerance", "min_changes"))
+    stops_early = any((solve.get(rule) or 0) > 0 for rule in ("tolerance", "min_changes"))
+    points["solves_differ"] = stops_early or (solve.get("restarts") or 1) > 1
     points["launches"] = [len(t.launches) if t else None for t in points["times_ms"]]
 
     planned = run.plan[~run.plan["point"].isin(points["point"])].copy()
@@ -317,11 +317,11 @@ _NEWER_COUNTS = ("launches", "noisy_samples")
 
 
 def _samples(usable: pd.DataFrame) -> dict[str, Samples]:
-    """Each point's samples, launch by launch."""
+    """Each point's samples, launch by launch or restart by restart."""
     apart: dict[str, list[tuple[int, np.ndarray]]] = {}
-    groups = usable.groupby(["point", "launch"], sort=False)["iteration_ms"]
-    for (point, launch), samples in groups:
-        apart.setdefault(point, []).append((int(launch), np.sort(samples.to_numpy())))
+    groups = usable.groupby(["point", units(usable)], sort=False)["iteration_ms"]
+    for (point, unit), samples in groups:
+        apart.setdefault(point, []).append((int(unit), np.sort(samples.to_numpy())))
     return {
         point: Samples(tuple(times for _, times in of), tuple(number for number, _ in of))
         for point, of in apart.items()
@@ -330,7 +330,7 @@ def _samples(usable: pd.DataFrame) -> dict[str, Samples]:
 
 def _newer(rows: pd.DataFrame) -> pd.DataFrame:
     """NEWER_COLUMNS of each point, except the number of its launches, and SOLVE_COLUMNS, except
-    `stops_early`."""
+    `solves_differ`."""
     points = rows.groupby("point", sort=False)
     table = points[["inertia_excess", "energy_j", "data_part", "node"]].first()
     table["max_mean_error"] = points["max_mean_error"].max()

@@ -3,7 +3,10 @@
 The samples of one process launch share addresses, cores and clocks, which differ in another launch.
 So if a point has several launches, the launch is the unit: its median is one observation, and the
 scatter of these medians gives the uncertainty of the point. A single launch has only the scatter
-within it."""
+within it.
+
+A restart begins at other initial centroids, so its time may differ too. If a point has several, the
+restart is the unit instead: the median over its launches is one observation."""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.stats import binom
 from scipy.stats import t as student
 
@@ -24,8 +28,8 @@ SEED = 20150615
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """A point's samples, which are positive and in one unit: a sorted 1-D array for each launch,
-    and the numbers of these launches in the run."""
+    """A point's samples, which are positive and in one unit: a sorted 1-D array for each launch
+    (or restart; see units()), and the numbers of these launches in the run."""
 
     launches: tuple[np.ndarray, ...]
     numbers: tuple[int, ...] = (0,)
@@ -53,6 +57,14 @@ class Samples:
     def has_interval(self) -> bool:
         """Two launches suffice; a single one needs 6 samples."""
         return len(self.launches) > 1 or median_ranks(len(self)) is not None
+
+
+def units(rows: pd.DataFrame) -> pd.Series:
+    """The launch of each row of measurements, or its restart if its point has several."""
+    if not rows["restart"].gt(0).any():
+        return rows["launch"]
+    several = rows.groupby("point")["restart"].transform("max").gt(0)
+    return rows["restart"].where(several, rows["launch"])
 
 
 class Interval(NamedTuple):

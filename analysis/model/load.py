@@ -41,7 +41,7 @@ MEASUREMENTS = [
     *(name("point", needed=True), name("version", needed=True)),
     *(name("family"), name("backend"), *_SIZES, *_TUNABLES, name("precision", needed=True)),
     *(flag("oversubscribed"), name("data", needed=True), name("data_part"), *_INPUTS),
-    *(whole("launch"), whole("repetition"), whole("repetitions")),
+    *(whole("restart"), whole("launch"), whole("repetition"), whole("repetitions")),
     *(name("status", needed=True, names=STATUSES), name("reason")),
     *(
         time("solve_ms"),
@@ -82,7 +82,7 @@ CONVERGENCE = [
 _SPEC = {
     **{"name": str, "title": str, "baseline": str, "figures": [str]},
     "data": {"generator": str, "seed": int, "range": [float], "centers": int, "sigma": float},
-    "solve": {"init": str, "seed": int, "tolerance": float, "min_changes": int},
+    "solve": {"init": str, "seed": int, "tolerance": float, "min_changes": int, "restarts": int},
     "measure": {"max_noise": float},
 }
 _ENVIRONMENT = {
@@ -203,17 +203,18 @@ def _with_inputs(rows: pd.DataFrame, spec: dict) -> pd.DataFrame:
 
 def _counting(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows that count. If a resumed run measured a point again, these are the rows since its
-    last repetition 0 of launch 0. If a repetition occurs twice, the last one counts."""
-    rows["launch"] = rows["launch"].fillna(0)
-    rows["repetition"] = rows["repetition"].fillna(0)
+    last repetition 0 of launch 0 and restart 0. If a repetition occurs twice, the last one
+    counts."""
+    key = ["restart", "launch", "repetition"]
+    rows[key] = rows[key].fillna(0)
     if rows.empty:
         return rows
-    begins = rows["repetition"].eq(0) & rows["launch"].eq(0)
+    begins = rows[key].eq(0).all(axis=1)
     point = pd.Series(pd.factorize(rows["point"])[0], index=rows.index)
     attempt = begins.astype("int64").groupby(point).cumsum()
     last = attempt == attempt.groupby(point).transform("max")
-    key = pd.DataFrame({"point": point, "launch": rows["launch"], "repetition": rows["repetition"]})
-    kept = last & ~key[last].duplicated(keep="last").reindex(rows.index, fill_value=True)
+    sample = rows[key].assign(point=point)
+    kept = last & ~sample[last].duplicated(keep="last").reindex(rows.index, fill_value=True)
     # a copy of a million rows takes hundreds of megabytes
     return rows if kept.all() else rows[kept].reset_index(drop=True)
 

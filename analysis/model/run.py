@@ -20,9 +20,9 @@ file has no seed) or where an old run does not say."""
 class Run:
     """One run directory.
 
-    `measurements` has one row per sample: point × launch × repetition (times in ms). `phases` has
-    one per point × phase, `counters` one per point × phase × kernel × metric, `convergence` one per
-    point × restart × iteration, `plan` one per point.
+    `measurements` has one row per sample: point × restart × launch × repetition (times in ms).
+    `phases` has one per point × phase, `counters` one per point × phase × kernel × metric,
+    `convergence` one per point × restart × iteration, `plan` one per point.
     Every column of MEASUREMENTS and the other lists exists, with nulls if the file has none. If a
     resumed run measured a point again, only the last measurement is kept. `parents` maps a version
     to its parent. `warnings` describes problems that were found."""

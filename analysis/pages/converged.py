@@ -31,9 +31,11 @@ def table_of(data: Data, run: Run) -> Table:
     of = ["n", "k", "dim", *several]
     header = ["version", *(_WORDS.get(c, c) for c in of), "solves", "iterations"]
     timed = rows["init_ms"].notna().any()
+    restarted = rows["solves"].gt(1).any()
     header += [
         *(["init ms"] if timed else []),
         "ms a solve",
+        *(["best inertia"] if restarted else []),
         "inertia",
         "above the best",
         "ms to 1%",
@@ -47,6 +49,7 @@ def table_of(data: Data, run: Run) -> Table:
             f"{row['iterations']:g}",
             *([number_text(row["init_ms"])] if timed else []),
             number_text(row["total_ms"]),
+            *([f"{row['least_inertia']:.6g}"] if restarted else []),
             f"{row['inertia']:.6g}",
             f"{100 * row['excess']:.3g}%",
             *(_reached(row, column) for column in TIMES),

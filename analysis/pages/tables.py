@@ -52,7 +52,7 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
     header = ["N", "K", "dim", "version", *(_words(a) for a in axes), *several]
     newer = [(c, words) for c, words in _NEWER.items() if ok[c].notna().any()]
     over = ["over"] if has_several_baselines(ok) else []
-    solved = ["iterations", "ms a solve", "inertia"] if ok["stops_early"].eq(True).any() else []
+    solved = ["iterations", "ms a solve", "inertia"] if ok["solves_differ"].eq(True).any() else []
     header += ["samples", *(words for _, words in newer), *solved, "ms per iteration", "speedup"]
     header += over
     rows = {}

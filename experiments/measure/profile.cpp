@@ -179,13 +179,17 @@ std::vector<Row> missing_counters(const Point& point, Pass pass, const Profile& 
   return rows;
 }
 
-Row pass_row(const Point& point, Pass pass, std::optional<int> launch, const std::string& status,
-             const std::string& reason, std::size_t rows, double seconds) {
+Row pass_row(const Point& point, Pass pass, const std::optional<Turn>& turn,
+             const std::string& status, const std::string& reason, std::size_t rows,
+             double seconds) {
   Row row;
   row["point"] = point.id;
   row["version"] = point.version;
   row["pass"] = to_string(pass);
-  if (launch) row["launch"] = *launch;
+  if (turn) {
+    row["launch"] = turn->launch;
+    row["restart"] = point.restart ? Row(*point.restart) : Row(nullptr);
+  }
   row["status"] = status;
   row["reason"] = reason.empty() ? Row(nullptr) : Row(reason);
   row["rows"] = rows;

@@ -52,8 +52,9 @@ Row counter_row(const Point& point, Pass pass, const Row& rest);
 std::vector<Row> missing_counters(const Point& point, Pass pass, const Profile& wanted,
                                   const std::string& status, const std::string& reason);
 /// A row of passes.jsonl, which says how one pass of a point ended. A timing pass also has a
-/// `launch`. This row is written last and marks the pass as complete.
-Row pass_row(const Point& point, Pass pass, std::optional<int> launch, const std::string& status,
-             const std::string& reason, std::size_t rows, double seconds);
+/// turn. This row is written last and marks the pass as complete.
+Row pass_row(const Point& point, Pass pass, const std::optional<Turn>& turn,
+             const std::string& status, const std::string& reason, std::size_t rows,
+             double seconds);
 
 }  // namespace lloyd

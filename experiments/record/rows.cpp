@@ -82,6 +82,7 @@ Row measurement_row(const Point& point, const RowSource& source,
   row["data_seed"] = or_null(source.seed);
   row["init"] = point.init;
   row["init_seed"] = or_null(point.init_seed);
+  row["restart"] = or_null(point.restart);
   row["launch"] = 0;
   row["repetition"] = 0;
   row["status"] = nullptr;

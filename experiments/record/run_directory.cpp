@@ -18,6 +18,7 @@ using namespace run_files;
 namespace {
 
 constexpr const char* kTiming = "timing";
+constexpr const char* kEnergyOfFirst = "only the energy of restart 0 is measured";
 
 nlohmann::json parse(const PlainFolder& folder, const std::string& name,
                      const nlohmann::json::parser_callback_t& callback = nullptr) {
@@ -39,12 +40,6 @@ nlohmann::json parse(const PlainFolder& folder, const std::string& name,
     throw RunDirectoryError(
         fmt::format("{}: is damaged ({}); start a new run", path, error.what()));
   }
-}
-
-int launch_of(const Row& row) {
-  const std::optional<int> launch = as_int(row.at("launch"));
-  if (!launch || *launch < 0) throw WrongRow("launch must be a whole number from 0 on");
-  return *launch;
 }
 
 // Checks the fields that the summary needs, so that a resumed run does not fail at its end.
@@ -145,8 +140,20 @@ std::vector<Row> RunDirectory::read_rows(const std::string& name) const {
 }
 
 TakenSample taken_sample(const Row& row) {
-  TakenSample sample{row.at("solve_ms"), sample_noise(row)};
-  return sample;
+  const Row inertia = row.value("inertia", Row());
+  return {row.at("solve_ms"), inertia.is_number() ? std::optional<double>(inertia) : std::nullopt,
+          sample_noise(row)};
+}
+
+Turn turn_of(const Row& row) {
+  const auto whole = [](const char* name, const Row& value) {
+    const std::optional<int> number = as_int(value);
+    if (!number || *number < 0)
+      throw WrongRow(fmt::format("{} must be a whole number from 0 on", name));
+    return *number;
+  };
+  const Row restart = row.value("restart", Row());
+  return {whole("launch", row.at("launch")), restart.is_null() ? 0 : whole("restart", restart)};
 }
 
 std::map<std::string, PointState> RunDirectory::states() const {
@@ -156,11 +163,11 @@ std::map<std::string, PointState> RunDirectory::states() const {
     state.status = row.at("status").get<std::string>();
     check_measurement(row);
     state.place = place_of(row);
-    if (state.status == status::ok) state.samples[launch_of(row)].push_back(taken_sample(row));
+    if (state.status == status::ok) state.samples[turn_of(row)].push_back(taken_sample(row));
   });
   for_each_row(kPasses, [&](const Row& row) {
     if (row.at("pass") == kTiming)
-      states[row.at("point").get<std::string>()].finished.insert(launch_of(row));
+      states[row.at("point").get<std::string>()].finished.insert(turn_of(row));
   });
   return states;
 }
@@ -189,7 +196,10 @@ void RunDirectory::fill_energy() {
     if (found != energy.end() && row.at("status") == status::ok && row.at("energy_j").is_null()) {
       const Row& pass = found->second;
       Row& why = row["null_reasons"];
-      if (pass.at("status") == status::ok) {
+      if (turn_of(row).restart > 0) {
+        changed |= why.value("energy_j", "") != kEnergyOfFirst;
+        why["energy_j"] = kEnergyOfFirst;
+      } else if (pass.at("status") == status::ok) {
         row["energy_j"] = pass.at("energy_j");
         why.erase("energy_j");
         changed = true;

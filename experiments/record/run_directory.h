@@ -2,13 +2,14 @@
 // kills the run costs only the sample in progress.
 //
 // A point has either samples, all ok, or one row that says why it has none. passes.jsonl records
-// which of its launches are finished: it gets a row after the last sample of a launch.
+// which of its turns are finished: it gets a row after the last sample of a launch or restart.
 #pragma once
 
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -24,17 +25,20 @@ namespace lloyd {
 /// A sample that already has a row.
 struct TakenSample {
   double solve_ms = 0;
+  std::optional<double> inertia;
   SampleNoise noise;
 };
 TakenSample taken_sample(const Row& row);
+/// The turn of a row of measurements.jsonl or of a timing pass. Throws WrongRow.
+Turn turn_of(const Row& row);
 
 /// The progress of a point, according to its rows.
 struct PointState {
   // The status of all its rows. Empty if it has none in measurements.jsonl.
   std::string status;
-  std::string place;                                // where the last of them was measured
-  std::map<int, std::vector<TakenSample>> samples;  // by launch
-  std::set<int> finished;                           // finished launches
+  std::string place;  // where the last of them was measured
+  std::map<Turn, std::vector<TakenSample>> samples;
+  std::set<Turn> finished;
 };
 
 class RunDirectory {

@@ -9,6 +9,7 @@
 #include "experiments/measure/noise.h"
 #include "experiments/record/missing.h"
 #include "experiments/record/parameters.h"
+#include "experiments/record/run_directory.h"
 #include "experiments/record/statistics.h"
 #include "experiments/text/table.h"
 #include "experiments/text/text.h"
@@ -21,7 +22,8 @@ namespace {
 struct Result {
   std::string status, reason;
   std::string place, gpu;                           // gpu: its model; empty on the CPU
-  std::map<int, std::vector<double>> iteration_ms;  // by launch
+  std::map<int, std::vector<double>> iteration_ms;  // by launch, or by restart if there are several
+  std::map<int, double> restarts;  // the least inertia of each; empty without restarts
   std::vector<SampleNoise> noise;
   std::vector<int> iterations;
   std::vector<double> solve_ms, inertia;
@@ -31,12 +33,24 @@ struct Result {
 
   Interval interval() const {
     std::vector<std::vector<double>> launches;
-    for (const auto& [launch, samples] : iteration_ms) launches.push_back(samples);
+    for (const auto& [unit, samples] : iteration_ms) launches.push_back(samples);
     return launches_interval(launches);
   }
 };
 
-// What a solve came to, if a rule of the spec may end it early.
+// "3 of 10": how many restarts came within 1% of the best one.
+std::string good_restarts(const std::map<int, double>& restarts) {
+  constexpr double kWithin = 1.01;
+  if (restarts.empty()) return "";
+  std::vector<double> inertias;
+  for (const auto& [restart, inertia] : restarts) inertias.push_back(inertia);
+  const double best = std::ranges::min(inertias);
+  const auto good =
+      std::ranges::count_if(inertias, [&](double inertia) { return inertia <= kWithin * best; });
+  return fmt::format("{} of {}", good, restarts.size());
+}
+
+// What a solve came to, if a rule of the spec may end it early or there are several.
 void fill_solve(SummaryLine& line, const Result& result) {
   if (!result.iterations.empty()) {
     const auto [least, most] = std::ranges::minmax(result.iterations);
@@ -45,11 +59,16 @@ void fill_solve(SummaryLine& line, const Result& result) {
   if (!result.solve_ms.empty()) line.total = format_ms(median_interval(result.solve_ms).median);
   if (!result.inertia.empty())
     line.inertia = fmt::format("{:.6g}", std::ranges::min(result.inertia));
+  line.restarts = good_restarts(result.restarts);
 }
 
 // Whether the lines have what fill_solve() fills.
 bool any_solves(const std::vector<SummaryLine>& lines) {
   return std::ranges::any_of(lines, [](const SummaryLine& line) { return !line.total.empty(); });
+}
+
+bool any_restarts(const std::vector<SummaryLine>& lines) {
+  return std::ranges::any_of(lines, [](const SummaryLine& line) { return !line.restarts.empty(); });
 }
 
 // What speedups of a problem are relative to: a version and its median time of an iteration.
@@ -191,21 +210,28 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
       result.gpu = gpu->get<std::string>();
     result.verified &= row.at("verified") == true;
     if (result.status == status::ok) {
-      result.iteration_ms[row.at("launch").get<int>()].push_back(
+      const Turn turn = turn_of(row);
+      result.iteration_ms[spec.restarts > 1 ? turn.restart : turn.launch].push_back(
           row.at("iteration_ms").get<double>());
       result.noise.push_back(sample_noise(row));
       // Rows of a resumed run may lack what only the summary reads.
       if (const auto iterations = as_int(row.value("iterations", Row())))
         result.iterations.push_back(*iterations);
-      if (const Row inertia = row.value("inertia", Row()); inertia.is_number())
+      if (const Row inertia = row.value("inertia", Row()); inertia.is_number()) {
         result.inertia.push_back(inertia);
+        if (spec.restarts > 1) {
+          double& least = result.restarts.try_emplace(turn.restart, inertia).first->second;
+          least = std::min(least, inertia.get<double>());
+        }
+      }
       result.solve_ms.push_back(row.value("solve_ms", 0.0));
     } else
       result.reason = row.at("reason").get<std::string>();
   }
   const Denominators denominators(spec, results);
   std::vector<SummaryLine> lines;
-  const bool stops_early = spec.stop.tolerance > 0 || spec.stop.min_changes > 0;
+  const bool shows_solves =
+      spec.stop.tolerance > 0 || spec.stop.min_changes > 0 || spec.restarts > 1;
   for (const Point& point : spec.points) {
     SummaryLine line;
     line.point = point.id;
@@ -221,7 +247,7 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
         const Interval interval = found->second.interval();
         line.median = format_ms(interval.median);
         line.noise = point_noise(found->second.noise, spec.measure.max_noise);
-        if (stops_early) fill_solve(line, found->second);
+        if (shows_solves) fill_solve(line, found->second);
         if (interval.low) line.interval = format_interval(*interval.low, *interval.high);
         if (const Denominator* base = denominators.of(point, found->second)) {
           line.speedup = format_ratio(base->median / interval.median);
@@ -253,6 +279,8 @@ std::string summary_table(const std::vector<SummaryLine>& lines, const Terminal&
   const bool solves = any_solves(lines);
   if (solves)
     for (const char* head : {"iterations", "solve", "inertia"}) columns.push_back({head, true});
+  const bool restarts = any_restarts(lines);
+  if (restarts) columns.push_back({"restarts within 1%", true});
   const bool any_over =
       std::ranges::any_of(lines, [](const SummaryLine& line) { return !line.over.empty(); });
   if (any_over) columns.push_back({"over"});
@@ -272,6 +300,7 @@ std::string summary_table(const std::vector<SummaryLine>& lines, const Terminal&
     if (solves)
       for (const std::string& text : {line.iterations, line.total, line.inertia})
         cells.push_back({text});
+    if (restarts) cells.push_back({line.restarts});
     if (any_over) cells.push_back({line.over});
     const char* separator = line.remark.empty() || line.noise.empty() ? "" : "; ";
     table.add(std::move(cells), line.remark + separator + for_terminal(line.noise));
@@ -304,17 +333,23 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       for_markdown(data_text(spec)), spec.stop.iterations, for_markdown(init_text(spec)));
   text += fmt::format(
       "Time per Lloyd iteration: median and its 95% interval (order statistics; none below 6 "
-      "samples; of several launches, the median of their medians and Student's interval). "
+      "samples; of several launches or restarts, the median of their medians and Student's "
+      "interval). {}"
       "Speedup: ratio of medians over {}. Oversubscribed: more threads than cores. Noise: "
       "reasons to doubt a median.\n\n",
+      spec.restarts > 1 ? "Inertia: the least of all restarts. Restarts within 1%: those that came "
+                          "so close to it. "
+                        : "",
       spec.baseline.empty() ? "nothing (the spec names no baseline)"
       : spec.baseline == kBestCpu
           ? "the fastest verified CPU version of each problem, which is named"
           : spec.baseline);
-  const bool solves = any_solves(lines);
+  const bool solves = any_solves(lines), restarts = any_restarts(lines);
   text += fmt::format("| version | point | status | per iteration | speedup | {}noise |\n",
-                      solves ? "iterations | solve | inertia | " : "");
-  text += fmt::format("|---|---|---|---|---|{}---|\n", solves ? "---|---|---|" : "");
+                      std::string(solves ? "iterations | solve | inertia | " : "") +
+                          (restarts ? "restarts within 1% | " : ""));
+  text += fmt::format("|---|---|---|---|---|{}{}---|\n", solves ? "---|---|---|" : "",
+                      restarts ? "---|" : "");
   std::vector<Missing> unsupported;
   for (const SummaryLine& line : lines) {
     if (line.status == status::unsupported) {
@@ -322,11 +357,11 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       continue;
     }
     text += fmt::format(
-        "| {} | {} | {} | {} | {} | {}{} |\n", for_markdown(line.version),
+        "| {} | {} | {} | {} | {} | {}{}{} |\n", for_markdown(line.version),
         for_markdown(parameters(line)), line.status, iteration(line),
         line.over.empty() ? line.speedup : line.speedup + " over " + for_markdown(line.over),
         solves ? fmt::format("{} | {} | {} | ", line.iterations, line.total, line.inertia) : "",
-        for_markdown(line.noise));
+        restarts ? line.restarts + " | " : "", for_markdown(line.noise));
   }
   if (!unsupported.empty()) text += "\nUnsupported here:\n\n";
   for (const MissingGroup& group : grouped(unsupported))

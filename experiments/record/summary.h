@@ -19,9 +19,12 @@ struct SummaryLine {
   // Relative to the baseline at the same n, k, dim and precision. Empty if there is none.
   std::string speedup;
   std::string over;  // the version that best:cpu stands for here; empty with any other baseline
-  // Of a whole solve, if a rule of the spec may end it early: "12", "12 to 31" (the fewest and the
-  // most of all samples), its median time, and the least inertia. Empty otherwise.
+  // Of a whole solve, if a rule of the spec may end it early or there are restarts: "12", "12 to
+  // 31" (the fewest and the most of all samples), its median time, and the least inertia. Empty
+  // otherwise.
   std::string iterations, total, inertia;
+  // "3 of 10" restarts came within 1% of the least inertia. Empty without restarts.
+  std::string restarts;
   std::string reason;
   std::string noise;  // why the time is unreliable; empty if no reason is known
 };

@@ -127,6 +127,11 @@ std::optional<ExpectedRun> expected_from(const json& j) {
 
 }  // namespace
 
+Point point_of(const Job& job, const Request& request) {
+  const Point& point = job.points.at(request.point);
+  return job.restarts > 1 ? point.restarted(request.turn.restart) : point;
+}
+
 RowSource row_source(const Job& job, const Point& point) {
   return {point.source(job.data).describe(),
           point.data_seed,
@@ -151,6 +156,7 @@ json to_json(const Job& job) {
            {{"iterations", job.stop.iterations},
             {"tolerance", job.stop.tolerance},
             {"min_changes", job.stop.min_changes}}},
+          {"restarts", job.restarts},
           {"measure",
            {{"warmup", m.warmup},
             {"repetitions", m.repetitions},
@@ -186,6 +192,7 @@ Job job_from_json(const json& j) {
   job.init = {init.at("method"), init.at("seed"), source_from(init.at("file"))};
   const json& stop = j.at("stop");
   job.stop = {stop.at("iterations"), stop.at("tolerance"), stop.at("min_changes")};
+  job.restarts = j.at("restarts");
   const json& m = j.at("measure");
   job.measure.warmup = m.at("warmup");
   job.measure.repetitions = m.at("repetitions");
@@ -213,14 +220,19 @@ Job job_from_json(const json& j) {
 }
 
 json to_json(const Request& request) {
-  return {{"point", request.point},
-          {"expected", expected_json<json>(request.expected)},
-          {"launch", request.launch},
-          {"taken", request.taken}};
+  return {{"point", request.point},        {"expected", expected_json<json>(request.expected)},
+          {"launch", request.turn.launch}, {"restart", request.turn.restart},
+          {"taken", request.taken},        {"to_beat", or_null(request.to_beat)}};
 }
 
 Request request_from_json(const json& j) {
-  return {j.at("point"), expected_from(j.at("expected")), j.at("launch"), j.at("taken")};
+  Request request{j.at("point"),
+                  expected_from(j.at("expected")),
+                  {j.at("launch"), j.at("restart")},
+                  j.at("taken"),
+                  {}};
+  read(j, "to_beat", request.to_beat);
+  return request;
 }
 
 nlohmann::ordered_json to_json(const Reply& reply) {

@@ -35,6 +35,7 @@ struct Job {
   data::Extent data_extent;  // of the whole data file
   data::Init init;
   Stop stop;
+  int restarts = 1;
   Measure measure;
   Profile profile;
   Pass pass = Pass::timing;
@@ -53,8 +54,10 @@ struct Job {
 struct Request {
   std::size_t point = 0;                // into Job::points
   std::optional<ExpectedRun> expected;  // if an earlier worker computed it
-  int launch = 0;                       // `launch` and `taken` are for timing passes
-  std::vector<double> taken;  // solve_ms of this launch's samples that are on disk already
+  // All that follows is for timing passes.
+  Turn turn;
+  std::vector<double> taken;      // solve_ms of this turn's samples that are on disk already
+  std::optional<double> to_beat;  // the inertia of the answer that is saved, from other restarts
 };
 
 struct Reply {
@@ -69,6 +72,9 @@ struct Reply {
   bool needs_restart = false;           // the CUDA context may be poisoned
   bool last = true;                     // of the replies to this request
 };
+
+/// The point of a request. With restarts, it has the initial centroids of the request's turn.
+Point point_of(const Job& job, const Request& request);
 
 RowSource row_source(const Job& job, const Point& point);
 

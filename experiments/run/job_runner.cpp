@@ -53,7 +53,7 @@ bool JobRunner::run(Job job, const Asking& asking) {
 
 bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
                     const std::function<void(Reply&)>& take_part, Reply& reply) {
-  const Point& point = job.points[request.point];
+  const Point point = point_of(job, request);
   const auto problem = std::make_pair(point.inputs(), storage_precision(point.precision));
   if (const auto known = expected_.find(problem); known != expected_.end())
     request.expected = known->second;
@@ -64,7 +64,7 @@ bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
     if (job.pass == Pass::timing) {
       reply.measurements = {
           unmeasured_row(point, row_source(job, point), job.device, status, reason)};
-      reply.measurements[0]["launch"] = request.launch;
+      reply.measurements[0]["launch"] = request.turn.launch;
     } else {
       reply.counters = missing_counters(point, job.pass, job.profile, status, reason);
     }

@@ -35,8 +35,8 @@ Progress::Progress(const Spec& spec, const std::vector<Task>& tasks, bool quiet,
       parameters_(ids_of(spec)),
       last_end_ms_(now_ms()) {
   for (const Task& task : tasks) {
-    total_ += task.point->available ? task.launches.size() : 1;
-    if (task.point->available && !task.timed()) forecast_.add(*task.point, task.launches.size());
+    total_ += task.point->available ? task.turns.size() : 1;
+    if (task.point->available && !task.timed()) forecast_.add(*task.point, task.turns.size());
   }
   if (!quiet_ && terminal_.width && !parameters_.shared().empty())
     std::cerr << hanging("", 0, "all points: " + parameters_.shared(), terminal_.width);

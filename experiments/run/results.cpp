@@ -21,8 +21,7 @@ std::vector<SummaryLine> write_results(RunDirectory& directory, const Spec& spec
   const std::vector<Row> measurements = directory.read_rows("measurements.jsonl");
   std::set<std::string> unfinished;
   for (const auto& [point, state] : directory.states())
-    if (static_cast<int>(state.finished.size()) < spec.measure.launches &&
-        state.status == status::ok)
+    if (state.finished.size() < spec.turns() && state.status == status::ok)
       unfinished.insert(point);
   std::vector<SummaryLine> lines = summarize(spec, measurements, unfinished);
   directory.write("summary.md", summary_markdown(spec, lines, environment));

@@ -30,7 +30,7 @@ using Json = nlohmann::ordered_json;
 struct Progress {
   std::set<std::string> nodes, gpus;
   std::map<std::string, std::string> points;  // by id: the status
-  std::map<std::string, std::set<int>> finished;
+  std::map<std::string, std::set<Turn>> finished;
   std::string last, problem;
 };
 
@@ -46,7 +46,7 @@ Progress progress_of(const fs::path& path) {
     });
     for_each_row(folder, run_files::kPasses, [&](const Row& row) {
       if (row.at("pass") == "timing")
-        progress.finished[row.at("point").get<std::string>()].insert(row.at("launch").get<int>());
+        progress.finished[row.at("point").get<std::string>()].insert(turn_of(row));
     });
   } catch (const RunDirectoryError& error) {
     // A part that is being written, or was killed, may end in half a row. --resume cuts it off.
@@ -80,7 +80,8 @@ Json describe(const PartFolder& part) {
       nlohmann::json::parse(std::ifstream(part.path / run_files::kPlan), nullptr, false);
   Json json;
   try {
-    const auto launches = resolved.at("measure").at("launches").get<std::size_t>();
+    const auto turns = resolved.at("measure").at("launches").get<std::size_t>() *
+                       resolved.at("solve").at("restarts").get<std::size_t>();
     const Progress progress = progress_of(part.path);
     std::map<std::string, int> counts;
     std::size_t left = 0;
@@ -92,8 +93,8 @@ Json describe(const PartFolder& part) {
         continue;
       }
       const auto finished = progress.finished.find(id);
-      const bool whole = found->second != status::ok || (finished != progress.finished.end() &&
-                                                         finished->second.size() >= launches);
+      const bool whole = found->second != status::ok ||
+                         (finished != progress.finished.end() && finished->second.size() >= turns);
       ++counts[whole ? found->second : "unfinished"];
       if (!whole) ++left;
     }

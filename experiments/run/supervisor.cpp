@@ -25,6 +25,17 @@ std::string node_of(const Spec& spec) {
   return name.empty() && spec.shard ? host_name() : name;
 }
 
+/// "launch 2 of 3, restart 1 of 10". Empty if there is only one turn.
+std::string name_of(const Turn& turn, const Spec& spec) {
+  std::string text;
+  if (spec.measure.launches > 1)
+    text = fmt::format("launch {} of {}", turn.launch + 1, spec.measure.launches);
+  if (spec.restarts > 1)
+    text += fmt::format("{}restart {} of {}", text.empty() ? "" : ", ", turn.restart + 1,
+                        spec.restarts);
+  return text;
+}
+
 }  // namespace
 
 Supervisor::Supervisor(const Spec& spec, const EnergyPlan& energy,
@@ -45,13 +56,16 @@ Supervisor::Supervisor(const Spec& spec, const EnergyPlan& energy,
 
 bool Supervisor::run(const std::vector<Task>& all, Progress& progress) {
   std::vector<Task> tasks = record_unsupported(all, progress);
-  for (int launch = 0; launch < spec_.measure.launches; ++launch) {
-    const auto to_take = [&](const Task& task) { return task.launches.contains(launch); };
-    for (const std::vector<Task*>& group : ordered(spec_, tasks, to_take, launch))
-      if (!time(group, launch, progress)) return false;
-  }
+  int round = 0;
+  for (int launch = 0; launch < spec_.measure.launches; ++launch)
+    for (int restart = 0; restart < spec_.restarts; ++restart, ++round) {
+      const Turn turn{launch, restart};
+      const auto to_take = [&](const Task& task) { return task.turns.contains(turn); };
+      for (const std::vector<Task*>& group : ordered(spec_, tasks, to_take, round))
+        if (!time(group, turn, progress)) return false;
+    }
   const auto to_profile = [](const Task& task) { return task.timed() && !task.profiling.empty(); };
-  for (const std::vector<Task*>& group : ordered(spec_, tasks, to_profile, spec_.measure.launches))
+  for (const std::vector<Task*>& group : ordered(spec_, tasks, to_profile, round))
     for (const Pass pass : later_passes(spec_, energy_, *group[0]->point))
       if (!profile(group, pass, progress)) return false;
   return true;
@@ -102,6 +116,7 @@ Job Supervisor::job(Pass pass, const std::vector<const Point*>& points) const {
           spec_.data_extent,
           spec_.init,
           spec_.stop,
+          spec_.restarts,
           spec_.measure,
           spec_.profile,
           pass,
@@ -120,14 +135,14 @@ Job Supervisor::job(Pass pass, const std::vector<const Point*>& points) const {
   return job;
 }
 
-bool Supervisor::time(const std::vector<Task*>& group, int launch, Progress& progress) {
+bool Supervisor::time(const std::vector<Task*>& group, const Turn& turn, Progress& progress) {
   std::vector<const Point*> points;
   for (const Task* task : group) points.push_back(task->point);
   Asking asking;
   asking.request = [&](std::size_t i) {
     progress.begin(*points[i]);
-    Request request{i, std::nullopt, launch, {}};
-    for (const TakenSample& sample : group[i]->launches.at(launch))
+    Request request{i, std::nullopt, turn, {}, group[i]->best_inertia};
+    for (const TakenSample& sample : group[i]->turns.at(turn))
       request.taken.push_back(sample.solve_ms);
     return request;
   };
@@ -137,32 +152,30 @@ bool Supervisor::time(const std::vector<Task*>& group, int launch, Progress& pro
     group[i]->has_rows = true;
     for (Row& row : part.measurements) {
       fill_floor(row, *points[i]);
-      group[i]->launches.at(launch).push_back(taken_sample(row));
+      group[i]->turns.at(turn).push_back(taken_sample(row));
     }
     directory_.append("measurements.jsonl", part.measurements);
   };
   asking.end = [&](std::size_t i, const Reply& reply, double seconds) {
     Task& task = *group[i];
-    const std::string which =
-        spec_.measure.launches == 1
-            ? ""
-            : fmt::format("launch {} of {}", launch + 1, spec_.measure.launches);
-    const Row done = pass_row(*points[i], Pass::timing, launch, reply.status, reply.reason,
-                              task.launches.at(launch).size(), seconds);
+    const std::string which = name_of(turn, spec_);
+    const std::vector<TakenSample>& samples = task.turns.at(turn);
+    const Point point = spec_.restarts > 1 ? points[i]->restarted(turn.restart) : *points[i];
+    const Row done =
+        pass_row(point, Pass::timing, turn, reply.status, reply.reason, samples.size(), seconds);
     if (reply.status == status::ok) {
       directory_.append("passes.jsonl", {done});
-      progress.end(*points[i], which, status::ok,
-                   result_text(task.launches.at(launch), spec_.measure.max_noise));
-      task.launches.erase(launch);
+      progress.end(*points[i], which, status::ok, result_text(samples, spec_.measure.max_noise));
+      task.finish(turn, samples);
       return;
     }
     // One wrong answer makes the point wrong. One row that says so replaces all its samples, also
-    // those of other launches.
+    // those of other turns.
     if (task.has_rows) directory_.forget({points[i]->id});
     directory_.append("measurements.jsonl", reply.measurements);
     directory_.append("passes.jsonl", {done});
-    progress.end(*points[i], which, reply.status, for_terminal(reply.reason), task.launches.size());
-    task.launches.clear();
+    progress.end(*points[i], which, reply.status, for_terminal(reply.reason), task.turns.size());
+    task.turns.clear();
     task.profiling.clear();
   };
   return runner_.run(job(Pass::timing, points), asking);
@@ -175,7 +188,7 @@ bool Supervisor::profile(const std::vector<Task*>& group, Pass pass, Progress& p
       points.push_back(task->point);
   std::map<std::pair<std::string, std::string>, int> results;
   Asking asking;
-  asking.request = [](std::size_t i) { return Request{i, std::nullopt, 0, {}}; };
+  asking.request = [](std::size_t i) { return Request{i, std::nullopt, {}, {}, {}}; };
   asking.end = [&](std::size_t i, const Reply& reply, double seconds) {
     directory_.append("counters.jsonl", reply.counters);
     directory_.append("timeline.jsonl", reply.events);

@@ -27,7 +27,7 @@ class Supervisor {
 
   RunDirectory& directory() { return directory_; }
 
-  /// Runs all launches, then all profiling passes. Returns false if interrupted.
+  /// Runs all turns, then all profiling passes. Returns false if interrupted.
   bool run(const std::vector<Task>& tasks, Progress& progress);
 
   /// Runs the points that were ok once more under a tool. Returns a line about the result.
@@ -38,8 +38,8 @@ class Supervisor {
   /// reason. Returns the other tasks.
   std::vector<Task> record_unsupported(const std::vector<Task>& tasks, Progress& progress);
   Job job(Pass pass, const std::vector<const Point*>& points) const;
-  /// Takes the samples of one launch of a group. Returns false if interrupted.
-  bool time(const std::vector<Task*>& group, int launch, Progress& progress);
+  /// Takes the samples of one turn of a group. Returns false if interrupted.
+  bool time(const std::vector<Task*>& group, const Turn& turn, Progress& progress);
   /// Makes a pass over the points that were timed. Its results are in counters.jsonl,
   /// timeline.jsonl and passes.jsonl. They change neither a time nor the exit status. Returns false
   /// if interrupted.

@@ -30,6 +30,13 @@ std::vector<std::vector<Task*>> in_pieces(const std::vector<std::vector<Task*>>&
 
 }  // namespace
 
+void Task::finish(const Turn& turn, const std::vector<TakenSample>& samples) {
+  if (turn.launch == 0 && !samples.empty())
+    if (const auto& last = samples.back().inertia; last && (!best_inertia || *last < *best_inertia))
+      best_inertia = last;
+  turns.erase(turn);
+}
+
 EnergyPlan plan_energy(const Spec& spec, std::shared_ptr<profiling::Nvml> nvml,
                        const std::string& gpu_uuid, const std::string& no_nvml) {
   EnergyPlan plan;
@@ -75,13 +82,18 @@ std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
       state = {};
     }
     // The samples of a point come from one machine. What was begun elsewhere is taken again.
-    const bool whole = static_cast<int>(state.finished.size()) >= spec.measure.launches;
+    const bool whole = state.finished.size() >= spec.turns();
     if (!state.samples.empty() && !whole && point.available && state.place != here) state = {};
-    Task task{&point, {}, {}, !state.samples.empty()};
+    Task task{&point, {}, {}, !state.samples.empty(), {}};
     if (!task.has_rows) again.insert(point.id);
     for (int launch = 0; launch < spec.measure.launches; ++launch)
-      if (!task.has_rows || !state.finished.contains(launch))
-        task.launches[launch] = state.samples[launch];
+      for (int restart = 0; restart < spec.restarts; ++restart) {
+        const Turn turn{launch, restart};
+        if (!task.has_rows || !state.finished.contains(turn))
+          task.turns[turn] = state.samples[turn];
+        else
+          task.finish(turn, state.samples[turn]);
+      }
     // It was started on a machine where it can run. Its samples stay, but there are too few.
     if (!point.available && task.has_rows && !task.timed()) continue;
     for (const Pass pass : later_passes(spec, energy, point)) {

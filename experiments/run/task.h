@@ -1,9 +1,10 @@
-// Decides what a run has to do: which launches and passes of which points, and in what order.
+// Decides what a run has to do: which turns and passes of which points, and in what order.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,14 @@ namespace lloyd {
 /// The work that is left for a point.
 struct Task {
   const Point* point = nullptr;
-  // The launches to make, with the samples of each that are already in the rows.
-  std::map<int, std::vector<TakenSample>> launches;
-  std::vector<Pass> profiling;  // passes to make after all launches
-  bool has_rows = false;        // in any file
-  bool timed() const { return launches.empty(); }
+  // What to time, with the samples that are already in the rows.
+  std::map<Turn, std::vector<TakenSample>> turns;
+  std::vector<Pass> profiling;         // passes to make after all turns
+  bool has_rows = false;               // in any file
+  std::optional<double> best_inertia;  // of the finished restarts whose answers may be saved
+  bool timed() const { return turns.empty(); }
+  /// Notes that a turn has all its samples.
+  void finish(const Turn& turn, const std::vector<TakenSample>& samples);
 };
 
 /// Whether energy passes will be made, and why not.

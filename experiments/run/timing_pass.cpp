@@ -38,7 +38,7 @@ Solution solve_with_phases(Workbench& bench, const Problem& problem, Context& co
 
 void measure(Workbench& bench, const Request& request, const HandOver& hand_over) {
   const Job& job = bench.job();
-  const Point& point = job.points.at(request.point);
+  const Point point = point_of(job, request);
   const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
   // For log.txt: what a point spends its time on apart from its samples.
   std::string spent = point.id + ":";
@@ -73,12 +73,16 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
       [&](const Sample& sample) {
         Reply reply;
         reply.last = false;
-        reply.measurements = {sample_row(bench, point, request.launch, sample, judge.verdict())};
+        reply.measurements = {
+            sample_row(bench, point, request.turn.launch, sample, judge.verdict())};
         hand_over(reply);
       });
   const Solution last = judge.finish();
   stage("measurement");
-  if (request.launch == 0 && !job.save.empty()) {
+  const std::optional<double> inertia = judge.verdict().inertia;
+  const bool best =
+      request.turn.restart == 0 || (inertia && request.to_beat && *inertia < *request.to_beat);
+  if (request.turn.launch == 0 && best && !job.save.empty()) {
     write_answer(job.answers, job.save, point, last);
     stage("saving");
   }
@@ -103,9 +107,9 @@ Reply timing_pass(Workbench& bench, const Request& request, const HandOver& hand
     reply.reason = incorrect->reason;
   }
   if (reply.status == status::ok) return reply;
-  const Point& point = job.points.at(request.point);
+  const Point point = point_of(job, request);
   Row row = unmeasured_row(point, row_source(job, point), job.device, reply.status, reply.reason);
-  row["launch"] = request.launch;
+  row["launch"] = request.turn.launch;
   if (incorrect) fill_verdict(row, *incorrect);
   reply.measurements = {std::move(row)};
   return reply;

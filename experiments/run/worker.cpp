@@ -40,14 +40,14 @@ Reply answer(Workbench& bench, const Request& request, const HandOver& hand_over
 
 // The reply if the worker failed to start: the device is absent, busy or refuses.
 Reply failed_start(const Job& job, const Request& request, const std::string& why) {
-  const Point& point = job.points.at(request.point);
+  const Point point = point_of(job, request);
   Reply reply;
   reply.status = status::failed;
   reply.reason = fmt::format("cannot start on the device: {}", why);
   if (job.pass == Pass::timing) {
     reply.measurements = {
         unmeasured_row(point, row_source(job, point), job.device, reply.status, reply.reason)};
-    reply.measurements[0]["launch"] = request.launch;
+    reply.measurements[0]["launch"] = request.turn.launch;
   } else {
     reply.counters = missing_counters(point, job.pass, job.profile, reply.status, reply.reason);
   }

@@ -51,7 +51,8 @@ struct Draft {
   PlanRequest request;
   std::optional<FileExtent> data_extent;
   bool has_file = false;  // the data are a file, be it readable or not
-  bool can_plan = true;   // false: errors so far would only lead to more
+  Place restarts_place;
+  bool can_plan = true;  // false: errors so far would only lead to more
 
   Axis& axis_named(const std::string& name) {
     return *std::find_if(request.axes.begin(), request.axes.end(),

@@ -46,6 +46,14 @@ std::vector<Key> solve_keys() {
        .kind = Kind::seed,
        .text = "The seed of the initial centroids.",
        .example = 3},
+      {.section = "solve",
+       .name = "restarts",
+       .kind = Kind::whole,
+       .text = "How often each point is solved, each time from other initial centroids: those of "
+               "its seed, of the next one, and so on.",
+       .example = 10,
+       .low = 1,
+       .high = 10'000},
   };
 }
 

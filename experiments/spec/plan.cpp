@@ -300,6 +300,13 @@ std::string Point::inputs() const {
   return fmt::format("{}/{}/{}/{}/{}/{}", n, k, dim, text(data_seed), init, text(init_seed));
 }
 
+Point Point::restarted(int number) const {
+  Point point = *this;
+  point.restart = number;
+  if (point.init_seed) *point.init_seed += static_cast<std::uint64_t>(number);
+  return point;
+}
+
 data::Source Point::source(data::Source source) const {
   if (data_seed) source.seed = *data_seed;
   return source;

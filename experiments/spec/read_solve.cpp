@@ -38,6 +38,13 @@ void fill_input_axes(Draft& draft) {
         draft.errors.add(value.place,
                          "init = file needs a file with one row per cluster, as in solve: {init: "
                          "file, init_file: centroids.csv}");
+  if (spec.restarts > 1)
+    for (const AxisValue& value : draft.axis_named("init").values)
+      if (value.text == "file")
+        draft.errors.add(draft.restarts_place,
+                         fmt::format("restarts = {} needs initial centroids that are drawn from a "
+                                     "seed, but init is file; leave restarts out",
+                                     spec.restarts));
   if (const Axis& seeds = draft.axis_named("data_seed"); seeds.listed && draft.has_file)
     for (const AxisValue& value : seeds.values)
       draft.errors.add(value.place,
@@ -54,6 +61,9 @@ void read_solve(Draft& draft, const Section& root) {
   draft.yaml.read(*section, "min_changes", draft.spec.stop.min_changes);
   draft.yaml.read(*section, "init", draft.spec.init.method);
   draft.yaml.read(*section, "seed", draft.spec.init.seed);
+
+  draft.yaml.read(*section, "restarts", draft.spec.restarts);
+  if (const Entry* restarts = section->find("restarts")) draft.restarts_place = restarts->place;
 
   const Entry* init = section->find("init");
   const Entry* file = section->find("init_file");

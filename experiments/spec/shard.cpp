@@ -25,9 +25,10 @@ double solve_operations(const Spec& spec, const Point& point) {
 double estimated_seconds(const Spec& spec, const Point& point) {
   const bool on_gpu = find_version(point.version)->info.backend == Backend::cuda;
   const double solves =
-      static_cast<double>(spec.measure.launches) * (spec.measure.warmup + spec.measure.repetitions);
+      static_cast<double>(spec.turns()) * (spec.measure.warmup + spec.measure.repetitions);
   const double seconds = solves * solve_operations(spec, point) / (on_gpu ? kGpuRate : kCpuRate);
-  return kPointSeconds + std::min(seconds, spec.measure.launches * spec.measure.timeout);
+  return kPointSeconds +
+         std::min(seconds, static_cast<double>(spec.turns()) * spec.measure.timeout);
 }
 
 struct Cost {

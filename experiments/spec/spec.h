@@ -39,6 +39,17 @@ struct Overrides {
   std::optional<std::string> profile;  // none | nvtx | counters | timeline | cpu | all, comma list
 };
 
+/// The samples of a point that one process takes: from which initial centroids, and which of the
+/// launches that begin there.
+struct Turn {
+  int launch = 0;
+  int restart = 0;  // 0 without restarts
+  bool operator==(const Turn&) const = default;
+  bool operator<(const Turn& other) const {
+    return launch != other.launch ? launch < other.launch : restart < other.restart;
+  }
+};
+
 struct Measure {
   int launches = 1;  // processes that each take all of a point's repetitions
   int warmup = 1;
@@ -70,6 +81,7 @@ struct Point {
   std::string init = "random_points";
   std::optional<std::uint64_t> init_seed;  // nullopt: the initial centroids come from a file
   std::optional<std::uint64_t> data_seed;  // nullopt: the points come from a file
+  std::optional<int> restart;  // of the solve in question; no part of a point of the plan
 #define LLOYD_TUNABLE(name, default_value, lowest, highest, text) std::optional<int> name;
 #include "kernels/core/axes.inc"
   bool available = true;  // can run on this machine
@@ -79,6 +91,9 @@ struct Point {
   Tunables tunables() const;
   /// Points with the same text have the same data and initial centroids, up to rounding.
   std::string inputs() const;
+  /// The point with the initial centroids of a restart: their seed is that of the point, counted
+  /// up.
+  Point restarted(int number) const;
   /// The point's own data, given what the spec says about data.
   data::Source source(data::Source source) const;
   /// The point's own initial centroids, given what the spec says about them.
@@ -121,6 +136,7 @@ struct Spec {
   std::string data_file,
       init_file;  // as the spec writes them; the paths in `data` and `init` are absolute
   Stop stop;
+  int restarts = 1;  // solves of each point, each from initial centroids of its own
   Measure measure;
   Profile profile;
   bool shuffle = true;
@@ -131,6 +147,10 @@ struct Spec {
   std::optional<Shard> shard;      // of which `points` are a part
   std::vector<std::string> sweep;  // with a shard: the ids of the whole plan
 
+  /// The processes that each point needs.
+  std::size_t turns() const {
+    return static_cast<std::size_t>(measure.launches) * static_cast<std::size_t>(restarts);
+  }
   /// The files that the spec names.
   FoundFiles files() const;
   /// Everything that decides the rows, overrides applied (spec.resolved.json).

@@ -126,11 +126,11 @@ TEST_F(RunDirectoryTest, ALaunchIsFinishedByItsPassAndNotByItsSamples) {
   const auto states = directory.states();
   const PointState& a = states.at("a");
   EXPECT_EQ(a.status, "ok");
-  EXPECT_EQ(a.finished, std::set<int>{0});
-  ASSERT_EQ(a.samples.at(0).size(), 2u);
-  EXPECT_EQ(a.samples.at(0)[1].solve_ms, 1);
-  ASSERT_EQ(a.samples.at(1).size(), 1u);
-  EXPECT_EQ(a.samples.at(1)[0].solve_ms, 10);
+  EXPECT_EQ(a.finished, std::set<Turn>{Turn{}});
+  ASSERT_EQ(a.samples.at({0, 0}).size(), 2u);
+  EXPECT_EQ(a.samples.at({0, 0})[1].solve_ms, 1);
+  ASSERT_EQ(a.samples.at({1, 0}).size(), 1u);
+  EXPECT_EQ(a.samples.at({1, 0})[0].solve_ms, 10);
   EXPECT_EQ(states.at("b").status, "timeout");
   EXPECT_TRUE(states.at("b").samples.empty());
   EXPECT_TRUE(directory.passes().empty());  // there are no profiles
@@ -175,6 +175,8 @@ TEST_F(RunDirectoryTest, RefusesRowsThatNoRunHasWritten) {
   for (const char* launch :
        {"-1", "true", "1.5", "1e300", "4294967296", "18446744073709551615", "\"0\"", "null"})
     EXPECT_NE(refusal_of("launch", launch).find("launch must be"), std::string::npos) << launch;
+  for (const char* restart : {"-1", "true", "1.5", "\"0\""})
+    EXPECT_NE(refusal_of("restart", restart).find("restart must be"), std::string::npos) << restart;
   for (const char* time : {"-1", "true", "null", "\"1\""})
     EXPECT_NE(refusal_of("solve_ms", time).find("solve_ms must be"), std::string::npos) << time;
   refusal_of("status", "\"failed\"");  // the reason is missing
@@ -182,6 +184,43 @@ TEST_F(RunDirectoryTest, RefusesRowsThatNoRunHasWritten) {
   refusal_of("host", "null");
   const std::string deep = std::string(100, '[') + std::string(100, ']');
   EXPECT_NE(refusal_of("noise", deep).find("nested too deeply"), std::string::npos);
+}
+
+TEST_F(RunDirectoryTest, TellsTheRestartsOfALaunchApart) {
+  RunDirectory directory = RunDirectory::create(root_ / "run");
+  Row first = row("a", 0, 0), second = row("a", 0, 1), done = finished("a", 0);
+  first["restart"] = 0;
+  first["inertia"] = 5;
+  second["restart"] = done["restart"] = 3;
+  second["inertia"] = nullptr;
+  directory.append("measurements.jsonl", {first, second});
+  directory.append("passes.jsonl", {done});
+  const PointState state = directory.states().at("a");
+  EXPECT_EQ(state.samples.at({0, 0}).at(0).inertia, 5);
+  EXPECT_EQ(state.samples.at({0, 3}).at(0).solve_ms, 1);
+  EXPECT_FALSE(state.samples.at({0, 3}).at(0).inertia);
+  EXPECT_EQ(state.finished, (std::set<Turn>{{0, 3}}));
+}
+
+TEST_F(RunDirectoryTest, PutsTheEnergyOfTheFirstRestartIntoItsRowsOnly) {
+  RunDirectory directory = RunDirectory::create(root_ / "run");
+  std::vector<Row> rows = {row("a", 0, 0), row("a", 0, 1)};
+  for (std::size_t restart = 0; restart < 2; ++restart) {
+    rows[restart]["restart"] = restart;
+    rows[restart]["energy_j"] = nullptr;
+    rows[restart]["null_reasons"] = {{"energy_j", "not measured yet"}};
+  }
+  directory.append("measurements.jsonl", rows);
+  Row energy = finished("a", 0);
+  energy["pass"] = "energy";
+  energy["energy_j"] = 7;
+  directory.append("passes.jsonl", {energy});
+  directory.fill_energy();
+  const std::vector<Row> filled = directory.read_rows("measurements.jsonl");
+  EXPECT_EQ(filled.at(0).at("energy_j"), 7);
+  EXPECT_TRUE(filled.at(1).at("energy_j").is_null());
+  EXPECT_EQ(filled.at(1).at("null_reasons").at("energy_j"),
+            "only the energy of restart 0 is measured");
 }
 
 TEST_F(RunDirectoryTest, RefusesEnergyThatItCannotPutIntoARow) {

@@ -42,19 +42,23 @@ def profiling_passes(directory):
     return [row for row in rows(directory, "passes.jsonl") if row["pass"] != "timing"]
 
 
-def every_sample_once(out, points, launches, at_least):
-    """Each point has each launch, and each launch its samples from 0 on, none twice and none left
-    out; the end of each is told once."""
+def turn_of(row):
+    return row["point"], row["launch"], row["restart"] or 0
+
+
+def every_sample_once(out, points, launches, at_least, restarts=1):
+    """Each point has each launch of each restart, and each of these its samples from 0 on, none
+    twice and none left out; the end of each is told once."""
     taken = {}
     for row in rows(out):
         assert row["status"] == "ok"
-        taken.setdefault((row["point"], row["launch"]), []).append(row["repetition"])
-    assert len(taken) == points * launches
+        taken.setdefault(turn_of(row), []).append(row["repetition"])
+    assert len(taken) == points * launches * restarts
     for repetitions in taken.values():
         assert repetitions == list(range(len(repetitions)))
         assert len(repetitions) >= at_least
     told = [
-        (row["point"], row["launch"], row["status"], row["rows"])
+        (*turn_of(row), row["status"], row["rows"])
         for row in rows(out, "passes.jsonl")
         if row["pass"] == "timing"
     ]

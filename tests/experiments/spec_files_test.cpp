@@ -183,6 +183,9 @@ TEST(InitFile, IsAValueOfItsAxisAndHasNoSeed) {
   EXPECT_EQ(file_errors(folder, axes),
             (Words{"s.yaml:3:32: init = file needs a file with one row per cluster, as in solve: "
                    "{init: file, init_file: centroids.csv}"}));
+  EXPECT_EQ(file_errors(folder, axes + "solve: {init: file, init_file: c.csv, restarts: 10}\n"),
+            (Words{"s.yaml:4:49: restarts = 10 needs initial centroids that are drawn from a seed, "
+                   "but init is file; leave restarts out"}));
   folder.write("s.yaml", axes + "solve: {init: file, init_file: c.csv}\n");
   const std::string id = "cpu_sequential/n:10/k:2/dim:2/precision:fp32/init:";
   EXPECT_EQ(ids_of(load_spec("s.yaml", {})),

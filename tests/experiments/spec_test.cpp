@@ -44,6 +44,7 @@ solve:
   min_changes: 3
   init: kmeans++
   seed: 9
+  restarts: 4
 measure:
   warmup: 0
   repetitions: 11
@@ -67,7 +68,7 @@ figures: [speedup, noise]
     "data": {"generator": "blobs", "seed": 18446744073709551615, "range": [-1.5, 20.0],
              "centers": 7, "sigma": 0.5},
     "solve": {"iterations": 100, "tolerance": 1e-4, "min_changes": 3, "init": "kmeans++",
-              "init_file": null, "seed": 9},
+              "init_file": null, "seed": 9, "restarts": 4},
     "measure": {"launches": 3, "warmup": 0, "repetitions": 11, "max_noise": 0.05,
                 "max_seconds": 2.5, "l2": "cold", "timeout": 30.0, "verify": false,
                 "throttled": "retry"},

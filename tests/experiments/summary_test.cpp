@@ -137,6 +137,28 @@ TEST(Summary, TakesTheMedianOfTheLaunchesMedians) {
   EXPECT_EQ(lines[1].speedup, "4×");
 }
 
+TEST(Summary, CountsTheRestartsNearTheBestAndTakesEachAsOneObservation) {
+  Spec spec;
+  spec.restarts = 3;
+  spec.points = {point("cpu_sequential", 5)};
+  std::vector<Row> rows;
+  const double ms[] = {1, 2, 4}, inertia[] = {100, 100.9, 101.1};
+  for (int launch = 0; launch < 2; ++launch)
+    for (int restart = 0; restart < 3; ++restart)
+      for (int i = 0; i < 7; ++i) {
+        rows.push_back(ok_row(spec.points[0], ms[restart]));
+        rows.back()["launch"] = launch;
+        rows.back()["restart"] = restart;
+        rows.back()["inertia"] = inertia[restart];
+      }
+  const std::vector<SummaryLine> lines = summarize(spec, rows, {});
+  EXPECT_EQ(lines[0].median, "2.00 ms");
+  EXPECT_EQ(lines[0].interval, "[357 µs, 11.2 ms]");  // of three observations, not of 42
+  EXPECT_EQ(lines[0].inertia, "100");
+  EXPECT_EQ(lines[0].restarts, "2 of 3");
+  EXPECT_NE(summary_table(lines, {}).find("restarts within 1%"), std::string::npos);
+}
+
 TEST(Summary, NothingOfAVersionIsMarkdownOrMovesTheCursor) {
   Spec spec;
   spec.points = {point("cpu_openmp", 5)};

@@ -58,7 +58,7 @@ TEST_F(WorkerTest, SendsEachSampleAsItIsTakenAndTheReferenceRunBefore) {
   WorkerProcess worker({LLOYD_PROGRAM, "--worker"}, log_, to_json(job_).dump());
   for (int launch = 0; launch < 2; ++launch) {
     WorkerProcess::Outcome outcome;
-    const auto replies = ask(worker, {0, std::nullopt, launch, {}}, outcome);
+    const auto replies = ask(worker, {0, std::nullopt, {launch, 0}, {}, {}}, outcome);
     ASSERT_EQ(outcome, WorkerProcess::Outcome::replied);
     ASSERT_EQ(replies.size(), 8u);  // the reference run, six samples, the end
     EXPECT_FALSE(replies[0].phases.empty());
@@ -85,7 +85,7 @@ TEST_F(WorkerTest, GoesOnWithALaunchThatHasSamples) {
   for (const std::size_t taken : {4u, 6u}) {
     WorkerProcess::Outcome outcome;
     const auto replies =
-        ask(worker, {0, std::nullopt, 0, std::vector<double>(taken, 1.0)}, outcome);
+        ask(worker, {0, std::nullopt, {}, std::vector<double>(taken, 1.0), {}}, outcome);
     // At least one sample: this process must time what it has verified.
     ASSERT_EQ(replies.size(), 2 + (taken == 4 ? 2u : 1u));
     EXPECT_EQ(replies[1].measurements.at(0).at("repetition"), taken);
@@ -101,7 +101,7 @@ TEST_F(WorkerTest, SaysWhenTheDeviceCannotBeHad) {
   job_.device->index = 99;
   WorkerProcess worker({LLOYD_PROGRAM, "--worker"}, log_, to_json(job_).dump());
   WorkerProcess::Outcome outcome;
-  const auto replies = ask(worker, {0, std::nullopt, 0, {}}, outcome);
+  const auto replies = ask(worker, {0, std::nullopt, {}, {}, {}}, outcome);
   ASSERT_EQ(outcome, WorkerProcess::Outcome::replied);
   ASSERT_EQ(replies.size(), 1u);
   const Reply& reply = replies[0];
