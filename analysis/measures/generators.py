@@ -1,13 +1,15 @@
 """Repeats the harness's data and initial centroids in NumPy, bit for bit: philox.h,
-random_values.h and the random_points of init.cpp.
+random_values.h with what it includes, and the random_points of init.cpp.
 
 They are needed only to draw clusterings, because run directories do not contain the points."""
 
 from __future__ import annotations
 
+from math import factorial
+
 import numpy as np
 
-POINTS, CENTERS, CHOICE, INIT_DRAW = 0, 1, 2, 3
+POINTS, CENTERS, CHOICE, INIT_DRAW, SHAPE = 0, 1, 2, 3, 5
 """Equals data::Stream, the purpose of a random number."""
 
 _LOW = np.uint64(0xFFFFFFFF)
@@ -32,39 +34,155 @@ def philox(row: np.ndarray, block: np.ndarray | int, stream: int, seed: int) -> 
     return np.stack(c, axis=-1).astype(np.uint32)
 
 
+RANGES = {"blobs": (-10, 10), "gps": (0, 500), "anisotropic": (-10, 10), "skewed": (-10, 10)}
+COUNTS = {"embeddings": 1000, "sift": 1000, "gps": 1000, "rgb": 64, "skewed": 10_001}
+SIGMAS = {"gps": 0.005, "rgb": 4.0}
+"""The own defaults of range, centers and sigma, where they differ from (0, 1), 16 and 1."""
+
+
 def generate(name: str, n: int, dim: int, seed: int, **options: object) -> np.ndarray:
     """The n × dim points (float32) of a generator. `options` are those of a spec: range, centers,
     sigma, with None for the default. Raises ValueError for an unknown generator."""
-    if name not in ("uniform", "blobs", "uva_int", "stamp_gauss", "normal"):
+    if name not in GENERATORS:
         raise ValueError(f"unknown generator '{name}'")
-    rows = np.arange(n, dtype=np.uint64)[:, None]
-    blocks = np.arange((dim + 3) // 4, dtype=np.uint64)
-    words = philox(rows, blocks, POINTS, seed).reshape(n, -1)[:, :dim]
-    low, high = map(float, options.get("range") or ((-10, 10) if name == "blobs" else (0, 1)))
-    if name == "uva_int":
-        return (np.int64(-100) + _below(words, 201).astype(np.int64)).astype(np.float32)
-    if name == "normal":
-        return normal_quantile(_open_unit32(words)).astype(np.float32)
-    if name == "uniform":
-        values = _between(low, high, words).astype(np.float32)
-        least, greatest = np.float32(low), np.float32(high)
-        if least < low:
-            least = np.nextafter(least, np.float32(np.inf))
-        if greatest >= high:
-            greatest = np.nextafter(greatest, np.float32(-np.inf))
-        return np.clip(values, least, greatest)
-    centers = int(options.get("centers") or 16)
+    low, high = map(float, options.get("range") or RANGES.get(name, (0, 1)))
+    centers = int(options.get("centers") or COUNTS.get(name, 16))
     if centers < 1:
         raise ValueError(f"{centers} centers")
     given = options.get("sigma")
-    sigma = 1.0 if given is None else float(given)
-    if name == "stamp_gauss":
-        inverse = 1.0 / centers
-        sigma = inverse * inverse * inverse
-    chosen = _below(philox(rows[:, 0], 0, CHOICE, seed)[:, 0], centers)
-    center = philox(chosen[:, None], blocks, CENTERS, seed).reshape(n, -1)[:, :dim]
-    noise = sigma * normal_quantile(_open_unit32(words))
-    return (_between(low, high, center) + noise).astype(np.float32)
+    sigma = SIGMAS.get(name, 1.0) if given is None else float(given)
+    return GENERATORS[name](Draw(n, dim, seed, low, high, centers, sigma)).astype(np.float32)
+
+
+class Draw:
+    """The random words of n × dim values, and a generator's options."""
+
+    def __init__(self, n, dim, seed, low, high, centers, sigma):
+        self.n, self.dim, self.seed = n, dim, seed
+        self.low, self.high, self.centers, self.sigma = low, high, centers, sigma
+        self.rows = np.arange(n, dtype=np.uint64)
+
+    def words(self, stream: int, rows: np.ndarray) -> np.ndarray:
+        """A word for each of the dimensions (len(rows) × dim)."""
+        blocks = np.arange((self.dim + 3) // 4, dtype=np.uint64)
+        words = philox(rows[:, None], blocks, stream, self.seed)
+        return words.reshape(len(rows), -1)[:, : self.dim]
+
+    def normal(self, stream: int, rows: np.ndarray) -> np.ndarray:
+        return normal_quantile(_open_unit32(self.words(stream, rows)))
+
+    def own(self) -> np.ndarray:
+        """The four words of each row that all its dimensions share."""
+        return philox(self.rows, 0, CHOICE, self.seed)
+
+    def zipf(self, words: np.ndarray) -> np.ndarray:
+        log_count = natural_log(np.array([self.centers + 1.0]))
+        rank = (exponential(_open_unit32(words) * log_count) - 1).astype(np.uint64)
+        return np.minimum(rank, np.uint64(self.centers - 1))
+
+    def between(self, rows: np.ndarray) -> np.ndarray:
+        return _between(self.low, self.high, self.words(CENTERS, rows))
+
+
+def _uniform(draw: Draw) -> np.ndarray:
+    values = _between(draw.low, draw.high, draw.words(POINTS, draw.rows)).astype(np.float32)
+    least, greatest = np.float32(draw.low), np.float32(draw.high)
+    if least < draw.low:
+        least = np.nextafter(least, np.float32(np.inf))
+    if greatest >= draw.high:
+        greatest = np.nextafter(greatest, np.float32(-np.inf))
+    return np.clip(values, least, greatest)
+
+
+def _uva_int(draw: Draw) -> np.ndarray:
+    return np.int64(-100) + _below(draw.words(POINTS, draw.rows), 201).astype(np.int64)
+
+
+def _normal(draw: Draw) -> np.ndarray:
+    return draw.normal(POINTS, draw.rows)
+
+
+def _blobs(draw: Draw) -> np.ndarray:
+    chosen = _below(draw.own()[:, 0], draw.centers)
+    return draw.between(chosen) + draw.sigma * draw.normal(POINTS, draw.rows)
+
+
+def _stamp_gauss(draw: Draw) -> np.ndarray:
+    inverse = 1.0 / draw.centers
+    draw.sigma = inverse * inverse * inverse
+    return _blobs(draw)
+
+
+def _embeddings(draw: Draw) -> np.ndarray:
+    own = draw.own()
+    scale = draw.sigma / np.sqrt(np.sqrt(_open_unit32(own[:, 1:2])))
+    place = draw.normal(SHAPE, np.zeros(1, np.uint64)) + draw.normal(CENTERS, draw.zipf(own[:, 0]))
+    return place + scale * draw.normal(POINTS, draw.rows)
+
+
+def _bytes(values: np.ndarray) -> np.ndarray:
+    return np.floor(np.clip(values, 0, 255))
+
+
+def _sift(draw: Draw) -> np.ndarray:
+    bins = -natural_log(_open_unit32(draw.words(CENTERS, draw.zipf(draw.own()[:, 0]))))
+    return _bytes(40 * (bins + 0.4 * draw.normal(POINTS, draw.rows)) - 10)
+
+
+def _gps(draw: Draw) -> np.ndarray:
+    roads, ways = 2, 20
+    own = draw.own()
+    town, way = draw.zipf(own[:, 0]), _below(own[:, 1], ways)
+    along = _unit24(own[:, 2:3])
+    rows = town * np.uint64(ways * 2) + way * np.uint64(2)
+    here = draw.between(town)
+    other = _below(philox(rows, 0, SHAPE, draw.seed)[:, 0], draw.centers)
+    road = along * (draw.between(other) - here)
+    place = along + along - 1
+    street = draw.normal(SHAPE, rows) + place * draw.normal(SHAPE, rows + np.uint64(1))
+    offset = np.where((way < roads)[:, None], road, (draw.high - draw.low) * 0.005 * street)
+    error = draw.sigma / np.sqrt(_open_unit32(own[:, 3:4]))
+    return here + offset + error * draw.normal(POINTS, draw.rows)
+
+
+def _rgb(draw: Draw) -> np.ndarray:
+    own = draw.own()
+    region = draw.zipf(own[:, 0])
+    light = 1 + 0.25 * normal_quantile(_open_unit32(own[:, 1:2]))
+    grey = 256 * _unit24(philox(region, 0, SHAPE, draw.seed)[:, :1])
+    colour = grey + 32 * draw.normal(CENTERS, region)
+    return _bytes(light * colour + draw.sigma * draw.normal(POINTS, draw.rows))
+
+
+def _anisotropic(draw: Draw) -> np.ndarray:
+    own = draw.own()
+    chosen = _below(own[:, 0], draw.centers)
+    far = normal_quantile(_open_unit32(own[:, 1:2])) * draw.normal(SHAPE, chosen)
+    near = 0.25 * draw.normal(POINTS, draw.rows)
+    return draw.between(chosen) + draw.sigma * (far + near)
+
+
+def _skewed(draw: Draw) -> np.ndarray:
+    own = draw.own()
+    others = np.uint64(1) + _below(own[:, 1], draw.centers - 1)
+    large = (own[:, 0] < 2**31) | (draw.centers == 1)
+    chosen = np.where(large, np.uint64(0), others)
+    return draw.between(chosen) + draw.sigma * draw.normal(POINTS, draw.rows)
+
+
+GENERATORS = {
+    "uniform": _uniform,
+    "blobs": _blobs,
+    "uva_int": _uva_int,
+    "stamp_gauss": _stamp_gauss,
+    "normal": _normal,
+    "embeddings": _embeddings,
+    "sift": _sift,
+    "gps": _gps,
+    "rgb": _rgb,
+    "anisotropic": _anisotropic,
+    "skewed": _skewed,
+}
 
 
 def random_points(points: np.ndarray, k: int, seed: int) -> np.ndarray:
@@ -86,7 +204,11 @@ def _below(words: np.ndarray, count: int) -> np.ndarray:
 
 
 def _between(low: float, high: float, words: np.ndarray) -> np.ndarray:
-    return low + (high - low) * ((words >> np.uint32(8)) * 2.0**-24)
+    return low + (high - low) * _unit24(words)
+
+
+def _unit24(words: np.ndarray) -> np.ndarray:
+    return (words >> np.uint32(8)) * 2.0**-24
 
 
 def _open_unit32(words: np.ndarray) -> np.ndarray:
@@ -115,7 +237,7 @@ def _polynomial(c: list[float], x: np.ndarray) -> np.ndarray:
 
 
 def natural_log(x: np.ndarray) -> np.ndarray:
-    """ln x for positive normal doubles by the series of random_values.h, with the same bits."""
+    """ln x for positive normal doubles by the series of random_numbers.h, with the same bits."""
     mantissa, exponent = np.frexp(x)  # in [1/2, 1)
     m, exponent = mantissa * 2, exponent - 1
     above = m > float.fromhex("0x1.6a09e667f3bcdp0")
@@ -127,6 +249,13 @@ def natural_log(x: np.ndarray) -> np.ndarray:
     high = exponent * float.fromhex("0x1.62e42feep-1")
     low = exponent * float.fromhex("0x1.a39ef35793c76p-33")
     return high + (two_s + (correction + low))
+
+
+def exponential(x: np.ndarray) -> np.ndarray:
+    """e^x for x from -700 to 700 by the series of random_numbers.h, with the same bits."""
+    n = np.floor(x * float.fromhex("0x1.71547652b82fep0") + 0.5)
+    r = x - n * float.fromhex("0x1.62e42feep-1") - n * float.fromhex("0x1.a39ef35793c76p-33")
+    return np.ldexp(_polynomial([1 / factorial(i) for i in range(14)], r), n.astype(int))
 
 
 def normal_quantile(p: np.ndarray) -> np.ndarray:

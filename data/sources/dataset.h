@@ -53,7 +53,11 @@ struct Source {
 struct GeneratorInfo {
   std::string name;
   std::string summary;
-  std::vector<std::string> keys;  // of {range, centers, sigma}; all generators have seed
+  std::vector<std::string> keys = {};  // of {range, centers, sigma}; all generators have seed
+  // The defaults of these keys.
+  double low = 0, high = 1;
+  int centers = 16;
+  double sigma = 1;
 };
 const std::vector<GeneratorInfo>& generators();
 const std::vector<std::string>& formats();

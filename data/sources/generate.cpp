@@ -57,8 +57,26 @@ void fill(float* out, std::int64_t n, int dim, int threads, const Values& values
                 });
 }
 
-template <class Variant>
-void draw(const Variant& any_values, std::span<float> points, int dim, int threads) {
+using Values = decltype(Generator::values);
+
+Values values_of(const std::string& name, std::uint64_t seed, const GeneratorOptions& options) {
+  const auto [low, high, all_centers, sigma] = options;
+  const auto centers = static_cast<std::uint32_t>(all_centers);
+  const double log_centers = natural_log(centers + 1.0);
+  if (name == "uniform")
+    return UniformValues{seed, low, high, least_float(low), greatest_float(high)};
+  if (name == "uva_int") return IntegerValues{seed, -100, 201};
+  if (name == "normal") return NormalValues{seed};
+  if (name == "embeddings") return EmbeddingValues{seed, centers, log_centers, sigma};
+  if (name == "sift") return SiftValues{seed, centers, log_centers};
+  if (name == "gps") return GpsValues{seed, low, high, centers, log_centers, sigma};
+  if (name == "rgb") return RgbValues{seed, centers, log_centers, sigma};
+  if (name == "anisotropic") return AnisotropicValues{seed, low, high, centers, sigma};
+  if (name == "skewed") return SkewedValues{seed, low, high, centers, sigma};
+  return BlobValues{seed, low, high, centers, sigma};  // blobs, stamp_gauss
+}
+
+void draw(const Values& any_values, std::span<float> points, int dim, int threads) {
   const std::int64_t n = static_cast<std::int64_t>(points.size()) / dim;
   std::visit([&](const auto& values) { fill(points.data(), n, dim, threads, values); }, any_values);
 }
@@ -67,21 +85,62 @@ void draw(const Variant& any_values, std::span<float> points, int dim, int threa
 
 const std::vector<GeneratorInfo>& generators() {
   static const std::vector<GeneratorInfo> all = {
-      {"uniform", "independent, uniform in range (default [0, 1))", {"range"}},
-      {"blobs",
-       "normal noise of standard deviation sigma (default 1) around one of centers (default 16) "
-       "points that are "
-       "uniform in range (default [-10, 10))",
-       {"range", "centers", "sigma"}},
-      {"uva_int",
-       "integers, uniform in [-100, 100], as in the University of Valladolid's inputs",
-       {}},
-      {"stamp_gauss",
-       "STAMP's rule: centers (default 16) points uniform in [0, 1), normal noise of standard "
-       "deviation "
-       "(1 / centers)^3",
-       {"centers"}},
-      {"normal", "independent, standard normal", {}},
+      {.name = "uniform",
+       .summary = "independent, uniform in range (default [0, 1))",
+       .keys = {"range"}},
+      {.name = "blobs",
+       .summary = "normal noise of standard deviation sigma (default 1) around one of centers "
+                  "(default 16) points that are uniform in range (default [-10, 10))",
+       .keys = {"range", "centers", "sigma"},
+       .low = -10,
+       .high = 10},
+      {.name = "uva_int",
+       .summary = "integers, uniform in [-100, 100], as in the University of Valladolid's inputs"},
+      {.name = "stamp_gauss",
+       .summary = "STAMP's rule: centers (default 16) points uniform in [0, 1), normal noise of "
+                  "standard deviation (1 / centers)^3",
+       .keys = {"centers"}},
+      {.name = "normal", .summary = "independent, standard normal"},
+      {.name = "embeddings",
+       .summary = "like embeddings of text or images: normal clusters (centers, default 1000) "
+                  "around a common mean, sizes by Zipf's law, noise with heavy tails (a slash "
+                  "distribution of scale sigma, default 1)",
+       .keys = {"centers", "sigma"},
+       .centers = 1000},
+      {.name = "sift",
+       .summary = "like SIFT descriptors: integers from 0 to 255, many of them 0 and few large, in "
+                  "centers (default 1000) clusters with sizes by Zipf's law; use dim: 128",
+       .keys = {"centers"},
+       .centers = 1000},
+      {.name = "gps",
+       .summary = "like reported positions in km: along straight streets of centers (default 1000) "
+                  "towns that are uniform in range (default [0, 500)), with sizes by Zipf's law, "
+                  "and along roads between towns; errors with heavy tails (scale sigma, default "
+                  "0.005); use dim: 2",
+       .keys = {"range", "centers", "sigma"},
+       .high = 500,
+       .centers = 1000,
+       .sigma = 0.005},
+      {.name = "rgb",
+       .summary = "like the colours of a photograph's pixels: integers from 0 to 255, in centers "
+                  "(default 64) regions with sizes by Zipf's law, each along a line through black, "
+                  "with noise of standard deviation sigma (default 4); use dim: 3",
+       .keys = {"centers", "sigma"},
+       .centers = 64,
+       .sigma = 4},
+      {.name = "anisotropic",
+       .summary = "a Gaussian mixture as blobs, but each cluster is long in a random direction of "
+                  "its own and thin in the others",
+       .keys = {"range", "centers", "sigma"},
+       .low = -10,
+       .high = 10},
+      {.name = "skewed",
+       .summary = "a Gaussian mixture as blobs, but half of the points are in one cluster, and the "
+                  "other clusters (centers in all, default 10001) share the rest",
+       .keys = {"range", "centers", "sigma"},
+       .low = -10,
+       .high = 10,
+       .centers = 10'001},
   };
   return all;
 }
@@ -93,11 +152,10 @@ GeneratorOptions generator_options(const Source& source) {
   check_key(info, "sigma", source.sigma.has_value());
 
   GeneratorOptions options;
-  const bool blobs = info.name == "blobs";
-  options.low = source.low.value_or(blobs ? -10 : 0);
-  options.high = source.high.value_or(blobs ? 10 : 1);
-  options.centers = source.centers.value_or(16);
-  options.sigma = source.sigma.value_or(1);
+  options.low = source.low.value_or(info.low);
+  options.high = source.high.value_or(info.high);
+  options.centers = source.centers.value_or(info.centers);
+  options.sigma = source.sigma.value_or(info.sigma);
   if (info.name == "stamp_gauss") {
     const double inverse = 1.0 / options.centers;
     options.sigma = inverse * inverse * inverse;
@@ -135,18 +193,7 @@ std::string generator_text(const Source& source) {
 std::shared_ptr<const Generator> make_generator(const Source& source) {
   if (source.generator.empty()) return nullptr;
   const GeneratorOptions options = generator_options(source);
-  Generator generator;
-  if (source.generator == "uniform") {
-    generator.values = UniformValues{source.seed, options.low, options.high,
-                                     least_float(options.low), greatest_float(options.high)};
-  } else if (source.generator == "uva_int") {
-    generator.values = IntegerValues{source.seed, -100, 201};
-  } else if (source.generator == "normal") {
-    generator.values = NormalValues{source.seed};
-  } else {  // blobs, stamp_gauss
-    generator.values = BlobValues{source.seed, options.low, options.high,
-                                  static_cast<std::uint32_t>(options.centers), options.sigma};
-  }
+  Generator generator{values_of(source.generator, source.seed, options), nullptr};
   generator.draw = [values = generator.values](std::span<float> points, int dim) {
     draw(values, points, dim, 0);
   };

@@ -29,7 +29,7 @@ TEST_F(SourceTest, RefusesOptionsThatMakeNoSense) {
   };
   EXPECT_EQ(error(generated("unifrom")),
             "unknown generator 'unifrom'; the generators are uniform, blobs, uva_int, stamp_gauss, "
-            "normal");
+            "normal, embeddings, sift, gps, rgb, anisotropic, skewed");
   Source source = generated("uva_int");
   source.sigma = 2;
   EXPECT_EQ(error(source), "generator 'uva_int' has no key 'sigma'; its keys are seed");
