@@ -67,9 +67,9 @@ using States = std::map<std::string, PointState>;
 bool same(const States& a, const States& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](auto& x, auto& y) {
            const auto sizes = [](const PointState& state) {
-             std::map<int, std::size_t> of_launch;
-             for (const auto& [launch, samples] : state.samples) of_launch[launch] = samples.size();
-             return of_launch;
+             std::map<Turn, std::size_t> of_turn;
+             for (const auto& [turn, samples] : state.samples) of_turn[turn] = samples.size();
+             return of_turn;
            };
            return x.first == y.first && x.second.status == y.second.status &&
                   x.second.finished == y.second.finished && sizes(x.second) == sizes(y.second);
