@@ -40,6 +40,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
     solve = run.spec.get("solve") or {}
     if not made.get("generator"):
         return _nothing("the points are not generated, so they are not drawn")
+    if solve.get("distance") == "cosine":
+        return _nothing("two-dimensional points of length 1 lie on a circle, so they are not drawn")
     rows = run.measurements
     kept = answers(run)
     rows = rows[rows["status"].eq("ok") & rows["dim"].eq(2) & rows["inertia"].gt(0)]

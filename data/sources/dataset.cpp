@@ -31,10 +31,11 @@ std::string columns_text(const std::vector<Column>& columns) {
 }  // namespace
 
 std::string Source::describe() const {
-  if (file.empty()) return generator_text(*this);
+  const std::string how = unit_length ? " by cosine" : "";
+  if (file.empty()) return generator_text(*this) + how;
   const std::string name = file.filename().string();
-  if (!array.empty()) return fmt::format("{}(array={})", name, array);
-  return columns.empty() ? name : fmt::format("{}({})", name, columns_text(columns));
+  if (!array.empty()) return fmt::format("{}(array={}){}", name, array, how);
+  return (columns.empty() ? name : fmt::format("{}({})", name, columns_text(columns))) + how;
 }
 
 Dataset::Dataset(std::int64_t n, int dim) : n_(n), dim_(dim) {
@@ -56,6 +57,7 @@ std::string fingerprint(const Source& source) {
   const auto add = [&](std::string_view text) {
     XXH3_128bits_update(state.get(), text.data(), text.size());
   };
+  if (source.unit_length) add("unit length ");
   if (source.file.empty()) {
     add(generator_text(source));
   } else {

@@ -45,6 +45,8 @@ struct Source {
   std::vector<Column> columns;         // those to read, in this order; empty: all that are left
   std::string array;                   // npz: the name of the array; empty: the only one
 
+  bool unit_length = false;  // each row is scaled to length 1 (spec key `distance: cosine`)
+
   /// One line that names the data: "uniform(range=[0,1), seed=42)", or the file's name and what is
   /// read of it.
   std::string describe() const;

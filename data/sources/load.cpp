@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 
 #include "data/sources/dataset.h"
 #include "data/sources/mapped_file.h"
+#include "data/sources/parallel.h"
 #include "data/sources/readers.h"
 #include "data/sources/text.h"
 
@@ -34,10 +36,38 @@ Dataset read_bytes(const Source& source, std::string_view bytes, Limits limits, 
                          : read_vecs(name, format, bytes, limits, threads);
 }
 
+/// Scales each row to length 1, if the source asks for it.
+Dataset scaled(const Source& source, Dataset data, int threads) {
+  if (!source.unit_length) return data;
+  float* const values = data.values().data();
+  const auto dim = static_cast<std::int64_t>(data.dim());
+  parallel_rows(data.n(), 1 << 10, threads,
+                [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+                  for (std::int64_t row = begin; row < end; ++row) {
+                    float* const point = values + row * dim;
+                    double squares = 0;
+                    for (std::int64_t t = 0; t < dim; ++t)
+                      squares += static_cast<double>(point[t]) * point[t];
+                    if (squares == 0)
+                      throw DataError(
+                          fmt::format("{}: row {} is 0 in all columns, so it has no direction for "
+                                      "distance: cosine; remove the row",
+                                      source.describe(), grouped(row + 1)));
+                    const double length = std::sqrt(squares);
+                    for (std::int64_t t = 0; t < dim; ++t)
+                      point[t] = static_cast<float>(point[t] / length);
+                  }
+                });
+  return data;
+}
+
 Dataset read(const Source& source, Limits limits, int threads) {
-  return read_mapped(source.file, [&](std::string_view bytes) {
-    return read_bytes(source, bytes, limits, threads);
-  });
+  return scaled(source,
+                read_mapped(source.file,
+                            [&](std::string_view bytes) {
+                              return read_bytes(source, bytes, limits, threads);
+                            }),
+                threads);
 }
 
 }  // namespace
@@ -74,7 +104,8 @@ Dataset load(const Source& source, std::int64_t n, int dim, int threads) {
   if (source.file.empty() == source.generator.empty()) {
     throw DataError("data needs either a generator or a file");
   }
-  return source.file.empty() ? generate(source, n, dim, threads) : read(source, {n, dim}, threads);
+  return source.file.empty() ? scaled(source, generate(source, n, dim, threads), threads)
+                             : read(source, {n, dim}, threads);
 }
 
 }  // namespace lloyd::data

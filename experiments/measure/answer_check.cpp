@@ -57,8 +57,11 @@ std::optional<std::string> wrong_answer(const Problem& problem, const Solution& 
   verdict.max_mean_error = std::max(verdict.max_mean_error.value_or(0), means.max_error);
   if (means.vague)
     verdict.unverified =
-        "plain sums of these points are off by more than 1% in its precision, and its means are "
-        "no better: they are not verified";
+        problem.spherical
+            ? "the mean of a cluster is so short that rounding decides its direction, which is not "
+              "verified"
+            : "plain sums of these points are off by more than 1% in its precision, and its means "
+              "are no better: they are not verified";
   return means.wrong;
 }
 

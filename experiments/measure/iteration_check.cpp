@@ -35,9 +35,12 @@ double sums_noise(const Problem& problem, const ClusterSums& clusters) {
   double most = 0;
   for (std::size_t j = 0; j < clusters.counts.size(); ++j) {
     if (clusters.counts[j] == 0) continue;
-    most = std::max(most, mean_bound(problem.precision, clusters.counts[j]) /
-                              static_cast<double>(clusters.counts[j]) *
-                              norm(row(clusters.absolute_sums, j, dim)));
+    // Scaling a mean to length 1 scales its error, too.
+    const double divisor = problem.spherical ? norm(row(clusters.sums, j, dim))
+                                             : static_cast<double>(clusters.counts[j]);
+    if (divisor > 0)
+      most = std::max(most, mean_bound(problem.precision, clusters.counts[j]) / divisor *
+                                norm(row(clusters.absolute_sums, j, dim)));
   }
   return 2 * most;
 }

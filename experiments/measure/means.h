@@ -33,7 +33,8 @@ struct MeansVerdict {
 /// sums for these labels. A coordinate beyond mean_bound() still passes if a plain sequential sum
 /// of its points in the version's precision, which this function computes, is at some point at
 /// least a quarter as wrong: for equal values every plain sum is. NaN is wrong. Empty clusters are
-/// not checked.
+/// not checked. In a spherical problem the mean is scaled to length 1, and so is the bound; vague
+/// are means so short that rounding decides their direction.
 MeansVerdict check_means(const Problem& problem, const Solution& solution,
                          const ClusterSums& clusters);
 

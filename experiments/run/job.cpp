@@ -45,7 +45,8 @@ json source_json(const data::Source& s) {
           {"index_column", or_null(s.index_column)},
           {"label_column", or_null(s.label_column)},
           {"columns", columns},
-          {"array", s.array}};
+          {"array", s.array},
+          {"unit_length", s.unit_length}};
 }
 
 data::Source source_from(const json& j) {
@@ -65,6 +66,7 @@ data::Source source_from(const json& j) {
   read(j, "label_column", s.label_column);
   for (const json& column : j.at("columns")) s.columns.push_back(column_from(column));
   s.array = j.at("array");
+  s.unit_length = j.at("unit_length");
   return s;
 }
 

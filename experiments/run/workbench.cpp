@@ -26,8 +26,10 @@ Problem Workbench::problem(const Point& point) {
   problem.points = inputs_.points(point);
   problem.centroids = inputs_.centroids(point);
   generator_ = data::make_generator(point.source(job_.data));
-  // Rounded points are no longer what the generator draws.
-  if (storage_precision(point.precision) == Precision::fp32) problem.generator = generator_.get();
+  problem.spherical = point.source(job_.data).unit_length;
+  // Rounded or scaled points are no longer what the generator draws.
+  if (storage_precision(point.precision) == Precision::fp32 && !problem.spherical)
+    problem.generator = generator_.get();
   return problem;
 }
 

@@ -22,6 +22,7 @@ std::optional<std::string> why_not(const Point& point, const Stop& stop,
   Problem problem = point.problem(stop);
   const auto generator = data::make_generator(point.source(data));
   problem.generator = generator.get();
+  problem.spherical = point.source(data).unit_length;
   return unsupported_reason(info, problem, point.tunables(), on_gpu ? *device : DeviceLimits{});
 }
 

@@ -59,6 +59,9 @@ void read_solve(Draft& draft, const Section& root) {
   draft.yaml.read(*section, "iterations", draft.spec.stop.iterations);
   draft.yaml.read(*section, "tolerance", draft.spec.stop.tolerance);
   draft.yaml.read(*section, "min_changes", draft.spec.stop.min_changes);
+  std::string distance = "euclidean";
+  draft.yaml.read(*section, "distance", distance);
+  draft.spec.data.unit_length = draft.spec.init.file.unit_length = distance == "cosine";
   draft.yaml.read(*section, "init", draft.spec.init.method);
   draft.yaml.read(*section, "seed", draft.spec.init.seed);
 

@@ -83,6 +83,7 @@ nlohmann::json Spec::resolved() const {
            {{"iterations", stop.iterations},
             {"tolerance", stop.tolerance},
             {"min_changes", stop.min_changes},
+            {"distance", data.unit_length ? "cosine" : "euclidean"},
             {"init", init.method},
             {"init_file", init_file.empty() ? nlohmann::json(nullptr) : nlohmann::json(init_file)},
             {"seed", init.seed},

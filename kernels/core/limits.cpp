@@ -34,6 +34,8 @@ std::optional<std::string> unsupported_reason(const VersionInfo& version, const 
   if (std::find(precisions.begin(), precisions.end(), problem.precision) == precisions.end())
     return fmt::format("computes in {} only, not {}", names(precisions),
                        to_string(problem.precision));
+  if (problem.spherical && !version.spherical)
+    return "does not scale its centroids to length 1, as distance: cosine needs";
   if (version.backend == Backend::cuda && problem.n > kMostPointsOnDevice)
     return fmt::format("counts points in 32 bits: at most {}, not {}",
                        with_commas(kMostPointsOnDevice), with_commas(problem.n));

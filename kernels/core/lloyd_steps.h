@@ -43,16 +43,37 @@ inline std::int32_t nearest(const T* x, const T* centroids, int k, int dim) {
   return label;
 }
 
-/// Moves centroid j to the mean of its points, if it has any. Returns the squared Euclidean length
-/// of the move.
+/// The Euclidean length of a vector, computed in float64.
+template <typename T>
+double length(const T* values, std::size_t dim) {
+  double squares = 0;
+  for (std::size_t t = 0; t < dim; ++t)
+    squares += static_cast<double>(values[t]) * static_cast<double>(values[t]);
+  return std::sqrt(squares);
+}
+
+/// Scales a vector to length 1. Returns false, and changes nothing, if its length is 0.
+template <typename T>
+bool scale_to_unit_length(T* values, std::size_t dim) {
+  const double by = length(values, dim);
+  if (by == 0) return false;
+  for (std::size_t t = 0; t < dim; ++t) values[t] = static_cast<T>(values[t] / by);
+  return true;
+}
+
+/// Moves centroid j to the mean of its points, if it has any; `spherical` scales it to length 1.
+/// Returns the squared Euclidean length of the move.
 template <typename T>
 double move_centroid(std::vector<T>& centroids, const std::vector<T>& sums,
-                     const std::vector<std::int64_t>& counts, int dim, std::size_t j) {
+                     const std::vector<std::int64_t>& counts, int dim, std::size_t j,
+                     bool spherical = false) {
   double move = 0;
-  if (counts[j] == 0) return move;
   const auto d = static_cast<std::size_t>(dim);
+  const T divisor =
+      spherical ? static_cast<T>(length(sums.data() + j * d, d)) : static_cast<T>(counts[j]);
+  if (divisor == 0) return move;
   for (std::size_t c = j * d; c < (j + 1) * d; ++c) {
-    const T mean = sums[c] / static_cast<T>(counts[j]);
+    const T mean = sums[c] / divisor;
     const double step = static_cast<double>(mean) - static_cast<double>(centroids[c]);
     move += step * step;
     centroids[c] = mean;
@@ -63,10 +84,10 @@ double move_centroid(std::vector<T>& centroids, const std::vector<T>& sums,
 /// Calls move_centroid() for all centroids. Returns the length of the largest move.
 template <typename T>
 double move_centroids(std::vector<T>& centroids, const std::vector<T>& sums,
-                      const std::vector<std::int64_t>& counts, int dim) {
+                      const std::vector<std::int64_t>& counts, int dim, bool spherical = false) {
   double largest = 0;
   for (std::size_t j = 0; j < counts.size(); ++j)
-    largest = std::max(largest, move_centroid(centroids, sums, counts, dim, j));
+    largest = std::max(largest, move_centroid(centroids, sums, counts, dim, j, spherical));
   return std::sqrt(largest);
 }
 

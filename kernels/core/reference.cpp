@@ -277,14 +277,25 @@ ReferenceRun run_lloyd(Reference& reference, const Problem& problem, const Error
       const std::int64_t points = clusters.counts[static_cast<std::size_t>(j)];
       if (points == 0) continue;
       const auto count = static_cast<double>(points);
-      double move = 0;
-      for (int t = 0; t < problem.dim; ++t) {
-        const std::size_t c = static_cast<std::size_t>(j) * problem.dim + t;
-        double mean = clusters.sums[c] / count;
+      const auto dim = static_cast<std::size_t>(problem.dim);
+      const std::size_t first = static_cast<std::size_t>(j) * dim;
+      std::vector<double> mean(dim);
+      for (std::size_t t = 0; t < dim; ++t) {
+        mean[t] = clusters.sums[first + t] / count;
         if (errors != nullptr)
-          mean += errors->of_mean(clusters.absolute_sums[c] / count, points, c, run.iterations);
-        move += (mean - run.centroids[c]) * (mean - run.centroids[c]);
-        run.centroids[c] = mean;
+          mean[t] += errors->of_mean(clusters.absolute_sums[first + t] / count, points, first + t,
+                                     run.iterations);
+      }
+      if (problem.spherical) {
+        const double length = norm_of(mean);
+        if (length == 0) continue;
+        for (double& x : mean) x /= length;
+      }
+      double move = 0;
+      for (std::size_t t = 0; t < dim; ++t) {
+        double& centroid = run.centroids[first + t];
+        move += (mean[t] - centroid) * (mean[t] - centroid);
+        centroid = mean[t];
       }
       step.largest_move = std::max(step.largest_move, std::sqrt(move));
     }

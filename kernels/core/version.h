@@ -57,6 +57,10 @@ struct Problem {
   int dim = 0;         // dimensions
   Precision precision = Precision::fp32;
   Stop stop;
+  // Spherical k-means: the points and the initial centroids have length 1, and an update scales
+  // each mean to length 1. A cluster whose points add up to 0 keeps its centroid. For such
+  // centroids the nearest one is that of the largest cosine.
+  bool spherical = false;
   std::span<const float> points;     // n × dim, row-major
   std::span<const float> centroids;  // k × dim, row-major: the initial centroids
   // What drew the points, for a version that draws the same bits itself. Null when they come from a
@@ -188,6 +192,7 @@ struct VersionInfo {
   std::vector<std::string> axes;  // the tunables that it reads
   std::vector<Precision> precisions = {Precision::fp32};
   Distance distance = Distance::direct;
+  bool spherical = false;  // can solve spherical problems, too
   // Labels and centroids have the same bits in every run, for any grid, block or thread count and
   // on any device of one architecture: by construction, not by luck. The harness checks this.
   bool reproducible = false;

@@ -78,7 +78,7 @@ class Expression : public Version {
           ++s.counts[label];
           for (int t = 0; t < dim; ++t) s.sums[label * dim + t] += s.points[i * dim + t];
         }
-        largest_move = move_centroids(s.centroids, s.sums, s.counts, dim);
+        largest_move = move_centroids(s.centroids, s.sums, s.counts, dim, problem_.spherical);
       }
       ++s.iterations;
       if (problem_.stop.tolerance > 0 && largest_move < problem_.stop.tolerance) break;
@@ -114,6 +114,7 @@ LLOYD_VERSION(EigenVersion, {.name = "cpu_eigen",
                              .family = "cpu",
                              .parent = "cpu_sequential",
                              .precisions = {Precision::fp32, Precision::fp64},
+                             .spherical = true,
                              .study = "goldsborough",
                              .summary = "all n × k distances as one Eigen array expression",
                              .unsupported = memory_shortfall});

@@ -82,7 +82,7 @@ class Loop : public Version {
           for (std::size_t c = 0; c < s.sums.size(); ++c) s.sums[c] += local.sums[c];
           for (std::size_t j = 0; j < s.counts.size(); ++j) s.counts[j] += local.counts[j];
         }
-        largest_move = move_centroids(s.centroids, s.sums, s.counts, dim);
+        largest_move = move_centroids(s.centroids, s.sums, s.counts, dim, problem_.spherical);
       }
       ++s.iterations;
       if (problem_.stop.tolerance > 0 && largest_move < problem_.stop.tolerance) break;
@@ -105,6 +105,7 @@ LLOYD_VERSION(OpenMp, {.name = "cpu_openmp",
                        .axes = {"threads"},
                        .precisions = {Precision::fp32, Precision::fp64},
                        .distance = Distance::direct,
+                       .spherical = true,
                        .study = "luigi, flores_alves",
                        .summary = "the naive loop on `threads` threads with private sums",
                        .unsupported = {}});

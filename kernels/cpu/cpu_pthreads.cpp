@@ -149,7 +149,7 @@ class Threads : public Version {
       double largest = 0;
       for (std::int64_t j = centroids.first; j < centroids.last; ++j)
         largest = std::max(largest, move_centroid(s.centroids, s.sums, s.counts, dim,
-                                                  static_cast<std::size_t>(j)));
+                                                  static_cast<std::size_t>(j), problem_.spherical));
       {
         const std::lock_guard lock(move_lock_);
         largest_move_ = std::max(largest_move_, largest);
@@ -189,6 +189,7 @@ LLOYD_VERSION(
      .parent = "cpu_sequential",
      .axes = {"threads"},
      .precisions = {Precision::fp32, Precision::fp64},
+     .spherical = true,
      .study = "biason_romania",
      .summary =
          "POSIX threads for the whole solve: points and centroids dealt, locks and barriers"});

@@ -60,7 +60,7 @@ class Loop : public Version {
           ++s.counts[label];
           for (int t = 0; t < dim; ++t) s.sums[label * dim + t] += s.points[i * dim + t];
         }
-        largest_move = move_centroids(s.centroids, s.sums, s.counts, dim);
+        largest_move = move_centroids(s.centroids, s.sums, s.counts, dim, problem_.spherical);
       }
       ++s.iterations;
       if (problem_.stop.tolerance > 0 && largest_move < problem_.stop.tolerance) break;
@@ -82,6 +82,7 @@ LLOYD_VERSION(Sequential,
                .axes = {},
                .precisions = {Precision::fp32, Precision::fp64},
                .distance = Distance::direct,
+               .spherical = true,
                .reproducible = true,
                .study = "all five",
                .summary = "the naive loop on one core: the denominator of every speedup",

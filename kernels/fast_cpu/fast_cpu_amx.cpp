@@ -208,6 +208,7 @@ class Amx : public PieceLoop {
       .parent = "fast_cpu_gemm",
       .axes = {"threads"},
       .distance = Distance::direct,
+      .spherical = true,
       .reproducible = true,
       .summary = "bf16 products of tiles with a certified bound; float64 decides the rest",
       .unsupported = [](const Problem& problem, const Tunables&,

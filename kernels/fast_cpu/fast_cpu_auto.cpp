@@ -36,6 +36,7 @@ LLOYD_VERSION(Auto, {.name = "fast_cpu_auto",
                      .family = "fast_cpu",
                      .axes = {"threads"},
                      .distance = Distance::expanded,
+                     .spherical = true,
                      .summary = "the fastest of the others by what was measured near the problem, "
                                 "by trial where versions are close",
                      .unsupported = [](const Problem& problem, const Tunables& tunables,

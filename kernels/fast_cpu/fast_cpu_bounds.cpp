@@ -251,6 +251,7 @@ LLOYD_VERSION(Bounds, {.name = "fast_cpu_bounds",
                        .parent = "fast_cpu_simd",
                        .axes = {"threads"},
                        .distance = Distance::expanded,
+                       .spherical = true,
                        .reproducible = true,
                        .summary = "bounds on distances: only points whose bounds meet are compared",
                        .unsupported = {}});

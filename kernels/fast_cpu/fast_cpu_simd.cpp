@@ -73,6 +73,7 @@ LLOYD_VERSION(Simd, {.name = "fast_cpu_simd",
                      .parent = "cpu_openmp",
                      .axes = {"threads"},
                      .distance = Distance::expanded,
+                     .spherical = true,
                      .reproducible = true,
                      .summary = "vectors of points against groups of centroids in registers",
                      .unsupported = {}});

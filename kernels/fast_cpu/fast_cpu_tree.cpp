@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "kernels/core/limits.h"
+#include "kernels/core/lloyd_steps.h"
 #include "kernels/core/share.h"
 #include "kernels/core/version.h"
 #include "kernels/fast_cpu/lib/centre.h"
@@ -123,19 +124,27 @@ class TreeVersion : public Version {
     }
     double largest = 0;
     for (std::int64_t j = clusters.first; j < clusters.last; ++j) {
-      const double* sum = sums.data() + (j - clusters.first) * width;
+      double* sum = sums.data() + (j - clusters.first) * width;
       const double count = sum[width - 1];
       if (count > 0) largest = std::max(largest, move(static_cast<int>(j), sum, count));
     }
     return largest;
   }
 
+  /// Moves centroid j to the mean, scaled to length 1 in a spherical problem. `sum` is overwritten.
   /// The centroid is rounded to fp32 as it is placed, so that distances are those from the
   /// centroids that fetch() returns.
-  double move(int j, const double* sum, double count) {
+  double move(int j, double* sum, double count) {
+    const auto dim = static_cast<std::size_t>(problem_.dim);
+    for (std::size_t t = 0; t < dim; ++t) sum[t] /= count;
+    if (problem_.spherical) {
+      for (std::size_t t = 0; t < dim; ++t) sum[t] += centre_[t];
+      if (!cpu::scale_to_unit_length(sum, dim)) return 0;
+      for (std::size_t t = 0; t < dim; ++t) sum[t] -= centre_[t];
+    }
     double squared = 0;
     for (int t = 0; t < problem_.dim; ++t) {
-      const auto mean = static_cast<float>(sum[t] / count);
+      const auto mean = static_cast<float>(sum[t]);
       placed_->column(t)[j] = mean;
       const double centroid = centre_[t] + static_cast<double>(mean);
       squared += (centroid - centroids_[at(j, t)]) * (centroid - centroids_[at(j, t)]);
@@ -161,6 +170,7 @@ LLOYD_VERSION(TreeVersion,
                .parent = "fast_cpu_simd",
                .axes = {"threads"},
                .distance = Distance::direct,
+               .spherical = true,
                .reproducible = true,
                .summary = "a k-d tree of boxes: where one centroid can be nearest, kept sums are "
                           "added and no point is read",

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "testing.h"
 
 namespace lloyd::data {
@@ -74,6 +76,32 @@ TEST_F(SourceTest, TheFingerprintTellsDifferentDataApart) {
   other.label_column = 0;
   EXPECT_NE(fingerprint(file), fingerprint(other));
   EXPECT_EQ(error_of([&] { fingerprint(write("a.csv", "")); }), "D/a.csv: is empty");
+}
+
+TEST_F(SourceTest, RowsOfUnitLengthPointTheSameWay) {
+  Source source = write("a.csv", "3,4\n-1e30,0\n1e-30,1e-30\n");
+  source.unit_length = true;
+  const float half = std::sqrt(0.5F);
+  EXPECT_EQ(values_of(load(source, 0, 0)), (Values{0.6F, 0.8F, -1, 0, half, half}));
+  EXPECT_EQ(values_of(load(source, 1, 1)), Values{1});  // of the columns that are read
+  EXPECT_EQ(source.describe(), "a.csv by cosine");
+  Source plain = source;
+  plain.unit_length = false;
+  EXPECT_NE(fingerprint(source), fingerprint(plain));
+  source = write("a.csv", "1,2\n0,0\n");
+  source.unit_length = true;
+  EXPECT_EQ(read_error(source),
+            "a.csv by cosine: row 2 is 0 in all columns, so it has no direction for distance: "
+            "cosine; remove the row");
+  source = generated("blobs");
+  source.unit_length = true;
+  EXPECT_EQ(source.describe(), "blobs(range=[-10,10), centers=16, sigma=1, seed=42) by cosine");
+  const Dataset data = load(source, 2000, 3);
+  EXPECT_EQ(values_of(load(source, 2000, 3, 1)), values_of(data));
+  for (std::size_t i = 0; i < 2000; ++i)
+    EXPECT_NEAR(
+        std::hypot(data.values()[3 * i], data.values()[3 * i + 1], data.values()[3 * i + 2]), 1,
+        1e-6);
 }
 
 }  // namespace

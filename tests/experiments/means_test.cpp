@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -104,6 +105,39 @@ TEST(Means, OfPlainSumsThatAreNoGoodAreNotVerified) {
   EXPECT_TRUE(verdict.vague);
   EXPECT_GT(verdict.max_error, 0.01);
   EXPECT_FALSE(means_of(points, pairwise).vague);
+}
+
+// Checks the direction of the mean of three points in one cluster.
+MeansVerdict direction_of(std::vector<double> centroid) {
+  static const std::vector<float> points{1, 0, 0.6f, 0.8f, 0.8f, 0.6f};
+  const Problem problem{
+      .n = 3, .k = 1, .dim = 2, .spherical = true, .points = points, .centroids = {}};
+  const Solution s{.labels = {0, 0, 0}, .centroids = std::move(centroid), .iterations = 1};
+  return check_means(problem, s, cluster_sums(points, 3, 2, 1, s.labels));
+}
+
+TEST(Means, OfASphericalProblemHaveLengthOne) {
+  const double x = 2.4, y = 1.4, length = std::hypot(x, y);
+  EXPECT_FALSE(direction_of({x / length, y / length}).wrong);
+  EXPECT_FALSE(
+      direction_of({static_cast<float>(x / length), static_cast<float>(y / length)}).wrong);
+  const std::string wrong = direction_of({x / 3, y / 3}).wrong.value_or("nothing");
+  EXPECT_TRUE(wrong.starts_with(
+      "centroid 0 is not the mean of its 3 points, scaled to length 1: coordinate 0 is 0.7999"))
+      << wrong;
+  EXPECT_TRUE(direction_of({x / length + 1e-5, y / length}).wrong);
+  EXPECT_TRUE(direction_of({y / length, x / length}).wrong);
+  EXPECT_TRUE(direction_of({NAN, y / length}).wrong);
+}
+
+TEST(Means, WithoutADirectionProveNothing) {
+  const std::vector<float> points{1, 0, -1, 0};
+  const Problem problem{
+      .n = 2, .k = 1, .dim = 2, .spherical = true, .points = points, .centroids = {}};
+  const Solution s{.labels = {0, 0}, .centroids = {0.6, 0.8}, .iterations = 1};
+  const MeansVerdict verdict = check_means(problem, s, cluster_sums(points, 2, 2, 1, s.labels));
+  EXPECT_FALSE(verdict.wrong);
+  EXPECT_TRUE(verdict.vague);
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ TEST(ShippedSpecs, Load) {
                                                       {"fast_tune", "fast_cublas"},
                                                       {"fast_auto", "fast_auto"},
                                                       {"fast_unseen", "fast_auto"},
-                                                      {"fast_wide", "peer_flash_kmeans"}};
+                                                      {"fast_wide", "peer_flash_kmeans"},
+                                                      {"real_cosine", "cpu_openmp"}};
       const auto other = others.find(spec.name);
       EXPECT_EQ(spec.baseline, other == others.end() ? "cpu_sequential" : other->second);
       EXPECT_FALSE(spec.title.empty());

@@ -42,6 +42,7 @@ solve:
   iterations: 1e2
   tolerance: 1e-4
   min_changes: 3
+  distance: cosine
   init: kmeans++
   seed: 9
   restarts: 4
@@ -67,8 +68,8 @@ figures: [speedup, noise]
     "name": "all-of_it1", "title": "Everything, at once", "baseline": "cpu_sequential",
     "data": {"generator": "blobs", "seed": 18446744073709551615, "range": [-1.5, 20.0],
              "centers": 7, "sigma": 0.5},
-    "solve": {"iterations": 100, "tolerance": 1e-4, "min_changes": 3, "init": "kmeans++",
-              "init_file": null, "seed": 9, "restarts": 4},
+    "solve": {"iterations": 100, "tolerance": 1e-4, "min_changes": 3, "distance": "cosine",
+              "init": "kmeans++", "init_file": null, "seed": 9, "restarts": 4},
     "measure": {"launches": 3, "warmup": 0, "repetitions": 11, "max_noise": 0.05,
                 "max_seconds": 2.5, "l2": "cold", "timeout": 30.0, "verify": false,
                 "throttled": "retry"},
@@ -79,7 +80,7 @@ figures: [speedup, noise]
   EXPECT_EQ(spec.resolved(), expected);
   EXPECT_EQ(spec.resolved().dump(), expected.dump());  // also compares the order of the keys
   EXPECT_EQ(spec.data.describe(),
-            "blobs(range=[-1.5,20), centers=7, sigma=0.5, seed=18446744073709551615)");
+            "blobs(range=[-1.5,20), centers=7, sigma=0.5, seed=18446744073709551615) by cosine");
 }
 
 TEST(Spec, DataMayBeLeftOut) {

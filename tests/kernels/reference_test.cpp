@@ -27,6 +27,56 @@ TEST(Reference, FindsTheNearestByHand) {
   EXPECT_EQ(distances, (std::vector<double>{0, 25, 1}));
 }
 
+// Another formulation: the labels are those of the largest dot product, and the sums are scaled.
+TEST(Reference, SphericalRunsMaximiseTheCosine) {
+  const int dim = 5, k = 7;
+  constexpr std::size_t n = 400;
+  data::Source source;
+  source.generator = "normal";
+  source.unit_length = true;
+  const data::Dataset drawn = data::load(source, n, dim);
+  const std::span<const float> points = drawn.values();
+  Problem problem{.n = n, .k = k, .dim = dim, .stop = {.iterations = 10}, .spherical = true};
+  problem.points = points;
+  problem.centroids = points.first(static_cast<std::size_t>(k) * dim);
+  const auto reference = make_cpu_reference(points, n, dim);
+  const ReferenceRun run = reference_solve(*reference, problem);
+
+  std::vector<double> centroids(problem.centroids.begin(), problem.centroids.end());
+  const auto cosine = [&](std::size_t i, int j) {
+    double product = 0;
+    for (std::size_t t = 0; t < dim; ++t)
+      product += points[i * dim + t] * centroids[static_cast<std::size_t>(j) * dim + t];
+    return product;
+  };
+  for (int iteration = 0; iteration < 10; ++iteration) {
+    std::vector<double> sums(centroids.size());
+    for (std::size_t i = 0; i < n; ++i) {
+      int best = 0;
+      for (int j = 1; j < k; ++j)
+        if (cosine(i, j) > cosine(i, best)) best = j;
+      for (std::size_t t = 0; t < dim; ++t)
+        sums[static_cast<std::size_t>(best) * dim + t] += points[i * dim + t];
+    }
+    for (std::size_t c = 0; c < centroids.size(); ++c) {
+      const std::size_t first = c / dim * dim;
+      double squares = 0;
+      for (std::size_t t = first; t < first + dim; ++t) squares += sums[t] * sums[t];
+      ASSERT_GT(squares, 0);
+      centroids[c] = sums[c] / std::sqrt(squares);
+    }
+  }
+  double inertia = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    double most = -1;
+    for (int j = 0; j < k; ++j) most = std::max(most, cosine(i, j));
+    inertia += 2 - 2 * most;
+  }
+  EXPECT_NEAR(run.inertia, inertia, 1e-4);  // the points have length 1 up to fp32's rounding
+  for (std::size_t c = 0; c < centroids.size(); ++c)
+    EXPECT_NEAR(run.centroids[c], centroids[c], 1e-12);
+}
+
 TEST(Reference, GivesTiesToTheLowestIndex) {
   const std::vector<float> points{1, 2};
   const std::vector<double> centroids{5, 0, 2, 0,

@@ -31,9 +31,21 @@ struct Case {
   Stop stop;
   std::function<void(std::vector<float>& points, std::vector<float>& centroids)>
       shape;  // after a normal draw
+  bool spherical = false;
 };
 
 void keep(std::vector<float>&, std::vector<float>&) {}
+
+template <int dim>
+void scale_to_length_one(std::vector<float>& points, std::vector<float>& centroids) {
+  for (std::vector<float>* all : {&points, &centroids})
+    for (std::size_t first = 0; first < all->size(); first += dim) {
+      double squares = 0;
+      for (std::size_t t = first; t < first + dim; ++t) squares += (*all)[t] * (*all)[t];
+      for (std::size_t t = first; t < first + dim; ++t)
+        (*all)[t] = static_cast<float>((*all)[t] / std::sqrt(squares));
+    }
+}
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all{
@@ -111,6 +123,19 @@ const std::vector<Case>& cases() {
       {"StopsWhenCentroidsRest", 800, 6, 2, {.iterations = 500, .tolerance = 1e-3}, keep},
       {"StopsWhenLabelsRest", 800, 6, 2, {.iterations = 500, .min_changes = 2}, keep},
       {"StopsWhenNoLabelChanges", 800, 6, 2, {.iterations = 500, .min_changes = 1}, keep},
+      {"Spherical", 3000, 40, 8, {.iterations = 12}, scale_to_length_one<8>, true},
+      {"SphericalInManyDimensions", 500, 9, 100, {.iterations = 5}, scale_to_length_one<100>, true},
+      // A cluster with the points x and −x has no direction. Its centroid stays.
+      {"SphericalWithoutDirection",
+       2,
+       1,
+       2,
+       {.iterations = 3},
+       [](auto& points, auto& centroids) {
+         points = {1, 0, -1, 0};
+         centroids = {0.6f, 0.8f};
+       },
+       true},
   };
   return all;
 }
@@ -147,7 +172,7 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
     data::Init init;
     centroids_ = data::initial_centroids(init, points_, c.n, c.dim, c.k);
     c.shape(points_, centroids_);
-    problem_ = {.n = c.n, .k = c.k, .dim = c.dim, .stop = c.stop};
+    problem_ = {.n = c.n, .k = c.k, .dim = c.dim, .stop = c.stop, .spherical = c.spherical};
     // A version that draws the points itself can only be tested if `shape` left them unchanged.
     if (std::equal(points_.begin(), points_.end(), points.values().begin())) {
       generator_ = data::make_generator(source);

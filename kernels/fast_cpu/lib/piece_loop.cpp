@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/core/lloyd_steps.h"
 #include "kernels/core/share.h"
 #include "kernels/fast_cpu/lib/centre.h"
 #include "kernels/fast_cpu/lib/sums.h"
@@ -82,19 +83,25 @@ void PieceLoop::show(int j) {
   show_centroid(j, placed.data());
 }
 
-// Moves centroid j to the mean of its points, if it has any. Returns the square of the move.
+// Moves centroid j to the mean of its points, if it has any, scaled to length 1 in a spherical
+// problem. Returns the square of the move.
 double PieceLoop::update(int j) {
   const auto dim = static_cast<std::size_t>(problem_.dim);
   std::int64_t count = 0;
   for (const Piece& piece : pieces_) count += piece.counts[j];
   if (count == 0) return 0;
-  double move = 0;
-  for (std::size_t c = j * dim; c < (j + 1) * dim; ++c) {
+  std::vector<double> fresh(dim);
+  for (std::size_t t = 0; t < dim; ++t) {
     double sum = 0;
-    for (const Piece& piece : pieces_) sum += piece.sums[c];
-    const double mean = centre_[c % dim] + sum / static_cast<double>(count);
-    move += (mean - centroids_[c]) * (mean - centroids_[c]);
-    centroids_[c] = mean;
+    for (const Piece& piece : pieces_) sum += piece.sums[j * dim + t];
+    fresh[t] = centre_[t] + sum / static_cast<double>(count);
+  }
+  if (problem_.spherical && !cpu::scale_to_unit_length(fresh.data(), dim)) return 0;
+  double move = 0;
+  for (std::size_t t = 0; t < dim; ++t) {
+    double& centroid = centroids_[j * dim + t];
+    move += (fresh[t] - centroid) * (fresh[t] - centroid);
+    centroid = fresh[t];
   }
   show(j);
   return move;
