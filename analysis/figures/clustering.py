@@ -36,13 +36,15 @@ def draw(data: Data, subject: Subject) -> Drawing:
     answers were kept, if there are any. The rows are the centroids, one for each iteration ×
     cluster, and how many points it has at the end. Of a kept answer, there is only the end."""
     run = data.runs[0]
-    made = run.spec.get("data") or {}
     solve = run.spec.get("solve") or {}
-    if not made.get("generator"):
-        return _nothing("the points are not generated, so they are not drawn")
     if solve.get("distance") == "cosine":
         return _nothing("two-dimensional points of length 1 lie on a circle, so they are not drawn")
     rows = run.measurements
+    names = rows["data_name"].fillna("")
+    generated = [name for name in names.unique() if run.source(name).get("generator")]
+    rows = rows[names.isin(generated)]
+    if rows.empty:
+        return _nothing("the points are not generated, so they are not drawn")
     kept = answers(run)
     rows = rows[rows["status"].eq("ok") & rows["dim"].eq(2) & rows["inertia"].gt(0)]
     rows = rows[rows["k"].le(MOST_CLUSTERS) & rows["k"].le(rows["n"])]
@@ -59,6 +61,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         )
     # the most clusters, and among those the most points
     chosen = rows.sort_values(["k", "n"], kind="stable").iloc[-1]
+    made = run.source(names[chosen.name])
     n, k, iterations = (int(chosen[c]) for c in ("n", "k", "iterations"))
     try:
         points = generate(made["generator"], n, 2, int(made.get("seed") or 42), **_options(made))

@@ -45,8 +45,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
     panels = list(shown.groupby(problem, dropna=False, sort=True))
     varying = [c for c in problem if shown[c].nunique() > 1 or c in ("n", "k")]
     titles = []
-    for values, _ in panels:
+    for values, of in panels:
         named = dict(zip(problem, values, strict=True))
+        named["data"] = of["data_name"].fillna(named["data"]).iloc[0]
         title = panel_title(varying, tuple(named[c] for c in varying))
         titles += [f"{title}: iterations", f"{title}: time"]
     across = columns_of_panels(2, 0.8, 1.2)

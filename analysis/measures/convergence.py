@@ -28,7 +28,9 @@ def curves(data: Data) -> pd.DataFrame:
     rows = data.convergence
     points = fastest(data.points)
     have = [c for c in dict.fromkeys([*SERIES, *PROBLEM]) if c in points]
-    of = points[["point", *have, "iteration_ms", "init_ms"]].drop_duplicates(["machine", "point"])
+    of = points[["point", *have, "data_name", "iteration_ms", "init_ms"]].drop_duplicates(
+        ["machine", "point"]
+    )
     rows = rows.drop(columns="version").merge(of, on=["machine", "point"])
     rows = rows[rows["inertia"].notna()].copy()
     for column in ("init", "init_seed"):
@@ -52,7 +54,9 @@ def solves(rows: pd.DataFrame) -> pd.DataFrame:
     found = []
     for _, of in rows.groupby(["machine", "point", "restart"], sort=False):
         last = of.iloc[-1]
-        row = last[[c for c in (*SERIES, *PROBLEM, "restart", "stored") if c in of]].to_dict()
+        row = last[
+            [c for c in (*SERIES, *PROBLEM, "data_name", "restart", "stored") if c in of]
+        ].to_dict()
         row |= {"iterations": last["iteration"], "total_ms": last["time_ms"]}
         row |= {"inertia": last["inertia"], "excess": last["excess"]}
         row |= {"start_excess": of["excess"].iloc[0], "init_ms": last["init_ms"]}
@@ -79,7 +83,7 @@ TIMES = [_time(within) for within in WITHIN]
 def summary(of_solves: pd.DataFrame) -> pd.DataFrame:
     """A row for each problem and series of solves(): how many solves, medians over them, and how
     many came within each of WITHIN. A median time counts those that never did as infinite."""
-    key = [c for c in (*PROBLEM, *SERIES) if c in of_solves and c != "init_seed"]
+    key = [c for c in (*PROBLEM, "data_name", *SERIES) if c in of_solves and c != "init_seed"]
     rows = []
     for values, of in of_solves.groupby(list(dict.fromkeys(key)), dropna=False, sort=False):
         row = dict(zip(dict.fromkeys(key), values, strict=True))

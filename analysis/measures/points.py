@@ -37,7 +37,7 @@ POINT_COLUMNS = [
 
 NEWER_COLUMNS = [
     *("launches", "noisy", "noisy_samples", "noise", "inertia_excess", "max_mean_error"),
-    *("energy_j", "waited_ms", "data_part", "node"),
+    *("energy_j", "waited_ms", "data_part", "node", "data_name"),
 ]
 """Further columns, which schema 1 does not have. A point is `noisy` if at least NOISY_SHARE of its
 samples are; `noise` says what disturbed them."""
@@ -288,7 +288,8 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     refused = planned["available"].eq(False)
     planned["status"] = np.where(refused, "unsupported", NOT_RUN)
     planned["reason"] = planned["reason"].where(refused, "the run ended before it")
-    planned["data"] = points["data"].iloc[0] if len(points) else None
+    known = dict(zip(points["data_name"].fillna(""), points["data"], strict=True))
+    planned["data"] = [known.get(name, name or None) for name in planned["data_name"].fillna("")]
     planned["throttled_samples"] = 0
     points = pd.concat(
         [part for part in (points, planned) if len(part)] or [points], ignore_index=True

@@ -40,7 +40,8 @@ _INPUTS = [name(axis, get=str) for axis in INPUT_AXES]
 MEASUREMENTS = [
     *(name("point", needed=True), name("version", needed=True)),
     *(name("family"), name("backend"), *_SIZES, *_TUNABLES, name("precision", needed=True)),
-    *(flag("oversubscribed"), name("data", needed=True), name("data_part"), *_INPUTS),
+    *(flag("oversubscribed"), name("data", needed=True), name("data_name"), name("data_part")),
+    *_INPUTS,
     *(whole("restart"), whole("launch"), whole("repetition"), whole("repetitions")),
     *(name("status", needed=True, names=STATUSES), name("reason")),
     *(
@@ -64,6 +65,7 @@ MEASUREMENTS = [
 PLAN = [
     *(name("point", needed=True), name("version", needed=True), *_SIZES, *_TUNABLES),
     *(name("precision", needed=True), flag("available"), name("reason"), *_INPUTS),
+    name("data_name"),
 ]
 PHASES = [
     *(name("point", needed=True), name("version", needed=True), name("part"), name("phase")),
@@ -81,9 +83,13 @@ CONVERGENCE = [
 ]
 _SPEC = {
     **{"name": str, "title": str, "baseline": str, "figures": [str]},
-    "data": {"generator": str, "seed": int, "range": [float], "centers": int, "sigma": float},
+    "data": object,
     "solve": {"init": str, "seed": int, "tolerance": float, "min_changes": int, "restarts": int},
     "measure": {"max_noise": float},
+}
+_SOURCE = {
+    **{"name": str, "generator": str, "seed": int, "file": str},
+    **{"range": [float], "centers": int, "sigma": float},
 }
 _ENVIRONMENT = {
     "host": str,
@@ -113,6 +119,9 @@ def load_run(path: Path) -> Run:
     rows = read_rows(path / "measurements.jsonl", MEASUREMENTS, warnings, schema=True)
     plan = _read_plan(path / "plan.json")
     spec = read_json(path / "spec.resolved.json", _SPEC)
+    if spec.get("data") is not None:
+        one = not isinstance(spec["data"], list)
+        check_shape(spec["data"], _SOURCE if one else [_SOURCE], f"{path / 'spec.resolved.json'}")
     measurements = _counting(_with_inputs(rows, spec))
     _check_repetitions(path, measurements, warnings)
     environment = read_json(path / "environment.json", _ENVIRONMENT)
@@ -189,6 +198,7 @@ def _with_inputs(rows: pd.DataFrame, spec: dict) -> pd.DataFrame:
     """Rows before schema 3 do not say how points and initial centroids were drawn; the spec
     does."""
     solve, data = spec.get("solve") or {}, spec.get("data") or {}
+    data = {} if isinstance(data, list) else data  # only a newer spec has a list
     of_spec = {"init": solve.get("init"), "init_seed": solve.get("seed")}
     of_spec["data_seed"] = data.get("seed")
     if of_spec["init"] == "file":

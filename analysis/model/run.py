@@ -54,6 +54,12 @@ class Run:
     def title(self) -> str:
         return str(self.spec.get("title") or self.name)
 
+    def source(self, name: str = "") -> dict:
+        """What the spec says about a source of points; without a name, about the only one."""
+        data = self.spec.get("data") or {}
+        sources = data if isinstance(data, list) else [data]
+        return next((each for each in sources if (each.get("name") or "") == name), {})
+
     @property
     def baseline(self) -> str:
         """The version that speedups are relative to. Empty if the spec names none."""

@@ -55,7 +55,7 @@ def text(
 
 def _about(run: Run, folder: str, figures: list[str], options: list[str]) -> dict:
     points = all_points([run], run.baseline)
-    file = (run.spec.get("data") or {}).get("file")
+    file = run.source().get("file")
     draw = ["/tmp/venv/bin/python", "-m", "analysis", "figures", f"../runs/{folder}"]
     draw += ["--only", ",".join(figures), *options, "--out", f"/tmp/figures/{folder}"]
     tables = [*draw[:3], "tables", draw[4], "--out", f"/tmp/tables/{folder}"]

@@ -27,6 +27,7 @@ def table_of(data: Data, run: Run) -> Table:
     if rows.empty:
         raise RunError(f"{run.path}: no convergence.jsonl (figures: [convergence])")
     rows = summary(solves(rows))
+    rows["data"] = rows["data_name"].fillna(rows["data"])
     several = [c for c in ("data", "data_seed", "precision", "init") if _several(rows, c)]
     of = ["n", "k", "dim", *several]
     header = ["version", *(_WORDS.get(c, c) for c in of), "solves", "iterations"]

@@ -19,15 +19,20 @@ def table(schema: dict, part: str) -> str:
     if part == "axes":
         return _axes(keys["axes"]["properties"])
     if part == "generators":
-        choices = keys["data"]["properties"]["generator"]["oneOf"]
+        choices = _properties(keys["data"])["generator"]["oneOf"]
         return _markdown(
             ["generator", "points"],
             [[f"`{each['const']}`", each["description"]] for each in choices],
         )
     if part in SECTIONS:
-        return _keys(keys[part]["properties"], [])
+        return _keys(_properties(keys[part]), [])
     known = ", ".join(["keys", "axes", "generators", *SECTIONS])
     raise RunError(f"table 'spec:{part}' must be one of {known}")
+
+
+def _properties(section: dict) -> dict[str, dict]:
+    """The keys of a section, or of each entry of one that may be a list."""
+    return (section["anyOf"][0] if "anyOf" in section else section)["properties"]
 
 
 def _keys(keys: dict[str, dict], needed: list[str]) -> str:

@@ -70,6 +70,15 @@ struct Extent {
   int dim = 0;
 };
 
+/// A source as a spec lists it.
+struct NamedSource {
+  std::string name = {};  // empty if it is the only one and has none
+  Source source;
+  std::string file = {};  // as the spec writes it; the path in `source` is absolute
+  Extent extent = {};     // of the whole file, of which problems take the first rows and columns
+};
+using Sources = std::vector<NamedSource>;
+
 /// n × dim floats, row-major.
 class Dataset {
  public:

@@ -76,6 +76,7 @@ Row measurement_row(const Point& point, const RowSource& source,
   row["oversubscribed"] = or_null(oversubscribed(point, source.cores));
   row["binding"] = source.binding.empty() ? Row(nullptr) : Row(source.binding);
   row["data"] = source.data;
+  row["data_name"] = point.data.empty() ? Row(nullptr) : Row(point.data);
   const std::string part = data_part(point, source.file);
   row["data_part"] = part.empty() ? Row(nullptr) : Row(part);
   row["seed"] = or_null(source.seed);

@@ -241,7 +241,7 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
       line.status = unfinished.contains(point.id) ? "unfinished" : found->second.status;
       line.reason = found->second.reason;
       if (found->second.oversubscribed) line.remark = "oversubscribed";
-      if (const std::string part = data_part(point, spec.data_extent); !part.empty())
+      if (const std::string part = data_part(point, point.extent(spec.data)); !part.empty())
         line.remark += (line.remark.empty() ? "" : ", ") + part;
       if (!found->second.iteration_ms.empty()) {
         const Interval interval = found->second.interval();

@@ -8,14 +8,16 @@
 namespace lloyd {
 
 std::span<const float> Inputs::points(const Point& point) {
-  if (point.data_seed != seed_) data_.clear();
-  seed_ = point.data_seed;
+  const auto wanted = std::make_pair(point.data, point.data_seed);
+  if (wanted != drawn_) data_.clear();
+  drawn_ = wanted;
   const auto key = std::make_pair(point.dim, storage_precision(point.precision));
   auto at = data_.find(key);
   if (at == data_.end()) {
     std::int64_t n = 0;
     for (const Point& other : job_.points)
-      if (std::make_pair(other.dim, storage_precision(other.precision)) == key)
+      if (other.data == point.data &&
+          std::make_pair(other.dim, storage_precision(other.precision)) == key)
         n = std::max(n, other.n);
     data::Dataset drawn = data::load(point.source(job_.data), n, point.dim);
     round_to_storage(point.precision, drawn.values(), point.dim, "point");

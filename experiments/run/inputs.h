@@ -16,13 +16,13 @@ namespace lloyd {
 
 /// Loads each data set once, in the precision in which the versions store it (rounding.h). All
 /// points with the same dimension share the largest data set; smaller n are its first rows. Only
-/// the data of one seed are kept, so that many seeds need no more memory than one.
+/// the data of one source and seed are kept, so that many need no more memory than one.
 class Inputs {
  public:
   /// `job` must outlive this object.
   explicit Inputs(const Job& job) : job_(job) {}
 
-  /// Valid until the next call for another seed.
+  /// Valid until the next call for another source or seed.
   std::span<const float> points(const Point& point);
   std::span<const float> centroids(const Point& point) { return initial(point).values; }
   /// How long making the centroids took.
@@ -36,7 +36,7 @@ class Inputs {
   const Initial& initial(const Point& point);
 
   const Job& job_;
-  std::optional<std::uint64_t> seed_;  // of data_
+  std::pair<std::string, std::optional<std::uint64_t>> drawn_;  // source and seed of data_
   std::map<std::pair<int, Precision>, data::Dataset> data_;
   std::map<std::pair<std::string, Precision>, Initial> centroids_;
 };

@@ -70,6 +70,24 @@ data::Source source_from(const json& j) {
   return s;
 }
 
+json sources_json(const data::Sources& sources) {
+  json list = json::array();
+  for (const data::NamedSource& each : sources)
+    list.push_back({{"name", each.name},
+                    {"source", source_json(each.source)},
+                    {"extent", {each.extent.n, each.extent.dim}}});
+  return list;
+}
+
+data::Sources sources_from(const json& j) {
+  data::Sources sources;
+  for (const json& each : j)
+    sources.push_back({.name = each.at("name"),
+                       .source = source_from(each.at("source")),
+                       .extent = {each.at("extent").at(0), each.at("extent").at(1)}});
+  return sources;
+}
+
 json device_json(const DeviceLimits& d) {
   return {{"index", d.index},
           {"name", d.name},
@@ -107,6 +125,7 @@ Point point_from_json(const json& j) {
   p.dim = j.at("dim");
   p.precision = *parse_precision(j.at("precision").get<std::string>());
   for (const PointTunable& axis : kPointTunables) read(j, axis.name, p.*axis.value);
+  if (!j.at("data_name").is_null()) p.data = j.at("data_name");
   p.init = j.at("init");
   read(j, "init_seed", p.init_seed);
   read(j, "data_seed", p.data_seed);
@@ -138,7 +157,7 @@ RowSource row_source(const Job& job, const Point& point) {
   return {point.source(job.data).describe(),
           point.data_seed,
           job.cores,
-          job.data_extent,
+          point.extent(job.data),
           job.binding,
           job.node,
           job.shard};
@@ -148,8 +167,7 @@ json to_json(const Job& job) {
   json points = json::array();
   for (const Point& point : job.points) points.push_back(to_json(point));
   const Measure& m = job.measure;
-  return {{"data", source_json(job.data)},
-          {"data_extent", {job.data_extent.n, job.data_extent.dim}},
+  return {{"data", sources_json(job.data)},
           {"init",
            {{"method", job.init.method},
             {"seed", job.init.seed},
@@ -188,8 +206,7 @@ json to_json(const Job& job) {
 
 Job job_from_json(const json& j) {
   Job job;
-  job.data = source_from(j.at("data"));
-  job.data_extent = {j.at("data_extent").at(0), j.at("data_extent").at(1)};
+  job.data = sources_from(j.at("data"));
   const json& init = j.at("init");
   job.init = {init.at("method"), init.at("seed"), source_from(init.at("file"))};
   const json& stop = j.at("stop");

@@ -31,8 +31,7 @@ inline constexpr int kReplyDescriptor = 3;
 inline constexpr const char* kGoOn = "go on";
 
 struct Job {
-  data::Source data;
-  data::Extent data_extent;  // of the whole data file
+  data::Sources data;
   data::Init init;
   Stop stop;
   int restarts = 1;

@@ -126,13 +126,13 @@ void list_axes(bool json) {
   Json list = Json::array();
   for (const AxisInfo& axis : kAxes) {
     const std::vector<std::string> values = axis_words(axis.name);
-    const bool words = !values.empty();
+    const bool words = takes_words(axis.name);
     Json by_default = nullptr;
     if (axis.key != nullptr)
       by_default = default_of(key_at(axis.key));
     else if (axis.default_value == kCores)
       by_default = "cores";
-    else if (words)
+    else if (!values.empty())
       by_default = value_text(axis.name, axis.default_value);
     else if (axis.default_value != kNoDefault)
       by_default = axis.default_value;
@@ -141,7 +141,7 @@ void list_axes(bool json) {
          {"default", by_default},
          {"lowest", words ? Json(nullptr) : Json(axis.lowest)},
          {"highest", words ? Json(nullptr) : Json(axis.highest)},
-         {"values", words ? Json(values) : Json(nullptr)},
+         {"values", values.empty() ? Json(nullptr) : Json(values)},
          {"read_by", axis.tunable == nullptr ? "every version" : "versions that list it"},
          {"text", axis_meaning(axis)}});
   }
@@ -156,7 +156,9 @@ void list_axes(bool json) {
   };
   Table table({{"axis"}, {"default"}, {"values"}, {"meaning"}});
   for (const Json& axis : list) {
-    std::string range = text(axis.at("lowest")) + " to " + text(axis.at("highest"));
+    std::string range = "-";
+    if (!axis.at("lowest").is_null())
+      range = text(axis.at("lowest")) + " to " + text(axis.at("highest"));
     if (!axis.at("values").is_null())
       range = join(axis.at("values").get<std::vector<std::string>>());
     table.add({{text(axis.at("axis"))},

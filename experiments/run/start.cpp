@@ -28,9 +28,10 @@ std::set<std::string> versions_of(const Spec& spec) {
 }
 
 nlohmann::json fingerprints(const Spec& spec) {
-  nlohmann::json data = data::fingerprint(spec.data);
-  if (!spec.init_file.empty())
-    data = nlohmann::json::array({data, data::fingerprint(spec.init.file)});
+  nlohmann::json data = nlohmann::json::array();
+  for (const data::NamedSource& each : spec.data) data.push_back(data::fingerprint(each.source));
+  if (!spec.init_file.empty()) data.push_back(data::fingerprint(spec.init.file));
+  if (data.size() == 1) data = data[0];
   nlohmann::json external = nlohmann::json::object();
   for (const std::string& version : versions_of(spec)) {
     std::optional<fs::path> file = external_file(version);
@@ -43,6 +44,17 @@ nlohmann::json fingerprints(const Spec& spec) {
   return {{"data", data}, {"binary", binary_fingerprint()}, {"external", external}};
 }
 
+/// The sources whose contents differ.
+std::string changed(const nlohmann::json& was, const nlohmann::json& is, const Spec& spec) {
+  if (!is.is_array() || !was.is_array() || was.size() != is.size())
+    return spec.data[0].source.describe();
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < is.size(); ++i)
+    if (was[i] != is[i])
+      names.push_back(i < spec.data.size() ? spec.data[i].source.describe() : spec.init_file);
+  return join(names);
+}
+
 void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
   const nlohmann::json resolved = directory.read_json("spec.resolved.json");
   if (resolved != spec.resolved())
@@ -53,7 +65,7 @@ void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
   if (was.at("data") != is.at("data"))
     throw RunDirectoryError(fmt::format(
         "{}: cannot resume: the data differ ({} has other contents now); start a new run",
-        directory.path().string(), spec.data.describe()));
+        directory.path().string(), changed(was.at("data"), is.at("data"), spec)));
   if (was.at("binary") != is.at("binary"))
     throw RunDirectoryError(
         fmt::format("{}: cannot resume: the binary differs (run_experiment was rebuilt since); "

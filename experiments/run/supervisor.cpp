@@ -113,7 +113,6 @@ std::vector<Task> Supervisor::record_unsupported(const std::vector<Task>& tasks,
 
 Job Supervisor::job(Pass pass, const std::vector<const Point*>& points) const {
   Job job{spec_.data,
-          spec_.data_extent,
           spec_.init,
           spec_.stop,
           spec_.restarts,

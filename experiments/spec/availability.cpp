@@ -12,7 +12,7 @@ namespace {
 
 std::optional<std::string> why_not(const Point& point, const Stop& stop,
                                    const std::optional<DeviceLimits>& device,
-                                   const std::string& no_device_reason, const data::Source& data) {
+                                   const std::string& no_device_reason, const data::Sources& data) {
   const RegisteredVersion* version = find_version(point.version);
   if (version == nullptr) return "this build has no version of that name";
   const VersionInfo& info = version->info;
@@ -30,7 +30,7 @@ std::optional<std::string> why_not(const Point& point, const Stop& stop,
 
 void decide_availability(std::vector<Point>& points, const Stop& stop,
                          const std::optional<DeviceLimits>& device,
-                         const std::string& no_device_reason, const data::Source& data) {
+                         const std::string& no_device_reason, const data::Sources& data) {
   for (Point& point : points) {
     const auto reason = why_not(point, stop, device, no_device_reason, data);
     point.available = !reason;

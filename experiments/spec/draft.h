@@ -24,6 +24,13 @@ struct FileExtent {
   std::string name;
 };
 
+/// Where a source of points stands in the spec.
+struct SourceOrigin {
+  Place place;
+  bool is_file = false;              // be it readable or not
+  std::optional<FileExtent> extent;  // of a readable file
+};
+
 /// A spec on its way, and all that its parts have to know of each other.
 struct Draft {
   Draft(const std::filesystem::path& path, const Overrides& overrides_in,
@@ -36,6 +43,7 @@ struct Draft {
         errors(shown),
         yaml(errors) {
     spec.path = path;
+    origins.resize(spec.data.size());
     request.axes = all_axes();
   }
   Draft(const Draft&) = delete;
@@ -49,14 +57,25 @@ struct Draft {
   YamlReader yaml;
   Spec spec;
   PlanRequest request;
-  std::optional<FileExtent> data_extent;
-  bool has_file = false;  // the data are a file, be it readable or not
+  std::vector<SourceOrigin> origins;  // of the sources in spec.data, in their order
   Place restarts_place;
   bool can_plan = true;  // false: errors so far would only lead to more
 
   Axis& axis_named(const std::string& name) {
     return *std::find_if(request.axes.begin(), request.axes.end(),
                          [&](const Axis& axis) { return axis.name == name; });
+  }
+  /// Whether points come from a source only under its name.
+  bool has_names() const { return !spec.data[0].name.empty(); }
+  std::vector<std::string> source_names() const {
+    std::vector<std::string> names;
+    for (const data::NamedSource& source : spec.data)
+      if (!source.name.empty()) names.push_back(source.name);
+    return names;
+  }
+  /// The words that an axis takes: axis_words(), or the names of the sources.
+  std::vector<std::string> words_of(const std::string& axis) const {
+    return axis == "data" ? source_names() : axis_words(axis);
   }
   void throw_if_wrong() const {
     if (errors.count() > 0) throw SpecError(errors.sorted());

@@ -19,6 +19,12 @@ std::vector<std::string> generator_names() {
 std::vector<Key> data_keys() {
   return {
       {.section = "data",
+       .name = "name",
+       .kind = Kind::text,
+       .text = "What the axis `data` calls this source. Each of several sources needs a name.",
+       .example = "clouds",
+       .pattern = "[A-Za-z0-9_.-]{1,64}"},
+      {.section = "data",
        .name = "generator",
        .kind = Kind::choice,
        .text = "The distribution of the points. The bits are the same on every machine and for any "

@@ -110,8 +110,10 @@ void apply_options(Draft& draft) {
       option("--timeout",
              fmt::format("must be a finite number above 0, not {}", *draft.overrides.timeout));
   }
-  if (draft.overrides.seed)
-    draft.spec.data.seed = draft.spec.init.seed = draft.spec.shuffle_seed = *draft.overrides.seed;
+  if (draft.overrides.seed) {
+    draft.spec.init.seed = draft.spec.shuffle_seed = *draft.overrides.seed;
+    for (data::NamedSource& source : draft.spec.data) source.source.seed = *draft.overrides.seed;
+  }
   if (draft.overrides.shuffle) draft.spec.shuffle = *draft.overrides.shuffle;
   if (draft.overrides.profile) apply_profile(draft, *draft.overrides.profile);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <stdexcept>
 #include <tuple>
 #include <unordered_set>
 
@@ -128,16 +129,30 @@ Point make_point(const PlanRequest& request, const VersionInfo& info,
   };
   point.init = find(coordinates, "init")->text;
   if (point.init != "file") point.init_seed = seed("init_seed");
-  if (request.generated) point.data_seed = seed("data_seed");
+  const AxisValue* source = find(coordinates, "data");
+  point.data = source->text;
+  if (request.sources.at(static_cast<std::size_t>(source->number)).generated)
+    point.data_seed = seed("data_seed");
   point.id = info.name;
   for (const Axis& axis : request.axes) {
     const AxisValue* value = find(coordinates, axis.name);
     const bool without_seed = (axis.name == "init_seed" && !point.init_seed) ||
                               (axis.name == "data_seed" && !point.data_seed);
-    if (value == nullptr || (axis.input && !axis.listed) || without_seed) continue;
+    if (value == nullptr || without_seed) continue;
+    // A source that has a name is always told.
+    if (axis.name == "data" ? point.data.empty() : axis.input && !axis.listed) continue;
     point.id += fmt::format("/{}:{}", axis.name, value->text);
   }
   return point;
+}
+
+/// Replaces the values of axes that the spec does not list by those of the point's source.
+void take_own_values(const PlanRequest& request, Coordinates& coordinates) {
+  const std::size_t at = static_cast<std::size_t>(find(coordinates, "data")->number);
+  for (auto& [axis, value] : coordinates)
+    if (const auto own = request.sources.at(at).values.find(axis->name);
+        !axis->listed && own != request.sources[at].values.end())
+      value = &own->second;
 }
 
 /// An option of the command line is to blame where it gave either value; else the spec's
@@ -149,12 +164,14 @@ const Place& blame(const Place& preferred, const Place& other) {
 /// Tells each fault once for each value that carries it, however many points share it.
 class PointChecks {
  public:
-  explicit PointChecks(Errors& errors) : errors_(errors) {}
+  PointChecks(const PlanRequest& request, Errors& errors) : request_(request), errors_(errors) {}
 
   void check(const Point& point, const Coordinates& coordinates) {
     const AxisValue* n = find(coordinates, "n");
     const AxisValue* k = find(coordinates, "k");
     const AxisValue* dim = find(coordinates, "dim");
+    check_extent("n", *n, "points", coordinates);
+    check_extent("dim", *dim, "dimensions", coordinates);
     if (point.k > point.n && more_clusters_.insert(k).second)
       errors_.add(
           blame(k->place, n->place),
@@ -172,8 +189,26 @@ class PointChecks {
   }
 
  private:
+  /// A spec with a single source is told of a file that is too small before there are points
+  /// (read_axes.cpp).
+  void check_extent(const char* axis, const AxisValue& value, const char* what,
+                    const Coordinates& coordinates) {
+    const AxisValue& data = *find(coordinates, "data");
+    const PlanSource& source = request_.sources.at(static_cast<std::size_t>(data.number));
+    const auto own = source.values.find(axis);
+    if (data.text.empty() || own == source.values.end() || source.generated) return;
+    if (value.number <= own->second.number || !too_many_.insert({&value, &data}).second) return;
+    errors_.add(blame(value.place, data.place),
+                fmt::format("{} = {} is more than the {} {} of data source {}; leave the pair out "
+                            "with exclude: [{{data: {}, {}: \"> {}\"}}]",
+                            axis, with_commas(value.number), with_commas(own->second.number), what,
+                            data.text, data.text, axis, own->second.number));
+  }
+
+  const PlanRequest& request_;
   Errors& errors_;
   std::set<const AxisValue*> more_clusters_, overflows_;
+  std::set<std::pair<const AxisValue*, const AxisValue*>> too_many_;
 };
 
 /// Calls `visit` with one row of each group, in order, the last group fastest.
@@ -209,6 +244,8 @@ std::vector<std::string> axis_names() {
 std::string axis_meaning(const AxisInfo& axis) {
   return axis.key == nullptr ? axis.text : fmt::format("{}; {} unless given", axis.text, axis.key);
 }
+
+bool takes_words(std::string_view axis) { return axis == "data" || !axis_words(axis).empty(); }
 
 std::vector<std::string> axis_words(std::string_view axis) {
   if (axis == "precision") return precision_names();
@@ -268,10 +305,11 @@ std::vector<Point> make_plan(const PlanRequest& request, Errors& errors) {
 
   std::vector<Point> points;
   std::unordered_set<std::string> ids;  // a point without a seed appears once for each seed
-  PointChecks checks(errors);
+  PointChecks checks(request, errors);
   for (std::size_t v = 0; v < request.versions.size(); ++v) {
     const VersionInfo& info = request.versions[v]->info;
-    for_each_combination(projected[v], [&](const Coordinates& coordinates) {
+    for_each_combination(projected[v], [&](Coordinates coordinates) {
+      take_own_values(request, coordinates);
       for (const ExcludeEntry& entry : request.exclude)
         if (excluded(entry, info, coordinates)) return;
       Point point = make_point(request, info, coordinates);
@@ -297,7 +335,8 @@ std::string Point::inputs() const {
   const auto text = [](const std::optional<std::uint64_t>& seed) {
     return seed ? std::to_string(*seed) : "-";
   };
-  return fmt::format("{}/{}/{}/{}/{}/{}", n, k, dim, text(data_seed), init, text(init_seed));
+  return fmt::format("{}/{}/{}/{}/{}/{}/{}", n, k, dim, data, text(data_seed), init,
+                     text(init_seed));
 }
 
 Point Point::restarted(int number) const {
@@ -307,9 +346,24 @@ Point Point::restarted(int number) const {
   return point;
 }
 
-data::Source Point::source(data::Source source) const {
+namespace {
+
+const data::NamedSource& of_name(const std::string& name, const data::Sources& sources) {
+  const auto found = std::ranges::find(sources, name, &data::NamedSource::name);
+  if (found == sources.end()) throw std::logic_error("no source is called " + in_quotes(name));
+  return *found;
+}
+
+}  // namespace
+
+data::Source Point::source(const data::Sources& sources) const {
+  data::Source source = of_name(data, sources).source;
   if (data_seed) source.seed = *data_seed;
   return source;
+}
+
+data::Extent Point::extent(const data::Sources& sources) const {
+  return of_name(data, sources).extent;
 }
 
 data::Init Point::initial(data::Init all) const {
@@ -333,6 +387,7 @@ nlohmann::json to_json(const Point& point) {
       {"k", point.k},
       {"dim", point.dim},
       {"precision", to_string(point.precision)},
+      {"data_name", point.data.empty() ? nlohmann::json(nullptr) : nlohmann::json(point.data)},
       {"init", point.init},
       {"init_seed", point.init_seed ? nlohmann::json(*point.init_seed) : nlohmann::json(nullptr)},
       {"data_seed", point.data_seed ? nlohmann::json(*point.data_seed) : nlohmann::json(nullptr)},

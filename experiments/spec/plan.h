@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,7 @@ class Errors {
 struct AxisInfo;  // kernels/core/axes.h
 
 struct AxisValue {
-  std::int64_t number = 0;  // of an axis of words: the word's place in axis_words()
+  std::int64_t number = 0;  // of an axis of words: the word's place among them
   Place place;
   std::string text;  // as point ids have it
 };
@@ -59,7 +60,9 @@ std::vector<Axis> all_axes();
 std::vector<std::string> axis_names();
 /// The text of the axis, and where its values come from if a spec does not list it.
 std::string axis_meaning(const AxisInfo& axis);
-/// The words that the axis takes instead of numbers. Empty if it takes numbers.
+/// Whether the values of the axis are words instead of numbers.
+bool takes_words(std::string_view axis);
+/// The words that the axis takes. Empty if it takes numbers, or if the words are the spec's own.
 std::vector<std::string> axis_words(std::string_view axis);
 /// A value of the axis as a user writes it.
 std::string value_text(std::string_view axis, std::int64_t number);
@@ -78,12 +81,18 @@ struct ExcludeEntry {
   std::vector<ExcludeCondition> conditions;  // all of
 };
 
+/// A source of points: what it says about the axes that the spec does not list.
+struct PlanSource {
+  bool generated = true;                    // a file has no seed
+  std::map<std::string, AxisValue> values;  // by axis: of a file n and dim, of a generator its seed
+};
+
 struct PlanRequest {
   std::vector<const RegisteredVersion*> versions;  // in the spec's order, each once
   std::vector<Axis> axes;                          // all of them, each with values
   std::vector<std::vector<std::string>> zips;      // names of axes; same numbers of values
   std::vector<ExcludeEntry> exclude;
-  bool generated = true;  // the points: a file has no seed
+  std::vector<PlanSource> sources;  // in the order of Spec::data; axis data numbers them
   Place axes_place;
 };
 

@@ -49,7 +49,15 @@ class AxesReader {
   }
 
   void add_value(Axis& axis, const Word& word) {
-    if (const std::vector<std::string> words = axis_words(axis.name); !words.empty()) {
+    if (takes_words(axis.name)) {
+      const std::vector<std::string> words = draft_.words_of(axis.name);
+      if (words.empty()) {
+        errors_.add(word.place,
+                    fmt::format("axis '{}' needs sources that have names, as in data: [{{name: {}, "
+                                "generator: uniform}}]",
+                                axis.name, word.text));
+        return;
+      }
       const auto at = std::ranges::find(words, word.text);
       if (at != words.end())
         axis.values.push_back({at - words.begin(), word.place, word.text});
@@ -156,22 +164,29 @@ class AxesReader {
 
   /// What only can be said when every axis has its final values.
   void check_axes() {
-    if (draft_.data_extent) {
-      fill_default("n", draft_.data_extent->n);
-      fill_default("dim", draft_.data_extent->dim);
-      check_extent("n", draft_.data_extent->n, "points");
-      check_extent("dim", draft_.data_extent->dim, "dimensions");
+    const std::vector<const SourceOrigin*> sources = fill_sources();
+    const auto is_file = [](const SourceOrigin* source) { return source->is_file; };
+    const bool all_files = std::ranges::all_of(sources, is_file);
+    // Values that stand in for those of each source (take_own_values() in plan.cpp).
+    if (const std::optional<FileExtent>& extent = sources[0]->extent; all_files && extent) {
+      fill_default("n", extent->n, extent->place);
+      fill_default("dim", extent->dim, extent->place);
+      if (!draft_.has_names()) {
+        check_extent("n", extent->n, "points", extent->name);
+        check_extent("dim", extent->dim, "dimensions", extent->name);
+      }
     }
     for (const AxisInfo& axis : kAxes) {
-      const bool of_file = draft_.has_file && axis.name == std::string_view("dim");
+      const bool of_file = all_files && axis.name == std::string_view("dim");
       if (axis.default_value == kNoDefault || axis.default_value == kDefaultOfKey || of_file)
         continue;
-      fill_default(axis.name, axis.default_value != kCores
-                                  ? axis.default_value
-                                  : std::max(1u, std::thread::hardware_concurrency()));
+      fill_default(axis.name,
+                   axis.default_value != kCores ? axis.default_value
+                                                : std::max(1u, std::thread::hardware_concurrency()),
+                   request_.axes_place);
     }
     if (can_check_missing_axes_) {
-      if (!draft_.axis_named("n").listed && !draft_.has_file)
+      if (!draft_.axis_named("n").listed && !all_files)
         errors_.add(request_.axes_place,
                     "axes need 'n', the numbers of points, as in n: [1e4, 1e5]");
       if (!draft_.axis_named("k").listed)
@@ -189,19 +204,41 @@ class AxesReader {
 
   /// Gives an axis that is left out its value; also one without a good value, so that the others
   /// are still checked against each other. Nothing stands in for n.
-  void fill_default(const std::string& name, std::int64_t value) {
+  void fill_default(const std::string& name, std::int64_t value, const Place& place) {
     Axis& axis = draft_.axis_named(name);
     if (!axis.listed || (axis.values.empty() && name != "n"))
-      axis.values = {{value, draft_.data_extent ? draft_.data_extent->place : request_.axes_place,
-                      value_text(name, value)}};
+      axis.values = {{value, place, value_text(name, value)}};
   }
 
-  void check_extent(const std::string& name, std::int64_t available, const char* what) {
+  /// Gives axis `data` all sources if the spec does not choose, and each source its own size.
+  /// Returns the sources that have points.
+  std::vector<const SourceOrigin*> fill_sources() {
+    Axis& axis = draft_.axis_named("data");
+    for (std::size_t i = 0; i < draft_.spec.data.size(); ++i) {
+      const data::NamedSource& named = draft_.spec.data[i];
+      const SourceOrigin& origin = draft_.origins[i];
+      PlanSource& source = request_.sources.emplace_back();
+      source.generated = !origin.is_file;
+      if (const std::optional<FileExtent>& extent = origin.extent)
+        source.values = {{"n", {extent->n, extent->place, std::to_string(extent->n)}},
+                         {"dim", {extent->dim, extent->place, std::to_string(extent->dim)}}};
+      if (!axis.listed)
+        axis.values.push_back({static_cast<std::int64_t>(i), origin.place, named.name});
+    }
+    std::vector<const SourceOrigin*> used;
+    for (const AxisValue& value : axis.values)
+      used.push_back(&draft_.origins.at(static_cast<std::size_t>(value.number)));
+    if (used.empty()) used.push_back(&draft_.origins[0]);  // the axis is in error
+    return used;
+  }
+
+  void check_extent(const std::string& name, std::int64_t available, const char* what,
+                    const std::string& file) {
     for (const AxisValue& value : draft_.axis_named(name).values)
       if (value.number > available)
-        errors_.add(value.place, fmt::format("{} = {} is more than the {} {} of {}", name,
-                                             with_commas(value.number), with_commas(available),
-                                             what, draft_.data_extent->name));
+        errors_.add(value.place,
+                    fmt::format("{} = {} is more than the {} {} of {}", name,
+                                with_commas(value.number), with_commas(available), what, file));
   }
 
   /// `names`: one axis, or the axes of a zip, whose values together must differ.

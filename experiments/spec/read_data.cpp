@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <regex>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "data/sources/dataset.h"
 #include "data/sources/generators.h"
@@ -13,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kLongestName = 64;
+
 /// The keys that go with `with`: generator or file.
 std::vector<std::string> keys_with(const std::string& with) {
   std::vector<std::string> names;
@@ -21,53 +26,57 @@ std::vector<std::string> keys_with(const std::string& with) {
   return names;
 }
 
-/// Reads where the points come from: a generator or a file.
-class DataReader {
+/// Reads where points come from: a generator or a file.
+class SourceReader {
  public:
-  explicit DataReader(Draft& draft)
-      : draft_(draft), errors_(draft.errors), yaml_(draft.yaml), spec_(draft.spec) {}
+  SourceReader(Draft& draft, data::NamedSource& named, SourceOrigin& origin)
+      : draft_(draft),
+        errors_(draft.errors),
+        yaml_(draft.yaml),
+        named_(named),
+        source_(named.source),
+        origin_(origin) {}
 
-  void read(const Section& root) {
-    const auto section = yaml_.section(root, "data");
-    if (!section) return;
-
-    const Entry* generator = section->find("generator");
-    const Entry* file = section->find("file");
+  void read(const Section& section) {
+    origin_.place = section.place;
+    const Entry* generator = section.find("generator");
+    const Entry* file = section.find("file");
+    origin_.is_file = file != nullptr;
     if (generator != nullptr && file != nullptr) {
       errors_.add(std::max(generator, file)->key_place,
                   "data has both a generator and a file; keep one of them");
       return;
     }
     if (generator == nullptr && file == nullptr) {
-      errors_.add(section->place,
+      errors_.add(section.place,
                   "data needs either a generator or a file; a spec without data uses "
                   "generator: uniform");
       return;
     }
-    file != nullptr ? read_file_source(*section, *file) : read_generator(*section);
+    file != nullptr ? read_file_source(section, *file) : read_generator(section);
   }
 
  private:
   void read_generator(const Section& section) {
     const std::size_t before = errors_.count();
-    yaml_.read(section, "generator", spec_.data.generator);
+    yaml_.read(section, "generator", source_.generator);
     for (const auto& info : data::generators()) {
-      if (info.name != spec_.data.generator) continue;
+      if (info.name != source_.generator) continue;
       std::vector<std::string> own = {"seed"};
       own.insert(own.end(), info.keys.begin(), info.keys.end());
       for (const Entry& entry : section.entries)
-        if (entry.key != "generator" && !contains(own, entry.key))
+        if (entry.key != "generator" && entry.key != "name" && !contains(own, entry.key))
           errors_.add(entry.key_place,
                       fmt::format("generator '{}' has no key '{}'; its keys are {}", info.name,
                                   entry.key, join(own)));
     }
-    yaml_.read(section, "seed", spec_.data.seed);
-    yaml_.read(section, "centers", spec_.data.centers);
-    yaml_.read(section, "sigma", spec_.data.sigma);
+    yaml_.read(section, "seed", source_.seed);
+    yaml_.read(section, "centers", source_.centers);
+    yaml_.read(section, "sigma", source_.sigma);
     read_range(section);
     if (errors_.count() > before) return;
     try {
-      data::generate(spec_.data, 1, 1, 1);  // what only the generator knows about its options
+      data::generate(source_, 1, 1, 1);  // what only the generator knows about its options
     } catch (const data::DataError& error) {
       errors_.add(section.place, fmt::format("data: {}", error.what()));
     }
@@ -80,46 +89,42 @@ class DataReader {
       errors_.add(entry->place, "data.range must be a list of two numbers, as in [0, 1]");
       return;
     }
-    spec_.data.low =
-        yaml_.real(entry->value[0], "data.range", place_of(entry->value[0]), Sign::any);
-    spec_.data.high =
-        yaml_.real(entry->value[1], "data.range", place_of(entry->value[1]), Sign::any);
-    if (spec_.data.low && spec_.data.high && !(*spec_.data.low < *spec_.data.high))
+    source_.low = yaml_.real(entry->value[0], "data.range", place_of(entry->value[0]), Sign::any);
+    source_.high = yaml_.real(entry->value[1], "data.range", place_of(entry->value[1]), Sign::any);
+    if (source_.low && source_.high && !(*source_.low < *source_.high))
       errors_.add(entry->place,
                   fmt::format("data.range must go from low to high, not from {} to {}",
                               entry->value[0].Scalar(), entry->value[1].Scalar()));
   }
 
   void read_file_source(const Section& section, const Entry& file) {
-    draft_.has_file = true;
-    spec_.data.generator.clear();
+    source_.generator.clear();
     const std::size_t before = errors_.count();
     const std::vector<std::string> own = keys_with("file");
     for (const Entry& entry : section.entries)
-      if (!contains(own, entry.key))
+      if (entry.key != "name" && !contains(own, entry.key))
         errors_.add(entry.key_place, fmt::format("a data file has no key '{}'; its keys are {}",
                                                  entry.key, join(own)));
-    yaml_.read(section, "file", spec_.data_file);
-    yaml_.read(section, "format", spec_.data.format);
-    yaml_.read(section, "header", spec_.data.header);
+    yaml_.read(section, "file", named_.file);
+    yaml_.read(section, "format", source_.format);
+    yaml_.read(section, "header", source_.header);
     read_delimiter(section);
-    for (const auto& [key, out] : {std::pair("index_column", &spec_.data.index_column),
-                                   std::pair("label_column", &spec_.data.label_column)})
+    for (const auto& [key, out] : {std::pair("index_column", &source_.index_column),
+                                   std::pair("label_column", &source_.label_column)})
       if (const Entry* entry = section.find(key))
         *out = read_column(key, entry->value, entry->label, entry->place);
     read_columns(section);
-    yaml_.read(section, "array", spec_.data.array);
-    if (errors_.count() == before)
-      draft_.data_extent = read_extent(draft_, spec_.data_file, file, spec_.data);
-    if (draft_.data_extent) spec_.data_extent = {draft_.data_extent->n, draft_.data_extent->dim};
+    yaml_.read(section, "array", source_.array);
+    if (errors_.count() == before) origin_.extent = read_extent(draft_, named_.file, file, source_);
+    if (origin_.extent) named_.extent = {origin_.extent->n, origin_.extent->dim};
   }
 
   void read_delimiter(const Section& section) {
     std::string delimiter, decimal = ".";
     yaml_.read(section, "delimiter", delimiter);
     yaml_.read(section, "decimal", decimal);
-    if (!delimiter.empty()) spec_.data.delimiter = delimiter == "tab" ? '\t' : delimiter[0];
-    spec_.data.decimal = decimal[0];
+    if (!delimiter.empty()) source_.delimiter = delimiter == "tab" ? '\t' : delimiter[0];
+    source_.decimal = decimal[0];
   }
 
   void read_columns(const Section& section) {
@@ -129,7 +134,7 @@ class DataReader {
       errors_.add(entry->place, "data.columns lists none; name at least one, or leave it out");
     const auto add = [&](const YAML::Node& node, const Place& place) {
       if (const auto column = read_column("columns", node, entry->label, place))
-        spec_.data.columns.push_back(*column);
+        source_.columns.push_back(*column);
     };
     if (!entry->value.IsSequence())
       add(entry->value, entry->place);
@@ -156,8 +161,34 @@ class DataReader {
   Draft& draft_;
   Errors& errors_;
   YamlReader& yaml_;
-  Spec& spec_;
+  data::NamedSource& named_;
+  data::Source& source_;
+  SourceOrigin& origin_;
 };
+
+/// Reads the name of a source in a list of `count`.
+void read_name(Draft& draft, const Section& section, std::size_t count, std::string& name) {
+  const Entry* entry = section.find("name");
+  if (entry == nullptr) {
+    if (count > 1)
+      draft.errors.add(section.place,
+                       "each of several sources needs a name, as in {name: a, generator: uniform}");
+    return;
+  }
+  std::string given;
+  draft.yaml.read(section, "name", given);
+  static const std::regex good(key_of("data", "name").pattern);
+  if (!entry->value.IsScalar()) return;
+  if (given.size() > kLongestName || !std::regex_match(given, good))
+    draft.errors.add(entry->place, fmt::format("data.name must be up to {} of a-z, A-Z, 0-9, '_', "
+                                               "'.' and '-', not {}",
+                                               kLongestName, in_quotes(given)));
+  else if (contains(draft.source_names(), given))
+    draft.errors.add(entry->place,
+                     fmt::format("data has two sources called '{}'; rename one", given));
+  else
+    name = given;
+}
 
 }  // namespace
 
@@ -194,5 +225,26 @@ std::optional<FileExtent> read_extent(Draft& draft, const std::string& file, con
   }
 }
 
-void read_data(Draft& draft, const Section& root) { DataReader(draft).read(root); }
+void read_data(Draft& draft, const Section& root) {
+  const Entry* entry = root.find("data");
+  if (entry == nullptr) return;
+  std::vector<std::pair<YAML::Node, Place>> items;
+  if (entry->value.IsSequence())
+    for (const YAML::Node& item : entry->value) items.emplace_back(item, place_of(item));
+  else
+    items.emplace_back(entry->value, entry->place);
+  if (items.empty()) {
+    draft.errors.add(entry->place, "data lists no source; name at least one, or leave data out");
+    return;
+  }
+  draft.spec.data.assign(items.size(), data::NamedSource{});
+  draft.origins.assign(items.size(), SourceOrigin{});
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto section =
+        draft.yaml.section(items[i].first, items[i].second, "data", key_names("data"));
+    if (!section) continue;
+    read_name(draft, *section, items.size(), draft.spec.data[i].name);
+    SourceReader(draft, draft.spec.data[i], draft.origins[i]).read(*section);
+  }
+}
 }  // namespace lloyd

@@ -68,8 +68,8 @@ class ExcludeReader {
       return;
     }
     const std::string& text = node.Scalar();
-    std::vector<std::string> names = axis_words(key);
-    if (key == "version" || !names.empty()) {
+    std::vector<std::string> names = draft_.words_of(key);
+    if (key == "version" || takes_words(key)) {
       if (key == "version") {
         for (const RegisteredVersion& version : versions()) names.push_back(version.info.name);
       }

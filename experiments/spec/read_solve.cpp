@@ -13,7 +13,13 @@ void check_init(Draft& draft, const FileExtent& centroids) {
       draft.errors.add(
           k.place, fmt::format("k = {}, but {} has {} rows: init_file needs one row per cluster",
                                k.number, centroids.name, with_commas(centroids.n)));
-  for (const AxisValue& dim : draft.axis_named("dim").values)
+  std::vector<AxisValue> dims = draft.axis_named("dim").values;
+  if (!draft.axis_named("dim").listed)
+    for (const AxisValue& data : draft.axis_named("data").values) {
+      const auto& own = draft.request.sources.at(static_cast<std::size_t>(data.number)).values;
+      if (const auto dim = own.find("dim"); dim != own.end()) dims.push_back(dim->second);
+    }
+  for (const AxisValue& dim : dims)
     if (dim.number != centroids.dim && !draft.axis_named("dim").broken)
       draft.errors.add(dim.place,
                        fmt::format("dim = {}, but the rows of {} have {} values", dim.number,
@@ -30,8 +36,15 @@ void fill_input_axes(Draft& draft) {
   };
   fill("init", 0, spec.init.method);
   fill("init_seed", spec.init.seed, std::to_string(spec.init.seed));
-  fill("data_seed", spec.data.seed, std::to_string(spec.data.seed));
-  draft.request.generated = !draft.has_file;
+  bool all_files = true;
+  for (const AxisValue& data : draft.axis_named("data").values) {
+    const auto at = static_cast<std::size_t>(data.number);
+    const std::uint64_t seed = spec.data.at(at).source.seed;
+    fill("data_seed", seed, std::to_string(seed));  // stands in for those of each source
+    draft.request.sources.at(at).values["data_seed"] = {
+        static_cast<std::int64_t>(seed), draft.request.axes_place, std::to_string(seed)};
+    all_files &= draft.origins.at(at).is_file;
+  }
   if (const Axis& init = draft.axis_named("init"); init.listed && spec.init_file.empty())
     for (const AxisValue& value : init.values)
       if (value.text == "file")
@@ -45,12 +58,12 @@ void fill_input_axes(Draft& draft) {
                          fmt::format("restarts = {} needs initial centroids that are drawn from a "
                                      "seed, but init is file; leave restarts out",
                                      spec.restarts));
-  if (const Axis& seeds = draft.axis_named("data_seed"); seeds.listed && draft.has_file)
+  if (const Axis& seeds = draft.axis_named("data_seed"); seeds.listed && all_files)
     for (const AxisValue& value : seeds.values)
       draft.errors.add(value.place,
                        fmt::format("data_seed = {} needs a generator, but the points come from {}; "
                                    "leave data_seed out",
-                                   value.text, draft.spec.data_file));
+                                   value.text, spec.data[0].file));
 }
 
 void read_solve(Draft& draft, const Section& root) {
@@ -61,7 +74,8 @@ void read_solve(Draft& draft, const Section& root) {
   draft.yaml.read(*section, "min_changes", draft.spec.stop.min_changes);
   std::string distance = "euclidean";
   draft.yaml.read(*section, "distance", distance);
-  draft.spec.data.unit_length = draft.spec.init.file.unit_length = distance == "cosine";
+  draft.spec.init.file.unit_length = distance == "cosine";
+  for (data::NamedSource& each : draft.spec.data) each.source.unit_length = distance == "cosine";
   draft.yaml.read(*section, "init", draft.spec.init.method);
   draft.yaml.read(*section, "seed", draft.spec.init.seed);
 

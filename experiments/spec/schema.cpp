@@ -63,12 +63,14 @@ Json map_of(const Json& properties) {
 Json axis_value(const AxisInfo& axis) {
   if (const std::vector<std::string> words = axis_words(axis.name); !words.empty())
     return {{"enum", words}};
+  if (takes_words(axis.name)) return text();
   return whole(axis.lowest, static_cast<std::uint64_t>(axis.highest));
 }
 
 std::string axis_text(const AxisInfo& axis) {
   const Json value = axis_value(axis);
   if (value.contains("enum")) return join(value.at("enum").get<std::vector<std::string>>());
+  if (takes_words(axis.name)) return "a name or a list of names";
   return whole_text(axis.lowest, axis.highest) + ", or a list of them";
 }
 
@@ -101,7 +103,7 @@ Json exclude() {
   Json properties = {{"version", one_or_more(text(), 1)}};
   for (const AxisInfo& axis : kAxes) {
     const Json value =
-        !axis_words(axis.name).empty()
+        takes_words(axis.name)
             ? text()
             : Json{{"type", {"integer", "string"}},
                    {"pattern", fmt::format("^\\s*(<=|>=|!=|<|>)?\\s*[+-]?{}\\s*$", kWhole)}};
@@ -148,9 +150,10 @@ Json data_rules() {
   Json file = Json::array();
   for (const Key& key : keys())
     if (key.section == "data" && key.with == "file") file.push_back(key.name);
+  file.push_back("name");
   Json rules = Json::array({only("file", true, file)});
   for (const data::GeneratorInfo& info : data::generators()) {
-    Json names = {"generator", "seed"};
+    Json names = {"name", "generator", "seed"};
     for (const std::string& name : info.keys) names.push_back(name);
     rules.push_back(only("generator", {{"const", info.name}}, names));
   }
@@ -173,6 +176,17 @@ Json section(const std::string& name) {
     schema["dependentSchemas"] = {{"init_file", file}};
   }
   return schema;
+}
+
+/// A source of points, or a list of named ones.
+Json sources() {
+  const Json same = {{"$ref", "#/properties/data/anyOf/0"}};
+  Json named = same;
+  named["required"] = Json::array({"name"});
+  return {{"anyOf",
+           {section("data"),
+            {{"type", "array"}, {"items", same}, {"minItems", 1}, {"maxItems", 1}},
+            {{"type", "array"}, {"items", named}, {"minItems", 2}}}}};
 }
 
 /// The words of a choice that have no noun are characters.
@@ -213,6 +227,7 @@ std::pair<Json, std::string> typed(const Key& key) {
       return {one_or_more({{"type", {"integer", "string"}}}, 1),
               "a name or a whole number, or a list of them"};
     case Kind::section:
+      if (key.name == "data") return {sources(), "a map of the keys below, or a list of maps"};
       return {section(key.name), "a map of the keys below"};
     case Kind::axes:
       return {axes(), "a map of the axes below"};
@@ -245,9 +260,10 @@ nlohmann::ordered_json spec_schema() {
   schema["required"] = Json::array();
   for (const Key& key : keys())
     if (key.needed) schema["required"].push_back(key.name);
-  // A data file gives n. Without one, the axes must.
+  // Data files give n. The axes must if points are generated.
+  const Json file = {{"type", "object"}, {"required", Json::array({"file"})}};
   const Json with_file = {
-      {"properties", {{"data", {{"type", "object"}, {"required", Json::array({"file"})}}}}},
+      {"properties", {{"data", {{"anyOf", {file, {{"type", "array"}, {"items", file}}}}}}}},
       {"required", Json::array({"data"})}};
   const auto axes_with = [](const Json& names) {
     return Json{{"properties", {{"axes", {{"required", names}}}}}};

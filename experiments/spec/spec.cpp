@@ -62,6 +62,17 @@ nlohmann::json source_json(const data::Source& source, const std::string& file) 
           {"array", text(source.array)}};
 }
 
+nlohmann::json data_json(const data::Sources& sources) {
+  if (sources.size() == 1 && sources[0].name.empty())
+    return source_json(sources[0].source, sources[0].file);
+  nlohmann::json list = nlohmann::json::array();
+  for (const data::NamedSource& each : sources) {
+    list.push_back(source_json(each.source, each.file));
+    list.back()["name"] = each.name;
+  }
+  return list;
+}
+
 }  // namespace
 
 SpecError::SpecError(std::vector<std::string> all)
@@ -78,12 +89,12 @@ nlohmann::json Spec::resolved() const {
   return {{"name", name},
           {"title", title},
           {"baseline", baseline.empty() ? nlohmann::json(nullptr) : nlohmann::json(baseline)},
-          {"data", source_json(data, data_file)},
+          {"data", data_json(data)},
           {"solve",
            {{"iterations", stop.iterations},
             {"tolerance", stop.tolerance},
             {"min_changes", stop.min_changes},
-            {"distance", data.unit_length ? "cosine" : "euclidean"},
+            {"distance", data[0].source.unit_length ? "cosine" : "euclidean"},
             {"init", init.method},
             {"init_file", init_file.empty() ? nlohmann::json(nullptr) : nlohmann::json(init_file)},
             {"seed", init.seed},
@@ -112,7 +123,8 @@ nlohmann::json Spec::resolved() const {
 
 FoundFiles Spec::files() const {
   FoundFiles files;
-  if (!data_file.empty()) files[data_file] = data.file.string();
+  for (const data::NamedSource& each : data)
+    if (!each.file.empty()) files[each.file] = each.source.file.string();
   if (!init_file.empty()) files[init_file] = init.file.file.string();
   return files;
 }

@@ -78,6 +78,7 @@ struct Point {
   int k = 0;
   int dim = 0;
   Precision precision = Precision::fp32;
+  std::string data;  // the name of its source; empty if the spec names none
   std::string init = "random_points";
   std::optional<std::uint64_t> init_seed;  // nullopt: the initial centroids come from a file
   std::optional<std::uint64_t> data_seed;  // nullopt: the points come from a file
@@ -94,8 +95,11 @@ struct Point {
   /// The point with the initial centroids of a restart: their seed is that of the point, counted
   /// up.
   Point restarted(int number) const;
-  /// The point's own data, given what the spec says about data.
-  data::Source source(data::Source source) const;
+  /// The point's own data, given what the spec says about data: the source of its name, with its
+  /// seed.
+  data::Source source(const data::Sources& sources) const;
+  /// The size of the whole file that its points come from. 0: no file.
+  data::Extent extent(const data::Sources& sources) const;
   /// The point's own initial centroids, given what the spec says about them.
   data::Init initial(data::Init all) const;
 };
@@ -129,12 +133,9 @@ struct Spec {
   std::string text;  // the file as it was read
   std::string name, title;
   std::string baseline;  // version name or kBestCpu; empty: none given
-  data::Source data{.generator = "uniform"};
+  data::Sources data{{.source = {.generator = "uniform"}}};  // never empty
   data::Init init;
-  data::Extent
-      data_extent;  // of the whole data file, of which points take the first rows and columns
-  std::string data_file,
-      init_file;  // as the spec writes them; the paths in `data` and `init` are absolute
+  std::string init_file;  // as the spec writes it; the path in `init` is absolute
   Stop stop;
   int restarts = 1;  // solves of each point, each from initial centroids of its own
   Measure measure;
@@ -177,7 +178,7 @@ Spec load_spec(const std::filesystem::path& path, const Overrides& overrides,
 /// `no_device_reason`) and the data, which a version may have to generate itself.
 void decide_availability(std::vector<Point>& points, const Stop& stop,
                          const std::optional<DeviceLimits>& device,
-                         const std::string& no_device_reason, const data::Source& data);
+                         const std::string& no_device_reason, const data::Sources& data);
 
 /// Marks what cannot run here: no such device, the version's own limits, too little memory.
 void decide_availability(Spec& spec, const DeviceQuery& gpus, int device);

@@ -29,6 +29,7 @@ inline constexpr auto kAxes = std::to_array<AxisInfo>({
   {#name, default_value, lowest, highest, text, nullptr, nullptr},
 #define LLOYD_TUNABLE(name, default_value, lowest, highest, text) \
   {#name, default_value, lowest, highest, text, &Tunables::name, nullptr},
+#define LLOYD_SOURCE_AXIS(name, text) {#name, kNoDefault, 0, INT_MAX, text, nullptr, nullptr},
 #define LLOYD_INPUT_AXIS(name, key, text) {#name, kDefaultOfKey, 0, INT64_MAX, text, nullptr, key},
 #include "kernels/core/axes.inc"
 });

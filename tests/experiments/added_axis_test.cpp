@@ -84,7 +84,7 @@ TEST_F(AddedAxis, MakesPointsAndReachesTheVersion) {
   EXPECT_EQ(points[1].id, "added_tiled/n:9/k:2/dim:2/precision:fp32/tile:16");
   EXPECT_EQ(points[2].tile, 64);
 
-  decide_availability(points, {}, std::nullopt, "no GPU", {.generator = "uniform"});
+  decide_availability(points, {}, std::nullopt, "no GPU", {{.source = {.generator = "uniform"}}});
   EXPECT_TRUE(points[1].available);
   EXPECT_EQ(points[2].reason, "needs a tile of at most 32, not 64");
 

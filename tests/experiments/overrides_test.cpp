@@ -189,7 +189,7 @@ TEST(Overrides, OfTheMeasurement) {
 TEST(Overrides, OneSeedForDataCentroidsAndOrder) {
   const Spec spec =
       load_text(spec_with(8, "solve: {seed: 5}"), with(&Overrides::seed, std::uint64_t{77}));
-  EXPECT_EQ(spec.data.seed, 77u);
+  EXPECT_EQ(spec.data[0].source.seed, 77u);
   EXPECT_EQ(spec.init.seed, 77u);
   EXPECT_EQ(spec.shuffle_seed, 77u);
   EXPECT_EQ(spec.resolved().at("solve").at("seed"), 77);

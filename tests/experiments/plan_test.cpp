@@ -82,7 +82,7 @@ data: {generator: uniform}
                                                   R"(processes:5/gpus:6/precision:fp16",
     "version": "plantest_everything", "n": 10, "k": 9, "dim": 7, "threads_per_block": 64,
     "samples_per_thread": 3, "threads": 4, "processes": 5, "gpus": 6, "precision": "fp16",
-    "init": "random_points", "init_seed": 1, "data_seed": 42,
+    "data_name": null, "init": "random_points", "init_seed": 1, "data_seed": 42,
     "available": true, "reason": null})"));
 
   const Tunables tunables = point.tunables();
@@ -289,7 +289,8 @@ TEST(Plan, InputAxesAreInIdsOnlyIfListed) {
   overrides.set = {"data_seed=5"};
   const Point set = load_text(start + "}\n", overrides).points.at(0);
   EXPECT_EQ(set.id, "cpu_sequential/n:10/k:2/dim:2/precision:fp32/data_seed:5");
-  EXPECT_EQ(set.source({.generator = "uniform"}).describe(), "uniform(range=[0,1), seed=5)");
+  EXPECT_EQ(set.source({{.source = {.generator = "uniform"}}}).describe(),
+            "uniform(range=[0,1), seed=5)");
 }
 
 TEST(Plan, ExcludeKnowsTheDefaultsOfInputAxes) {
@@ -337,7 +338,7 @@ TEST(Availability, ThreadsPerBlock) {
 TEST(Availability, AVersionThatThisBuildDoesNotKnow) {
   std::vector<Point> points(1);
   points.front().version = "plantest_gone";
-  decide_availability(points, Stop{}, small_device(), "", {.generator = "uniform"});
+  decide_availability(points, Stop{}, small_device(), "", {{.source = {.generator = "uniform"}}});
   EXPECT_FALSE(points.front().available);
   EXPECT_EQ(points.front().reason, "this build has no version of that name");
 }

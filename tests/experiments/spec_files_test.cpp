@@ -24,8 +24,8 @@ TEST(DataFile, NAndDimAreTheFilesWhenLeftOut) {
   folder.write("s.yaml", kFileSpec);
   const Spec spec = load_spec("s.yaml", {});
   EXPECT_EQ(ids_of(spec), Words{"cpu_sequential/n:4/k:2/dim:3/precision:fp32"});
-  EXPECT_EQ(spec.data.file, folder.path() / "points.csv");
-  EXPECT_EQ(spec.data_file, "points.csv");
+  EXPECT_EQ(spec.data[0].source.file, folder.path() / "points.csv");
+  EXPECT_EQ(spec.data[0].file, "points.csv");
   EXPECT_EQ(spec.resolved().at("data"),
             nlohmann::json::parse(R"({"file": "points.csv", "format": null, "header": null,
                                       "delimiter": null, "decimal": ".", "index_column": null,
@@ -51,7 +51,7 @@ TEST(DataFile, ColumnsHaveNamesOrNumbers) {
                  "name: t\nversions: cpu_sequential\naxes: {k: 1}\ndata:\n  file: points.csv\n"
                  "  delimiter: \";\"\n  decimal: ','\n" +
                      keys);
-    return load_spec("s.yaml", {}).data;
+    return load_spec("s.yaml", {}).data[0].source;
   };
   const data::Source read = source("  columns: [3, y, \"1\"]\n  header: true\n");
   EXPECT_EQ(read.columns, (std::vector<data::Column>{3, "y", "1"}));
@@ -145,7 +145,8 @@ TEST(DataFile, FoundBesideTheSpecFirstThenInTheCurrentFolder) {
   EXPECT_EQ(load_spec("specs/s.yaml", {}).points.front().n, 2);
   folder.write("specs/points.csv", "1\n2\n3\n");
   EXPECT_EQ(load_spec("specs/s.yaml", {}).points.front().n, 3);
-  EXPECT_EQ(load_spec("specs/s.yaml", {}).data.file, folder.path() / "specs" / "points.csv");
+  EXPECT_EQ(load_spec("specs/s.yaml", {}).data[0].source.file,
+            folder.path() / "specs" / "points.csv");
 
   folder.write("specs/s.yaml",
                "name: t\nversions: [cpu_sequential]\naxes: {k: [2]}\ndata: {file: no.csv}\n");

@@ -79,18 +79,18 @@ figures: [speedup, noise]
     "points": ["cpu_sequential/n:10000/k:5/dim:2/precision:fp32"]})");
   EXPECT_EQ(spec.resolved(), expected);
   EXPECT_EQ(spec.resolved().dump(), expected.dump());  // also compares the order of the keys
-  EXPECT_EQ(spec.data.describe(),
+  EXPECT_EQ(spec.data[0].source.describe(),
             "blobs(range=[-1.5,20), centers=7, sigma=0.5, seed=18446744073709551615) by cosine");
 }
 
 TEST(Spec, DataMayBeLeftOut) {
   const std::string start = "name: t\nversions: cpu_sequential\naxes: {n: 1e3, k: 5}\n";
-  EXPECT_EQ(load_text(start).data.describe(), "uniform(range=[0,1), seed=42)");
+  EXPECT_EQ(load_text(start).data[0].source.describe(), "uniform(range=[0,1), seed=42)");
   EXPECT_EQ(load_text(start).resolved(),
             load_text(start + "data: {generator: uniform, seed: 42}\n").resolved());
   Overrides overrides;
   overrides.seed = 7;
-  EXPECT_EQ(load_text(start, overrides).data.seed, 7u);
+  EXPECT_EQ(load_text(start, overrides).data[0].source.seed, 7u);
 }
 
 TEST(Spec, OneValueIsAListOfOne) {

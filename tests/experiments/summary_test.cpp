@@ -162,7 +162,6 @@ TEST(Summary, CountsTheRestartsNearTheBestAndTakesEachAsOneObservation) {
 TEST(Summary, NothingOfAVersionIsMarkdownOrMovesTheCursor) {
   Spec spec;
   spec.points = {point("cpu_openmp", 5)};
-  spec.data.generator = "uniform";
   spec.title = "<script>alert(1)</script> | `x`";
   const std::string reason = "\x1b[2J|<img src=x>\n| fake | row | ok | 1 ms | 9x |\n\xff";
   const std::vector<SummaryLine> lines = summarize(
@@ -280,7 +279,7 @@ TEST(Summary, SaysWhatPartOfAFileIsUsed) {
   EXPECT_EQ(measurement_row(p, source, std::nullopt).at("data_part"), "first 100 of 5,000 rows");
   Spec spec;
   spec.points = {p};
-  spec.data_extent = {5000, 2};
+  spec.data[0].extent = {5000, 2};
   EXPECT_EQ(summarize(spec, {ok_row(p, 1)}, {})[0].remark, "first 100 of 5,000 rows");
 }
 

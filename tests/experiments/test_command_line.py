@@ -115,7 +115,11 @@ def test_every_axis_is_listed_with_its_default_range_and_meaning():
     assert all(axis["text"] for axis in listed)
     tunable = [name for name, axis in axes.items() if axis["read_by"] != "every version"]
     assert tunable == AXES
-    assert [name for name in axes if name not in tunable] == [*PROBLEM_AXES, *INPUT_AXES]
+    assert [name for name in axes if name not in tunable] == [
+        *PROBLEM_AXES,
+        "data",
+        *INPUT_AXES,
+    ]
     blocks = axes["threads_per_block"]
     assert (blocks["default"], blocks["lowest"], blocks["highest"]) == (256, 1, 1024)
     assert axes["threads"]["default"] == "cores"

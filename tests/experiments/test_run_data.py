@@ -1,7 +1,12 @@
 """Runs on data files."""
 
+import json
+
 import numpy as np
 from run_program import rows, run
+
+from analysis.model.load import load_run
+from analysis.pages.converged import convergence
 
 
 def test_rows_and_summary_say_what_part_of_a_file_is_used(tmp_path):
@@ -86,3 +91,53 @@ def test_an_axis_of_seeds_draws_what_the_keys_draw(tmp_path):
     row = rows(tmp_path / "keys")[0]
     assert row["point"] == "cpu_sequential/n:200/k:9/dim:2/precision:fp32"
     assert by_axes["kmeans++", 4, 5] == (row["inertia"], row["data"])
+
+
+def test_sources_are_run_beside_each_other_under_their_names(tmp_path):
+    points = np.random.default_rng(1).normal(size=(150, 3))
+    np.save(tmp_path / "p.npy", points.astype("f4"))
+    (tmp_path / "s.yaml").write_text(
+        "name: sources\nversions: [cpu_sequential, cpu_openmp]\n"
+        "axes: {n: [100, 300], k: 4, threads: 1}\nsolve: {iterations: 3}\n"
+        "exclude: [{data: p, n: 300}]\n"
+        "data:\n  - {name: flat, generator: uniform, seed: 5}\n"
+        "  - {name: clouds, generator: blobs}\n  - {name: p, file: p.npy}\n"
+        "measure: {repetitions: 1, max_seconds: 1e-9}\nfigures: [convergence]\n"
+    )
+    out = tmp_path / "out"
+    result = run(tmp_path / "s.yaml", "--out", out)
+    assert result.returncode == 0, result.stderr
+    read = rows(out)
+    assert len(read) == 10
+    told = {row["data_name"]: (row["data"], row["data_seed"], row["dim"]) for row in read}
+    assert told["flat"] == ("uniform(range=[0,1), seed=5)", 5, 2)
+    assert told["clouds"][1:] == (42, 2)
+    assert told["p"] == ("p.npy", None, 3)
+    assert {row["data_part"] for row in read if row["data_name"] == "p"} == {
+        "first 100 of 150 rows"
+    }
+    # Each is what a spec with this source alone gives.
+    for name, source in {"flat": "generator: uniform, seed: 5", "p": "file: p.npy"}.items():
+        (tmp_path / "one.yaml").write_text(
+            f"name: one\nversions: cpu_sequential\naxes: {{n: 100, k: 4}}\n"
+            f"data: {{{source}}}\nsolve: {{iterations: 3}}\n"
+            "measure: {repetitions: 1, max_seconds: 1e-9}\n"
+        )
+        assert run(tmp_path / "one.yaml", "--out", tmp_path / name).returncode == 0
+        (alone,) = rows(tmp_path / name)
+        same = [row for row in read if row["data_name"] == name and row["n"] == 100]
+        assert {row["inertia"] for row in same} == {alone["inertia"]}
+        assert alone["data_name"] is None
+
+    # The analysis shows the names, and a changed file stops --resume.
+    table = convergence(load_run(out))
+    at = table.header.index("data")
+    assert {line[at] for line in table.rows} == {"flat", "clouds", "p"}
+    np.save(tmp_path / "p.npy", points.astype("f4") + 1)
+    result = run("--resume", out)
+    assert result.returncode == 2
+    assert "the data differ (p.npy has other contents now)" in result.stderr
+    result = run(tmp_path / "s.yaml", "--dry-run", "--json", "--set", "data=clouds")
+    planned = json.loads(result.stdout)
+    assert {point["data_name"] for point in planned} == {"clouds"}
+    assert len(planned) == 4

@@ -17,7 +17,7 @@ class WorkerTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(LLOYD_PROGRAM)) GTEST_SKIP() << LLOYD_PROGRAM << " is not here";
-    job_.data.generator = "uniform";
+    job_.data = {{.source = {.generator = "uniform"}}};
     job_.stop.iterations = 3;
     job_.measure.repetitions = 6;
     job_.measure.max_seconds = 0;
@@ -125,11 +125,12 @@ TEST(WorkerProcess, SaysThatAProgramIsMissing) {
 
 TEST(Job, SurvivesTheTrip) {
   Job job;
-  job.data.generator = "blobs";
-  job.data.centers = 7;
-  job.data.low = -1.5;
+  job.data = {{.name = "clouds",
+               .source = {.generator = "blobs", .low = -1.5, .centers = 7},
+               .extent = {5, 2}}};
   job.init.method = "kmeans++";
   job.init.seed = 18'446'744'073'709'551'615u;
+  job.restarts = 7;
   job.stop = {.iterations = 9, .tolerance = 1e-3, .min_changes = 4};
   job.measure.max_noise = 0.125;
   job.measure.retry_throttled = true;

@@ -86,7 +86,7 @@ void check_plan(const fs::path& folder) {
 Spec spec_of(const States& states) {
   Spec spec;
   spec.baseline = "cpu_plain";
-  spec.data_extent = {5, 2};
+  spec.data[0].extent = {5, 2};
   for (const auto& [id, state] : states)
     spec.points.push_back({.id = id, .version = "cpu_plain", .n = 4, .k = 2, .dim = 2});
   return spec;

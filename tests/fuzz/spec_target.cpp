@@ -61,7 +61,7 @@ Overrides take_options(std::string_view text) {
 
 void check(Spec& spec) {
   decide_availability(spec.points, spec.stop, std::nullopt, "no GPU", spec.data);
-  data::fingerprint(spec.data);
+  for (const data::NamedSource& each : spec.data) data::fingerprint(each.source);
 
   require(!spec.points.empty(), "a plan without points");
   std::set<std::string> ids;
