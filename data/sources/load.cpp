@@ -41,23 +41,22 @@ Dataset scaled(const Source& source, Dataset data, int threads) {
   if (!source.unit_length) return data;
   float* const values = data.values().data();
   const auto dim = static_cast<std::int64_t>(data.dim());
-  parallel_rows(data.n(), 1 << 10, threads,
-                [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-                  for (std::int64_t row = begin; row < end; ++row) {
-                    float* const point = values + row * dim;
-                    double squares = 0;
-                    for (std::int64_t t = 0; t < dim; ++t)
-                      squares += static_cast<double>(point[t]) * point[t];
-                    if (squares == 0)
-                      throw DataError(
-                          fmt::format("{}: row {} is 0 in all columns, so it has no direction for "
-                                      "distance: cosine; remove the row",
-                                      source.describe(), grouped(row + 1)));
-                    const double length = std::sqrt(squares);
-                    for (std::int64_t t = 0; t < dim; ++t)
-                      point[t] = static_cast<float>(point[t] / length);
-                  }
-                });
+  parallel_rows(
+      data.n(), 1 << 10, threads, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          float* const point = values + row * dim;
+          double squares = 0;
+          for (std::int64_t t = 0; t < dim; ++t)
+            squares += static_cast<double>(point[t]) * point[t];
+          if (squares == 0)
+            throw DataError(fmt::format(
+                "{}: row {} is 0 in all columns, so it has no direction for distance: cosine; {}",
+                source.describe(), grouped(row + 1),
+                source.file.empty() ? "use distance: euclidean" : "remove the row"));
+          const double length = std::sqrt(squares);
+          for (std::int64_t t = 0; t < dim; ++t) point[t] = static_cast<float>(point[t] / length);
+        }
+      });
   return data;
 }
 

@@ -93,6 +93,11 @@ TEST_F(SourceTest, RowsOfUnitLengthPointTheSameWay) {
   EXPECT_EQ(read_error(source),
             "a.csv by cosine: row 2 is 0 in all columns, so it has no direction for distance: "
             "cosine; remove the row");
+  source = generated("uva_int");
+  source.unit_length = true;
+  EXPECT_TRUE(error_of([&] {
+                load(source, 5000, 1);
+              }).ends_with("has no direction for distance: cosine; use distance: euclidean"));
   source = generated("blobs");
   source.unit_length = true;
   EXPECT_EQ(source.describe(), "blobs(range=[-10,10), centers=16, sigma=1, seed=42) by cosine");
