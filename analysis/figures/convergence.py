@@ -11,7 +11,7 @@ from analysis.figures.drawing import Drawing, Subject
 from analysis.figures.notes import needing_no_baseline, noisy_note, small_print, subtitle
 from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.scales import log_axis, tick_text
-from analysis.figures.series import panel_title, series_names, series_styles
+from analysis.figures.series import panel_title, series_names, series_styles, varies
 from analysis.measures.convergence import SAME_BEST, TIMES, curves, solves, summary
 from analysis.measures.points import Data
 from analysis.model.numbers import count_text, number_text
@@ -43,12 +43,11 @@ def draw(data: Data, subject: Subject) -> Drawing:
     shown["series"] = _series(shown)
     styles = series_styles(shown, points, subject.baseline)
     panels = list(shown.groupby(problem, dropna=False, sort=True))
-    varying = [c for c in problem if shown[c].nunique() > 1 or c in ("n", "k")]
+    varying = [c for c in problem if varies(shown[c]) or c in ("n", "k")]
     titles = []
     for values, of in panels:
         named = dict(zip(problem, values, strict=True))
-        named["data"] = of["data_name"].fillna(named["data"]).iloc[0]
-        title = panel_title(varying, tuple(named[c] for c in varying))
+        title = panel_title(varying, tuple(named[c] for c in varying), of)
         titles += [f"{title}: iterations", f"{title}: time"]
     across = columns_of_panels(2, 0.8, 1.2)
     notes = [

@@ -71,7 +71,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         f"{subject.title}: distance to the floor",
         subtitle(shown, subject),
         small_print(points, shown.index, notes, f"{NAME}.csv"),
-        [panel_title(columns, values) for values, _ in panels],
+        [panel_title(columns, values, of) for values, of in panels],
         across,
         (0.09 + 0.12 * tall) * max(most, 2) + 0.1,
         left=widest + 0.2,

@@ -79,7 +79,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         f"{subject.title}: what each step brings",
         subtitle(best, subject),
         small_print(points, best.index, notes, f"{NAME}.csv"),
-        [panel_title(columns, values) for values, _ in panels],
+        [panel_title(columns, values, of) for values, of in panels],
         1,
         (0.165 + 0.11 * tall) * max(len(of) for _, of in panels) + 0.1,
         left=widest + 0.2,

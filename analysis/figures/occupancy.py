@@ -60,7 +60,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     labels, widest, tall = row_labels(list(shown["label"]), 1.7)
     most = max(len(of) for _, of in problems)
     panels = [
-        (f"{panel_title(columns, values)}: {words}", of, column)
+        (f"{panel_title(columns, values, of)}: {words}", of, column)
         for values, of in problems
         for column, words in COLUMNS.items()
     ]

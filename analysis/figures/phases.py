@@ -64,7 +64,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         f"{subject.title}: phases",
         subtitle(shown, subject),
         small_print(points, shown.index, [note for note in notes if note], f"{NAME}.csv"),
-        [panel_title(columns, values) for values, _ in panels],
+        [panel_title(columns, values, of) for values, of in panels],
         across,
         (0.075 + 0.12 * tall) * most + 0.05,
         left=widest + 0.2,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -37,8 +39,13 @@ def panel_columns(points: pd.DataFrame, always: list[str], x: str = "") -> list[
     points differ and which is not on x. The last one changes fastest from panel to panel.
     """
     others = [c for c in PROBLEM if c in points and c not in ("n", "k", "precision", x)]
-    others = [c for c in others if points[c].nunique() > 1]
+    others = [c for c in others if varies(points[c])]
     return [always[0], *others, *always[1:]]
+
+
+def varies(column: pd.Series) -> bool:
+    """True if there are several values. A file without a seed is not another seed."""
+    return column[column.ne("")].nunique() > 1
 
 
 def series_styles(shown: pd.DataFrame, points: pd.DataFrame, baseline: str) -> dict[str, dict]:
@@ -88,15 +95,45 @@ def bars(of: pd.DataFrame, column: str) -> list[list[float]]:
     return [below.clip(lower=0).tolist(), above.clip(lower=0).tolist()]
 
 
-def panel_title(columns: list[str], values: tuple) -> str:
-    """The title of a panel: `K = 5, dim 2`. A line may break after a comma, not within `K = 5`."""
+def panel_title(columns: list[str], values: tuple, of: pd.DataFrame) -> str:
+    """The title of the panel with the points `of`: `K = 5, dim 2`. A line may break after a comma,
+    not within `K = 5`."""
     words = []
     for column, value in zip(columns, values, strict=True):
-        if column in ("n", "k"):
-            words.append(f"{column.upper()} = {count_text(value)}")
-        else:
-            words.append(str(value) if column == "data" else f"{column} {value}")
-    return ", ".join(word.replace(" ", "\u00a0") for word in words)
+        if column == "data":
+            seed_apart = "data_seed" in columns
+            words.append(source_text(_name_of(of), str(value), seed_apart=seed_apart))
+            continue
+        sized = column in ("n", "k")
+        named = column.replace("_", " ")
+        word = f"{column.upper()} = {count_text(value)}" if sized else f"{named} {value}"
+        words.append(word.replace(" ", "\u00a0"))
+    return ", ".join(words)
+
+
+def _name_of(of: pd.DataFrame) -> object:
+    return of["data_name"].iloc[0] if "data_name" in of else None
+
+
+def source_text(name: object, description: str, *, seed_apart: bool) -> str:
+    """A source of points in words: the name that the spec gives it, else its description. The seed
+    of its generator is left out if it is told apart."""
+    if isinstance(name, str):
+        return name
+    if not seed_apart:
+        return description
+    return re.sub(r"(, |(?<=\())seed=\d+\)", ")", description).replace("()", "")
+
+
+def source_texts(points: pd.DataFrame) -> pd.Series:
+    """source_text() of each point. Seeds are told apart if the points have several."""
+    apart = points["data_seed"].nunique() > 1
+    columns = (points[c] for c in ("data_name", "data", "data_seed"))
+    texts = [
+        source_text(name, data, seed_apart=apart and bool(seed)) if isinstance(data, str) else data
+        for name, data, seed in zip(*columns, strict=True)
+    ]
+    return pd.Series(texts, points.index, dtype=object)
 
 
 def largest_problems(points: pd.DataFrame, most: int = 6) -> tuple[pd.DataFrame, str]:

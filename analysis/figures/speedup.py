@@ -155,7 +155,7 @@ def _lines(panels, keys, header, styles, subject, shown, along: XAxis) -> Figure
     grey = "\n".join(wrap(grey, style.width() / max(columns, 2) - 0.35))
     page = Page(
         *header,
-        [panel_title(keys, values) for values, _ in panels],
+        [panel_title(keys, values, of) for values, of in panels],
         columns,
         height,
         left=0.6,
@@ -227,7 +227,7 @@ def _dots(panels, keys, header, styles, subject) -> Figure:
     tall = max(label.count("\n") + 1 for label in labels.values())
     page = Page(
         *header,
-        [panel_title(keys, values) for values, _ in panels],
+        [panel_title(keys, values, of) for values, of in panels],
         columns,
         (0.09 + 0.12 * tall) * max(most, 2) + 0.1,
         left=widest + 0.2,

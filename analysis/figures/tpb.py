@@ -98,7 +98,7 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
         title,
         subtitle(points, subject),
         small_print(points, shown.index, notes, f"{name}.csv"),
-        [panel_title(keys, values) for values, _ in panels],
+        [panel_title(keys, values, of) for values, of in panels],
         columns,
         max(2.5 if columns == 1 else 1.6 if direct else 1.25, 0.125 * lines if direct else 0),
         left=0.55 if x == BLOCK else 0.62,

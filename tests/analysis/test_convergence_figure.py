@@ -10,6 +10,8 @@ from made_runs import write_lines
 from analysis.__main__ import main
 from analysis.figures import draw
 from analysis.figures.convergence import _median
+from analysis.figures.series import panel_title, varies
+from analysis.figures.typeset import text_width, wrap
 from analysis.measures.convergence import curves, solves, summary
 from analysis.measures.points import gather
 from analysis.model.files import RunError
@@ -42,6 +44,22 @@ def converged(make_run):
 def gathered(path):
     run = load_run(path)
     return gather([run], run.baseline), run
+
+
+def test_a_panel_names_the_seed_once_and_breaks_between_words():
+    rows = pd.DataFrame({"data_name": [None], "data": ["blobs(centers=20, sigma=0.5, seed=3)"]})
+    told = panel_title(["k", "data", "data_seed"], (20, rows["data"][0], "3"), rows)
+    assert told == "K\u00a0=\u00a020, blobs(centers=20, sigma=0.5), data\u00a0seed\u00a03"
+    width = text_width("blobs(centers=20, sig")
+    assert wrap(told, width)[1:3] == ["blobs(centers=20,", "sigma=0.5),"]
+    assert panel_title(["data"], (rows["data"][0],), rows) == rows["data"][0]
+    named = rows.assign(data_name="clouds")
+    assert panel_title(["k", "data"], (20, rows["data"][0]), named) == "K\u00a0=\u00a020, clouds"
+
+
+def test_a_file_without_a_seed_does_not_make_seeds_vary():
+    assert not varies(pd.Series(["42", "", "42"]))
+    assert varies(pd.Series(["42", "", "7"]))
 
 
 def test_times_are_those_after_which_a_solve_stays_near_the_best(converged):
