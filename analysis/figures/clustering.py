@@ -49,22 +49,28 @@ def draw(data: Data, subject: Subject) -> Drawing:
     rows = rows[rows["status"].eq("ok") & rows["dim"].eq(2) & rows["inertia"].gt(0)]
     rows = rows[rows["k"].le(MOST_CLUSTERS) & rows["k"].le(rows["n"])]
     whole = rows["point"].isin([point for point in kept if len(kept.parts(point)) == len(PARTS)])
-    init = solve.get("init") or "random_points"
-    if not whole.any() and init != "random_points":
-        return _nothing(f"init {init} is not computed here; --save labels,centroids keeps answers")
-    rows = rows[whole] if whole.any() else rows
+    init = rows["init"].where(rows["init"].ne(""), solve.get("init") or "random_points")
+    drawn = whole if whole.any() else init.eq("random_points")
+    if len(rows) and not drawn.any():
+        others = ", ".join(init.unique())
+        return _nothing(
+            f"init {others} is not computed here; --save labels,centroids keeps answers"
+        )
+    rows = rows[drawn]
     steps = 1.0 if whole.any() else rows["iterations"].astype(float)
     rows = rows[rows["n"].astype(float) * rows["k"].astype(float) * steps <= MOST_WORK]
     if rows.empty:
         return _nothing(
             f"no problem here has two dimensions, at most {MOST_CLUSTERS} clusters and few points"
         )
-    # the most clusters, and among those the most points
-    chosen = rows.sort_values(["k", "n"], kind="stable").iloc[-1]
+    # the most clusters, among those the most points, and of seeds and restarts the best
+    order = {"k": True, "n": True, "inertia": False}
+    chosen = rows.sort_values([*order], ascending=[*order.values()], kind="stable").iloc[-1]
     made = run.source(names[chosen.name])
     n, k, iterations = (int(chosen[c]) for c in ("n", "k", "iterations"))
     try:
-        points = generate(made["generator"], n, 2, int(made.get("seed") or 42), **_options(made))
+        seed = int(chosen["data_seed"] or made.get("seed") or 42)
+        points = generate(made["generator"], n, 2, seed, **_options(made))
     except ValueError as error:
         return _nothing(str(error))
     if whole.any():
@@ -75,7 +81,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
             f"{chosen['version']} that the run kept."
         )
     else:
-        start = random_points(points, k, int(solve.get("seed") or 1))
+        start = random_points(points, k, int(chosen["init_seed"] or solve.get("seed") or 1))
         path, labels = lloyd(points, start, iterations)
         what = (
             f"Points by cluster; lines: the centroids' paths over {iterations} iterations, from "

@@ -330,6 +330,34 @@ def test_the_clustering_is_computed_anew_and_must_be_the_one_that_was_measured(m
     assert "another clustering, not drawn" in drawing.message
 
 
+def test_the_clustering_is_that_of_the_best_seed(make_run):
+    """Of seeds of points and of initial centroids, and beside a kind that is not computed here."""
+    run = with_spec(make_run("a", n=(1000,), k=(5,)), 0)
+    file = run / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    several = []
+    for data_seed, init_seed in ((42, 1), (7, 3), (7, 4)):
+        points = generate("uniform", 1000, 2, data_seed)
+        path, _ = lloyd(points, random_points(points, 5, init_seed), 20)
+        inertia = float(((points - path[-1][assign(points, path[-1])]) ** 2).sum())
+        several.append((inertia, data_seed, "random_points", init_seed, path[-1]))
+    expected = min(several, key=lambda each: each[0])[-1]
+    several.append((1e-3, 42, "kmeans++", 1, None))
+    inputs = [
+        {"inertia": inertia, "data_seed": data_seed, "init": init, "init_seed": init_seed}
+        | {"end": f"/{data_seed}/{init}/{init_seed}", "schema": 3}
+        for inertia, data_seed, init, init_seed, _ in several
+    ]
+    write_lines(
+        file,
+        [{**row, **each, "point": row["point"] + each["end"]} for row in rows for each in inputs],
+    )
+    last = drawing_of(run, "clustering").rows.query("iteration == 20")
+    assert last[["x", "y"]].to_numpy() == pytest.approx(expected)
+    write_lines(file, [{**row, **inputs[-1]} for row in rows])
+    assert "init kmeans++ is not computed here" in drawing_of(run, "clustering").message
+
+
 def test_clusterings_of_files_and_of_more_dimensions_are_not_drawn(make_run):
     path = with_spec(make_run("a", n=(10_000,), k=(5,)), 1.0, generator=None, file="a.csv")
     assert "the points are not generated" in drawing_of(path, "clustering").message
