@@ -101,7 +101,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
     figures.add_argument(
         "--only",
         metavar="NAME,…",
-        help=f"draw these instead of the spec's: {', '.join(FIGURES)}; {' and '.join(X_OF)} also "
+        help=f"draw these instead of the spec's: {', '.join(FIGURES)}; {', '.join(X_OF)} also "
         f"as NAME:AXIS, with another axis on x ({', '.join(CHOICES)})",
     )
     _paper_options(figures)

@@ -14,6 +14,7 @@ import pandas as pd
 from analysis.figures import pgf
 from analysis.figures.drawing import Drawing, Subject
 from analysis.figures.names import Names
+from analysis.figures.series import source_texts
 from analysis.figures.style import look, save
 from analysis.figures.x_axis import CHOICES
 from analysis.measures.points import Data, named_baseline
@@ -26,7 +27,7 @@ FIGURES: dict[str, Callable[..., Drawing]] = {
 }
 """The figures by name, in the report's order. The program's spec reader uses the same list."""
 X_OF = {name: x for name, x in _TABLE if x}
-"""The axis on x of the figures that may have another one there: `speedup:k` is speedup over K."""
+"""What the figures have on x that may have an axis there: `speedup:k` is speedup over K."""
 
 
 def wrong_name(name: str) -> str:
@@ -55,7 +56,18 @@ def draw(name: str, data: Data, subject: Subject, paper: float | None = None) ->
     figure, _, x = name.partition(":")
     if not x:
         return draw_by(FIGURES[figure], data, subject, paper)
-    return draw_by(lambda *given: FIGURES[figure](*given, x), data, subject, paper)
+    points = data.points
+    if x == "data":
+        data = replace(data, points=points.assign(data=source_texts(points)))
+    drawing = draw_by(lambda *given: FIGURES[figure](*given, x), data, subject, paper)
+    if x == "data":  # in its rows with the whole description, as in those of other figures
+        whole = dict(
+            zip(zip(points["machine"], points["point"], strict=True), points["data"], strict=True)
+        )
+        rows = drawing.rows
+        keys = zip(rows["machine"], rows["point"], strict=True)
+        drawing = replace(drawing, rows=rows.assign(data=[whole.get(key) for key in keys]))
+    return drawing
 
 
 def draw_by(

@@ -19,7 +19,9 @@ from analysis.figures.notes import (
     subtitle,
 )
 from analysis.figures.page import Page
+from analysis.figures.series import panel_title
 from analysis.figures.typeset import break_label, text_width
+from analysis.figures.x_axis import beside, named, nothing_on_x, x_axis
 from analysis.measures.families import CHOOSERS, PEER
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.model.numbers import count_text, number_text
@@ -31,14 +33,17 @@ TINT = 0.4
 """The opacity of a version's colour in its cells, so that black text is readable on all."""
 
 
-def draw(data: Data, subject: Subject) -> Drawing:
-    """Draws, for each dim and precision, a map over N and K of the fastest version that is no peer.
-    A cell has its time per iteration, and the best peer's time and the floor relative to it. A peer
-    without an fp32 product takes part in fp32 with tf32."""
+def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
+    """Draws, for each dim and precision, a map over N (or axis `x`) and K (or N, if K is on x) of
+    the fastest version that is no peer. A cell has its time per iteration, and the best peer's time
+    and the floor relative to it. A peer without an fp32 product takes part in fp32 with tf32."""
+    name = named(NAME, x, "n")
+    y = beside(x)[0]
     points = needing_no_baseline(data.points)
-    ok = fastest(points)
-    cell = ["machine", "dim", "panel", "data", "n", "k"]
-    ok = ok.assign(panel=ok["precision"].where(ok["precision"].ne("tf32"), "fp32"))
+    ok = fastest(points[points[x].notna()], x)
+    cell = list(dict.fromkeys(["machine", "dim", "panel", "data", "n", "k", x]))
+    precision = ok["precision"].where(ok["precision"].ne("tf32"), "fp32")
+    ok = ok.assign(panel="" if x == "precision" else precision)
     peers = ok[ok["version"].str.startswith(f"{PEER}_")]
     ours = ok.drop(index=peers.index)
     best = _least(ours[~ours["version"].isin(CHOOSERS.values())], cell)
@@ -51,21 +56,23 @@ def draw(data: Data, subject: Subject) -> Drawing:
     for column in ("best_peer", "peer_over_it", "times_the_floor"):
         rows[column] = best[column].reindex(rows.index)
     if best.empty:
-        return Drawing(NAME, None, rows, nothing_to_draw(points, f"{NAME}.csv"))
+        return Drawing(name, None, rows, nothing_to_draw(points, f"{name}.csv"))
+    if x != "n" and (why := nothing_on_x(best, x)):
+        return Drawing(name, None, rows, why)
 
-    several = [c for c in ("precision", "data", "machine") if best[c].nunique() > 1]
-    panels = list(best.groupby(["dim", *several], sort=True))
-    titles = [
-        ", ".join([f"dim {key[0]}", *(str(v).removeprefix("NVIDIA ") for v in key[1:])])
-        for key, _ in panels
-    ]
-    ns, ks = (sorted(int(v) for v in best[c].unique()) for c in ("n", "k"))
+    others = [c for c in ("n", "precision", "data", "machine") if c not in (x, y)]
+    keys = ["dim", *(c for c in others if best[c].nunique() > 1)]
+    keys = [c for c in keys if c != x] or ["machine"]
+    panels = list(best.groupby(keys, sort=True))
+    titles = [", ".join(map(_title, keys, values, [of] * len(keys))) for values, of in panels]
+    along = x_axis(best, x)
+    xs, ys = along.values, x_axis(best, y).values
     left, right = 0.52, 0.12
     texts = {index: _numbers(row) for index, row in best.iterrows()}
     widest = max(text_width(w) for words in texts.values() for w in words)
 
     def room(columns: int) -> float:
-        return (style.width() / columns - left - right) / len(ns) - 0.04
+        return (style.width() / columns - left - right) / len(xs) - 0.04
 
     def fits(columns: int) -> bool:
         return widest < room(columns)
@@ -84,38 +91,44 @@ def draw(data: Data, subject: Subject) -> Drawing:
     colours = dict(zip(names, itertools.cycle(FILLS), strict=False))
     square = {"marker": "s", "linestyle": "none", "fillstyle": "full", "alpha": TINT}
     page = Page(
-        f"{subject.title}: the fastest of each N and K",
+        f"{subject.title}: the fastest of each {along.short} and {y.upper()}",
         subtitle(points, subject),
-        small_print(points, best.index, _notes(best, ok, written), f"{NAME}.csv"),
+        small_print(points, best.index, _notes(best, ok, written, x), f"{name}.csv"),
         titles,
         across,
-        (0.13 * lines + 0.08 if written else 0.22) * len(ks),
+        (0.13 * lines + 0.08 if written else 0.22) * len(ys),
         left=left,
         right=right,
-        below=0.42,
+        below=0.42 + along.room(style.width() / across - left - right),
         legend=[(name, {"color": colour, **square}) for name, colour in colours.items()],
     )
     for place, ((_, cells), axes) in enumerate(zip(panels, page.axes, strict=True)):
         for index, row in cells.iterrows():
-            x, y = ns.index(int(row["n"])), ks.index(int(row["k"]))
+            at, up = xs.index(row[x]), ys.index(row[y])
             colour = colours[row["version"]]
             axes.add_patch(
-                Rectangle((x - 0.5, y - 0.5), 1, 1, fc=colour, ec="white", alpha=TINT, lw=1)
+                Rectangle((at - 0.5, up - 0.5), 1, 1, fc=colour, ec="white", alpha=TINT, lw=1)
             )
             if written:
                 text = "\n".join(texts[index])
-                axes.text(x, y, text, ha="center", va="center", color=style.INK)
-        axes.set_xlim(-0.5, len(ns) - 0.5)
-        axes.set_ylim(-0.5, len(ks) - 0.5)
-        axes.set_xticks(range(len(ns)), [count_text(n) for n in ns])
-        axes.set_yticks(range(len(ks)), [count_text(k) for k in ks])
+                axes.text(at, up, text, ha="center", va="center", color=style.INK)
+        axes.set_xlim(-0.5, len(xs) - 0.5)
+        axes.set_ylim(-0.5, len(ys) - 0.5)
+        axes.set_xticks(range(len(xs)), along.names(page.axes_width))
+        axes.set_yticks(range(len(ys)), [count_text(size) for size in ys])
         axes.grid(visible=False)
         axes.tick_params(length=0)
         if place % across == 0:
-            axes.set_ylabel("K")
+            axes.set_ylabel(y.upper())
         if place + across >= len(panels):
-            axes.set_xlabel("N")
-    return Drawing(NAME, page.figure, rows)
+            axes.set_xlabel(along.short)
+    return Drawing(name, page.figure, rows)
+
+
+def _title(column: str, value: object, of: pd.DataFrame) -> str:
+    if column in ("dim", "n"):
+        return panel_title([column], (value,), of)
+    return str(value).removeprefix("NVIDIA ")
 
 
 def _least(points: pd.DataFrame, cell: list[str]) -> pd.DataFrame:
@@ -134,7 +147,7 @@ def _numbers(row: pd.Series) -> list[str]:
     return words
 
 
-def _notes(best: pd.DataFrame, ok: pd.DataFrame, written: bool) -> list[str]:
+def _notes(best: pd.DataFrame, ok: pd.DataFrame, written: bool, x: str) -> list[str]:
     notes = [
         "Colour: the version with the least median time per iteration, peers and what only chooses "
         "among the others left out."
@@ -150,13 +163,13 @@ def _notes(best: pd.DataFrame, ok: pd.DataFrame, written: bool) -> list[str]:
     if unverified:
         notes.append(f"Not verified: {unverified} of {len(best)} cells.")
     versions = set(ok["version"])
-    notes += [_loss(name, best, ok) for name in CHOOSERS.values() if name in versions]
+    notes += [_loss(name, best, ok, x) for name in CHOOSERS.values() if name in versions]
     return notes
 
 
-def _loss(chooser: str, best: pd.DataFrame, ok: pd.DataFrame) -> str:
+def _loss(chooser: str, best: pd.DataFrame, ok: pd.DataFrame, x: str) -> str:
     """How much time is lost by leaving the choice to the chooser."""
-    cell = ["machine", "dim", "precision", "data", "n", "k"]
+    cell = list(dict.fromkeys(["machine", "dim", "precision", "data", "n", "k", x]))
     auto = ok[ok["version"].eq(chooser)].set_index(cell)["iteration_ms"]
     lost = (auto / best.set_index(cell)["iteration_ms"]).dropna()
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
@@ -17,23 +18,32 @@ from analysis.figures.page import Page
 from analysis.figures.scales import log_axis
 from analysis.figures.series import ring, series_names, series_styles
 from analysis.figures.typeset import break_label, text_width
+from analysis.figures.x_axis import XAxis, named, nothing_on_x, x_axis
 from analysis.measures.points import Data
 
 NAME = "noise"
+TIME = "time"
 
 
-def draw(data: Data, subject: Subject) -> Drawing:
+def draw(data: Data, subject: Subject, x: str = TIME) -> Drawing:
     """Draws each point's relative 95% half-width of the median (mark) and the half-range of its
-    samples (stem) against its time per solve; the spec's max_noise as a line."""
+    samples (stem) against its time per solve or axis `x`; the spec's max_noise as a line."""
+    figure_name = named(NAME, x, TIME)
     points = needing_no_baseline(data.points)
     ok = points[points["status"].eq("ok") & points["iteration_ms_low"].notna()]
+    if x != TIME:
+        ok = ok[ok[x].notna()]
     rows = csv_rows(points, ok.index)
     if ok.empty:
         few = (points["status"] == "ok").any()
         why = "no point has the 6 samples that an interval needs" if few else ""
-        return Drawing(NAME, None, rows, why or nothing_to_draw(points, f"{NAME}.csv"))
+        return Drawing(
+            figure_name, None, rows, why or nothing_to_draw(points, f"{figure_name}.csv")
+        )
+    if x != TIME and (why := nothing_on_x(ok, x)):
+        return Drawing(figure_name, None, rows, why)
     ok = ok.assign(
-        series=series_names(ok),
+        series=series_names(ok, x),
         solve_ms=ok["iteration_ms"] * ok["iterations"].astype(float).fillna(1),
         half_width=100
         * (ok["iteration_ms_high"] - ok["iteration_ms_low"])
@@ -58,38 +68,47 @@ def draw(data: Data, subject: Subject) -> Drawing:
     ]
     labels = {s: break_label(s, 1.7) for s in styles}
     limit = "max_noise" if style.is_narrow() else "spec's max_noise"
+    left, right = 0.6, max(text_width(limit), 0.5) + 0.3
+    along = None if x == TIME else x_axis(ok, x)
+    ok["at"] = ok["solve_ms"] if along is None else _places(ok, along, list(styles))
     page = Page(
-        f"{subject.title}: noise",
+        f"{subject.title}: noise{f' over {along.short}' if along else ''}",
         subtitle(points, subject),
-        small_print(points, ok.index, [n for n in notes if n], f"{NAME}.csv"),
+        small_print(points, ok.index, [n for n in notes if n], f"{figure_name}.csv"),
         [f"{len(ok)} points"],
         1,
         2.6,
-        left=0.6,
-        right=max(text_width(limit), 0.5) + 0.3,
-        below=0.45,
+        left=left,
+        right=right,
+        below=0.45 + (along.room(style.width() - left - right) if along else 0),
         legend=[
             (labels[s].replace("\n", " "), {**look, "linestyle": "none"})
             for s, look in styles.items()
         ],
     )
     (axes,) = page.axes
-    log_axis(axes, "x", ok["solve_ms"].min(), ok["solve_ms"].max())
-    log_axis(axes, "y", least, max(ok["spread"].max(), *wanted, least * 10))
+    if along is None:
+        log_axis(axes, "x", ok["at"].min(), ok["at"].max())
+    else:
+        along.scale(axes)
+        along.ticks(axes, page.axes_width)
+    log_axis(
+        axes, "y", least, max(ok[["half_width", "spread"]].max(axis=None), *wanted, least * 10)
+    )
     for name, look in styles.items():
         of = ok[ok["series"] == name]
         at = of["half_width"].clip(lower=least)
         axes.vlines(
-            of["solve_ms"],
+            of["at"],
             at,
             of["spread"].clip(lower=least),
             color=look["color"],
             linewidth=0.5,
             alpha=0.45,
         )
-        axes.plot(of["solve_ms"], at, **{**look, "linestyle": "none"})
+        axes.plot(of["at"], at, **{**look, "linestyle": "none"})
         noisy = of["noisy"].eq(True)
-        ring(axes, of.loc[noisy, "solve_ms"].tolist(), at[noisy].tolist())
+        ring(axes, of.loc[noisy, "at"].tolist(), at[noisy].tolist())
     for height in sorted(set(wanted)):
         axes.axhline(height, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
         axes.annotate(
@@ -100,9 +119,18 @@ def draw(data: Data, subject: Subject) -> Drawing:
             textcoords="offset points",
             va="center",
         )
-    axes.set_xlabel("time per solve (ms)")
+    axes.set_xlabel("time per solve (ms)" if along is None else along.label)
     axes.set_ylabel("relative to the median (%)")
-    return Drawing(NAME, page.figure, rows)
+    return Drawing(figure_name, page.figure, rows)
+
+
+def _places(ok: pd.DataFrame, along: XAxis, series: list[str]) -> pd.Series:
+    """The places of the points along the axis. Over a text, series are beside each other."""
+    at = along.at(ok[along.name])
+    if along.is_number:
+        return at
+    step = 0.6 / len(series)
+    return at + (ok["series"].map(series.index) - (len(series) - 1) / 2) * step
 
 
 def _noisy(above: int, points: int) -> str:

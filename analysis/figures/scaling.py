@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
@@ -12,36 +13,52 @@ from analysis.figures.notes import method_notes, needing_no_baseline, small_prin
 from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.placement import label_ends
 from analysis.figures.scales import fitting, log_axis, log_positions
-from analysis.figures.series import draw_line, series_names, series_styles
+from analysis.figures.series import draw_line, series_names, series_styles, source_texts
 from analysis.figures.typeset import break_label, text_width
+from analysis.figures.x_axis import XAxis, named, nothing_on_x, x_axis
 from analysis.measures.points import Data
 from analysis.measures.stats import ratio_interval
 from analysis.model.numbers import count_text
+from analysis.model.words import AXES
 
 NAME = "scaling"
+ALL = "workers"
+"""What is on x unless an axis is: all kinds of workers, multiplied."""
 WORKERS = ["threads", "processes", "gpus"]
+SHOWN = ["n", "k", "dim", "precision", "data"]
 
 
-def draw(data: Data, subject: Subject) -> Drawing:
+def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     """Draws speedup over the baseline (or over one worker, if there is none) and efficiency for
     each problem that several numbers of workers solved. For each series of problems whose N grows
     with the workers, draws the efficiency T(1) / T(workers).
 
     Workers are threads × processes × GPUs. If threads vary, too, each number of processes has its
-    own line, as in biason_romania's figure 6."""
+    own line, as in biason_romania's figure 6. With one of WORKERS as `x`, the others have lines of
+    their own. With another axis, each number of workers has a line over it."""
+    name = named(NAME, x, ALL)
     points = needing_no_baseline(data.points)
     ok = points[points["status"].eq("ok")].copy()
-    counts = ok[WORKERS].astype("Float64").fillna(1).astype(float)
+    counted = [x] if x in WORKERS else WORKERS
+    counts = ok[counted].astype("Float64").fillna(1).astype(float)
     ok["workers"] = counts.prod(axis=1)
-    ok = ok[ok[WORKERS].notna().any(axis=1)]
-    ok["series"] = series_names(ok) if len(ok) else ""
-    ok = _split_processes(ok)
-    strong, weak = _strong(ok, points, subject.baseline), _weak(ok)
+    ok = ok[ok[counted].notna().any(axis=1)]
+    if x not in (ALL, *WORKERS):
+        ok = ok[ok[x].notna()]
+    if x != ALL and (why := nothing_on_x(ok, x)):
+        return Drawing(name, None, csv_rows(points, ok.index[:0]), why)
+    ok["series"] = series_names(ok, x) if len(ok) else ""
+    ok = _split_workers(ok, x) if x in WORKERS else _split_processes(ok)
+    along = None if x in (ALL, *WORKERS) else x_axis(ok, x)
+    strong = _strong(ok, points, subject.baseline, along)
+    weak = _weak(ok) if along is None else strong.iloc[:0]
     rows = pd.concat([part for part in (strong, weak) if len(part)] or [strong])
     if rows.empty:
         rows = csv_rows(points, ok.index[:0])
         why = "no version was run with several numbers of threads, processes or GPUs"
-        return Drawing(NAME, None, rows, why)
+        if x in WORKERS:
+            why = f"no problem was solved with several numbers of {x}"
+        return Drawing(name, None, rows, why)
     # the study has speedup above efficiency; here they are side by side
     panels = []
     for kind, of in (("strong", strong), ("weak", weak)):
@@ -50,7 +67,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
                 panels.append((f"Strong: {key}, speedup", group, "speedup"))
             panels.append((f"{kind.title()}: {key}, efficiency", group, "efficiency"))
     shown = ok[ok["point"].isin(rows["point"])]
-    looks = series_styles(shown, points, "")
+    looks = series_styles(shown if along is None else rows, points, "")
     labels = {s: break_label(s, 0.98) for s in looks}
     widest = max(text_width(part) for text in labels.values() for part in text.split("\n"))
     lines = sum(text.count("\n") + 1 for text in labels.values())
@@ -66,44 +83,61 @@ def draw(data: Data, subject: Subject) -> Drawing:
         notes.append(f"Weak: N grows with the workers; efficiency is T({fewest}) / T(workers).")
     if not rows["noisy"].notna().any():
         rows = rows.drop(columns="noisy")
+    columns = columns_of_panels(2 if len(panels) > 1 else 1, widest + 0.76, 1.2)
+    left, right = 0.52, widest + 0.24
     page = Page(
-        f"{subject.title}: scaling",
+        f"{subject.title}: scaling{'' if x == ALL else f' over {along.short if along else x}'}",
         subtitle(shown, subject),
-        small_print(points, shown.index, notes, f"{NAME}.csv"),
+        small_print(points, shown.index, notes, f"{name}.csv"),
         [title for title, _, _ in panels],
-        columns_of_panels(2 if len(panels) > 1 else 1, widest + 0.76, 1.2),
+        columns,
         max(1.6, 0.125 * lines),
-        left=0.52,
-        right=widest + 0.24,
-        below=0.45,
+        left=left,
+        right=right,
+        below=0.45 + (along.room(style.width() / columns - left - right) if along else 0),
     )
     most = rows["workers"].max()
     first = 1 if len(strong) else least
     for (_, of, what), axes in zip(panels, page.axes, strict=True):
-        log_axis(axes, "x", first, most)
-        ticks = sorted({int(w) for w in rows["workers"]} | {first})
-        at = log_positions(axes.get_xlim(), ticks, page.axes_width)
-        names = [count_text(t) for t in ticks]
-        chosen = fitting(at, names, gap=0.04)
-        axes.set_xticks([ticks[i] for i in chosen], [names[i] for i in chosen])
+        if along is None:
+            _worker_axis(axes, page.axes_width, sorted({int(w) for w in rows["workers"]} | {first}))
+        else:
+            along.scale(axes)
+            along.ticks(axes, page.axes_width)
         ends = []
         if what == "speedup":
             values = of[["speedup", "speedup_low", "speedup_high"]]
             low = min(values.min(axis=None), 1.0)
             log_axis(axes, "y", low, max(values.max(axis=None), most))
-            axes.plot([1, most], [1, most], color=style.GREY, lw=0.8, ls=(0, (3, 2)))
-            ends.append((most, most, "ideal", style.GREY))
+            if along is None:
+                axes.plot([1, most], [1, most], color=style.GREY, lw=0.8, ls=(0, (3, 2)))
+                ends.append((most, most, "ideal", style.GREY))
         else:
             top = max(1.05, of[["efficiency", "efficiency_high"]].max(axis=None) * 1.05)
             axes.set_ylim(0, top)
             axes.axhline(1, color=style.GREY, lw=0.8, ls=(0, (3, 2)))
-        for name, line in of.groupby("series", sort=False):
-            end = draw_line(axes, line, "workers", what, looks[name])
-            ends.append((*end, labels[name], looks[name]["color"]))
-        axes.set_xlabel("workers (threads × processes × GPUs)")
+        for series, line in of.groupby("series", sort=False):
+            look = looks[series]
+            if along is not None and not along.is_number:
+                look = {**look, "linestyle": "none"}
+            at = line["workers"] if along is None else along.at(line[x])
+            end = draw_line(axes, line.assign(at=at), "at", what, look)
+            ends.append((*end, labels[series], look["color"]))
+        if along is not None:
+            axes.set_xlabel(along.label)
+        else:
+            axes.set_xlabel("workers (threads × processes × GPUs)" if x == ALL else x)
         axes.set_ylabel(what)
         label_ends(axes, ends)
-    return Drawing(NAME, page.figure, rows)
+    return Drawing(name, page.figure, rows)
+
+
+def _worker_axis(axes: Axes, width: float, ticks: list[int]) -> None:
+    log_axis(axes, "x", ticks[0], ticks[-1])
+    at = log_positions(axes.get_xlim(), ticks, width)
+    names = [count_text(t) for t in ticks]
+    chosen = fitting(at, names, gap=0.04)
+    axes.set_xticks([ticks[i] for i in chosen], [names[i] for i in chosen])
 
 
 def _split_processes(ok: pd.DataFrame) -> pd.DataFrame:
@@ -116,9 +150,18 @@ def _split_processes(ok: pd.DataFrame) -> pd.DataFrame:
     return ok
 
 
+def _split_workers(ok: pd.DataFrame, x: str) -> pd.DataFrame:
+    """A line for each number of the other workers that vary within the version."""
+    for other in (w for w in WORKERS if w != x):
+        several = ok.groupby("version")[other].transform("nunique").gt(1)
+        own = ok["series"] + " " + ok[other].astype(str) + f" {other}"
+        ok["series"] = ok["series"].where(~several, own)
+    return ok
+
+
 def _rows(of: pd.DataFrame, problem: str, kind: str, base, over: str, at: float) -> pd.DataFrame:
     """The rows of a line: the speedup of each point over the `base` samples, and its efficiency."""
-    rows = of[["machine", "point", "version", "series", "n", "k", "dim", "precision", "data"]]
+    rows = of[["machine", "point", "version", "series", *SHOWN]]
     rows = rows.assign(workers=of["workers"], iteration_ms=of["iteration_ms"], noisy=of["noisy"])
     ratios = np.array([ratio_interval(base, times) for times in of["times_ms"]])
     divide = of["workers"].to_numpy()[:, None] / at if kind == "strong" else 1.0
@@ -128,18 +171,26 @@ def _rows(of: pd.DataFrame, problem: str, kind: str, base, over: str, at: float)
     return rows.assign(kind=kind, problem=problem, over=over, drawn=True)
 
 
-def _strong(ok: pd.DataFrame, points: pd.DataFrame, baseline: str) -> pd.DataFrame:
+def _strong(
+    ok: pd.DataFrame, points: pd.DataFrame, baseline: str, along: XAxis | None
+) -> pd.DataFrame:
     parts = []
+    over = [along.name] if along and along.name not in ("n", "k", "dim", "data") else []
     # of a cluster, one node: a ratio of two nodes' times says nothing
     ok = ok.assign(place=ok["node"].fillna(""))
     points = points.assign(place=points["node"].fillna(""))
-    same_problem = ["machine", "place", "n", "k", "dim", "data"]
+    sources = _sources(ok)
+    same_problem = ["machine", "place", "n", "k", "dim", "data", *over]
     for key, of in ok.groupby(same_problem, sort=False):
         base = points[points["version"].eq(baseline) & points["status"].eq("ok")]
         for column, value in zip(same_problem, key, strict=True):
-            base = base[base[column].eq(value)]
-        _, _, n, k, dim, _ = key
-        problem = f"N = {count_text(n)}, K = {count_text(k)}, dim {dim}"
+            # the baseline may not have the axis on x
+            if column not in AXES:
+                base = base[base[column].eq(value)]
+        _, _, n, k, dim, *_ = key
+        sizes = {"n": f"N = {count_text(n)}", "k": f"K = {count_text(k)}", "dim": f"dim {dim}"}
+        problem = ", ".join(text for c, text in sizes.items() if not along or c != along.name)
+        problem += sources.get(key[5], "") if not along or along.name != "data" else ""
         # only the fastest combination for each number of workers
         quickest = of.loc[of.groupby(["series", "workers"], sort=False)["iteration_ms"].idxmin()]
         for _, line in quickest.groupby("series", sort=False):
@@ -153,21 +204,38 @@ def _strong(ok: pd.DataFrame, points: pd.DataFrame, baseline: str) -> pd.DataFra
                 first = line.loc[line["workers"].idxmin()]
                 own = (first["times_ms"], first["version"], first["workers"])
                 parts.append(_rows(line, problem, "strong", *own))
-    return pd.concat(parts) if parts else ok.iloc[:0].assign(problem="", over="")
+    if not parts:
+        return ok.iloc[:0].assign(problem="", over="")
+    rows = pd.concat(parts)
+    if along is None:
+        return rows
+    # the sizes of a line's points, and the number of its workers
+    count = rows["workers"].astype(int)
+    words = count.map(count_text) + count.eq(1).map({True: " worker", False: " workers"})
+    inputs = [c for c in (along.name, "data_name") if ok[c].notna().any()]
+    own = {column: ok.loc[rows.index, column] for column in inputs}
+    return rows.assign(**own, series=rows["series"] + " " + words)
+
+
+def _sources(ok: pd.DataFrame) -> dict[str, str]:
+    """What the title of a panel says about each source of points. Nothing if there is only one."""
+    if ok["data"].nunique() < 2:
+        return {}
+    return {data: f", {text}" for data, text in zip(ok["data"], source_texts(ok), strict=True)}
 
 
 def _weak(ok: pd.DataFrame) -> pd.DataFrame:
     parts = []
     ok = ok.assign(share=ok["n"].astype(float) / ok["workers"], place=ok["node"].fillna(""))
-    key = ["machine", "place", "series", "k", "dim", "share"]
+    sources = _sources(ok)
+    key = ["machine", "place", "series", "k", "dim", "share", "data"]
     quickest = ok.loc[ok.groupby([*key, "workers"], sort=False)["iteration_ms"].idxmin()]
     for values, of in quickest.groupby(key, sort=False):
         if len(of) < 3 or of["n"].nunique() < 3:
             continue
-        _, _, _, k, dim, share = values
-        problem = f"{count_text(round(share))} points per worker, K = {count_text(k)}"
+        _, _, _, k, dim, share, source = values
+        problem = f"{count_text(round(share))} points per worker, K = {count_text(k)}, dim {dim}"
+        problem += sources.get(source, "")
         first = of.loc[of["workers"].idxmin()]
-        parts.append(
-            _rows(of, f"{problem}, dim {dim}", "weak", first["times_ms"], first["version"], 1.0)
-        )
+        parts.append(_rows(of, problem, "weak", first["times_ms"], first["version"], 1.0))
     return pd.concat(parts) if parts else ok.iloc[:0].assign(problem="", over="")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.figures.scales import fitting, log_axis, log_positions
-from analysis.figures.typeset import text_width
+from analysis.figures.style import LINE
+from analysis.figures.typeset import break_label, text_width
 from analysis.model.numbers import count_text
 from analysis.model.run import PROBLEM
 from analysis.model.words import AXES, PROBLEM_AXES
@@ -23,6 +25,9 @@ _WORDS = {
     "gpus": "GPUs",
 }
 _SHORT = {"n": "N", "k": "K"}
+NARROWEST = 0.35
+"""Ticks are not broken into lines shorter than this, in inches. Those that do not fit are left
+out."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,16 @@ class XAxis:
             return column.astype(float)
         return column.map({value: place for place, value in enumerate(self.values, 1)})
 
-    def names(self) -> list[str]:
-        return [count_text(v) if self.is_number else str(v) for v in self.values]
+    def names(self, width: float = np.inf) -> list[str]:
+        """The values as ticks, texts broken so that all of them fit into `width` inches."""
+        if self.is_number:
+            return [count_text(v) for v in self.values]
+        share = 0.92 * width / len(self.values)
+        return [break_label(str(v), max(share, NARROWEST)) for v in self.values]
+
+    def room(self, width: float) -> float:
+        """The height in inches of the lines of its ticks after the first."""
+        return LINE * max(name.count("\n") for name in self.names(width))
 
     def scale(self, axes: Axes) -> None:
         """Gives the axes its range."""
@@ -64,11 +77,15 @@ class XAxis:
     def ticks(self, axes: Axes, width: float, below: list[str] | None = None) -> list[int]:
         """Labels as many of its values as fit into `width` inches, decades before others. Returns
         their indices. `below` are the texts of a second line."""
-        names = self.names()
+        names = self.names(width)
         wide = [max(pair, key=text_width) for pair in zip(names, below or names, strict=True)]
         if not self.is_number:
-            axes.set_xticks(range(1, len(names) + 1), names)
-            return list(range(len(names)))
+            at = [(place + 0.5) * width / len(names) for place in range(len(names))]
+            chosen = fitting(
+                at, [max(name.split("\n"), key=text_width) for name in names], gap=0.02
+            )
+            axes.set_xticks([i + 1 for i in chosen], [names[i] for i in chosen])
+            return chosen
         at = log_positions(axes.get_xlim(), [float(v) for v in self.values], width)
         chosen = fitting(at, wide, gap=0.08 if self.name == "n" else 0.04)
         tens = [i for i, v in enumerate(self.values) if str(v).strip("0") == "1"]

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "data/sources/dataset.h"
 #include "experiments/spec/keys.h"
 #include "experiments/spec/plan.h"
@@ -123,8 +125,11 @@ Json words(const Key& key) {
 
 Json figures(const Key& key) {
   Json properties;
+  const std::vector<std::string> axes = axis_names();
   for (const auto& [name, x] : figures_with_x()) {
-    properties[name] = map_of({{"x", {{"enum", axis_names()}, {"default", x}}}});
+    Json axis = {{"enum", axes}};
+    if (std::ranges::count(axes, x) > 0) axis["default"] = x;  // "time" is no axis
+    properties[name] = map_of({{"x", axis}});
     properties[name]["required"] = Json::array({"x"});
   }
   return one_or_more({{"anyOf", {{{"enum", key.words}}, map_of(properties)}}}, 0);

@@ -1,5 +1,6 @@
 """Figures with another axis on x."""
 
+import itertools
 import json
 
 import pandas as pd
@@ -18,7 +19,110 @@ def drawing_of(path, name):
     return draw(name, gather([run], run.baseline), subject([run]))
 
 
+@pytest.fixture
+def inputs_run(make_run):
+    """Two sources of points, two kinds of initial centroids and three seeds. kmeans++ is slower."""
+    path = make_run("run", n=(10_000,), k=(5,), threads_per_block=(256,))
+    texts = {"flat": "uniform(range=[0,1), seed=42)", "clouds": "blobs(centers=5, seed=42)"}
+    slower = {"random_points": 1, "kmeans++": 2}
+
+    def several(row):
+        for name, init, seed in itertools.product(texts, slower, (1, 2, 10)):
+            inputs = {"data_name": name, "init": init, "init_seed": seed, "data_seed": 42}
+            point = f"{row['point']}/data:{name}/init:{init}/init_seed:{seed}"
+            given = row | inputs | {"point": point}
+            if "iteration_ms" in row:
+                given |= {"schema": 3, "data": texts[name]}
+                given["iteration_ms"] = row["iteration_ms"] * slower[init]
+            yield given
+
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(each) + "\n" for row in rows for each in several(row)))
+    plan = path / "plan.json"
+    planned = json.loads(plan.read_text())
+    planned["points"] = [each for row in planned["points"] for each in several(row)]
+    plan.write_text(json.dumps(planned))
+    return path
+
+
 @pytest.mark.parametrize("figure", X_OF)
+@pytest.mark.parametrize(
+    ("x", "values"),
+    [
+        ("data", ["flat", "clouds"]),
+        ("init", ["random_points", "kmeans++"]),
+        ("init_seed", ["1", "2", "10"]),
+    ],
+)
+def test_an_input_is_on_x(inputs_run, figure, x, values):
+    drawing = drawing_of(inputs_run, f"{figure}:{x}")
+    assert drawing.name == f"{figure}_over_{x}"
+    for axes in drawing.figure.axes:
+        ticks = [text.get_text().replace("\n", "") for text in axes.get_xticklabels()]
+        assert ticks == values
+    assert {axes.get_xlabel() for axes in drawing.figure.axes} - {""} == {x.replace("_", " ")}
+    # the CSV has the whole description
+    assert set(drawing.rows["data"]) == {
+        "uniform(range=[0,1), seed=42)",
+        "blobs(centers=5, seed=42)",
+    }
+    drawn = drawing.rows[drawing.rows["drawn"]]
+    told = drawn["data_name" if x == "data" else x] if x in drawn or x == "data" else None
+    assert told is None or sorted(map(str, told.unique())) == sorted(values)
+
+
+def test_the_fastest_of_each_kind_of_initial_centroids(inputs_run):
+    rows = drawing_of(inputs_run, "fastest:init").rows
+    best = rows[rows["drawn"]].set_index(["data_name", "init"])["iteration_ms"]
+    assert len(best) == 4
+    for name in ("flat", "clouds"):
+        assert best[name, "kmeans++"] == pytest.approx(2 * best[name, "random_points"])
+
+
+def test_a_map_has_n_on_the_other_axis_if_k_is_on_x(make_run):
+    drawing = drawing_of(make_run("run", n=(10_000, 100_000), k=(5, 100)), "fastest:k")
+    (axes,) = drawing.figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("K", "N")
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["5", "100"]
+    of = drawing_of(make_run("run2", n=(10_000, 100_000), k=(5, 100)), "fastest").rows
+    assert of.loc[of["drawn"], "point"].tolist() == (
+        drawing.rows.loc[drawing.rows["drawn"], "point"].tolist()
+    )
+
+
+def test_scaling_over_a_size_has_a_line_for_each_number_of_workers(make_run):
+    path = make_run("run", n=(10_000,), k=(5, 100))
+    usual, over_k = drawing_of(path, "scaling").rows, drawing_of(path, "scaling:k").rows
+    key = ["point", "speedup", "efficiency", "over"]
+    strong = usual[usual["kind"].eq("strong")]
+    assert over_k[key].sort_values("point").values.tolist() == (
+        strong[key].sort_values("point").values.tolist()
+    )
+    workers = ["1 worker", "2 workers", "4 workers"]
+    assert sorted(set(over_k["series"])) == [f"cpu_openmp {each}" for each in workers]
+    assert set(over_k["problem"]) == {"N = 10⁴, dim 2"}
+    # one kind of workers is what all of them are here
+    of_threads = drawing_of(path, "scaling:threads").rows
+    assert of_threads[key].values.tolist() == usual[key].values.tolist()
+
+
+def test_noise_has_series_of_a_text_beside_each_other(inputs_run):
+    (axes,) = drawing_of(inputs_run, "noise:init").figure.axes
+    marks = [line for line in axes.get_lines() if line.get_marker() not in ("None", "o")]
+    places = {round(float(at), 6) for line in axes.get_lines() for at in line.get_xdata()[:1]}
+    assert len(marks) >= 4
+    assert len(places) >= 6
+    assert axes.get_xlim() == (0.5, 2.5)
+
+
+@pytest.mark.parametrize("figure", ["fastest", "scaling", "noise"])
+def test_an_axis_with_one_value_is_told_by_every_figure(make_run, figure):
+    message = drawing_of(make_run("run", k=(5,)), f"{figure}:k").message
+    assert "every point has k = 5; several values have n, " in message
+
+
+@pytest.mark.parametrize("figure", ["speedup", "tpb"])
 @pytest.mark.parametrize("x", ["n", "k", "dim", "threads_per_block"])
 def test_it_is_drawn_over_the_axis(make_run, figure, x):
     path = make_run("run", n=(10_000, 100_000), k=(5, 100), dim=(2, 3))
@@ -77,7 +181,11 @@ def test_an_axis_with_one_value_names_those_with_several(make_run):
     [
         ("speedup:kk", "unknown axis 'kk' of 'speedup'; did you mean 'k'?"),
         ("speedup:", f"unknown axis '' of 'speedup'; there are {', '.join(CHOICES)}"),
-        ("roofline:k", "'roofline' has no axis on x that can be chosen; speedup, tpb have one"),
+        (
+            "roofline:k",
+            "'roofline' has no axis on x that can be chosen; speedup, tpb, scaling, noise, fastest "
+            "have one",
+        ),
         ("spedup:k", "unknown figure 'spedup'; did you mean 'speedup'?"),
     ],
 )

@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "figures: [{speedups: {x: k}}, {roofline: {x: k}}]",
                   {"s.yaml:8:12: unknown figure 'speedups'; did you mean 'speedup'?",
                    "s.yaml:8:32: figure 'roofline' has no axis on x that can be chosen; those that "
-                   "have one are speedup, tpb"}},
+                   "have one are fastest, noise, scaling, speedup, tpb"}},
         ErrorCase{
             8,
             "figures: [{tpb: {y: k}}, {tpb: k}, {tpb: {x: [k]}}, [tpb]]",

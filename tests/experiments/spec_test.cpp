@@ -111,6 +111,11 @@ TEST(Spec, AFigureMayHaveAnotherAxisOnX) {
                                 "speedup, {tpb: {x: precision}}]"))
                 .figures,
             (Words{"speedup", "speedup:k", "tpb:n", "tpb:precision"}));
+  EXPECT_EQ(load_text(spec_with(8,
+                                "figures: [{fastest: {x: n}}, {fastest: {x: data}}, "
+                                "{scaling: {x: threads}}, {noise: {x: init}}]"))
+                .figures,
+            (Words{"fastest", "fastest:data", "scaling:threads", "noise:init"}));
 }
 
 TEST(Spec, EveryPresetCounterFigureAndInitIsKnown) {
