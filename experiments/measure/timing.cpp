@@ -123,6 +123,8 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check)
   // No version can foresee this number, so an answer kept from an earlier solve is useless.
   const auto others = static_cast<std::uint64_t>(problem.n - 1);
   context.first_row = others == 0 ? 0 : 1 + static_cast<std::int64_t>(random_() % others);
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(problem.n));  // writes all pages
+  context.label_buffer = &labels;
   s.setup_ms = timed([&] { version->prepare(problem, context); });
   if (const auto* chooser = dynamic_cast<const Chooser*>(version.get()))
     s.chosen = chooser->chosen();
@@ -140,6 +142,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check)
   if (nvml_ != nullptr) s.gpu = nvml_->state(gpu_uuid_);
   Solution solution;
   s.fetch_ms = timed([&] { solution = version->fetch(context); });
+  context.label_buffer = nullptr;
   s.iterations = solution.iterations;
   s.transfer_ms = 0;
   for (const auto& [phase, spent] : transfers.collect())

@@ -54,6 +54,13 @@ double unit_roundoff(Precision precision) {
 
 std::string_view to_string(Backend backend) { return backend == Backend::cuda ? "cuda" : "cpu"; }
 
+std::vector<std::int32_t> Context::take_labels(std::size_t n) {
+  std::vector<std::int32_t> labels;
+  if (label_buffer != nullptr) labels.swap(*label_buffer);
+  labels.resize(n);
+  return labels;
+}
+
 Context::Range::Range(Context& context, const char* phase, int iteration)
     : context_(&context), is_phase_(phase != nullptr) {
   for (RangeObserver* observer : context.observers)

@@ -130,6 +130,11 @@ class Context {
   // it follow the last one. Each timed solve draws a new value, so an answer kept from an earlier
   // solve is wrong.
   std::int64_t first_row = 0;
+  // Lent by the harness for one fetch(): labels in memory that was written before, so that a timed
+  // fetch does not wait for the system to zero its pages. May be null or empty.
+  std::vector<std::int32_t>* label_buffer = nullptr;
+  /// n labels to fill and return, in the lent memory if there is any.
+  std::vector<std::int32_t> take_labels(std::size_t n);
 
   class [[nodiscard]] Range {
    public:

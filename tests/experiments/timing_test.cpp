@@ -29,7 +29,8 @@ struct HotGpu : profiling::Nvml {
   int throttled, readings = 0;
 };
 
-std::vector<Sample> samples_of(HotGpu& gpu, bool retry) {
+std::vector<Sample> samples_of(HotGpu& gpu, bool retry,
+                               const VersionFactory& make = find_version("cpu_sequential")->make) {
   const std::array<float, 4> points{0, 1, 2, 3};
   const std::array<float, 2> centroids{0, 3};
   Problem problem{.n = 4, .k = 2, .dim = 1};
@@ -42,7 +43,6 @@ std::vector<Sample> samples_of(HotGpu& gpu, bool retry) {
   measure.retry_throttled = retry;
   const auto session = make_cpu_session();
   NoiseMeter noise({.run = getpid()});
-  const VersionFactory make = find_version("cpu_sequential")->make;
   const std::string uuid = "GPU-hot";
   Timer timer(*session, make, measure, noise, &gpu, uuid, false);
   Context context;
@@ -79,6 +79,35 @@ TEST(Timer, KeepsWhatStaysThrottled) {
   ASSERT_EQ(samples.size(), 3u);
   EXPECT_EQ(gpu.readings, 12);  // four attempts per sample
   for (const Sample& sample : samples) EXPECT_EQ(sample.gpu.throttle, "hw_thermal");
+}
+
+TEST(LabelBuffer, IsLentOnce) {
+  Context context;
+  EXPECT_EQ(context.take_labels(3).size(), 3u);
+  std::vector<std::int32_t> lent(3);
+  const std::int32_t* memory = lent.data();
+  context.label_buffer = &lent;
+  EXPECT_EQ(context.take_labels(3).data(), memory);
+  EXPECT_EQ(context.take_labels(3).size(), 3u);
+}
+
+// Returns its labels in the memory that the harness lends.
+struct Borrower : Version {
+  explicit Borrower(std::vector<std::size_t>& lent_sizes) : lent(lent_sizes) {}
+  void prepare(const Problem&, Context&) override {}
+  void run(Context&) override {}
+  Solution fetch(Context& context) override {
+    lent.push_back(context.label_buffer == nullptr ? 0 : context.label_buffer->size());
+    return {context.take_labels(4), {0, 3}, 2};
+  }
+  std::vector<std::size_t>& lent;
+};
+
+TEST(Timer, LendsLabelsForEachSample) {
+  HotGpu gpu(0);
+  std::vector<std::size_t> lent;
+  samples_of(gpu, false, [&] { return std::make_unique<Borrower>(lent); });
+  EXPECT_EQ(lent, (std::vector<std::size_t>{4, 4, 4}));
 }
 
 }  // namespace

@@ -129,6 +129,7 @@ void AutoVersion::try_first(std::size_t count, std::vector<Estimate>& candidates
 Trial AutoVersion::try_out(Estimate candidate, Problem problem, Context context) {
   problem.stop.iterations = std::min(problem.stop.iterations, trials_.iterations);
   context.observers.clear();
+  context.label_buffer = nullptr;  // for the solve that counts
   const std::unique_ptr<Version> version = find_version(candidate.nearest.version)->make();
   version->prepare(problem, context);
   // The first run loads code, touches memory for the first time and wakes the clocks.
