@@ -6,14 +6,14 @@
 
 #include "data/sources/seeding.h"
 #include "kernels/core/cuda.h"
+#include "kernels/core/transfer.h"
 
 namespace lloyd::data {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr int kRows = kChunkRows / kBlock;               // of one thread; a block has one chunk
-constexpr int kGroup = 4;                                // centres that share the loads of a point
-constexpr std::int64_t kUpload = std::int64_t{1} << 26;  // values uploaded at a time
+constexpr int kRows = kChunkRows / kBlock;  // of one thread; a block has one chunk
+constexpr int kGroup = 4;                   // centres that share the loads of a point
 static_assert(kRows * kBlock == kChunkRows);
 
 /// What the kernels know of the rows.
@@ -33,15 +33,12 @@ struct RowsView {
   }
 };
 
-/// `from` holds `count` points; the first has number `first`.
-__global__ void take_points(const float* from, std::int64_t count, std::int64_t first,
-                            RowsView rows) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  if (i >= count) return;
-  for (std::int64_t j = 0; j < rows.dim; ++j)
-    rows.columns[j * rows.n + first + i] = from[i * rows.dim + j];
-  rows.squared[first + i] = 1;
-  rows.center[first + i] = -1;
+/// There is no centre yet.
+__global__ void forget_centers(RowsView rows) {
+  const std::int64_t row = std::int64_t{blockIdx.x} * kBlock + threadIdx.x;
+  if (row >= rows.n) return;
+  rows.squared[row] = 1;
+  rows.center[row] = -1;
 }
 
 /// Coordinate j of centre c of a group goes to j · width + c. Infinitely far centres fill up the
@@ -173,16 +170,9 @@ class CudaNearest : public Nearest {
               squared_.data(),
               center_.data()} {
     if (!weights.empty()) weights_.upload(weights, nullptr);
-    const std::int64_t most = std::min(n, std::max<std::int64_t>(1, kUpload / dim));
-    cuda::Buffer<float> some(static_cast<std::size_t>(most * dim));
-    for (std::int64_t first = 0; first < n; first += most) {
-      const std::int64_t count = std::min(most, n - first);
-      some.upload(points.subspan(static_cast<std::size_t>(first * dim),
-                                 static_cast<std::size_t>(count * dim)),
-                  nullptr);
-      take_points<<<cuda::blocks_for(count, kBlock), kBlock>>>(some.data(), count, first, rows_);
-      LLOYD_CUDA_CHECK_LAUNCH();
-    }
+    cuda::upload_columns(points, n, dim, columns_.data(), nullptr);
+    forget_centers<<<cuda::blocks_for(n, kBlock), kBlock>>>(rows_);
+    LLOYD_CUDA_CHECK_LAUNCH();
   }
 
   Masses add(std::span<const std::int64_t> rows, int exponent) override {

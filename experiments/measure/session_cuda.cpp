@@ -1,5 +1,6 @@
 #include "experiments/measure/session.h"
 #include "kernels/core/cuda.h"
+#include "kernels/core/transfer.h"
 
 namespace lloyd {
 namespace {
@@ -9,6 +10,7 @@ class CudaSession : public Session {
   explicit CudaSession(int device) {
     LLOYD_CUDA_CHECK(cudaSetDevice(device));
     LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    cuda::prepare_transfers();
   }
   ~CudaSession() override { cudaStreamDestroy(stream_); }
 

@@ -2,6 +2,7 @@
 
 #include "kernels/core/cuda.h"
 #include "kernels/core/reference.h"
+#include "kernels/core/transfer.h"
 
 namespace lloyd {
 namespace {
@@ -9,7 +10,6 @@ namespace {
 constexpr int kBlock = 128;
 constexpr int kAtOnce =
     16;  // centroids per pass: a coordinate is loaded once for all their distances
-constexpr std::int64_t kUpload = std::int64_t{1} << 26;  // values uploaded at a time
 constexpr int kSlice = 32;  // dimensions of the centroids in shared memory at a time
 
 // `columns` is dim × n, so the threads of a warp read neighbours. The _rn intrinsics keep nvcc from
@@ -54,14 +54,6 @@ __global__ void nearest_kernel(const float* columns, std::int64_t n, int dim,
   distances[i] = best;
 }
 
-// `rows` holds `count` points; the first has number `first`.
-__global__ void into_columns(const float* rows, std::int64_t count, std::int64_t first,
-                             std::int64_t n, int dim, float* columns) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
-  if (i >= count) return;
-  for (int t = 0; t < dim; ++t) columns[t * n + first + i] = rows[i * dim + t];
-}
-
 class CudaReference : public Reference {
  public:
   CudaReference(std::span<const float> points, std::int64_t n, int dim)
@@ -70,17 +62,7 @@ class CudaReference : public Reference {
         columns_(points.size()),
         labels_(static_cast<std::size_t>(n)),
         distances_(labels_.size()) {
-    const std::int64_t most = std::min(n, std::max<std::int64_t>(1, kUpload / dim));
-    cuda::Buffer<float> rows(static_cast<std::size_t>(most * dim));
-    for (std::int64_t first = 0; first < n; first += most) {
-      const std::int64_t count = std::min(most, n - first);
-      rows.upload(points.subspan(static_cast<std::size_t>(first * dim),
-                                 static_cast<std::size_t>(count * dim)),
-                  nullptr);
-      into_columns<<<cuda::blocks_for(count, kBlock), kBlock>>>(rows.data(), count, first, n, dim,
-                                                                columns_.data());
-      LLOYD_CUDA_CHECK_LAUNCH();
-    }
+    cuda::upload_columns(points, n, dim, columns_.data(), nullptr);
   }
 
   void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
@@ -90,8 +72,8 @@ class CudaReference : public Reference {
     nearest_kernel<<<cuda::blocks_for(n_, kBlock), kBlock>>>(
         columns_.data(), n_, dim_, centroids_.data(), k, labels_.data(), distances_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
-    labels_.download(labels, nullptr);
-    distances_.download(distances, nullptr);
+    cuda::download(labels_, labels, nullptr);
+    cuda::download(distances_, distances, nullptr);
   }
 
  private:

@@ -15,8 +15,7 @@ void DeviceLoop::allocate(const Problem& problem) {
 cuda::Buffer<float> DeviceLoop::upload_points(Context& context) const {
   cuda::Buffer<float> points(problem_.points.size());
   const auto phase = context.phase("transfer");
-  points.upload(problem_.points, context.stream);
-  LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+  cuda::upload(problem_.points, points, context.stream);
   return points;
 }
 

@@ -4,10 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
+#include <span>
 #include <vector>
 
 #include "kernels/core/cuda.h"
+#include "kernels/core/transfer.h"
 #include "kernels/core/version.h"
 #include "kernels/fast/lib/placement.h"
 
@@ -81,12 +82,9 @@ class DeviceLoop : public Version {
   /// For fetch_labels().
   template <typename Label>
   static std::vector<std::int32_t> download(const cuda::Buffer<Label>& labels, Context& context) {
-    std::vector<Label> host(labels.size());
-    labels.download(host, context.stream);
-    if constexpr (std::is_same_v<Label, std::int32_t>)
-      return host;
-    else
-      return {host.begin(), host.end()};
+    std::vector<std::int32_t> host = context.take_labels(labels.size());
+    cuda::download(labels, std::span(host), context.stream);
+    return host;
   }
 
   Problem problem_;

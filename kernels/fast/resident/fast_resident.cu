@@ -19,6 +19,7 @@
 #include "kernels/fast/resident/layout.h"
 
 #if LLOYD_CUDA
+#include "kernels/core/transfer.h"
 #include "kernels/fast/lib/placement.h"
 #include "kernels/fast/resident/solve.cuh"
 #endif
@@ -45,8 +46,7 @@ class Resident : public Version {
     });
     {
       const auto phase = context.phase("transfer");
-      points_.upload(problem.points, context.stream);
-      LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+      cuda::upload(problem.points, points_, context.stream);
     }
     placement_ = Placement::of<float>(problem, points_.data(), context.stream);
     placement_.centre(points_, context.stream);
@@ -91,12 +91,12 @@ class Resident : public Version {
 
   Solution fetch(Context& context) override {
     Solution solution;
-    solution.labels.resize(labels_.size());
+    solution.labels = context.take_labels(labels_.size());
     std::vector<float> centroids(centroids_.size());
     int state[2];
     const auto phase = context.phase("transfer");
     state_.download(state, context.stream);
-    labels_.download(solution.labels, context.stream);
+    cuda::download(labels_, std::span(solution.labels), context.stream);
     centroids_.download(centroids, context.stream);
     solution.iterations = state[1];
     solution.centroids = placement_.restored(centroids);
