@@ -30,9 +30,9 @@ struct GpuCeilings {
 /// Called before each measurement with its description.
 using Announce = std::function<void(const std::string&)>;
 
-/// Measures dram_copy, dram_read, l2_read, l1_read, shared_read, fp64_fma, fp32_fma, fp64_tensor,
-/// tf32_tensor, bf16_tensor and fp16_tensor. `nvml` may be null. Defined only in a build with CUDA.
-/// Throws cuda::Error.
+/// Measures dram_copy, dram_read, link_h2d, link_d2h, l2_read, l1_read, shared_read, fp64_fma,
+/// fp32_fma, fp64_tensor, tf32_tensor, bf16_tensor and fp16_tensor. `nvml` may be null. Defined
+/// only in a build with CUDA. Throws cuda::Error.
 GpuCeilings measure_gpu_ceilings(const DeviceLimits& device, Nvml* nvml, const Announce& announce);
 
 /// Measures cpu_copy, cpu_triad, cpu_read, cpu_fp64_fma, cpu_fp32_fma, and cpu_l1_read, cpu_l2_read

@@ -59,6 +59,17 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+struct PinnedBuffer {
+  explicit PinnedBuffer(std::size_t size) : bytes(size) {
+    LLOYD_CUDA_CHECK(cudaMallocHost(&data, size));
+  }
+  ~PinnedBuffer() { cudaFreeHost(data); }
+  PinnedBuffer(const PinnedBuffer&) = delete;
+
+  void* data = nullptr;
+  std::size_t bytes;
+};
+
 enum class Cache { all, l2_only };
 
 template <Cache cache>
@@ -241,6 +252,7 @@ class Bench {
   GpuCeilings run() {
     LLOYD_CUDA_CHECK(cudaDeviceGetAttribute(&l2_bytes_, cudaDevAttrL2CacheSize, device_.index));
     dram();
+    link();
     l2();
     on_chip();
     fma<float>("fp32_fma");
@@ -343,6 +355,20 @@ class Bench {
         LLOYD_CUDA_CHECK_LAUNCH();
       });
     }
+  }
+
+  void link() {
+    const PinnedBuffer host(std::size_t{256} << 20);
+    const auto device = random_buffer(host.bytes, stream_);
+    const auto copy = [&](const char* name, const char* where, void* to, const void* from,
+                          cudaMemcpyKind kind) {
+      take(name, "GB/s", text("cudaMemcpyAsync of ", mib(host.bytes), ' ', where),
+           static_cast<double>(host.bytes), [&, to, from, kind] {
+             LLOYD_CUDA_CHECK(cudaMemcpyAsync(to, from, host.bytes, kind, stream_));
+           });
+    };
+    copy("link_d2h", "to pinned memory", host.data, device.data(), cudaMemcpyDeviceToHost);
+    copy("link_h2d", "from pinned memory", device.data(), host.data, cudaMemcpyHostToDevice);
   }
 
   void l2() {
