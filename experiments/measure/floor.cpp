@@ -22,11 +22,14 @@ const MemoryLevel& level_of(const FloorRates& rates, double bytes) {
   return rates.levels.back();
 }
 
+double coordinate_bytes(Precision precision) {
+  return precision == Precision::fp16 || precision == Precision::bf16 ? 2 : 4;
+}
+
 }  // namespace
 
 IterationWork iteration_work(const Problem& problem) {
-  const bool half = problem.precision == Precision::fp16 || problem.precision == Precision::bf16;
-  const double coordinate = half ? 2 : 4;
+  const double coordinate = coordinate_bytes(problem.precision);
   const auto n = static_cast<double>(problem.n), k = static_cast<double>(problem.k),
              dim = static_cast<double>(problem.dim);
   const double labels =
@@ -49,6 +52,22 @@ std::optional<double> floor_ms(const Problem& problem, const FloorRates& rates, 
     return std::nullopt;
   }
   return std::max(work.bytes / *level.bandwidth, work.flops / *rate) / devices * 1e3;
+}
+
+std::optional<double> end_to_end_floor_ms(const Problem& problem, const FloorRates& rates,
+                                          int devices, double iteration_floor_ms,
+                                          std::string& why_not) {
+  if (!rates.upload || !rates.download) {
+    why_not = "the ceilings have no link_h2d or link_d2h";
+    return std::nullopt;
+  }
+  const auto n = static_cast<double>(problem.n);
+  const double label = problem.k <= 1 << 8 ? 1 : problem.k <= 1 << 16 ? 2 : 4;
+  const double up = n * problem.dim * coordinate_bytes(problem.precision) / *rates.upload / devices;
+  const double down = n * label / *rates.download / devices;
+  const int iterations = problem.stop.iterations;
+  if (iterations < 2) return std::max({up * 1e3, down * 1e3, iteration_floor_ms});
+  return (up + down) * 1e3 + (iterations - 2) * iteration_floor_ms;
 }
 
 }  // namespace lloyd

@@ -23,6 +23,8 @@ struct FloorRates {
   std::vector<MemoryLevel> levels;  // nearest first; what fits into none of them is in the last
 #define LLOYD_PRECISION(name, bits) std::optional<double> name;  // of the fastest unit for each
 #include "kernels/core/precisions.inc"
+  // Of the link between host and device. Infinite for a CPU.
+  std::optional<double> upload, download;
 };
 
 /// The work that one iteration cannot avoid.
@@ -54,5 +56,13 @@ IterationWork iteration_work(const Problem& problem);
 /// those that compute fp32 from products of narrower types.
 std::optional<double> floor_ms(const Problem& problem, const FloorRates& rates, int devices,
                                std::string& why_not);
+
+/// The same of the whole job, comparable with end_to_end_ms: the points go to the device and the
+/// labels come back, and `iteration_floor_ms` is what floor_ms() returned. The first iteration can
+/// follow the upload point by point, and the download the last one, so these two cost nothing of
+/// their own. A coordinate takes 2 B or 4 B as above, a label as few bytes as k allows.
+std::optional<double> end_to_end_floor_ms(const Problem& problem, const FloorRates& rates,
+                                          int devices, double iteration_floor_ms,
+                                          std::string& why_not);
 
 }  // namespace lloyd

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <initializer_list>
@@ -140,6 +141,8 @@ KnownCeilings find_gpu_ceilings(const DeviceLimits& device) {
         rates.tf32 = best_of(json, {"tf32_tensor"});
         rates.fp16 = best_of(json, {"fp16_tensor"});
         rates.bf16 = best_of(json, {"bf16_tensor"});
+        rates.upload = best_of(json, {"link_h2d"});
+        rates.download = best_of(json, {"link_d2h"});
         return rates;
       });
 }
@@ -158,6 +161,7 @@ KnownCeilings find_cpu_ceilings() {
         rates.levels = cpu_levels(json);
         rates.fp64 = best_of(json, {"cpu_fp64_fma"});
         rates.fp32 = best_of(json, {"cpu_fp32_fma"});
+        rates.upload = rates.download = INFINITY;
         return rates;
       });
 }

@@ -30,7 +30,7 @@ Row null_reasons(const Workbench& bench, const Row& row, const Sample& s, const 
   else if (!verdict.inertia_excess)
     why["inertia_excess"] = verdict.no_excess;
   if (!verdict.unverified.empty()) why["verified"] = verdict.unverified;
-  for (const char* field : {"setup_ms", "transfer_ms", "end_to_end_ms"})
+  for (const char* field : {"process_setup_ms", "setup_ms", "transfer_ms", "end_to_end_ms"})
     if (row[field].is_null()) why[field] = "the external version does not report it";
   if (!bench.on_gpu())
     why["gpu"] = "runs on the CPU";
@@ -57,6 +57,8 @@ Row sample_row(const Workbench& bench, const Point& point, int launch, const Sam
   row["launch"] = launch;
   row["repetition"] = s.repetition;
   row["status"] = status::ok;
+  const bool external = s.timing_basis == kSelfReported;
+  row["process_setup_ms"] = external ? Row(nullptr) : Row(bench.process_setup_ms());
   row["init_ms"] = bench.init_ms(point);
   row["init_threads"] = data::init_threads(point.init);
   row["solve_ms"] = s.solve_ms;

@@ -214,14 +214,17 @@ void Supervisor::fill_floor(Row& row, const Point& point) const {
   if (known.rates) {
     Problem problem = point.problem(spec_.stop);
     problem.stop.iterations = row.at("iterations");
-    const std::optional<double> floor =
-        floor_ms(problem, *known.rates, point.gpus.value_or(1), why_not);
-    if (floor) {
+    const int devices = point.gpus.value_or(1);
+    if (const auto floor = floor_ms(problem, *known.rates, devices, why_not)) {
       row["floor_ms"] = *floor;
-      return;
+      if (const auto whole = end_to_end_floor_ms(problem, *known.rates, devices, *floor, why_not)) {
+        row["end_to_end_floor_ms"] = *whole;
+        return;
+      }
     }
   }
-  row["null_reasons"]["floor_ms"] = why_not;
+  for (const char* field : {"floor_ms", "end_to_end_floor_ms"})
+    if (row[field].is_null()) row["null_reasons"][field] = why_not;
 }
 
 }  // namespace lloyd

@@ -17,9 +17,16 @@ Workbench::Workbench(Job job, const OpenSession& open, Inputs& inputs)
       gpu_uuid_(on_gpu_ ? job_.device->uuid : ""),
       nvml_(on_gpu_ ? profiling::Nvml::open(no_nvml_) : nullptr),
       others_(processes_on_gpu()),
-      session_(open(job_)),
+      session_(opened(open)),
       make_(session_->factory(version_)),
       noise_(watched()) {}
+
+std::unique_ptr<Session> Workbench::opened(const OpenSession& open) {
+  const double start = now_ms();
+  std::unique_ptr<Session> session = open(job_);
+  process_setup_ms_ = now_ms() - start;
+  return session;
+}
 
 Problem Workbench::problem(const Point& point) {
   Problem problem = point.problem(job_.stop);

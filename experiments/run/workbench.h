@@ -29,6 +29,9 @@ class Workbench {
   Context context(const Point& point);
   /// How long making the point's initial centroids took.
   double init_ms(const Point& point) const { return inputs_.init_ms(point); }
+  /// What this process spent once, before its first point: the CUDA context, and what all transfers
+  /// between host and device share.
+  double process_setup_ms() const { return process_setup_ms_; }
   /// How many cores the point needs, or nullopt if that is unknown.
   std::optional<double> needed_cores(const Point& point) const;
 
@@ -44,6 +47,7 @@ class Workbench {
   const std::string& no_nvml() const { return no_nvml_; }
 
  private:
+  std::unique_ptr<Session> opened(const OpenSession& open);
   std::set<unsigned> processes_on_gpu() const;
   NoiseMeter::Watched watched() const;
 
@@ -56,6 +60,7 @@ class Workbench {
   std::string no_nvml_;
   std::shared_ptr<profiling::Nvml> nvml_;
   std::set<unsigned> others_;  // processes that used the GPU before this one did
+  double process_setup_ms_ = 0;
   std::unique_ptr<Session> session_;
   VersionFactory make_;
   NoiseMeter noise_;

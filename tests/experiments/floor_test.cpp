@@ -104,6 +104,37 @@ TEST(Floor, SaysWhichCeilingIsMissing) {
   EXPECT_EQ(why_not, "the ceilings have no bandwidth of memory");
 }
 
+double end_to_end_floor_of(const Problem& p, int devices = 1) {
+  FloorRates link = rates();
+  link.upload = 2e6;
+  link.download = 1e6;
+  std::string why_not;
+  const auto floor = end_to_end_floor_ms(p, link, devices, 0.25, why_not);
+  EXPECT_TRUE(floor) << why_not;
+  return floor.value_or(-1);
+}
+
+TEST(EndToEndFloor, AddsTheCopiesToAllButTheFirstAndLastIteration) {
+  // 8000 B of points at 2 MB/s, 1000 B of labels at 1 MB/s, and 18 iterations
+  EXPECT_DOUBLE_EQ(end_to_end_floor_of(problem(1000, 256, 2)), 4 + 1 + 18 * 0.25);
+  EXPECT_DOUBLE_EQ(end_to_end_floor_of(problem(1000, 257, 2)), 4 + 2 + 18 * 0.25);
+  EXPECT_DOUBLE_EQ(end_to_end_floor_of(problem(100'000, 65'537, 2)), 400 + 400 + 18 * 0.25);
+  EXPECT_DOUBLE_EQ(end_to_end_floor_of(problem(1000, 10, 2, Precision::fp16)), 2 + 1 + 18 * 0.25);
+  EXPECT_DOUBLE_EQ(end_to_end_floor_of(problem(1000, 256, 2), 2), 2 + 0.5 + 18 * 0.25);
+}
+
+TEST(EndToEndFloor, OfOneIterationIsTheLongestPart) {
+  Problem once = problem(1000, 10, 2);
+  once.stop.iterations = 1;
+  EXPECT_DOUBLE_EQ(end_to_end_floor_of(once), 4);
+}
+
+TEST(EndToEndFloor, NeedsTheLink) {
+  std::string why_not;
+  EXPECT_FALSE(end_to_end_floor_ms(problem(1000, 10, 2), rates(), 1, 1, why_not));
+  EXPECT_EQ(why_not, "the ceilings have no link_h2d or link_d2h");
+}
+
 class CeilingsFolder : public testing::Test {
  protected:
   void SetUp() override {
