@@ -62,6 +62,9 @@ std::unique_ptr<Session> make_cpu_session();
 /// Throws an error that names the failed call if the device is unavailable. Exists only in a build
 /// with CUDA.
 std::unique_ptr<Session> make_cuda_session(int device);
+/// A CPU session whose reference computes on the given GPU if the problem is large, with the same
+/// bits. Exists only in a build with CUDA.
+std::unique_ptr<Session> make_judged_cpu_session(int device);
 
 /// The calls, the host time and, if the device has a timeline, the device time of each phase.
 class PhaseTimes : public RangeObserver {

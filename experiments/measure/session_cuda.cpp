@@ -1,3 +1,5 @@
+#include <exception>
+
 #include "experiments/measure/session.h"
 #include "kernels/core/cuda.h"
 #include "kernels/core/transfer.h"
@@ -57,10 +59,38 @@ class CudaSession : public Session {
   cuda::Buffer<char> sweep_;
 };
 
+// While the version is timed, the process has an idle CUDA context and no memory on the GPU.
+class JudgedCpuSession : public CpuSession {
+ public:
+  explicit JudgedCpuSession(int device) : device_(device) {}
+
+  std::unique_ptr<Reference> reference(std::span<const float> points, std::int64_t n,
+                                       int dim) const override {
+    // Fewer are judged on the CPU in less time than a CUDA context takes to begin.
+    constexpr std::size_t kWorthwhile = 1'000'000;
+    if (points.size() >= kWorthwhile) {
+      try {
+        LLOYD_CUDA_CHECK(cudaSetDevice(device_));
+        return make_cuda_reference(points, n, dim);
+      } catch (const std::exception&) {
+        // The GPU may be full. The CPU gives the same bits.
+      }
+    }
+    return CpuSession::reference(points, n, dim);
+  }
+
+ private:
+  int device_;
+};
+
 }  // namespace
 
 std::unique_ptr<Session> make_cuda_session(int device) {
   return std::make_unique<CudaSession>(device);
+}
+
+std::unique_ptr<Session> make_judged_cpu_session(int device) {
+  return std::make_unique<JudgedCpuSession>(device);
 }
 
 }  // namespace lloyd

@@ -80,6 +80,7 @@ std::unique_ptr<Session> open_session(const Job& job) {
 #if LLOYD_CUDA
   if (find_version(job.points.at(0).version)->info.backend == Backend::cuda)
     return make_cuda_session(job.device->index);
+  if (job.device) return make_judged_cpu_session(job.device->index);
 #else
   static_cast<void>(job);
 #endif

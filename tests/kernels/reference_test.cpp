@@ -137,6 +137,30 @@ TEST(Reference, HasTheSameBitsOnTheGpu) {
 #endif
 }
 
+TEST(Reference, HasTheSameBitsInACpuSessionBesideAGpu) {
+#if LLOYD_CUDA
+  const DeviceQuery query = query_devices();
+  if (query.devices.empty()) GTEST_SKIP() << query.problem;
+  const auto session = make_judged_cpu_session(query.devices[0].index);
+  EXPECT_EQ(session->timing_basis(), "steady_clock");
+  constexpr int kDim = 64, kClusters = 5;
+  for (const std::int64_t n : {100, 20'000}) {  // judged on the CPU, and on the GPU
+    const data::Dataset points = normal_points(n, kDim), seeds = normal_points(kClusters, kDim);
+    const std::vector<double> centroids(seeds.values().begin(), seeds.values().end());
+    const auto count = static_cast<std::size_t>(n);
+    std::vector<std::int32_t> labels(count), expected_labels(count);
+    std::vector<double> distances(count), expected(count);
+    const auto values = std::as_const(points).values();
+    session->reference(values, n, kDim)->nearest(centroids, kClusters, labels, distances);
+    make_cpu_reference(values, n, kDim)->nearest(centroids, kClusters, expected_labels, expected);
+    EXPECT_EQ(labels, expected_labels) << n;
+    EXPECT_EQ(distances, expected) << n;
+  }
+#else
+  GTEST_SKIP() << "built without CUDA";
+#endif
+}
+
 TEST(ClusterSums, AddsUpByHand) {
   const std::vector<float> points{1, -2, 3, 4, 5, 6};
   const ClusterSums clusters = cluster_sums(points, 3, 2, 3, std::vector<std::int32_t>{2, 0, 2});
