@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "data/sources/seeding.h"
+
 namespace lloyd::data {
 
 /// A data file that cannot be used. what() is `path:line:column: reason`, with line and column
@@ -127,12 +129,17 @@ struct Init {
 const std::vector<std::string>& init_methods();  // random_points, kmeans++, kmeans||, file
 
 /// k × dim initial centroids for the n × dim points (row-major). The bits are the same on any
-/// thread count. random_points: k distinct rows drawn uniformly. seeding.h defines kmeans++ and
-/// kmeans||. Throws DataError when k > n or the file has another shape.
+/// thread count and for any `make`, which measures the distances (seeding.h). random_points: k
+/// distinct rows drawn uniformly. seeding.h defines kmeans++ and kmeans||. Throws DataError when
+/// k > n or the file has another shape.
 std::vector<float> initial_centroids(const Init& init, std::span<const float> points,
-                                     std::int64_t n, int dim, int k, int threads = 0);
+                                     std::int64_t n, int dim, int k, int threads = 0,
+                                     MakeNearest& make = make_cpu_nearest);
 
-/// How many threads initial_centroids() may use for a method when `threads` is 0.
+/// Whether a method measures distances: kmeans++ and kmeans||.
+bool measures_distances(const std::string& method);
+
+/// How many CPU threads initial_centroids() may use for a method when `threads` is 0.
 int init_threads(const std::string& method);
 
 }  // namespace lloyd::data

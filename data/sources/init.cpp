@@ -30,10 +30,12 @@ std::vector<std::int64_t> random_rows(std::int64_t n, int k, std::uint64_t seed)
 }
 
 std::vector<std::int64_t> chosen_rows(const Init& init, std::span<const float> points,
-                                      std::int64_t n, int dim, int k, int threads) {
+                                      std::int64_t n, int dim, int k, int threads,
+                                      MakeNearest& make) {
   if (init.method == "random_points") return random_rows(n, k, init.seed);
-  if (init.method == "kmeans++") return plus_plus(points, n, dim, k, init.seed, threads);
-  if (init.method == "kmeans||") return parallel_seeding(points, n, dim, k, init.seed, threads);
+  if (init.method == "kmeans++") return plus_plus(points, n, dim, k, init.seed, threads, make);
+  if (init.method == "kmeans||")
+    return parallel_seeding(points, n, dim, k, init.seed, threads, make);
   throw DataError(fmt::format("unknown init '{}'; the methods are {}", init.method,
                               fmt::join(init_methods(), ", ")));
 }
@@ -56,19 +58,24 @@ const std::vector<std::string>& init_methods() {
   return all;
 }
 
+bool measures_distances(const std::string& method) {
+  return method == "kmeans++" || method == "kmeans||";
+}
+
 int init_threads(const std::string& method) {
   return method == "random_points" ? 1 : omp_get_num_procs();
 }
 
 std::vector<float> initial_centroids(const Init& init, std::span<const float> points,
-                                     std::int64_t n, int dim, int k, int threads) {
+                                     std::int64_t n, int dim, int k, int threads,
+                                     MakeNearest& make) {
   if (k < 1 || k > n) {
     throw DataError(fmt::format("k = {} initial centroids cannot be drawn from n = {} points",
                                 grouped(k), grouped(n)));
   }
   if (init.method == "file") return from_file(init.file, dim, k, threads);
   std::vector<float> centroids;
-  for (const std::int64_t row : chosen_rows(init, points, n, dim, k, threads)) {
+  for (const std::int64_t row : chosen_rows(init, points, n, dim, k, threads, make)) {
     const auto values =
         points.subspan(static_cast<std::size_t>(row * dim), static_cast<std::size_t>(dim));
     centroids.insert(centroids.end(), values.begin(), values.end());

@@ -25,7 +25,7 @@
 namespace lloyd::data {
 
 constexpr std::int64_t kTile = 64;  // a multiple of every vector width
-static_assert(kChunkRows % kTile == 0);
+static_assert(kRowsPerSum % kTile == 0);
 
 /// Centres whose distances are computed together share the loads of the points.
 constexpr int kGroup = 4;
@@ -188,7 +188,7 @@ class CpuNearest : public Nearest {
       : n_(n),
         dim_(dim),
         threads_(threads > 0 ? threads : omp_get_num_procs()),
-        sums_(static_cast<std::size_t>((n + kChunkRows - 1) / kChunkRows)),
+        sums_(static_cast<std::size_t>((n + kRowsPerSum - 1) / kRowsPerSum)),
         largest_(sums_.size()) {
     check_fits_memory(n, dim);
     const std::int64_t size = (n + kTile - 1) / kTile * kTile;
@@ -237,7 +237,7 @@ class CpuNearest : public Nearest {
 
   std::int64_t row_at(std::int64_t chunk, std::uint64_t target, int exponent) override {
     const double scale = scale_of(exponent);
-    for (std::int64_t row = chunk * kChunkRows;; ++row) {
+    for (std::int64_t row = chunk * kRowsPerSum;; ++row) {
       const double mass = weights_ ? weights_[row] * squared_[row] : squared_[row];
       const std::uint64_t fixed = fixed_point(mass, scale);
       if (target < fixed) return row;
@@ -275,7 +275,7 @@ class CpuNearest : public Nearest {
     const std::int64_t size = (n_ + kTile - 1) / kTile * kTile;
 #pragma omp parallel for schedule(static) num_threads(std::min <std::int64_t>(threads_, chunks))
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
-      work(chunk, chunk * kChunkRows, std::min(size, (chunk + 1) * kChunkRows));
+      work(chunk, chunk * kRowsPerSum, std::min(size, (chunk + 1) * kRowsPerSum));
   }
 
   Groups groups_of(std::span<const std::int64_t> rows) const {

@@ -12,9 +12,9 @@ namespace lloyd::data {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr int kRows = kChunkRows / kBlock;  // of one thread; a block has one chunk
-constexpr int kGroup = 4;                   // centres that share the loads of a point
-static_assert(kRows * kBlock == kChunkRows);
+constexpr int kRows = kRowsPerSum / kBlock;  // of one thread; a block has one chunk
+constexpr int kGroup = 4;                    // centres that share the loads of a point
+static_assert(kRows * kBlock == kRowsPerSum);
 
 /// What the kernels know of the rows.
 struct RowsView {
@@ -59,7 +59,7 @@ template <int kWidth>
 __global__ void __launch_bounds__(kBlock)
     consider(RowsView rows, const double* coordinates, std::int64_t groups, std::int64_t first,
              bool fresh, double scale, std::uint64_t* totals) {
-  const std::int64_t begin = blockIdx.x * kChunkRows + threadIdx.x;
+  const std::int64_t begin = blockIdx.x * kRowsPerSum + threadIdx.x;
   std::int64_t row[kRows];  // threads past the end repeat the last row
   double best[kRows];
   std::int32_t number[kRows];
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kBlock)
 __global__ void __launch_bounds__(kBlock)
     find_row(RowsView rows, std::int64_t chunk, std::uint64_t target, double scale,
              std::int64_t* found) {
-  const std::int64_t begin = chunk * kChunkRows + std::int64_t{threadIdx.x} * kRows;
+  const std::int64_t begin = chunk * kRowsPerSum + std::int64_t{threadIdx.x} * kRows;
   const std::int64_t end = min(begin + kRows, rows.n);
   std::uint64_t own = 0, before;
   for (std::int64_t row = begin; row < end; ++row) own += rows.integer_mass(row, scale);
@@ -160,7 +160,7 @@ class CudaNearest : public Nearest {
         squared_(static_cast<std::size_t>(n)),
         weights_(weights.size()),
         center_(squared_.size()),
-        totals_(2 * static_cast<std::size_t>((n + kChunkRows - 1) / kChunkRows)),
+        totals_(2 * static_cast<std::size_t>((n + kRowsPerSum - 1) / kRowsPerSum)),
         found_(1),
         host_totals_(totals_.size()),
         rows_{n,
@@ -235,7 +235,7 @@ class CudaNearest : public Nearest {
 
   void launch(int width, std::int64_t groups, bool fresh, int exponent) {
     const auto kernel = width == 1 ? consider<1> : consider<kGroup>;
-    kernel<<<cuda::blocks_for(rows_.n, kChunkRows), kBlock>>>(
+    kernel<<<cuda::blocks_for(rows_.n, kRowsPerSum), kBlock>>>(
         rows_, coordinates_.data(), groups, centers_, fresh, scale_of(exponent), totals_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
   }

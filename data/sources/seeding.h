@@ -39,7 +39,7 @@ namespace lloyd::data {
 
 constexpr int kFractionBits = 52;
 /// The rows whose integer masses are summed together: at most 2^11 · 2^52, which is below 2^64.
-constexpr std::int64_t kChunkRows = 1 << 11;
+constexpr std::int64_t kRowsPerSum = 1 << 11;
 
 /// `mass` · `scale`, rounded to an integer. The product is exact, as `scale` is a power of two, and
 /// at most 2^52. So adding 2^52 rounds it to an integer, which is in the last bits of the sum.

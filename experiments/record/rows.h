@@ -14,8 +14,8 @@ using Row = nlohmann::ordered_json;
 /// disturbed the sample and how its answer was judged (`waited_ms`, `inertia_excess`,
 /// `max_mean_error`). Schema 3: where a sample was taken (`node`, `shard`), how points and initial
 /// centroids were drawn (`data_name`, `data_seed`, `init`, `init_seed`, `restart`), what the latter
-/// cost (`init_ms`, `init_threads`), what the process spent once (`process_setup_ms`), and the
-/// least time of the whole job (`end_to_end_floor_ms`).
+/// cost (`init_ms`, `init_device`, `init_threads`), what the process spent once
+/// (`process_setup_ms`), and the least time of the whole job (`end_to_end_floor_ms`).
 inline constexpr int kSchema = 3;
 
 /// The fields that all rows of a point share. spec.resolved.json contains the same text and

@@ -1,11 +1,34 @@
 #include "experiments/run/inputs.h"
 
 #include <algorithm>
+#include <stdexcept>
 
+#include "data/sources/seeding.h"
 #include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
 
 namespace lloyd {
+
+Inputs::Initial Inputs::draw(const Point& point) {
+  const std::span<const float> from = points(point);
+  const auto timed = [&](const char* device, data::MakeNearest& make) {
+    const double start = now_ms();
+    std::vector<float> drawn = data::initial_centroids(point.initial(job_.init), from, point.n,
+                                                       point.dim, point.k, 0, make);
+    return Initial{std::move(drawn), now_ms() - start, device};
+  };
+#if LLOYD_CUDA
+  const VersionInfo& version = find_version(point.version)->info;
+  if (version.backend == Backend::cuda && data::measures_distances(point.init)) {
+    try {
+      return timed("gpu", data::make_cuda_nearest);
+    } catch (const std::runtime_error&) {
+      // The points may not fit. The CPU draws the same centroids.
+    }
+  }
+#endif
+  return timed("cpu", data::make_cpu_nearest);
+}
 
 std::span<const float> Inputs::points(const Point& point) {
   const auto wanted = std::make_pair(point.data, point.data_seed);
@@ -30,13 +53,9 @@ const Inputs::Initial& Inputs::initial(const Point& point) {
   const auto key = std::make_pair(point.inputs(), storage_precision(point.precision));
   auto at = centroids_.find(key);
   if (at == centroids_.end()) {
-    const std::span<const float> from = points(point);
-    const double start = now_ms();
-    std::vector<float> drawn =
-        data::initial_centroids(point.initial(job_.init), from, point.n, point.dim, point.k);
-    const double ms = now_ms() - start;
-    round_to_storage(point.precision, drawn, point.dim, "initial centroid");
-    at = centroids_.emplace(key, Initial{std::move(drawn), ms}).first;
+    Initial drawn = draw(point);
+    round_to_storage(point.precision, drawn.values, point.dim, "initial centroid");
+    at = centroids_.emplace(key, std::move(drawn)).first;
   }
   return at->second;
 }

@@ -27,13 +27,17 @@ class Inputs {
   std::span<const float> centroids(const Point& point) { return initial(point).values; }
   /// How long making the centroids took.
   double init_ms(const Point& point) { return initial(point).ms; }
+  /// Where they were made, which is where the version runs: "gpu" or "cpu".
+  std::string init_device(const Point& point) { return initial(point).device; }
 
  private:
   struct Initial {
     std::vector<float> values;
     double ms;
+    std::string device;
   };
   const Initial& initial(const Point& point);
+  Initial draw(const Point& point);
 
   const Job& job_;
   std::pair<std::string, std::optional<std::uint64_t>> drawn_;  // source and seed of data_

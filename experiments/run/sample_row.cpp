@@ -60,7 +60,9 @@ Row sample_row(const Workbench& bench, const Point& point, int launch, const Sam
   const bool external = s.timing_basis == kSelfReported;
   row["process_setup_ms"] = external ? Row(nullptr) : Row(bench.process_setup_ms());
   row["init_ms"] = bench.init_ms(point);
-  row["init_threads"] = data::init_threads(point.init);
+  const std::string init_device = bench.init_device(point);
+  row["init_device"] = init_device;
+  row["init_threads"] = init_device == "cpu" ? Row(data::init_threads(point.init)) : Row(nullptr);
   row["solve_ms"] = s.solve_ms;
   row["waited_ms"] = s.waited_ms;
   row["iteration_ms"] = s.solve_ms / s.iterations;

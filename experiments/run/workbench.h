@@ -29,6 +29,7 @@ class Workbench {
   Context context(const Point& point);
   /// How long making the point's initial centroids took.
   double init_ms(const Point& point) const { return inputs_.init_ms(point); }
+  std::string init_device(const Point& point) const { return inputs_.init_device(point); }
   /// What this process spent once, before its first point: the CUDA context, and what all transfers
   /// between host and device share.
   double process_setup_ms() const { return process_setup_ms_; }

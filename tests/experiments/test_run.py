@@ -24,8 +24,8 @@ ROW_FIELDS = set(
         """schema point version family backend reproducible n k dim
         threads_per_block samples_per_thread threads processes gpus precision data data_name seed
         data_seed init init_seed restart launch repetition
-        status reason process_setup_ms init_ms init_threads solve_ms iteration_ms setup_ms
-        transfer_ms end_to_end_ms iterations inertia verified label_mismatches max_regret
+        status reason process_setup_ms init_ms init_device init_threads solve_ms iteration_ms
+        setup_ms transfer_ms end_to_end_ms iterations inertia verified label_mismatches max_regret
         regret_bound timing_basis floor_ms end_to_end_floor_ms chosen gpu gpu_uuid
         sm_mhz mem_mhz temp_c power_w throttle energy_j noisy noise host node shard t_utc""",
     )
@@ -86,6 +86,7 @@ def test_rows_say_what_the_initial_centroids_cost(spec, tmp_path):
     cores = len(os.sched_getaffinity(0))
     assert {row["init"] for row in rows(out)} == {"random_points", "kmeans++"}
     for row in rows(out):
+        assert row["init_device"] == "cpu"
         assert row["init_threads"] == (1 if row["init"] == "random_points" else cores)
     for group in by_point(out).values():
         (init_ms,) = {row["init_ms"] for row in group}
