@@ -125,7 +125,7 @@ def load_run(path: Path) -> Run:
     if spec.get("data") is not None:
         one = not isinstance(spec["data"], list)
         check_shape(spec["data"], _SOURCE if one else [_SOURCE], f"{path / 'spec.resolved.json'}")
-    measurements = _counting(_with_inputs(rows, spec))
+    measurements = _counting(_told_apart(_with_inputs(rows, spec)))
     _check_repetitions(path, measurements, warnings)
     environment = read_json(path / "environment.json", _ENVIRONMENT)
     if measurements["gpu"].nunique() > 1:
@@ -211,6 +211,14 @@ def _with_inputs(rows: pd.DataFrame, spec: dict) -> pd.DataFrame:
         value = of_spec.get(axis)
         rows.loc[old, axis] = None if value is None else str(value)
         rows[axis] = rows[axis].fillna("")
+    return rows
+
+
+def _told_apart(rows: pd.DataFrame) -> pd.DataFrame:
+    """Two named sources may have the same description, such as files of one name in two folders.
+    Then `data` has their names, too."""
+    same = rows.groupby("data")["data_name"].transform("nunique").gt(1)
+    rows["data"] = rows["data"].mask(same, rows["data_name"] + ": " + rows["data"])
     return rows
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from analysis.__main__ import main
 from analysis.figures import X_OF, draw, wrong_name
 from analysis.figures.x_axis import CHOICES, x_axis
-from analysis.measures.points import gather
+from analysis.measures.points import all_points, gather
 from analysis.model.load import load_run
 from analysis.pages.report import subject
 
@@ -70,6 +71,13 @@ def test_an_input_is_on_x(inputs_run, figure, x, values):
     drawn = drawing.rows[drawing.rows["drawn"]]
     told = drawn["data_name" if x == "data" else x] if x in drawn or x == "data" else None
     assert told is None or sorted(map(str, told.unique())) == sorted(values)
+
+
+def test_files_of_one_name_in_two_folders_are_two_problems(inputs_run):
+    file = inputs_run / "measurements.jsonl"
+    file.write_text(re.sub(r'"data": "[^"]*"', '"data": "points.npy"', file.read_text()))
+    rows = all_points([load_run(inputs_run)], None)
+    assert set(rows["data"]) == {"flat: points.npy", "clouds: points.npy"}
 
 
 def test_the_fastest_of_each_kind_of_initial_centroids(inputs_run):
