@@ -81,6 +81,8 @@ def load_ceilings(run: Path, environment: dict, gpu: str, warnings: list[str]) -
     if read is None:
         return None
     file, ceilings = read
+    if not ceilings.device and not gpu:
+        return None  # a machine without a GPU
     if not ceilings.device or (gpu and ceilings.device != gpu):
         named = ceilings.device or "no GPU"
         warnings.append(f"{file}: ceilings of {named}, the run is of {gpu}; not used")

@@ -16,6 +16,7 @@ from analysis.measures.generators import generate, random_points
 from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.lookup import MissingError, Place, Rows
 from analysis.measures.points import gather
+from analysis.model.ceilings import load_ceilings
 from analysis.model.load import load_run
 from analysis.model.numbers import number_text
 from analysis.pages.report import subject
@@ -260,6 +261,15 @@ def test_ceilings_of_another_gpu_are_not_used(make_run):
     assert run.warnings == [f"{file}: ceilings of NVIDIA L4, the run is of NVIDIA H200; not used"]
     drawing = drawing_of(path, "roofline")
     assert any("No roofs" in word for word in words(drawing))
+
+
+def test_a_machine_without_a_gpu_has_no_ceilings_of_one(tmp_path):
+    (tmp_path / "ceilings.json").write_text('{"gpu": null, "cpu": {"model": "a"}, "ceilings": []}')
+    told = []
+    assert load_ceilings(tmp_path, {}, "", told) is None
+    assert told == []
+    assert load_ceilings(tmp_path, {}, "NVIDIA H200", told) is None
+    assert "ceilings of no GPU" in told[0]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"ceilings": 3}', '{"ceilings": [{"name": 3}]}'])
