@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "data/sources/dataset.h"
+#include "experiments/measure/session.h"
 #include "kernels/core/device.h"
 
 namespace lloyd {
