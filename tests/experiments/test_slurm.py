@@ -179,7 +179,7 @@ def test_a_task_is_preempted(sweep):
 def test_the_disk_is_full_for_a_while(sweep):
     sweep.out.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "lloydbench", sweep.out],
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "lloydbench", sweep.out],
         capture_output=True,
         text=True,
         check=False,
