@@ -62,6 +62,9 @@ struct GeneratorInfo {
   double low = 0, high = 1;
   int centers = 16;
   double sigma = 1;
+
+  /// The summary with the defaults of the keys.
+  std::string describe() const;
 };
 const std::vector<GeneratorInfo>& generators();
 const std::vector<std::string>& formats();

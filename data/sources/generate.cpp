@@ -83,48 +83,58 @@ void draw(const Values& any_values, std::span<float> points, int dim, int thread
 
 }  // namespace
 
+std::string GeneratorInfo::describe() const {
+  std::vector<std::string> defaults;
+  for (const std::string& key : keys)
+    defaults.push_back(key == "range"     ? fmt::format("range: [{}, {}]", low, high)
+                       : key == "centers" ? fmt::format("centers: {}", centers)
+                                          : fmt::format("sigma: {}", sigma));
+  if (defaults.empty()) return summary;
+  return fmt::format("{} (defaults: {})", summary, fmt::join(defaults, ", "));
+}
+
 const std::vector<GeneratorInfo>& generators() {
   static const std::vector<GeneratorInfo> all = {
-      {.name = "uniform",
-       .summary = "independent, uniform in range (default [0, 1))",
-       .keys = {"range"}},
+      {.name = "uniform", .summary = "independent, uniform in range", .keys = {"range"}},
       {.name = "blobs",
-       .summary = "normal noise of standard deviation sigma (default 1) around one of centers "
-                  "(default 16) points that are uniform in range (default [-10, 10))",
+       .summary =
+           "normal noise of standard deviation sigma around one of several points (centers of "
+           "them) that are uniform in range",
        .keys = {"range", "centers", "sigma"},
        .low = -10,
        .high = 10},
       {.name = "uva_int",
        .summary = "integers, uniform in [-100, 100], as in the University of Valladolid's inputs"},
       {.name = "stamp_gauss",
-       .summary = "STAMP's rule: centers (default 16) points uniform in [0, 1), normal noise of "
-                  "standard deviation (1 / centers)^3",
+       .summary = "STAMP's rule: normal noise of standard deviation (1 / centers)^3 around one of "
+                  "several points (centers of them) that are uniform in [0, 1)",
        .keys = {"centers"}},
       {.name = "normal", .summary = "independent, standard normal"},
       {.name = "embeddings",
-       .summary = "like embeddings of text or images: normal clusters (centers, default 1000) "
-                  "around a common mean, sizes by Zipf's law, noise with heavy tails (a slash "
-                  "distribution of scale sigma, default 1)",
+       .summary = "like embeddings of text or images: normal clusters (centers of them) around a "
+                  "common mean, sizes by Zipf's law, noise with heavy tails (a slash distribution "
+                  "of scale sigma)",
        .keys = {"centers", "sigma"},
        .centers = 1000},
       {.name = "sift",
        .summary = "like SIFT descriptors: integers from 0 to 255, many of them 0 and few large, in "
-                  "centers (default 1000) clusters with sizes by Zipf's law; use dim: 128",
+                  "clusters (centers of them) with sizes by Zipf's law; use dim: 128",
        .keys = {"centers"},
        .centers = 1000},
       {.name = "gps",
-       .summary = "like reported positions in km: along straight streets of centers (default 1000) "
-                  "towns that are uniform in range (default [0, 500)), with sizes by Zipf's law, "
-                  "and along roads between towns; errors with heavy tails (scale sigma, default "
-                  "0.005); use dim: 2",
+       .summary =
+           "like reported positions in km: along straight streets of towns (centers of them) "
+           "that are uniform in range, with sizes by Zipf's law, and along roads between towns; "
+           "errors with heavy tails (scale sigma); use dim: 2",
        .keys = {"range", "centers", "sigma"},
        .high = 500,
        .centers = 1000,
        .sigma = 0.005},
       {.name = "rgb",
-       .summary = "like the colours of a photograph's pixels: integers from 0 to 255, in centers "
-                  "(default 64) regions with sizes by Zipf's law, each along a line through black, "
-                  "with noise of standard deviation sigma (default 4); use dim: 3",
+       .summary = "like the colours of a photograph's pixels: integers from 0 to 255, in "
+                  "regions (centers of them) with sizes by Zipf's law, each along a line through "
+                  "black, with noise of "
+                  "standard deviation sigma; use dim: 3",
        .keys = {"centers", "sigma"},
        .centers = 64,
        .sigma = 4},
@@ -136,7 +146,7 @@ const std::vector<GeneratorInfo>& generators() {
        .high = 10},
       {.name = "skewed",
        .summary = "a Gaussian mixture as blobs, but half of the points are in one cluster, and the "
-                  "other clusters (centers in all, default 10001) share the rest",
+                  "other clusters (centers in all) share the rest",
        .keys = {"range", "centers", "sigma"},
        .low = -10,
        .high = 10,

@@ -29,13 +29,19 @@ std::vector<std::int64_t> random_rows(std::int64_t n, int k, std::uint64_t seed)
   return rows;
 }
 
+/// The function of a method that measures distances; null for others.
+auto seeding(const std::string& method) -> decltype(&plus_plus) {
+  if (method == "kmeans++") return plus_plus;
+  if (method == "kmeans||") return parallel_seeding;
+  return nullptr;
+}
+
 std::vector<std::int64_t> chosen_rows(const Init& init, std::span<const float> points,
                                       std::int64_t n, int dim, int k, int threads,
                                       MakeNearest& make) {
   if (init.method == "random_points") return random_rows(n, k, init.seed);
-  if (init.method == "kmeans++") return plus_plus(points, n, dim, k, init.seed, threads, make);
-  if (init.method == "kmeans||")
-    return parallel_seeding(points, n, dim, k, init.seed, threads, make);
+  if (const auto choose = seeding(init.method))
+    return choose(points, n, dim, k, init.seed, threads, make);
   throw DataError(fmt::format("unknown init '{}'; the methods are {}", init.method,
                               fmt::join(init_methods(), ", ")));
 }
@@ -58,9 +64,7 @@ const std::vector<std::string>& init_methods() {
   return all;
 }
 
-bool measures_distances(const std::string& method) {
-  return method == "kmeans++" || method == "kmeans||";
-}
+bool measures_distances(const std::string& method) { return seeding(method) != nullptr; }
 
 int init_threads(const std::string& method) {
   return method == "random_points" ? 1 : omp_get_num_procs();

@@ -36,7 +36,8 @@ Dataset read_bytes(const Source& source, std::string_view bytes, Limits limits, 
                          : read_vecs(name, format, bytes, limits, threads);
 }
 
-/// Scales each row to length 1, if the source asks for it.
+/// Scales each row to length 1, if the source asks for it. cpu::scale_to_unit_length() does the
+/// same for centroids, but may fuse multiply-adds. Points have the same bits on every machine.
 Dataset scaled(const Source& source, Dataset data, int threads) {
   if (!source.unit_length) return data;
   float* const values = data.values().data();

@@ -141,7 +141,7 @@ Json value_of(const Key& key);
 Json generators() {
   Json choices = Json::array();
   for (const data::GeneratorInfo& info : data::generators())
-    choices.push_back({{"const", info.name}, {"description", info.summary}});
+    choices.push_back({{"const", info.name}, {"description", info.describe()}});
   return {{"oneOf", choices}};
 }
 

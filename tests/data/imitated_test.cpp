@@ -26,6 +26,13 @@ auto slash_cdf(double q) {
 }
 
 /// The noise of a generator in units of sigma, from the points with and without it.
+Values column(const Dataset& data, int j) {
+  Values values;
+  for (std::int64_t i = 0; i < data.n(); ++i)
+    values.push_back(data.values()[static_cast<std::size_t>(i * data.dim() + j)]);
+  return values;
+}
+
 Values noise(Source source, double sigma, int dim) {
   source.sigma = sigma;
   const Dataset noisy = generate(source, kRows, dim);
@@ -188,16 +195,8 @@ TEST(Imitated, ColoursAreBytesWithCorrelatedChannels) {
   EXPECT_EQ(counts.begin()->first, 0);
   EXPECT_EQ(counts.rbegin()->first, 255);
   for (const auto& each : counts) EXPECT_EQ(each.first, std::floor(each.first));
-  Values red, green;
-  for (std::size_t i = 0; i < kRows; ++i) {
-    red.push_back(data.values()[3 * i]);
-    green.push_back(data.values()[3 * i + 1]);
-  }
-  double covariance = 0;
-  const double mean_red = mean(red), mean_green = mean(green);
-  for (std::size_t i = 0; i < kRows; ++i)
-    covariance += (red[i] - mean_red) * (green[i] - mean_green) / kRows;
-  EXPECT_GT(covariance / std::sqrt(variance(red) * variance(green)), 0.7);
+  const Values red = column(data, 0), green = column(data, 1);
+  EXPECT_GT(covariance(red, green) / std::sqrt(variance(red) * variance(green)), 0.7);
 }
 
 TEST(Imitated, AnisotropicClustersAreLongInOneDirection) {
@@ -205,19 +204,12 @@ TEST(Imitated, AnisotropicClustersAreLongInOneDirection) {
   source.centers = 1;
   source.sigma = 3;
   const Dataset data = generate(source, kRows, 2);
-  Values x, y;
-  for (std::size_t i = 0; i < kRows; ++i) {
-    x.push_back(data.values()[2 * i]);
-    y.push_back(data.values()[2 * i + 1]);
-  }
-  double covariance = 0;
-  const double mean_x = mean(x), mean_y = mean(y);
-  for (std::size_t i = 0; i < kRows; ++i) covariance += (x[i] - mean_x) * (y[i] - mean_y) / kRows;
+  const Values x = column(data, 0), y = column(data, 1);
   const Words words = random_words(source.seed, Stream::shape, 0, 0);
   const double length = std::hypot(normal_quantile(open_unit32(words.word[0])),
                                    normal_quantile(open_unit32(words.word[1])));
   const double trace = variance(x) + variance(y);
-  const double root = std::hypot(variance(x) - variance(y), 2 * covariance);
+  const double root = std::hypot(variance(x) - variance(y), 2 * covariance(x, y));
   const double tolerance = 5 * std::sqrt(2.0 / kRows);  // relative, of a variance
   EXPECT_NEAR((trace - root) / 2 / 9, 1.0 / 16, tolerance / 16);
   const double along = length * length + 1.0 / 16;

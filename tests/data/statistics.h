@@ -30,6 +30,14 @@ inline double variance(std::span<const float> values) {
   return sum / static_cast<double>(values.size());
 }
 
+/// Of two lists of one length.
+inline double covariance(std::span<const float> x, std::span<const float> y) {
+  const double center_x = mean(x), center_y = mean(y);
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += (x[i] - center_x) * (y[i] - center_y);
+  return sum / static_cast<double>(x.size());
+}
+
 /// √n × the largest distance between the distribution of the values and `cdf` (Kolmogorov and
 /// Smirnov). If the values are drawn from `cdf`, it exceeds 1.95 with probability 0.001.
 template <class Cdf>

@@ -67,6 +67,28 @@ def every_sample_once(out, points, launches, at_least, restarts=1):
     assert len(phases) == len(set(phases))
 
 
+def killed_and_resumed(path, out, counts):
+    """Runs a spec whose samples are slow. Kills it whenever measurements.jsonl has one of these
+    counts of rows, and resumes it. Returns the rows after the last kill."""
+    measurements = out / "measurements.jsonl"
+    arguments, kept = [path, "--out", out], []
+    for have in counts:
+        process = subprocess.Popen(
+            [FAULTY, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        wait_for(
+            lambda have=have: (
+                measurements.exists() and measurements.read_text().count("\n") >= have
+            )
+        )
+        process.kill()
+        process.wait()
+        assert rows(out)[: len(kept)] == kept
+        kept = rows(out)
+        arguments = ["--resume", out]
+    return kept
+
+
 def wait_for(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -2,11 +2,10 @@
 
 import json
 import re
-import subprocess
 
 import numpy as np
 import pytest
-from run_program import FAULTY, by_point, every_sample_once, rows, run, wait_for
+from run_program import FAULTY, by_point, every_sample_once, killed_and_resumed, rows, run
 
 from analysis.measures.points import gather
 from analysis.model.answers import answers
@@ -104,21 +103,7 @@ def test_kill_9_in_the_middle_of_restarts_then_resume(tmp_path):
     out = tmp_path / "out"
     measurements = out / "measurements.jsonl"
     path = write(tmp_path / "s.yaml", "faulty_slow", restarts=3, launches=2)
-    arguments = [path, "--out", out]
-    kept = []
-    for have in (1, 3, 6, 9):
-        process = subprocess.Popen(
-            [FAULTY, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        wait_for(
-            lambda have=have: (
-                measurements.exists() and measurements.read_text().count("\n") >= have
-            )
-        )
-        process.kill()
-        process.wait()
-        kept = rows(out)
-        arguments = ["--resume", out]
+    kept = killed_and_resumed(path, out, (1, 3, 6, 9))
     assert run("--resume", out, program=FAULTY).returncode == 0
     assert rows(out)[: len(kept)] == kept
     every_sample_once(out, points=1, launches=2, at_least=2, restarts=3)

@@ -6,7 +6,15 @@ import signal
 import subprocess
 import time
 
-from run_program import FAULTY, every_sample_once, rows, run, wait_for, workers_of
+from run_program import (
+    FAULTY,
+    every_sample_once,
+    killed_and_resumed,
+    rows,
+    run,
+    wait_for,
+    workers_of,
+)
 
 
 def start_slow_run(spec, out):
@@ -66,22 +74,7 @@ def test_kill_9_between_samples_loses_no_sample_and_doubles_none(spec, tmp_path)
     out = tmp_path / "out"
     measurements = out / "measurements.jsonl"
     path = spec(versions="faulty_slow", n="100, 200", launches=2)
-    arguments = [path, "--out", out]
-    kept = []
-    for have in (2, 5, 9, 14, 18):
-        process = subprocess.Popen(
-            [FAULTY, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        wait_for(
-            lambda have=have: (
-                measurements.exists() and measurements.read_text().count("\n") >= have
-            )
-        )
-        process.kill()
-        process.wait()
-        assert rows(out)[: len(kept)] == kept
-        kept = rows(out)
-        arguments = ["--resume", out]
+    kept = killed_and_resumed(path, out, (2, 5, 9, 14, 18))
     assert run("--resume", out, program=FAULTY).returncode == 0
     assert rows(out)[: len(kept)] == kept
     every_sample_once(out, points=2, launches=2, at_least=6)
