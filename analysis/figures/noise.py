@@ -22,8 +22,6 @@ from analysis.figures.x_axis import XAxis, named, nothing_on_x, x_axis
 from analysis.measures.points import Data
 
 NAME = "noise"
-MOST = 10_000
-"""A mark stands at most here, in percent."""
 TIME = "time"
 
 
@@ -56,9 +54,6 @@ def draw(data: Data, subject: Subject, x: str = TIME) -> Drawing:
     for name, column in (("noise", "half_width"), ("spread", "spread")):
         rows[f"{name}_percent"] = ok[column].reindex(rows.index)
     styles = series_styles(ok, points, subject.baseline)
-    # the interval of two launches or restarts that differ spans many powers of ten
-    beyond = ok["half_width"].gt(MOST)
-    ok["half_width"] = ok["half_width"].clip(upper=MOST)
     # a point without any scatter has no place on a logarithmic axis
     above = ok.loc[ok["half_width"] > 0, "half_width"]
     least = max(above.min(), 1e-3) if len(above) else 1e-3
@@ -69,7 +64,6 @@ def draw(data: Data, subject: Subject, x: str = TIME) -> Drawing:
         "Marks: half of the 95% interval of the median (order statistics), relative to it. Stems: "
         "up to half of the range of all samples. Every sample counts; none was taken out.",
         _noisy(int(above.sum()), len(ok)) if wanted else "",
-        f"At {MOST:,}% or beyond: {beyond.sum()} of {len(ok)} points." if beyond.any() else "",
         noisy_note(ok),
     ]
     labels = {s: break_label(s, 1.7) for s in styles}

@@ -26,6 +26,11 @@ RESAMPLES = 5000
 SEED = 20150615
 
 
+WIDEST = 100
+"""Ends of an interval over launches that are further apart than this factor are no interval: two
+launches that differ say almost nothing."""
+
+
 @dataclass(frozen=True, eq=False)
 class Samples:
     """A point's samples, which are positive and in one unit: a sorted 1-D array for each launch
@@ -95,7 +100,8 @@ def median_interval(samples: Samples | np.ndarray, confidence: float = CONFIDENC
     For one launch it is the exact interval of order statistics. Its ends are NaN with fewer than 6
     samples. For several launches it is Student's interval of the logarithms of the launches'
     medians, extended to contain the value. That assumes that launches scatter symmetrically on the
-    logarithmic scale. With few launches the interval is wide, as it must be. Raises ValueError if
+    logarithmic scale. With few launches the interval is wide, as it must be, and its ends are NaN
+    if they would be further apart than WIDEST. Raises ValueError if
     there are no samples or one is NaN."""
     samples = _checked(samples)
     if len(samples.launches) == 1:
@@ -155,7 +161,10 @@ def _exp(values: np.ndarray | list[float]) -> np.ndarray:
 
 
 def _stretched(value: float, low: float, high: float) -> Interval:
-    return Interval(value, float(min(low, value)), float(max(high, value)))
+    low, high = min(low, value), max(high, value)
+    if high > WIDEST * low:
+        return Interval(value, np.nan, np.nan)
+    return Interval(value, float(low), float(high))
 
 
 @lru_cache(maxsize=256)

@@ -31,14 +31,12 @@ from analysis.pages.table import Table, markdown
 
 def interval_text(value: float, low: float, high: float, unit: str = "") -> str:
     """`1.23 [1.20, 1.31]`. Only the value if there is no interval, and a dash if there is no
-    value. Two launches or restarts that differ say almost nothing: `1.23 [wider than 1:100]`.
+    value.
     """
     if not np.isfinite(value):
         return "–"
     words = number_text(value) + unit
-    if high > 100 * low:
-        words += " [wider than 1:100]"
-    elif np.isfinite(low) and np.isfinite(high) and low != high:
+    if np.isfinite(low) and np.isfinite(high) and low != high:
         words += f" [{number_text(low)}, {number_text(high)}]"
     return words
 

@@ -8,6 +8,8 @@
 namespace lloyd {
 namespace {
 
+constexpr double kWidest = 100;
+
 // The 97.5% quantile of Student's t distribution.
 double student_quantile(std::size_t freedom) {
   constexpr std::array kTable = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582,
@@ -73,8 +75,12 @@ Interval launches_interval(const std::vector<std::vector<double>>& launches) {
   for (const double median : medians) squares += std::pow(std::log(median) - centre, 2);
   const double reach =
       student_quantile(medians.size() - 1) * std::sqrt(squares / (count - 1) / count);
-  interval.low = std::min(std::exp(centre - reach), interval.median);
-  interval.high = std::max(std::exp(centre + reach), interval.median);
+  const double low = std::min(std::exp(centre - reach), interval.median);
+  const double high = std::max(std::exp(centre + reach), interval.median);
+  if (high <= kWidest * low) {
+    interval.low = low;
+    interval.high = high;
+  }
   return interval;
 }
 

@@ -21,8 +21,9 @@ Interval median_interval(std::vector<double> samples);
 
 /// The median of the launches' medians, as in analysis/measures/stats.py. A single launch has the
 /// interval of its samples. Several launches have Student's interval of the logarithms of their
-/// medians, widened if necessary to contain the median. Throws std::invalid_argument if a launch
-/// has no samples or if there is no launch.
+/// medians, widened if necessary to contain the median. There is none if its ends would be more
+/// than a factor of 100 apart: two launches that differ say almost nothing. Throws
+/// std::invalid_argument if a launch has no samples or if there is no launch.
 Interval launches_interval(const std::vector<std::vector<double>>& launches);
 
 }  // namespace lloyd

@@ -190,8 +190,6 @@ std::string format_ms(double ms) {
 }
 
 std::string format_interval(double low_ms, double high_ms) {
-  // Two launches or restarts that differ say almost nothing.
-  if (high_ms > 100 * low_ms) return "wider than 1:100";
   std::string low = format_ms(low_ms);
   const std::string high = format_ms(high_ms);
   const std::size_t unit = low.find(' ');

@@ -262,7 +262,6 @@ def test_interval_text():
     assert interval_text(12.345, float("nan"), float("nan"), "×") == "12.3×"
     assert interval_text(1.0, 1.0, 1.0, "×") == "1.00×"
     assert interval_text(float("nan"), 1.0, 2.0) == "–"
-    assert interval_text(1.0, 1e-9, 2e9) == "1.00 [wider than 1:100]"
 
 
 def test_readme_draws_the_figures_between_its_markers(make_run, tmp_path, capsys):

@@ -65,6 +65,8 @@ TEST(LaunchesInterval, IsTheOneOfTheAnalysis) {
   EXPECT_THROW(launches_interval({}), std::invalid_argument);
   EXPECT_THROW(launches_interval({one, {}}), std::invalid_argument);
   EXPECT_FALSE(launches_interval({{0}, {1}}).low);
+  EXPECT_TRUE(launches_interval({{1}, {1.1}}).low);
+  EXPECT_FALSE(launches_interval({{1}, {2}}).low);  // from 0.02 to 115
   // analysis.measures.stats.median_interval gives the same numbers for 5 and for 31 launches.
   const Interval five = launches_interval({{1, 1.1}, {1.2}, {0.9, 1, 1.3}, {1.1}, {1.5}});
   EXPECT_DOUBLE_EQ(five.median, 1.1);

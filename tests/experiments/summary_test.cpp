@@ -210,8 +210,6 @@ TEST(Summary, SaysOnceWhyManyPointsAreUnsupported) {
 TEST(FormatInterval, NamesAUnitOnce) {
   EXPECT_EQ(format_interval(1.2, 1.25), "[1.20, 1.25 ms]");
   EXPECT_EQ(format_interval(0.5, 1.25), "[500 µs, 1.25 ms]");
-  EXPECT_EQ(format_interval(0.01, 1), "[10.0 µs, 1.00 ms]");
-  EXPECT_EQ(format_interval(1e-6, 2e9), "wider than 1:100");
 }
 
 /// Two points that were measured, and two of one other version that were not.
