@@ -1,11 +1,13 @@
 #include "experiments/run/inputs.h"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "data/sources/seeding.h"
 #include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
+#if LLOYD_CUDA
+#include "kernels/core/cuda.h"
+#endif
 
 namespace lloyd {
 
@@ -22,8 +24,8 @@ Inputs::Initial Inputs::draw(const Point& point) {
   if (version.backend == Backend::cuda && data::measures_distances(point.init)) {
     try {
       return timed("gpu", data::make_cuda_nearest);
-    } catch (const std::runtime_error&) {
-      // The points may not fit. The CPU draws the same centroids.
+    } catch (const Unsupported&) {  // the points do not fit; the CPU draws the same centroids
+    } catch (const cuda::OutOfMemory&) {
     }
   }
 #endif

@@ -14,14 +14,13 @@
 namespace lloyd::cuda {
 namespace {
 
-constexpr std::size_t kChunk = kTransferChunk;
 constexpr unsigned kMostThreads = 8;
 constexpr int kBlock = 256;
 
 /// A chunk on its way.
 struct Slot {
   Slot() {
-    LLOYD_CUDA_CHECK(cudaMallocHost(&pinned, kChunk));
+    LLOYD_CUDA_CHECK(cudaMallocHost(&pinned, kTransferChunk));
     LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   }
   Slot(const Slot&) = delete;
@@ -59,7 +58,7 @@ class Transfers {
     steps_ = &steps;
     next_ = 0;
     error_ = nullptr;
-    if (bytes <= kChunk) {  // waking the threads takes longer
+    if (bytes <= kTransferChunk) {  // waking the threads takes longer
       move_chunks(workers_.front());
     } else {
       start_.arrive_and_wait();
@@ -90,12 +89,12 @@ class Transfers {
     try {
       for (Slot& slot : worker) slot.bytes = 0;
       for (std::size_t turn = 0;; ++turn) {
-        const std::size_t first = kChunk * next_++;
+        const std::size_t first = kTransferChunk * next_++;
         if (first >= bytes_) break;
         Slot& slot = worker[turn % worker.size()];
         finish(slot);
         slot.first = first;
-        slot.bytes = std::min(kChunk, bytes_ - first);
+        slot.bytes = std::min(kTransferChunk, bytes_ - first);
         steps_->begin(slot);
       }
       for (Slot& slot : worker) finish(slot);
@@ -161,7 +160,7 @@ void upload(const void* from, std::size_t bytes, void* to, cudaStream_t stream) 
 void upload_columns(std::span<const float> points, std::int64_t n, int dim, float* columns,
                     cudaStream_t stream) {
   const auto begin = [&](Slot& slot) {
-    if (slot.on_device.size() == 0) slot.on_device = Buffer<char>(kChunk);
+    if (slot.on_device.size() == 0) slot.on_device = Buffer<char>(kTransferChunk);
     send(slot, points.data(), slot.on_device.data());
     const auto count = static_cast<std::int64_t>(slot.bytes / sizeof(float));
     into_columns<<<blocks_for(count, kBlock), kBlock, 0, slot.stream>>>(
