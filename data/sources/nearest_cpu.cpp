@@ -208,11 +208,13 @@ class CpuNearest : public Nearest {
         if (weights_) weights_[row] = row < n ? weights[static_cast<std::size_t>(row)] : 0;
       }
     });
+    sum_chunks();
+    settle();
   }
 
-  Masses add(std::span<const std::int64_t> rows, int exponent) override {
+  void add(std::span<const std::int64_t> rows) override {
     const Groups groups = groups_of(rows);
-    const double scale = scale_of(exponent);
+    const double scale = scale_of(exponent_);
     const bool first = centers_ == 0;
     each_chunk([&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
       if (first)
@@ -224,29 +226,21 @@ class CpuNearest : public Nearest {
       sum_chunk(chunk, begin, end, scale);
     });
     centers_ += static_cast<std::int64_t>(rows.size());
-    return result();
+    settle();
   }
 
-  Masses masses(int exponent) override {
-    const double scale = scale_of(exponent);
-    each_chunk([&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-      sum_chunk(chunk, begin, end, scale);
-    });
-    return result();
-  }
-
-  std::int64_t row_at(std::int64_t chunk, std::uint64_t target, int exponent) override {
-    const double scale = scale_of(exponent);
-    for (std::int64_t row = chunk * kRowsPerSum;; ++row) {
-      const double mass = weights_ ? weights_[row] * squared_[row] : squared_[row];
-      const std::uint64_t fixed = fixed_point(mass, scale);
-      if (target < fixed) return row;
-      target -= fixed;
+  std::vector<std::int64_t> draw(std::int64_t count, Draws& draws) override {
+    std::vector<std::int64_t> rows;
+    while (std::ssize(rows) < count) {
+      if (!rows.empty()) add(std::span(rows).last(1));
+      rows.push_back(draw_one(draws));
     }
+    return rows;
   }
 
-  std::vector<std::int64_t> choose(std::uint64_t seed, std::uint32_t round, double total,
+  std::vector<std::int64_t> choose(std::uint64_t seed, std::uint32_t round,
                                    double oversampling) override {
+    const double total = total_mass(total_, exponent_);
     std::vector<std::vector<std::int64_t>> chosen(sums_.size());
     each_chunk([&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < std::min(n_, end); ++row)
@@ -300,7 +294,40 @@ class CpuNearest : public Nearest {
     largest_[static_cast<std::size_t>(chunk)] = mass.largest;
   }
 
-  Masses result() const { return {*std::max_element(largest_.begin(), largest_.end()), sums_}; }
+  void sum_chunks() {
+    const double scale = scale_of(exponent_);
+    each_chunk([&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
+      sum_chunk(chunk, begin, end, scale);
+    });
+  }
+
+  /// Finds the exponent and the total of the masses. The exponent rarely changes from one centre to
+  /// the next. When it does, the sums that came with the centre are for the wrong one.
+  void settle() {
+    const double largest = *std::max_element(largest_.begin(), largest_.end());
+    int exponent = exponent_;
+    if (largest > 0) std::frexp(largest, &exponent);
+    if (exponent != exponent_) {
+      exponent_ = exponent;
+      sum_chunks();
+    }
+    total_ = 0;
+    for (const std::uint64_t sum : sums_) total_ += sum;
+  }
+
+  std::int64_t draw_one(Draws& draws) const {
+    if (total_ == 0) return static_cast<std::int64_t>(draws.below(n_));
+    unsigned __int128 target = draws.below(total_);
+    std::size_t chunk = 0;
+    while (target >= sums_[chunk]) target -= sums_[chunk++];
+    const double scale = scale_of(exponent_);
+    for (auto row = static_cast<std::int64_t>(chunk) * kRowsPerSum;; ++row) {
+      const double mass = weights_ ? weights_[row] * squared_[row] : squared_[row];
+      const std::uint64_t fixed = fixed_point(mass, scale);
+      if (target < fixed) return row;
+      target -= fixed;
+    }
+  }
 
   std::int64_t n_;
   int dim_, threads_;
@@ -310,6 +337,8 @@ class CpuNearest : public Nearest {
   std::vector<std::uint64_t> sums_;  // per chunk
   std::vector<double> largest_;      // per chunk
   std::int64_t centers_ = 0;
+  int exponent_ = 0;
+  unsigned __int128 total_ = 0;  // of the integer masses
 };
 
 }  // namespace

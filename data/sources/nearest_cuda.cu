@@ -1,9 +1,8 @@
 // Nearest on the current CUDA device. Every operation is the one that nearest_cpu.cpp does.
 #include <bit>
 #include <cmath>
-#include <cub/block/block_reduce.cuh>
-#include <cub/block/block_scan.cuh>
 
+#include "data/sources/draw_step.cuh"
 #include "data/sources/seeding.h"
 #include "kernels/core/cuda.h"
 #include "kernels/core/transfer.h"
@@ -12,26 +11,11 @@ namespace lloyd::data {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr int kRows = kRowsPerSum / kBlock;  // of one thread; a block has one chunk
-constexpr int kGroup = 4;                    // centres that share the loads of a point
-static_assert(kRows * kBlock == kRowsPerSum);
+constexpr int kRows = 8;   // of one thread in consider()
+constexpr int kGroup = 4;  // centres that share the loads of a point
 
-/// What the kernels know of the rows.
-struct RowsView {
-  std::int64_t n;
-  int dim;
-  float* columns;         // dim × n, so that the threads of a warp read neighbours
-  const double* weights;  // null: all are 1
-  double* squared;
-  std::int32_t* center;
-
-  __device__ std::uint64_t integer_mass(std::int64_t row, double scale) const {
-    return fixed_point(mass(row, squared[row]), scale);
-  }
-  __device__ double mass(std::int64_t row, double squared_distance) const {
-    return weights == nullptr ? squared_distance : multiply(weights[row], squared_distance);
-  }
-};
+/// A step of fewer rows gives each thread one row, so that there is work for the whole device.
+constexpr std::int64_t kFewRows = 1 << 17;
 
 /// There is no centre yet.
 __global__ void forget_centers(RowsView rows) {
@@ -41,43 +25,39 @@ __global__ void forget_centers(RowsView rows) {
   rows.center[row] = -1;
 }
 
-/// Coordinate j of centre c of a group goes to j · width + c. Infinitely far centres fill up the
+/// Coordinate j of centre c of a group goes to j · kGroup + c. Infinitely far centres fill up the
 /// last group.
 __global__ void gather(RowsView rows, const std::int64_t* centers, std::int64_t count,
-                       std::int64_t size, int width, double* coordinates) {
+                       std::int64_t size, double* coordinates) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (i >= size) return;
-  const std::int64_t group = i / (std::int64_t{width} * rows.dim);
-  const std::int64_t j = i / width % rows.dim, c = group * width + i % width;
+  const std::int64_t group = i / (std::int64_t{kGroup} * rows.dim);
+  const std::int64_t j = i / kGroup % rows.dim, c = group * kGroup + i % kGroup;
   coordinates[i] = c < count ? rows.columns[j * rows.n + centers[c]] : INFINITY;
 }
 
-/// Considers `groups` groups of new centres, of which the first has number `first`. Then sums the
-/// masses of the block's chunk: `totals` has the sums of all chunks, and then their largest masses
-/// as bits. `fresh`: there was no centre before.
-template <int kWidth>
+/// Considers `groups` groups of new centres, of which the first has number `first`.
 __global__ void __launch_bounds__(kBlock)
-    consider(RowsView rows, const double* coordinates, std::int64_t groups, std::int64_t first,
-             bool fresh, double scale, std::uint64_t* totals) {
-  const std::int64_t begin = blockIdx.x * kRowsPerSum + threadIdx.x;
+    consider(RowsView rows, const double* coordinates, std::int64_t groups, std::int64_t first) {
+  const std::int64_t begin = std::int64_t{blockIdx.x} * (kRows * kBlock) + threadIdx.x;
   std::int64_t row[kRows];  // threads past the end repeat the last row
   double best[kRows];
   std::int32_t number[kRows];
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     row[i] = min(begin + i * kBlock, rows.n - 1);
-    best[i] = fresh ? INFINITY : rows.squared[row[i]];
+    best[i] = first == 0 ? INFINITY : rows.squared[row[i]];
     number[i] = -1;
   }
   for (std::int64_t g = 0; g < groups; ++g) {
-    double sum[kRows][kWidth] = {};
+    double sum[kRows][kGroup] = {};
     for (std::int64_t j = 0; j < rows.dim; ++j) {
       double x[kRows];
 #pragma unroll
       for (int i = 0; i < kRows; ++i) x[i] = rows.columns[j * rows.n + row[i]];
 #pragma unroll
-      for (int c = 0; c < kWidth; ++c) {
-        const double coordinate = coordinates[(g * rows.dim + j) * kWidth + c];
+      for (int c = 0; c < kGroup; ++c) {
+        const double coordinate = coordinates[(g * rows.dim + j) * kGroup + c];
 #pragma unroll
         for (int i = 0; i < kRows; ++i) {
           const double difference = add(x[i], -coordinate);
@@ -86,55 +66,22 @@ __global__ void __launch_bounds__(kBlock)
       }
     }
 #pragma unroll
-    for (int c = 0; c < kWidth; ++c) {
+    for (int c = 0; c < kGroup; ++c) {
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         if (!(sum[i][c] < best[i])) continue;
         best[i] = sum[i][c];
-        number[i] = static_cast<std::int32_t>(first + g * kWidth + c);
+        number[i] = static_cast<std::int32_t>(first + g * kGroup + c);
       }
     }
   }
-
-  std::uint64_t total = 0;
-  double largest = 0;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     if (begin + i * kBlock >= rows.n) break;
-    if (number[i] >= 0) {
-      rows.squared[row[i]] = best[i];
-      rows.center[row[i]] = number[i];
-    }
-    const double mass = rows.mass(row[i], best[i]);
-    total += fixed_point(mass, scale);
-    largest = max(largest, mass);
+    if (number[i] < 0) continue;
+    rows.squared[row[i]] = best[i];
+    rows.center[row[i]] = number[i];
   }
-  __shared__ typename cub::BlockReduce<std::uint64_t, kBlock>::TempStorage of_total;
-  __shared__ typename cub::BlockReduce<double, kBlock>::TempStorage of_largest;
-  total = cub::BlockReduce<std::uint64_t, kBlock>(of_total).Sum(total);
-  largest = cub::BlockReduce<double, kBlock>(of_largest).Reduce(largest, [](double a, double b) {
-    return max(a, b);
-  });
-  if (threadIdx.x != 0) return;
-  totals[blockIdx.x] = total;
-  totals[gridDim.x + blockIdx.x] = static_cast<std::uint64_t>(__double_as_longlong(largest));
-}
-
-/// One block. Thread t has the consecutive rows t · kRows … of the chunk.
-__global__ void __launch_bounds__(kBlock)
-    find_row(RowsView rows, std::int64_t chunk, std::uint64_t target, double scale,
-             std::int64_t* found) {
-  const std::int64_t begin = chunk * kRowsPerSum + std::int64_t{threadIdx.x} * kRows;
-  const std::int64_t end = min(begin + kRows, rows.n);
-  std::uint64_t own = 0, before;
-  for (std::int64_t row = begin; row < end; ++row) own += rows.integer_mass(row, scale);
-  __shared__ typename cub::BlockScan<std::uint64_t, kBlock>::TempStorage storage;
-  cub::BlockScan<std::uint64_t, kBlock>(storage).ExclusiveSum(own, before);
-  if (target < before || target - before >= own) return;
-  target -= before;
-  std::int64_t row = begin;
-  for (; target >= rows.integer_mass(row, scale); ++row) target -= rows.integer_mass(row, scale);
-  *found = row;
 }
 
 /// Bit i of chosen[w] says whether row 32 w + i is chosen.
@@ -156,13 +103,14 @@ class CudaNearest : public Nearest {
  public:
   CudaNearest(std::span<const float> points, std::int64_t n, int dim,
               std::span<const double> weights)
-      : columns_(points.size()),
+      : rows_per_thread_(n < kFewRows ? 1 : 4),
+        columns_(points.size()),
         squared_(static_cast<std::size_t>(n)),
         weights_(weights.size()),
+        drawn_center_(static_cast<std::size_t>(dim)),
         center_(squared_.size()),
-        totals_(2 * static_cast<std::size_t>((n + kRowsPerSum - 1) / kRowsPerSum)),
-        found_(1),
-        host_totals_(totals_.size()),
+        sums_(cuda::blocks_for(n, kStepBlock * rows_per_thread_)),
+        device_state_(1),
         rows_{n,
               dim,
               columns_.data(),
@@ -175,42 +123,41 @@ class CudaNearest : public Nearest {
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
-  Masses add(std::span<const std::int64_t> rows, int exponent) override {
-    const int width = rows.size() == 1 ? 1 : kGroup;
+  void add(std::span<const std::int64_t> rows) override {
     const auto count = static_cast<std::int64_t>(rows.size());
-    const std::int64_t groups = (count + width - 1) / width;
-    const std::int64_t size = groups * width * rows_.dim;
-    if (new_centers_.size() < rows.size()) new_centers_ = cuda::Buffer<std::int64_t>(rows.size());
-    if (coordinates_.size() < static_cast<std::size_t>(size))
-      coordinates_ = cuda::Buffer<double>(static_cast<std::size_t>(size));
-    new_centers_.upload(rows, nullptr);
-    gather<<<cuda::blocks_for(size, kBlock), kBlock>>>(rows_, new_centers_.data(), count, size,
-                                                       width, coordinates_.data());
+    const std::int64_t groups = (count + kGroup - 1) / kGroup;
+    const std::int64_t size = groups * kGroup * rows_.dim;
+    cuda::Buffer<std::int64_t> centers(rows.size());
+    const cuda::Buffer<double> coordinates(static_cast<std::size_t>(size));
+    centers.upload(rows, nullptr);
+    gather<<<cuda::blocks_for(size, kBlock), kBlock>>>(rows_, centers.data(), count, size,
+                                                       coordinates.data());
     LLOYD_CUDA_CHECK_LAUNCH();
-    launch(width, groups, centers_ == 0, exponent);
-    centers_ += count;
-    return result();
-  }
-
-  Masses masses(int exponent) override {
-    launch(1, 0, false, exponent);
-    return result();
-  }
-
-  std::int64_t row_at(std::int64_t chunk, std::uint64_t target, int exponent) override {
-    find_row<<<1, kBlock>>>(rows_, chunk, target, scale_of(exponent), found_.data());
+    consider<<<cuda::blocks_for(rows_.n, kRows * kBlock), kBlock>>>(rows_, coordinates.data(),
+                                                                    groups, state_.centers);
     LLOYD_CUDA_CHECK_LAUNCH();
-    std::int64_t row = -1;
-    found_.download({&row, 1}, nullptr);
-    return row;
+    state_.centers += count;
+    run_steps(0);
   }
 
-  std::vector<std::int64_t> choose(std::uint64_t seed, std::uint32_t round, double total,
+  std::vector<std::int64_t> draw(std::int64_t count, Draws& draws) override {
+    if (count == 0) return {};
+    if (drawn_.size() < static_cast<std::size_t>(count))
+      drawn_ = cuda::Buffer<std::int64_t>(static_cast<std::size_t>(count));
+    state_.draws = draws;
+    run_steps(count);
+    draws = state_.draws;
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
+    drawn_.download(rows, nullptr);
+    return rows;
+  }
+
+  std::vector<std::int64_t> choose(std::uint64_t seed, std::uint32_t round,
                                    double oversampling) override {
     std::vector<std::uint32_t> words(static_cast<std::size_t>((rows_.n + 31) / 32));
     const cuda::Buffer<std::uint32_t> chosen(words.size());
-    choose_rows<<<cuda::blocks_for(rows_.n, kBlock), kBlock>>>(rows_, seed, round, total,
-                                                               oversampling, chosen.data());
+    choose_rows<<<cuda::blocks_for(rows_.n, kBlock), kBlock>>>(
+        rows_, seed, round, total_mass(state_.total, state_.exponent), oversampling, chosen.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     chosen.download(words, nullptr);
     std::vector<std::int64_t> rows;
@@ -231,32 +178,32 @@ class CudaNearest : public Nearest {
   }
 
  private:
-  static double scale_of(int exponent) { return std::ldexp(1.0, kFractionBits - exponent); }
-
-  void launch(int width, std::int64_t groups, bool fresh, int exponent) {
-    const auto kernel = width == 1 ? consider<1> : consider<kGroup>;
-    kernel<<<cuda::blocks_for(rows_.n, kRowsPerSum), kBlock>>>(
-        rows_, coordinates_.data(), groups, centers_, fresh, scale_of(exponent), totals_.data());
-    LLOYD_CUDA_CHECK_LAUNCH();
+  /// Takes steps until the total is settled and `wanted` rows are drawn. The host waits only after
+  /// as many steps as that takes if the exponent stays the same.
+  void run_steps(std::int64_t wanted) {
+    state_.wanted = wanted;
+    state_.drawn = 0;
+    device_state_.upload({&state_, 1}, nullptr);
+    const auto step = rows_per_thread_ == 1 ? draw_step<1> : draw_step<4>;
+    do {
+      for (std::int64_t left = std::max<std::int64_t>(wanted - state_.drawn, 1); left > 0; --left) {
+        step<<<static_cast<unsigned>(sums_.size()), kStepBlock>>>(
+            rows_, drawn_center_.data(), device_state_.data(), sums_.data(), drawn_.data());
+        LLOYD_CUDA_CHECK_LAUNCH();
+      }
+      device_state_.download({&state_, 1}, nullptr);
+    } while (!state_.settled || state_.drawn < wanted);
   }
 
-  Masses result() {
-    totals_.download(host_totals_, nullptr);
-    const std::size_t chunks = host_totals_.size() / 2;
-    const std::span<const std::uint64_t> totals = host_totals_;
-    std::uint64_t largest = 0;  // the bits of positive float64 have their order
-    for (const std::uint64_t bits : totals.last(chunks)) largest = std::max(largest, bits);
-    return {std::bit_cast<double>(largest), totals.first(chunks)};
-  }
-
+  int rows_per_thread_;  // in a step
   cuda::Buffer<float> columns_;
-  cuda::Buffer<double> squared_, weights_, coordinates_;
+  cuda::Buffer<double> squared_, weights_, drawn_center_;
   cuda::Buffer<std::int32_t> center_;
-  cuda::Buffer<std::uint64_t> totals_;
-  cuda::Buffer<std::int64_t> found_, new_centers_;
-  std::vector<std::uint64_t> host_totals_;
+  cuda::Buffer<std::uint64_t> sums_;  // of the integer masses, per block of a step
+  cuda::Buffer<std::int64_t> drawn_;
+  cuda::Buffer<DrawState> device_state_;
+  DrawState state_;
   RowsView rows_;
-  std::int64_t centers_ = 0;
 };
 
 }  // namespace

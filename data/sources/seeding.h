@@ -27,6 +27,7 @@
 // points that are nearest to it.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -60,10 +61,27 @@ LLOYD_HOST_DEVICE static inline bool chosen_in_round(std::uint64_t seed, std::ui
   return multiply(unit, total) < multiply(oversampling, squared);
 }
 
-/// The masses of all rows.
-struct Masses {
-  double largest;                       // as float64
-  std::span<const std::uint64_t> sums;  // of the integer masses, per chunk; valid until the next
+/// The sum of integer masses as a float64.
+static inline double total_mass(unsigned __int128 integers, int exponent) {
+  return std::ldexp(static_cast<double>(integers), exponent - kFractionBits);
+}
+
+/// A sequence of random numbers, independent for each seed.
+class Draws {
+ public:
+  LLOYD_HOST_DEVICE explicit Draws(std::uint64_t seed) : seed_(seed) {}
+
+  /// ⌊r · count / 2^64⌋ for the next 64 random bits r. `count` must be below 2^127.
+  LLOYD_HOST_DEVICE unsigned __int128 below(unsigned __int128 count) {
+    const Words words = random_words(seed_, Stream::init_draw, next_++, 0);
+    const unsigned __int128 r = std::uint64_t{words.word[0]} << 32 | words.word[1];
+    return r * static_cast<std::uint64_t>(count >> 64) +
+           (r * static_cast<std::uint64_t>(count) >> 64);
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t next_ = 0;
 };
 
 /// The squared distance of each row to its nearest centre, and the number of that centre: the part
@@ -71,16 +89,12 @@ struct Masses {
 class Nearest {
  public:
   virtual ~Nearest() = default;
-  /// Makes rows centres. The integer masses are those of 2^exponent, and meaningless if
-  /// the largest mass is not below 2^exponent.
-  virtual Masses add(std::span<const std::int64_t> rows, int exponent) = 0;
-  /// The masses again, for another exponent.
-  virtual Masses masses(int exponent) = 0;
-  /// The first row of `chunk` for which the integer masses of the chunk up to and including the row
-  /// exceed `target`. The sum of the chunk must exceed it.
-  virtual std::int64_t row_at(std::int64_t chunk, std::uint64_t target, int exponent) = 0;
-  /// The rows that a round of k-means|| chooses, in order.
-  virtual std::vector<std::int64_t> choose(std::uint64_t seed, std::uint32_t round, double total,
+  /// Makes rows centres.
+  virtual void add(std::span<const std::int64_t> rows) = 0;
+  /// Draws `count` rows. Each except the last becomes a centre before the next is drawn.
+  virtual std::vector<std::int64_t> draw(std::int64_t count, Draws& draws) = 0;
+  /// The rows that a round of k-means|| chooses, in order. Needs a centre.
+  virtual std::vector<std::int64_t> choose(std::uint64_t seed, std::uint32_t round,
                                            double oversampling) = 0;
   /// How many rows are nearest to each of the `centers` centres.
   virtual std::vector<std::int64_t> counts(std::int64_t centers) = 0;
@@ -92,24 +106,6 @@ using MakeNearest = std::unique_ptr<Nearest>(std::span<const float> points, std:
                                              std::span<const double> weights, int threads);
 MakeNearest make_cpu_nearest;
 MakeNearest make_cuda_nearest;  // on the current device; only in builds with CUDA
-
-/// A sequence of random numbers, independent for each seed.
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : seed_(seed) {}
-
-  /// ⌊r · count / 2^64⌋ for the next 64 random bits r. `count` must be below 2^127.
-  unsigned __int128 below(unsigned __int128 count) {
-    const Words words = random_words(seed_, Stream::init_draw, next_++, 0);
-    const unsigned __int128 r = std::uint64_t{words.word[0]} << 32 | words.word[1];
-    return r * static_cast<std::uint64_t>(count >> 64) +
-           (r * static_cast<std::uint64_t>(count) >> 64);
-  }
-
- private:
-  std::uint64_t seed_;
-  std::uint64_t next_ = 0;
-};
 
 /// The rows of the k initial centroids. The same row may occur more than once only if there are
 /// fewer than k distinct points.

@@ -60,6 +60,7 @@ const std::vector<Case>& cases() {
         make("a_chunk_and_one", kRowsPerSum + 1, 2, 10),
         make("many_chunks", 5 * kRowsPerSum + 77, 5, 10),
         make("wide", 500, 131, 10),
+        make("many_rows", (1 << 17) + 77, 15, 3),  // 4 rows per thread on the GPU
         make("every_point_a_centroid", 150, 2, 150),
         make("almost_every_point", 150, 4, 149),
         make("all_equal", 3000, 2, 5, 0, 1.5),
@@ -326,11 +327,11 @@ TEST(SeedingFrequencyTest, ARoundChoosesInProportionToTheSquaredDistance) {
   static constexpr int kRounds = 4000, kOversampling = 2;
   const std::vector<float> points = {0, 1, 2, 3, 4, 5, 6, 7};
   const std::unique_ptr<Nearest> nearest = make_cpu_nearest(points, 8, 1, {}, 1);
-  nearest->add(Rows{0}, 6);
+  nearest->add(Rows{0});
   static constexpr double kTotal = 1 + 4 + 9 + 16 + 25 + 36 + 49;
   std::vector<int> chosen(8);
   for (std::uint32_t round = 0; round < kRounds; ++round)
-    for (const std::int64_t row : nearest->choose(5, round, kTotal, kOversampling)) ++chosen[row];
+    for (const std::int64_t row : nearest->choose(5, round, kOversampling)) ++chosen[row];
   EXPECT_EQ(chosen[0], 0);
   for (int row = 1; row < 8; ++row) {  // binomial, one for each row
     const double p = kOversampling * row * row / kTotal;
@@ -343,14 +344,10 @@ TEST(SeedingFrequencyTest, ADrawChoosesInProportionToTheWeight) {
   const std::vector<float> points = {3, 3, 3, 3};
   const std::vector<double> weights = {1, 2, 3, 4};
   const std::unique_ptr<Nearest> nearest = make_cpu_nearest(points, 4, 1, weights, 1);
-  const Masses masses = nearest->masses(3);  // before the first centre all distances are 1
-  EXPECT_EQ(masses.largest, 4);
-  ASSERT_EQ(masses.sums.size(), 1u);
-  EXPECT_EQ(masses.sums[0], 10 * (std::uint64_t{1} << 49));
+  // Before the first centre all distances are 1.
   Draws draws(9);
   std::vector<int> drawn(4);
-  for (int i = 0; i < kDraws; ++i)
-    ++drawn[nearest->row_at(0, static_cast<std::uint64_t>(draws.below(masses.sums[0])), 3)];
+  for (int i = 0; i < kDraws; ++i) ++drawn[nearest->draw(1, draws).front()];
   expect_frequencies({0.1 * kDraws, 0.2 * kDraws, 0.3 * kDraws, 0.4 * kDraws}, drawn);
 }
 
