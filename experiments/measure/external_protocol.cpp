@@ -73,6 +73,7 @@ VersionInfo parse_description(const std::string& name, const std::string& output
     return all;
   };
   VersionInfo info;
+  info.external = true;
   info.name = text("name");
   if (info.name != name)
     throw std::runtime_error(fmt::format("describe: name must be that of the file, '{}', not {}",

@@ -62,7 +62,7 @@ std::optional<double> end_to_end_floor_ms(const Problem& problem, const FloorRat
     return std::nullopt;
   }
   const auto n = static_cast<double>(problem.n);
-  const double label = problem.k <= 1 << 8 ? 1 : problem.k <= 1 << 16 ? 2 : 4;
+  const double label = label_bytes(problem.k);
   const double up = n * problem.dim * coordinate_bytes(problem.precision) / *rates.upload / devices;
   const double down = n * label / *rates.download / devices;
   const int iterations = problem.stop.iterations;

@@ -27,6 +27,20 @@ float to_fp16(float x) {
 
 float to_bf16(float x) { return drop_bits(x, 16); }
 
+std::uint16_t bf16_bits(float rounded) {
+  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(rounded) >> 16);
+}
+
+std::uint16_t fp16_bits(float rounded) {
+  const auto word = std::bit_cast<std::uint32_t>(rounded);
+  const std::uint32_t sign = word >> 16 & 0x8000, magnitude = word & 0x7fffffff;
+  const float size = std::abs(rounded);
+  // The exponent's bias is 127 in float and 15 in fp16. A subnormal is a multiple of 2^-24.
+  const std::uint32_t bits = size >= 0x1p-14f ? (magnitude >> 13) - ((127 - 15) << 10)
+                                              : static_cast<std::uint32_t>(size * 0x1p24f);
+  return static_cast<std::uint16_t>(sign | bits);
+}
+
 }  // namespace
 
 Precision storage_precision(Precision precision) {
@@ -53,6 +67,18 @@ void round_to_storage(Precision precision, std::span<float> values, int dim, con
   throw Unsupported(fmt::format("{} ends at {:.6g}: {} {} has coordinate {} = {}",
                                 to_string(precision), largest, what, with_commas(beyond / dim),
                                 beyond % dim, values[static_cast<std::size_t>(beyond)]));
+}
+
+std::vector<std::uint16_t> to_halves(Precision precision, std::span<const float> rounded) {
+  std::vector<std::uint16_t> halves(rounded.size());
+  const auto size = static_cast<std::int64_t>(rounded.size());
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < size; ++i) {
+    const float x = rounded[static_cast<std::size_t>(i)];
+    halves[static_cast<std::size_t>(i)] =
+        precision == Precision::fp16 ? fp16_bits(x) : bf16_bits(x);
+  }
+  return halves;
 }
 
 }  // namespace lloyd

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "kernels/core/version.h"
 
@@ -19,5 +20,8 @@ Precision storage_precision(Precision precision);
 /// Throws Unsupported for the first value beyond the largest value of the format and names it.
 /// `what` says what a row is, such as "point".
 void round_to_storage(Precision precision, std::span<float> values, int dim, const char* what);
+
+/// The bits of rounded values in fp16 or bf16.
+std::vector<std::uint16_t> to_halves(Precision precision, std::span<const float> rounded);
 
 }  // namespace lloyd

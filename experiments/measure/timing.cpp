@@ -123,7 +123,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check)
   // No version can foresee this number, so an answer kept from an earlier solve is useless.
   const auto others = static_cast<std::uint64_t>(problem.n - 1);
   context.first_row = others == 0 ? 0 : 1 + static_cast<std::int64_t>(random_() % others);
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(problem.n));  // writes all pages
+  LabelBuffer labels(static_cast<std::size_t>(problem.n), problem.k);
   context.label_buffer = &labels;
   s.setup_ms = timed([&] { version->prepare(problem, context); });
   if (const auto* chooser = dynamic_cast<const Chooser*>(version.get()))
@@ -143,6 +143,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check)
   Solution solution;
   s.fetch_ms = timed([&] { solution = version->fetch(context); });
   context.label_buffer = nullptr;
+  if (labels.is_filled) solution.labels = labels.widened();
   s.iterations = solution.iterations;
   s.transfer_ms = 0;
   for (const auto& [phase, spent] : transfers.collect())

@@ -34,7 +34,10 @@ Inputs::Initial Inputs::draw(const Point& point) {
 
 std::span<const float> Inputs::points(const Point& point) {
   const auto wanted = std::make_pair(point.data, point.data_seed);
-  if (wanted != drawn_) data_.clear();
+  if (wanted != drawn_) {
+    data_.clear();
+    halves_.clear();
+  }
   drawn_ = wanted;
   const auto key = std::make_pair(point.dim, storage_precision(point.precision));
   auto at = data_.find(key);
@@ -49,6 +52,17 @@ std::span<const float> Inputs::points(const Point& point) {
     at = data_.emplace(key, std::move(drawn)).first;
   }
   return std::as_const(at->second).values().first(static_cast<std::size_t>(point.n) * point.dim);
+}
+
+std::span<const std::uint16_t> Inputs::halves(const Point& point) {
+  const Precision precision = storage_precision(point.precision);
+  if (precision == Precision::fp32) return {};
+  const std::span<const float> wanted = points(point);
+  const auto key = std::make_pair(point.dim, precision);
+  auto at = halves_.find(key);
+  if (at == halves_.end())
+    at = halves_.emplace(key, to_halves(precision, std::as_const(data_.at(key)).values())).first;
+  return std::span(std::as_const(at->second)).first(wanted.size());
 }
 
 const Inputs::Initial& Inputs::initial(const Point& point) {

@@ -24,6 +24,8 @@ class Inputs {
 
   /// Valid until the next call for another source or seed.
   std::span<const float> points(const Point& point);
+  /// The same points in 16 bits. Empty if the point's precision is not fp16 or bf16.
+  std::span<const std::uint16_t> halves(const Point& point);
   std::span<const float> centroids(const Point& point) { return initial(point).values; }
   /// How long making the centroids took.
   double init_ms(const Point& point) { return initial(point).ms; }
@@ -42,6 +44,7 @@ class Inputs {
   const Job& job_;
   std::pair<std::string, std::optional<std::uint64_t>> drawn_;  // source and seed of data_
   std::map<std::pair<int, Precision>, data::Dataset> data_;
+  std::map<std::pair<int, Precision>, std::vector<std::uint16_t>> halves_;  // of data_
   std::map<std::pair<std::string, Precision>, Initial> centroids_;
 };
 

@@ -32,6 +32,7 @@ Problem Workbench::problem(const Point& point) {
   Problem problem = point.problem(job_.stop);
   problem.points = inputs_.points(point);
   problem.centroids = inputs_.centroids(point);
+  if (on_gpu_ && !version_.info.external) problem.halves = inputs_.halves(point);
   generator_ = data::make_generator(point.source(job_.data));
   problem.spherical = point.source(job_.data).unit_length;
   // Rounded or scaled points are no longer what the generator draws.

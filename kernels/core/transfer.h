@@ -1,6 +1,6 @@
 // Copies large arrays between the host and the current device at the speed of the link. The
 // driver's own copy of pageable memory uses one pinned buffer, which one thread fills. Here several
-// threads have pinned buffers of their own.
+// threads have pinned buffers of their own. The device copies pinned memory by itself.
 //
 // Every copy waits for the work in `stream` first, and returns when it is done.
 #pragma once
@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "kernels/core/cuda.h"
+#include "kernels/core/version.h"
 
 namespace lloyd::cuda {
 
@@ -28,6 +30,10 @@ template <typename T>
 void upload(std::span<const T> from, const Buffer<T>& to, cudaStream_t stream) {
   upload(from.data(), from.size_bytes(), to.data(), stream);
 }
+
+/// Uploads the points of `problem` as float, row-major. Moves 16 bits of a coordinate where the
+/// problem has them.
+void upload_points(const Problem& problem, float* to, cudaStream_t stream);
 
 /// Uploads row-major points (n × dim) as `columns` (dim × n).
 void upload_columns(std::span<const float> points, std::int64_t n, int dim, float* columns,
@@ -47,5 +53,10 @@ void download(const Buffer<From>& from, std::span<To> to, cudaStream_t stream) {
   };
   download(from.data(), from.bytes(), convert, stream);
 }
+
+/// Copies labels into the memory that the harness lends, and as narrow as it is, or else returns
+/// them. Label: std::uint8_t or std::int32_t.
+template <typename Label>
+std::vector<std::int32_t> download_labels(const Buffer<Label>& labels, const Context& context);
 
 }  // namespace lloyd::cuda

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 namespace lloyd {
@@ -54,10 +55,20 @@ double unit_roundoff(Precision precision) {
 
 std::string_view to_string(Backend backend) { return backend == Backend::cuda ? "cuda" : "cpu"; }
 
-std::vector<std::int32_t> Context::take_labels(std::size_t n) {
-  std::vector<std::int32_t> labels;
-  if (label_buffer != nullptr) labels.swap(*label_buffer);
-  labels.resize(n);
+std::vector<std::int32_t> LabelBuffer::widened() const {
+  std::vector<std::int32_t> labels(size_);
+  const auto widen = [&](auto narrow) {
+    for (std::size_t i = 0; i < size_; ++i) {
+      std::memcpy(&narrow, memory_.data() + i * sizeof narrow, sizeof narrow);
+      labels[i] = narrow;
+    }
+  };
+  if (width_ == 1)
+    widen(std::uint8_t{});
+  else if (width_ == 2)
+    widen(std::uint16_t{});
+  else
+    widen(std::int32_t{});
   return labels;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -63,6 +64,9 @@ struct Problem {
   bool spherical = false;
   std::span<const float> points;     // n × dim, row-major
   std::span<const float> centroids;  // k × dim, row-major: the initial centroids
+  // The same points in the 16 bits of the precision, for a version on a GPU whose precision is fp16
+  // or bf16. May be empty.
+  std::span<const std::uint16_t> halves;
   // What drew the points, for a version that draws the same bits itself. Null when they come from a
   // file.
   const data::Generator* generator = nullptr;
@@ -71,9 +75,31 @@ struct Problem {
 /// What a version returns: the labels of the last assignment, and the centroids of the update that
 /// followed it.
 struct Solution {
-  std::vector<std::int32_t> labels;  // n
+  std::vector<std::int32_t> labels;  // n, or none if fetch() filled the memory lent for them
   std::vector<double> centroids;     // k × dim, row-major
   int iterations = 0;                // assignment + update pairs done
+};
+
+/// The bytes of a label that is as narrow as k allows: 1, 2 or 4.
+constexpr int label_bytes(int k) { return k <= 1 << 8 ? 1 : k <= 1 << 16 ? 2 : 4; }
+
+/// Memory for the labels of one answer, as narrow as k allows. The harness writes it before it
+/// lends it, so that a timed fetch() does not wait for the system to zero its pages.
+class LabelBuffer {
+ public:
+  LabelBuffer(std::size_t n, int k)
+      : size_(n), width_(label_bytes(k)), memory_(n * static_cast<std::size_t>(width_)) {}
+
+  std::size_t size() const { return size_; }
+  int width() const { return width_; }  // bytes of a label
+  std::span<std::byte> memory() { return memory_; }
+  bool is_filled = false;  // set by the version
+  std::vector<std::int32_t> widened() const;
+
+ private:
+  std::size_t size_;
+  int width_;
+  std::vector<std::byte> memory_;
 };
 
 /// As the default of an axis, this means the number of cores of this machine.
@@ -130,11 +156,9 @@ class Context {
   // it follow the last one. Each timed solve draws a new value, so an answer kept from an earlier
   // solve is wrong.
   std::int64_t first_row = 0;
-  // Lent by the harness for one fetch(): labels in memory that was written before, so that a timed
-  // fetch does not wait for the system to zero its pages. May be null or empty.
-  std::vector<std::int32_t>* label_buffer = nullptr;
-  /// n labels to fill and return, in the lent memory if there is any.
-  std::vector<std::int32_t> take_labels(std::size_t n);
+  // Lent by the harness for one fetch(); may be null. A version that fills it returns no other
+  // labels.
+  LabelBuffer* label_buffer = nullptr;
 
   class [[nodiscard]] Range {
    public:
@@ -198,6 +222,7 @@ struct VersionInfo {
   std::vector<Precision> precisions = {Precision::fp32};
   Distance distance = Distance::direct;
   bool spherical = false;  // can solve spherical problems, too
+  bool external = false;   // runs in a process of its own, which reads the problem from files
   // Labels and centroids have the same bits in every run, for any grid, block or thread count and
   // on any device of one architecture: by construction, not by luck. The harness checks this.
   bool reproducible = false;

@@ -3,7 +3,8 @@
 // Parent   luigi_v4_device_update.
 // What     The kernel is v4's; it opts in to more than 48 KB of shared memory a block
 //          (cudaFuncSetAttribute). Dimensions far from the origin are centred, because its sums and
-//          centroids are fp32 (lib/placement.h).
+//          centroids are fp32 (lib/placement.h). Points and labels are copied in chunks
+//          (core/transfer.h).
 // Why      v4 ends at k·(2·dim + 1) = 12,288 although an SM has several times that much memory.
 //          Where v4 runs, this is v4.
 // Limits   4·k·(2·dim + 1) B of shared memory per block, up to what the device allows: 232,448 B on
@@ -14,6 +15,7 @@
 #include "kernels/luigi/v4_limits.h"
 
 #if LLOYD_CUDA
+#include "kernels/core/transfer.h"
 #include "kernels/fast/lib/placement.h"
 #include "kernels/luigi/v4.cuh"
 #endif
@@ -44,6 +46,13 @@ class OptIn : public luigi::V4<OptIn> {
   }
 
  private:
+  void upload_points(Context& context) override {
+    cuda::upload_points(problem_, points_.data(), context.stream);
+  }
+  std::vector<std::int32_t> fetch_labels(Context& context) override {
+    return cuda::download_labels(labels_, context);
+  }
+
   Placement placement_;
 };
 #endif

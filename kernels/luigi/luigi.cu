@@ -15,10 +15,12 @@ void Luigi::prepare(const Problem& problem, Context& context) {
   counts_ = cuda::Buffer<int>(static_cast<std::size_t>(problem.k));
   labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
   const auto phase = context.phase("transfer");
-  points_.upload(problem.points, context.stream);
+  upload_points(context);
   initial_.upload(problem.centroids, context.stream);
   LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
 }
+
+void Luigi::upload_points(Context& context) { points_.upload(problem_.points, context.stream); }
 
 void Luigi::run(Context& context) {
   const cudaStream_t stream = context.stream;
@@ -74,13 +76,18 @@ double Luigi::update(Context& context) {
 Solution Luigi::fetch(Context& context) {
   Solution solution;
   solution.iterations = iterations_;
-  solution.labels.resize(labels_.size());
   std::vector<float> centroids(centroids_.size());
   const auto phase = context.phase("transfer");
-  labels_.download(solution.labels, context.stream);
+  solution.labels = fetch_labels(context);
   centroids_.download(centroids, context.stream);
   solution.centroids.assign(centroids.begin(), centroids.end());
   return solution;
+}
+
+std::vector<std::int32_t> Luigi::fetch_labels(Context& context) {
+  std::vector<std::int32_t> labels(labels_.size());
+  labels_.download(labels, context.stream);
+  return labels;
 }
 
 }  // namespace lloyd::luigi

@@ -48,6 +48,9 @@ class Luigi : public Version {
   /// Computes centroids_ from sums_ and counts_. Returns the largest move when the problem has a
   /// tolerance. This one runs on the host, as in the study's first three versions.
   virtual double update(Context& context);
+  /// The study's own copies. fast_optin has faster ones.
+  virtual void upload_points(Context& context);
+  virtual std::vector<std::int32_t> fetch_labels(Context& context);
 
   int blocks(const Context& context) const {
     return static_cast<int>(cuda::blocks_for(problem_.n, context.tunables.threads_per_block));

@@ -51,6 +51,23 @@ TEST(Rounding, IsToNearestTiesToEven) {
   EXPECT_TRUE(std::signbit(rounded(Precision::fp16, -1e-9f)));
 }
 
+// Every finite value of the format must give its bits.
+void expect_own_bits(Precision precision, float (*value)(unsigned), unsigned infinity) {
+  std::vector<float> values;
+  std::vector<std::uint16_t> bits;
+  for (const unsigned sign : {0u, 0x8000u})
+    for (unsigned b = sign; b < sign + infinity; ++b) {
+      bits.push_back(static_cast<std::uint16_t>(b));
+      values.push_back(value(b));
+    }
+  EXPECT_EQ(to_halves(precision, values), bits);
+}
+
+TEST(Rounding, KeepsTheBitsOfRoundedValues) {
+  expect_own_bits(Precision::fp16, fp16_value, 0x7c00);
+  expect_own_bits(Precision::bf16, bf16_value, 0x7f80);
+}
+
 TEST(Rounding, LeavesWiderPrecisionsAsTheyAre) {
   for (const Precision precision : {Precision::fp64, Precision::fp32, Precision::tf32}) {
     EXPECT_EQ(storage_precision(precision), Precision::fp32);

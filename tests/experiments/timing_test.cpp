@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstring>
 #include <set>
 
 namespace lloyd {
@@ -29,8 +32,9 @@ struct HotGpu : profiling::Nvml {
   int throttled, readings = 0;
 };
 
-std::vector<Sample> samples_of(HotGpu& gpu, bool retry,
-                               const VersionFactory& make = find_version("cpu_sequential")->make) {
+std::vector<Sample> samples_of(
+    HotGpu& gpu, bool retry, const VersionFactory& make = find_version("cpu_sequential")->make,
+    const Timer::Check& check = [](const Solution&, const Sample&) {}) {
   const std::array<float, 4> points{0, 1, 2, 3};
   const std::array<float, 2> centroids{0, 3};
   Problem problem{.n = 4, .k = 2, .dim = 1};
@@ -47,9 +51,8 @@ std::vector<Sample> samples_of(HotGpu& gpu, bool retry,
   Timer timer(*session, make, measure, noise, &gpu, uuid, false);
   Context context;
   std::vector<Sample> samples;
-  timer.run(
-      "point", problem, context, {}, 1, [](const Solution&, const Sample&) {},
-      [&](const Sample& sample) { samples.push_back(sample); });
+  timer.run("point", problem, context, {}, 1, check,
+            [&](const Sample& sample) { samples.push_back(sample); });
   return samples;
 }
 
@@ -81,14 +84,20 @@ TEST(Timer, KeepsWhatStaysThrottled) {
   for (const Sample& sample : samples) EXPECT_EQ(sample.gpu.throttle, "hw_thermal");
 }
 
-TEST(LabelBuffer, IsLentOnce) {
-  Context context;
-  EXPECT_EQ(context.take_labels(3).size(), 3u);
-  std::vector<std::int32_t> lent(3);
-  const std::int32_t* memory = lent.data();
-  context.label_buffer = &lent;
-  EXPECT_EQ(context.take_labels(3).data(), memory);
-  EXPECT_EQ(context.take_labels(3).size(), 3u);
+template <typename Label>
+void expect_labels_of(int k, Label last) {
+  LabelBuffer labels(3, k);
+  ASSERT_EQ(labels.memory().size(), 3 * sizeof(Label)) << k;
+  const std::array<Label, 3> written{0, 1, last};
+  std::memcpy(labels.memory().data(), written.data(), sizeof written);
+  EXPECT_EQ(labels.widened(), (std::vector<std::int32_t>{0, 1, k - 1}));
+}
+
+TEST(LabelBuffer, IsAsNarrowAsTheClustersAllow) {
+  expect_labels_of<std::uint8_t>(256, 255);
+  expect_labels_of<std::uint16_t>(257, 256);
+  expect_labels_of<std::uint16_t>(65'536, 65'535);
+  expect_labels_of<std::int32_t>(65'537, 65'536);
 }
 
 // Returns its labels in the memory that the harness lends.
@@ -97,8 +106,11 @@ struct Borrower : Version {
   void prepare(const Problem&, Context&) override {}
   void run(Context&) override {}
   Solution fetch(Context& context) override {
-    lent.push_back(context.label_buffer == nullptr ? 0 : context.label_buffer->size());
-    return {context.take_labels(4), {0, 3}, 2};
+    LabelBuffer& labels = *context.label_buffer;
+    lent.push_back(labels.memory().size());
+    std::ranges::fill(labels.memory(), std::byte{1});
+    labels.is_filled = true;
+    return {{}, {0, 3}, 2};
   }
   std::vector<std::size_t>& lent;
 };
@@ -106,8 +118,12 @@ struct Borrower : Version {
 TEST(Timer, LendsLabelsForEachSample) {
   HotGpu gpu(0);
   std::vector<std::size_t> lent;
-  samples_of(gpu, false, [&] { return std::make_unique<Borrower>(lent); });
-  EXPECT_EQ(lent, (std::vector<std::size_t>{4, 4, 4}));
+  std::vector<std::vector<std::int32_t>> answers;
+  samples_of(
+      gpu, false, [&] { return std::make_unique<Borrower>(lent); },
+      [&](const Solution& solution, const Sample&) { answers.push_back(solution.labels); });
+  EXPECT_EQ(lent, (std::vector<std::size_t>{4, 4, 4}));  // 8 bits each
+  EXPECT_EQ(answers, std::vector(3, std::vector<std::int32_t>{1, 1, 1, 1}));
 }
 
 }  // namespace

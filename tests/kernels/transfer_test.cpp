@@ -5,7 +5,12 @@
 
 #if LLOYD_CUDA
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "kernels/core/transfer.h"
@@ -89,6 +94,94 @@ void expect_labels_back() {
 TEST_F(Transfer, DownloadsLabelsOf8Bits) { expect_labels_back<std::uint8_t>(); }
 TEST_F(Transfer, DownloadsLabelsOf16Bits) { expect_labels_back<std::uint16_t>(); }
 TEST_F(Transfer, DownloadsLabelsOf32Bits) { expect_labels_back<std::int32_t>(); }
+
+// Host memory that the device copies by itself.
+template <typename T>
+class Pinned {
+ public:
+  explicit Pinned(std::span<T> memory) : memory_(memory.data()) {
+    LLOYD_CUDA_CHECK(cudaHostRegister(memory_, memory.size_bytes(), cudaHostRegisterDefault));
+  }
+  ~Pinned() { cudaHostUnregister(memory_); }
+  Pinned(const Pinned&) = delete;
+
+ private:
+  T* memory_;
+};
+
+// From labels of the device to those that the harness lends, by number of clusters.
+template <typename Label>
+void expect_lent_labels(int k) {
+  for (const std::size_t size : sizes())
+    for (const bool pinned : {false, true}) {
+      const std::size_t n = size / static_cast<std::size_t>(label_bytes(k)) + 1;
+      std::vector<Label> host(n);
+      for (std::size_t i = 0; i < n; ++i)
+        host[i] = static_cast<Label>(value_at<std::uint32_t>(i) % static_cast<unsigned>(k));
+      cuda::Buffer<Label> device(n);
+      device.upload(host, nullptr);
+      LabelBuffer lent(n, k);
+      std::optional<Pinned<std::byte>> pins;
+      if (pinned) pins.emplace(lent.memory());
+      Context context;
+      context.label_buffer = &lent;
+      EXPECT_TRUE(cuda::download_labels(device, context).empty());
+      EXPECT_TRUE(lent.is_filled);
+      EXPECT_TRUE(std::ranges::equal(lent.widened(), host)) << n << " labels, k = " << k;
+    }
+}
+
+TEST_F(Transfer, FillsLentLabels) {
+  expect_lent_labels<std::uint8_t>(256);
+  expect_lent_labels<std::int32_t>(256);
+  expect_lent_labels<std::int32_t>(65'536);
+  expect_lent_labels<std::int32_t>(65'537);
+}
+
+TEST_F(Transfer, RefusesLentLabelsOfAnotherNumber) {
+  const cuda::Buffer<std::int32_t> device(3);
+  LabelBuffer lent(4, 2);
+  Context context;
+  context.label_buffer = &lent;
+  EXPECT_THROW(cuda::download_labels(device, context), std::logic_error);
+}
+
+TEST_F(Transfer, WidensPointsOf16Bits) {
+  for (const std::size_t size : sizes())
+    for (const Precision precision : {Precision::fp16, Precision::bf16})
+      for (const bool pinned : {false, true}) {
+        const std::size_t count = size / 2 + 1;
+        std::vector<std::uint16_t> halves(count);
+        std::vector<float> expected(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          // 1 + m·2^-7, whose significand both formats hold
+          const auto m = static_cast<unsigned>(value_at<std::uint8_t>(i) & 127);
+          halves[i] = static_cast<std::uint16_t>(precision == Precision::fp16 ? 0x3c00 | m << 3
+                                                                              : 0x3f80 | m);
+          expected[i] = 1 + static_cast<float>(m) / 128;
+        }
+        std::optional<Pinned<std::uint16_t>> pins;
+        if (pinned) pins.emplace(halves);
+        Problem problem{.precision = precision};
+        problem.halves = halves;
+        const cuda::Buffer<float> device(count);
+        cuda::upload_points(problem, device.data(), nullptr);
+        std::vector<float> back(count);
+        device.download(back, nullptr);
+        EXPECT_TRUE(back == expected) << count << ' ' << to_string(precision);
+      }
+}
+
+TEST_F(Transfer, UploadsPointsOf32Bits) {
+  const auto points = values<float>(kChunk);
+  Problem problem{.precision = Precision::fp16};  // without halves
+  problem.points = points;
+  const cuda::Buffer<float> device(points.size());
+  cuda::upload_points(problem, device.data(), nullptr);
+  std::vector<float> back(points.size());
+  device.download(back, nullptr);
+  EXPECT_TRUE(back == points);
+}
 
 TEST_F(Transfer, TransposesRowsOfAnyLength) {
   constexpr auto kValues = static_cast<std::int64_t>(kChunk / sizeof(float));

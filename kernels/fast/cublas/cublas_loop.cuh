@@ -103,7 +103,7 @@ class CublasLoop : public DeviceLoop {
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
-    return download(labels_, context);
+    return cuda::download_labels(labels_, context);
   }
 
   std::unique_ptr<cuda::Cublas> cublas_;

@@ -136,7 +136,7 @@ class FusedLoop : public DeviceLoop {
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
-    return download(labels_, context);
+    return cuda::download_labels(labels_, context);
   }
 
   template <int D, typename Body>

@@ -157,7 +157,7 @@ class GridVersion : public DeviceLoop {
         leaf_labels_[now_].data(), labels_[now_].data(), tree_.order.data(), problem_.n,
         labels.data());
     LLOYD_CUDA_CHECK_LAUNCH();
-    return download(labels, context);
+    return cuda::download_labels(labels, context);
   }
 
   std::vector<float> fetch_centroids(Context& context) override {

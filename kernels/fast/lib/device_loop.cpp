@@ -15,7 +15,7 @@ void DeviceLoop::allocate(const Problem& problem) {
 cuda::Buffer<float> DeviceLoop::upload_points(Context& context) const {
   cuda::Buffer<float> points(problem_.points.size());
   const auto phase = context.phase("transfer");
-  cuda::upload(problem_.points, points, context.stream);
+  cuda::upload_points(problem_, points.data(), context.stream);
   return points;
 }
 

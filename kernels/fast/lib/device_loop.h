@@ -55,7 +55,7 @@ class DeviceLoop : public Version {
   /// Part of the phase "converge": counts in flags_ the points that changed cluster, where step()
   /// does not. Called only where the rule asks.
   virtual void count_changes(Context& /*context*/) {}
-  /// The labels of the last iteration.
+  /// cuda::download_labels() of the last iteration's labels.
   virtual std::vector<std::int32_t> fetch_labels(Context& context) = 0;
   /// centroids_, row-major.
   virtual std::vector<float> fetch_centroids(Context& context);
@@ -79,14 +79,6 @@ class DeviceLoop : public Version {
     if (!has_min_changes()) return;
     LLOYD_CUDA_CHECK(cudaMemsetAsync(labels.data(), 0xff, labels.bytes(), context.stream));
   }
-  /// For fetch_labels().
-  template <typename Label>
-  static std::vector<std::int32_t> download(const cuda::Buffer<Label>& labels, Context& context) {
-    std::vector<std::int32_t> host = context.take_labels(labels.size());
-    cuda::download(labels, std::span(host), context.stream);
-    return host;
-  }
-
   Problem problem_;
   Placement placement_;
   cuda::Buffer<float> initial_, centroids_;  // placed

@@ -46,7 +46,7 @@ class Resident : public Version {
     });
     {
       const auto phase = context.phase("transfer");
-      cuda::upload(problem.points, points_, context.stream);
+      cuda::upload_points(problem, points_.data(), context.stream);
     }
     placement_ = Placement::of<float>(problem, points_.data(), context.stream);
     placement_.centre(points_, context.stream);
@@ -91,12 +91,11 @@ class Resident : public Version {
 
   Solution fetch(Context& context) override {
     Solution solution;
-    solution.labels = context.take_labels(labels_.size());
     std::vector<float> centroids(centroids_.size());
     int state[2];
     const auto phase = context.phase("transfer");
     state_.download(state, context.stream);
-    cuda::download(labels_, std::span(solution.labels), context.stream);
+    solution.labels = cuda::download_labels(labels_, context);
     centroids_.download(centroids, context.stream);
     solution.iterations = state[1];
     solution.centroids = placement_.restored(centroids);

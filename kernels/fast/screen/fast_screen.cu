@@ -103,7 +103,7 @@ class ScreenVersion : public DeviceLoop {
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
-    return download(labels_, context);
+    return cuda::download_labels(labels_, context);
   }
 
   // Mean, scale, and the fp16 parts of the points, which stay as they are: so once.

@@ -184,7 +184,7 @@ class Private : public DeviceLoop {
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
-    return download(labels_, context);
+    return cuda::download_labels(labels_, context);
   }
 
   template <typename Body>

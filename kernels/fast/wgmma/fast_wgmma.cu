@@ -90,7 +90,7 @@ class WgmmaLoop : public DeviceLoop {
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
-    return download(labels_, context);
+    return cuda::download_labels(labels_, context);
   }
 
   bool adds_up_at_once() const {
