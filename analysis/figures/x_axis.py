@@ -13,9 +13,9 @@ from analysis.figures.style import LINE
 from analysis.figures.typeset import break_label, text_width
 from analysis.model.numbers import count_text
 from analysis.model.run import PROBLEM
-from analysis.model.words import AXES, PROBLEM_AXES
+from analysis.model.words import AXES, GPU_AXES, PROBLEM_AXES
 
-CHOICES = list(dict.fromkeys([*PROBLEM_AXES, *AXES, *PROBLEM]))
+CHOICES = list(dict.fromkeys([*PROBLEM_AXES, *AXES, *PROBLEM, *GPU_AXES]))
 """The axes that a figure may have on x."""
 NUMBERS = ("n", "k", "dim", *AXES)
 _WORDS = {

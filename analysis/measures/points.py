@@ -11,7 +11,7 @@ from analysis.measures.stats import Samples, median_interval, ratio_interval, un
 from analysis.model.ceilings import Ceilings
 from analysis.model.files import RunError, printable
 from analysis.model.run import PROBLEM, Run
-from analysis.model.words import AXES
+from analysis.model.words import AXES, GPU_AXES
 
 NOT_RUN = "not run"
 NO_BASELINE = "no baseline"
@@ -38,6 +38,7 @@ POINT_COLUMNS = [
 NEWER_COLUMNS = [
     *("launches", "noisy", "noisy_samples", "noise", "inertia_excess", "max_mean_error"),
     *("energy_j", "waited_ms", "data_part", "node", "data_name"),
+    *GPU_AXES,
 ]
 """Further columns, which schema 1 does not have. A point is `noisy` if at least NOISY_SHARE of its
 samples are; `noise` says what disturbed them."""

@@ -11,7 +11,7 @@ from analysis.model.columns import Column, flag, name, number, time, whole
 from analysis.model.files import RunError, check_shape, printable, read_json
 from analysis.model.rows import frame, read_rows
 from analysis.model.run import Run
-from analysis.model.words import AXES, INPUT_AXES, STATUSES
+from analysis.model.words import AXES, GPU_AXES, INPUT_AXES, STATUSES
 
 
 def _why_no_time(reasons: object) -> str | None:
@@ -42,6 +42,7 @@ MEASUREMENTS = [
     *(name("family"), name("backend"), *_SIZES, *_TUNABLES, name("precision", needed=True)),
     *(flag("oversubscribed"), name("data", needed=True), name("data_name"), name("data_part")),
     *_INPUTS,
+    *(name(axis) for axis in GPU_AXES),
     *(whole("restart"), whole("launch"), whole("repetition"), whole("repetitions")),
     *(name("status", needed=True, names=STATUSES), name("reason")),
     *(
@@ -68,6 +69,7 @@ MEASUREMENTS = [
 PLAN = [
     *(name("point", needed=True), name("version", needed=True), *_SIZES, *_TUNABLES),
     *(name("precision", needed=True), flag("available"), name("reason"), *_INPUTS),
+    *(name(axis) for axis in GPU_AXES),
     name("data_name"),
 ]
 PHASES = [

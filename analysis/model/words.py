@@ -19,5 +19,7 @@ AXES = _names("axes.inc", "LLOYD_TUNABLE")
 PROBLEM_AXES = _names("axes.inc", "LLOYD_PROBLEM_AXIS")
 INPUT_AXES = _names("axes.inc", "LLOYD_INPUT_AXIS")
 """The axes that say how points and initial centroids are drawn."""
+GPU_AXES = _names("axes.inc", "LLOYD_GPU_AXIS")
+"""Axes of words, which only versions that run on a GPU in the program's own process use."""
 STATUSES = tuple(_names("statuses.inc", "LLOYD_STATUS"))
 """The results that a point can have."""

@@ -24,7 +24,7 @@ from analysis.measures.published import Number
 from analysis.measures.studies import Study
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
-from analysis.model.words import AXES
+from analysis.model.words import AXES, GPU_AXES
 from analysis.pages.escape import Code, Markdown, Words, code, text
 from analysis.pages.table import Table, markdown
 
@@ -48,7 +48,7 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
     """
     ok = points[points["status"] == "ok"].sort_values(["dim", "k", "n"], kind="stable")
     axes = [axis for axis in AXES if ok[axis].notna().any()]
-    several = ["precision"] if ok["precision"].nunique() > 1 else []
+    several = [column for column in ("precision", *GPU_AXES) if ok[column].nunique() > 1]
     header = ["N", "K", "dim", "version", *(_words(a) for a in axes), *several]
     newer = [(c, words) for c, words in _NEWER.items() if ok[c].notna().any()]
     over = ["over"] if has_several_baselines(ok) else []
@@ -60,7 +60,7 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
         rows[index] = [
             *(count_text(p["n"]), count_text(p["k"]), str(p["dim"]), p["version"]),
             *(_count(p[a]) for a in axes),
-            *(str(p[c]) for c in several),
+            *("" if pd.isna(p[c]) else p[c] for c in several),
             str(p["samples"]),
             *(_newer(p[c]) for c, _ in newer),
             *(_solved(p) if solved else []),
@@ -70,7 +70,7 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
     return header, rows
 
 
-_WORDS = {"version", "precision", "over"}
+_WORDS = {"version", "precision", *GPU_AXES, "over"}
 """The columns that are not numbers."""
 
 _NEWER = {

@@ -1,8 +1,10 @@
 // What the harness needs where a version runs: a clock, a way to empty the caches, and an oracle.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,9 @@ class Session {
   virtual double between_marks(std::size_t first, std::size_t second) const = 0;
   virtual std::unique_ptr<Reference> reference(std::span<const float> points, std::int64_t n,
                                                int dim) const = 0;
+  /// Makes host memory one from which the device copies by itself, until the returned object is
+  /// destroyed. Null if there is no device.
+  virtual std::shared_ptr<const void> pin(std::span<const std::byte>) { return nullptr; }
   /// The factory for instances of `version` that run here.
   virtual VersionFactory factory(const RegisteredVersion& version) { return version.make; }
   /// The ranks that run a version together. Null if it runs in this process alone.

@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <exception>
 
 #include "experiments/measure/session.h"
 #include "kernels/core/cuda.h"
+#include "kernels/core/limits.h"
 #include "kernels/core/transfer.h"
 
 namespace lloyd {
@@ -50,6 +53,18 @@ class CudaSession : public Session {
   std::unique_ptr<Reference> reference(std::span<const float> points, std::int64_t n,
                                        int dim) const override {
     return make_cuda_reference(points, n, dim);
+  }
+  std::shared_ptr<const void> pin(std::span<const std::byte> memory) override {
+    if (memory.empty()) return nullptr;
+    void* first = const_cast<std::byte*>(memory.data());
+    const cudaError_t code = cudaHostRegister(first, memory.size(), cudaHostRegisterDefault);
+    if (code == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // clears the error, which the next check would see
+      throw Unsupported(fmt::format("the system does not pin {} B of host memory",
+                                    with_commas(static_cast<std::int64_t>(memory.size()))));
+    }
+    LLOYD_CUDA_CHECK(code);
+    return {first, [](const void* pinned) { cudaHostUnregister(const_cast<void*>(pinned)); }};
   }
 
  private:

@@ -39,16 +39,17 @@ class Timer {
   using Check = std::function<void(Solution, const Sample&)>;
 
   /// `nvml` is null if the version does not run on a GPU or NVML is unavailable. All arguments must
-  /// outlive this object.
+  /// outlive this object. `pins_labels`: lends labels in pinned memory.
   Timer(Session& session, const VersionFactory& make, const Measure& measure, NoiseMeter& noise,
-        profiling::Nvml* nvml, const std::string& gpu_uuid, bool on_gpu)
+        profiling::Nvml* nvml, const std::string& gpu_uuid, bool on_gpu, bool pins_labels = false)
       : session_(session),
         make_(make),
         measure_(measure),
         noise_(noise),
         nvml_(nvml),
         gpu_uuid_(gpu_uuid),
-        on_gpu_(on_gpu) {}
+        on_gpu_(on_gpu),
+        pins_labels_(pins_labels) {}
 
   /// Repeats the solve until the launch has `measure.repetitions` samples and its median is known
   /// within `measure.max_noise`, or until measure.max_seconds or the limit of repetitions is
@@ -71,7 +72,7 @@ class Timer {
   NoiseMeter& noise_;
   profiling::Nvml* nvml_;
   const std::string& gpu_uuid_;
-  bool on_gpu_;
+  bool on_gpu_, pins_labels_;
   std::optional<double> needed_cores_;
   int next_repetition_ = 0;
   std::mt19937_64 random_{std::random_device{}()};

@@ -73,6 +73,7 @@ Row measurement_row(const Point& point, const RowSource& source,
   row["dim"] = point.dim;
   for (const PointTunable& axis : kPointTunables) row[axis.name] = or_null(point.*axis.value);
   row["precision"] = to_string(point.precision);
+  row["host_memory"] = point.host_memory.empty() ? Row(nullptr) : Row(point.host_memory);
   row["oversubscribed"] = or_null(oversubscribed(point, source.cores));
   row["binding"] = source.binding.empty() ? Row(nullptr) : Row(source.binding);
   row["data"] = source.data;

@@ -129,6 +129,7 @@ Point point_from_json(const json& j) {
   p.init = j.at("init");
   read(j, "init_seed", p.init_seed);
   read(j, "data_seed", p.data_seed);
+  if (!j.at("host_memory").is_null()) p.host_memory = j.at("host_memory");
   p.available = j.at("available");
   if (!p.available) p.reason = j.at("reason");
   return p;

@@ -130,20 +130,21 @@ void list_axes(bool json) {
     Json by_default = nullptr;
     if (axis.key != nullptr)
       by_default = default_of(key_at(axis.key));
-    else if (axis.default_value == kCores)
+    else if (defaults_to_cores(axis))
       by_default = "cores";
     else if (!values.empty())
       by_default = value_text(axis.name, axis.default_value);
     else if (axis.default_value != kNoDefault)
       by_default = axis.default_value;
-    list.push_back(
-        {{"axis", axis.name},
-         {"default", by_default},
-         {"lowest", words ? Json(nullptr) : Json(axis.lowest)},
-         {"highest", words ? Json(nullptr) : Json(axis.highest)},
-         {"values", values.empty() ? Json(nullptr) : Json(values)},
-         {"read_by", axis.tunable == nullptr ? "every version" : "versions that list it"},
-         {"text", axis_meaning(axis)}});
+    list.push_back({{"axis", axis.name},
+                    {"default", by_default},
+                    {"lowest", words ? Json(nullptr) : Json(axis.lowest)},
+                    {"highest", words ? Json(nullptr) : Json(axis.highest)},
+                    {"values", values.empty() ? Json(nullptr) : Json(values)},
+                    {"read_by", axis.gpu                  ? "versions on a GPU in this process"
+                                : axis.tunable == nullptr ? "every version"
+                                                          : "versions that list it"},
+                    {"text", axis_meaning(axis)}});
   }
   if (json) {
     std::cout << json_text(list, 1) << '\n';

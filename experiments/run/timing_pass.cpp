@@ -62,7 +62,7 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
   hand_over(beginning);
   for (int w = 1; w < job.measure.warmup; ++w) solve(bench.make(), problem, context);
   Timer timer(bench.session(), bench.make(), job.measure, bench.noise(), bench.nvml().get(),
-              bench.gpu_uuid(), bench.on_gpu());
+              bench.gpu_uuid(), bench.on_gpu(), point.host_memory == kPinned);
   timer.run(
       point.id, problem, context, request.taken, bench.needed_cores(point),
       [&](Solution solution, const Sample& sample) {

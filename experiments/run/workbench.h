@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "data/sources/generators.h"
 #include "experiments/measure/noise.h"
@@ -63,6 +64,7 @@ class Workbench {
   std::set<unsigned> others_;  // processes that used the GPU before this one did
   double process_setup_ms_ = 0;
   std::unique_ptr<Session> session_;
+  std::vector<std::shared_ptr<const void>> pinned_;  // the arrays of the last problem
   VersionFactory make_;
   NoiseMeter noise_;
   profiling::NvtxObserver nvtx_;

@@ -43,6 +43,7 @@ const AxisValue* find(const Coordinates& coordinates, std::string_view axis) {
 bool uses(const VersionInfo& info, const std::string& axis) {
   const auto known =
       std::find_if(kAxes.begin(), kAxes.end(), [&](const AxisInfo& a) { return a.name == axis; });
+  if (known->gpu) return info.backend == Backend::cuda && !info.external;
   return known->tunable == nullptr ||
          std::find(info.axes.begin(), info.axes.end(), axis) != info.axes.end();
 }
@@ -129,6 +130,7 @@ Point make_point(const PlanRequest& request, const VersionInfo& info,
   };
   point.init = find(coordinates, "init")->text;
   if (point.init != "file") point.init_seed = seed("init_seed");
+  if (const AxisValue* memory = find(coordinates, "host_memory")) point.host_memory = memory->text;
   const AxisValue* source = find(coordinates, "data");
   point.data = source->text;
   if (request.sources.at(static_cast<std::size_t>(source->number)).generated)
@@ -140,7 +142,7 @@ Point make_point(const PlanRequest& request, const VersionInfo& info,
                               (axis.name == "data_seed" && !point.data_seed);
     if (value == nullptr || without_seed) continue;
     // A source that has a name is always told.
-    if (axis.name == "data" ? point.data.empty() : axis.input && !axis.listed) continue;
+    if (axis.name == "data" ? point.data.empty() : axis.quiet && !axis.listed) continue;
     point.id += fmt::format("/{}:{}", axis.name, value->text);
   }
   return point;
@@ -231,7 +233,8 @@ void for_each_combination(const std::vector<std::vector<Coordinates>>& groups, V
 std::vector<Axis> all_axes() {
   std::vector<Axis> axes;
   for (const AxisInfo& axis : kAxes)
-    axes.push_back({axis.name, axis.lowest, axis.highest, axis.key != nullptr, {}, false, false});
+    axes.push_back(
+        {axis.name, axis.lowest, axis.highest, axis.key != nullptr || axis.gpu, {}, false, false});
   return axes;
 }
 
@@ -250,6 +253,7 @@ bool takes_words(std::string_view axis) { return axis == "data" || !axis_words(a
 std::vector<std::string> axis_words(std::string_view axis) {
   if (axis == "precision") return precision_names();
   if (axis == "init") return data::init_methods();
+  if (axis == "host_memory") return {kPageable, kPinned};
   return {};
 }
 
@@ -390,6 +394,8 @@ nlohmann::json to_json(const Point& point) {
       {"data_name", point.data.empty() ? nlohmann::json(nullptr) : nlohmann::json(point.data)},
       {"init", point.init},
       {"init_seed", point.init_seed ? nlohmann::json(*point.init_seed) : nlohmann::json(nullptr)},
+      {"host_memory",
+       point.host_memory.empty() ? nlohmann::json(nullptr) : nlohmann::json(point.host_memory)},
       {"data_seed", point.data_seed ? nlohmann::json(*point.data_seed) : nlohmann::json(nullptr)},
       {"available", point.available},
       {"reason", point.available ? nlohmann::json(nullptr) : nlohmann::json(point.reason)}};

@@ -49,7 +49,7 @@ struct AxisValue {
 struct Axis {
   std::string name;
   std::int64_t low = 1, high = 0;  // the range that a value must keep
-  bool input = false;              // of data or initial centroids: in ids only if listed
+  bool quiet = false;              // in ids only if listed
   std::vector<AxisValue> values;
   bool listed = false;  // given in the spec or by --set
   bool broken = false;  // some values were in error and are left out

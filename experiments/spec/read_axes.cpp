@@ -181,8 +181,8 @@ class AxesReader {
       if (axis.default_value == kNoDefault || axis.default_value == kDefaultOfKey || of_file)
         continue;
       fill_default(axis.name,
-                   axis.default_value != kCores ? axis.default_value
-                                                : std::max(1u, std::thread::hardware_concurrency()),
+                   defaults_to_cores(axis) ? std::max(1u, std::thread::hardware_concurrency())
+                                           : axis.default_value,
                    request_.axes_place);
     }
     if (can_check_missing_axes_) {
@@ -194,7 +194,7 @@ class AxesReader {
                     "axes need 'k', the numbers of clusters, as in k: [5, 100]");
     }
     for (const Axis& axis : request_.axes) {
-      if ((axis.values.empty() && (!axis.input || axis.listed)) ||
+      if ((axis.values.empty() && (!axis.quiet || axis.listed)) ||
           (axis.broken && zipped_.contains(axis.name)))
         draft_.can_plan = false;
       if (!zipped_.contains(axis.name)) check_duplicates({axis.name});

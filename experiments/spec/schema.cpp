@@ -81,12 +81,12 @@ Json axes() {
   for (const AxisInfo& axis : kAxes) {
     Json& schema = properties[axis.name] =
         described(one_or_more(axis_value(axis), 1), axis_text(axis), axis_meaning(axis));
-    if (axis.default_value == kCores)
+    if (defaults_to_cores(axis))
       schema["description"] = std::string(axis.text) + "; all cores of the machine unless given";
     else if (axis.default_value == kDefaultOfKey)
       continue;  // the description names the key
     else if (axis.default_value != kNoDefault)
-      schema["default"] = axis.name == std::string_view("precision")
+      schema["default"] = !axis_words(axis.name).empty()
                               ? Json(value_text(axis.name, axis.default_value))
                               : Json(axis.default_value);
   }

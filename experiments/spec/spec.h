@@ -70,6 +70,9 @@ struct Profile {
   bool convergence = false;  // also if the figure of this name is asked for
 };
 
+/// The memory that holds points and labels on the host.
+inline constexpr const char *kPageable = "pageable", *kPinned = "pinned";
+
 /// One measurement to make. Axes that the version does not use are nullopt.
 struct Point {
   std::string id;  // "luigi_v1_fused/n:10000/k:5/dim:2/threads_per_block:128/precision:fp32"
@@ -83,6 +86,7 @@ struct Point {
   std::optional<std::uint64_t> init_seed;  // nullopt: the initial centroids come from a file
   std::optional<std::uint64_t> data_seed;  // nullopt: the points come from a file
   std::optional<int> restart;  // of the solve in question; no part of a point of the plan
+  std::string host_memory;     // kPageable or kPinned; empty for a version that does not use it
 #define LLOYD_TUNABLE(name, default_value, lowest, highest, text) std::optional<int> name;
 #include "kernels/core/axes.inc"
   bool available = true;  // can run on this machine

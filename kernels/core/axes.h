@@ -21,6 +21,7 @@ struct AxisInfo {
   const char* text;
   int Tunables::*tunable;  // null for an axis that every version reads
   const char* key;         // of an input axis: the spec's key with the default; else null
+  bool gpu = false;        // only versions that run on a GPU in this process use it
 };
 
 /// Every axis, in the order of point ids and rows.
@@ -31,7 +32,14 @@ inline constexpr auto kAxes = std::to_array<AxisInfo>({
   {#name, default_value, lowest, highest, text, &Tunables::name, nullptr},
 #define LLOYD_SOURCE_AXIS(name, text) {#name, kNoDefault, 0, INT_MAX, text, nullptr, nullptr},
 #define LLOYD_INPUT_AXIS(name, key, text) {#name, kDefaultOfKey, 0, INT64_MAX, text, nullptr, key},
+#define LLOYD_GPU_AXIS(name, default_value, text) \
+  {#name, default_value, 0, INT_MAX, text, nullptr, nullptr, true},
 #include "kernels/core/axes.inc"
 });
+
+/// Whether the default is the number of this machine's cores.
+constexpr bool defaults_to_cores(const AxisInfo& axis) {
+  return axis.tunable != nullptr && axis.default_value == kCores;
+}
 
 }  // namespace lloyd

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from analysis.model.words import AXES, INPUT_AXES, PROBLEM_AXES, STATUSES
+from analysis.model.words import AXES, GPU_AXES, INPUT_AXES, PROBLEM_AXES, STATUSES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -15,6 +15,7 @@ def test_the_contracts_words_are_there():
     assert AXES[:5] == ["threads_per_block", "samples_per_thread", "threads", "processes", "gpus"]
     assert PROBLEM_AXES == ["n", "k", "dim", "precision"]
     assert {"data_seed", "init", "init_seed"} <= set(INPUT_AXES)
+    assert GPU_AXES == ["host_memory"]
     assert STATUSES == ("ok", "unsupported", "incorrect", "imprecise", "failed", "timeout")
 
 

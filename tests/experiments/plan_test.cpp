@@ -83,6 +83,7 @@ data: {generator: uniform}
     "version": "plantest_everything", "n": 10, "k": 9, "dim": 7, "threads_per_block": 64,
     "samples_per_thread": 3, "threads": 4, "processes": 5, "gpus": 6, "precision": "fp16",
     "data_name": null, "init": "random_points", "init_seed": 1, "data_seed": 42,
+    "host_memory": "pageable",
     "available": true, "reason": null})"));
 
   const Tunables tunables = point.tunables();
@@ -291,6 +292,27 @@ TEST(Plan, InputAxesAreInIdsOnlyIfListed) {
   EXPECT_EQ(set.id, "cpu_sequential/n:10/k:2/dim:2/precision:fp32/data_seed:5");
   EXPECT_EQ(set.source({{.source = {.generator = "uniform"}}}).describe(),
             "uniform(range=[0,1), seed=5)");
+}
+
+TEST(Plan, HostMemoryIsForVersionsOnAGpu) {
+  const std::string start =
+      "name: t\nversions: [cpu_sequential, luigi_v1_fused]\naxes: {n: [10], "
+      "k: [2]";
+  const std::string cpu = "cpu_sequential/n:10/k:2/dim:2/precision:fp32",
+                    gpu = "luigi_v1_fused/n:10/k:2/dim:2/threads_per_block:256/precision:fp32";
+  const std::vector<Point> plain = load_text(start + "}\n").points;
+  ASSERT_EQ(plain.size(), 2u);
+  EXPECT_EQ(plain[0].host_memory, "");
+  EXPECT_TRUE(to_json(plain[0]).at("host_memory").is_null());
+  EXPECT_EQ(plain[1].id, gpu);
+  EXPECT_EQ(plain[1].host_memory, "pageable");
+
+  const Spec both = load_text(start + ", host_memory: [pageable, pinned]}\n");
+  ASSERT_EQ(both.points.size(), 3u);
+  EXPECT_EQ(both.points[0].id, cpu);
+  EXPECT_EQ(both.points[1].id, gpu + "/host_memory:pageable");
+  EXPECT_EQ(both.points[2].id, gpu + "/host_memory:pinned");
+  EXPECT_EQ(to_json(both.points[2]).at("host_memory"), "pinned");
 }
 
 TEST(Plan, ExcludeKnowsTheDefaultsOfInputAxes) {

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from analysis.model.words import AXES, INPUT_AXES, PROBLEM_AXES
+from analysis.model.words import AXES, GPU_AXES, INPUT_AXES, PROBLEM_AXES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
@@ -113,13 +113,16 @@ def test_every_axis_is_listed_with_its_default_range_and_meaning():
     listed = json.loads(run("--list-axes", "--json").stdout)
     axes = {axis["axis"]: axis for axis in listed}
     assert all(axis["text"] for axis in listed)
-    tunable = [name for name, axis in axes.items() if axis["read_by"] != "every version"]
-    assert tunable == AXES
-    assert [name for name in axes if name not in tunable] == [
-        *PROBLEM_AXES,
-        "data",
-        *INPUT_AXES,
-    ]
+    by_readers = {}
+    for name, axis in axes.items():
+        by_readers.setdefault(axis["read_by"], []).append(name)
+    assert by_readers == {
+        "every version": [*PROBLEM_AXES, "data", *INPUT_AXES],
+        "versions that list it": AXES,
+        "versions on a GPU in this process": GPU_AXES,
+    }
+    assert axes["host_memory"]["default"] == "pageable"
+    assert axes["host_memory"]["values"] == ["pageable", "pinned"]
     blocks = axes["threads_per_block"]
     assert (blocks["default"], blocks["lowest"], blocks["highest"]) == (256, 1, 1024)
     assert axes["threads"]["default"] == "cores"
