@@ -253,7 +253,7 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     points = rows.drop_duplicates("point").copy()
     bad = rows[rows["status"] != "ok"].drop_duplicates("point").set_index("point")
     wrong = set(rows.loc[(rows["status"] == "ok") & rows["verified"].eq(False), "point"])
-    times = _samples(rows[rows["iteration_ms"] > 0])
+    times = samples_of(rows[rows["iteration_ms"] > 0])
     throttled = rows["throttle"].notna() & ~rows["throttle"].astype(str).str.lower().isin(
         UNTHROTTLED
     )
@@ -318,10 +318,10 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
 _NEWER_COUNTS = ("launches", "noisy_samples")
 
 
-def _samples(usable: pd.DataFrame) -> dict[str, Samples]:
-    """Each point's samples, launch by launch or restart by restart."""
+def samples_of(usable: pd.DataFrame, column: str = "iteration_ms") -> dict[str, Samples]:
+    """Each point's samples of a time, launch by launch or restart by restart."""
     apart: dict[str, list[tuple[int, np.ndarray]]] = {}
-    groups = usable.groupby(["point", units(usable)], sort=False)["iteration_ms"]
+    groups = usable.groupby(["point", units(usable)], sort=False)[column]
     for (point, unit), samples in groups:
         apart.setdefault(point, []).append((int(unit), np.sort(samples.to_numpy())))
     return {

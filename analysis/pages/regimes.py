@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.measures.families import CHOOSERS, PEER
-from analysis.measures.points import all_points, fastest, noise_note
-from analysis.measures.stats import ratio_interval
+from analysis.measures.points import all_points, fastest, noise_note, samples_of
+from analysis.measures.stats import Samples, median_interval, ratio_interval
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
@@ -53,8 +53,14 @@ def _points(run: Run) -> pd.DataFrame:
     """The run's points, with the counts of their verification and the names of their regimes."""
     points = all_points([run], run.baseline)
     counted = run.measurements.drop_duplicates("point").set_index("point")
-    for column in ("label_mismatches", "max_regret", "regret_bound", "chosen"):
+    copied = ("label_mismatches", "max_regret", "regret_bound", "chosen", "end_to_end_floor_ms")
+    for column in copied:
         points[column] = points["point"].map(counted[column])
+    rows = run.measurements
+    whole = rows["end_to_end_ms"].gt(0) & rows["status"].eq("ok")
+    if rows["end_to_end_floor_ms"].isna().all():
+        whole &= False  # rows from before it counted what a process needs only once
+    points["jobs"] = points["point"].map(samples_of(rows[whole], "end_to_end_ms"))
     points["regime"] = ""
     for regime in REGIMES:
         # floats, because a run may have no value in a column
@@ -72,6 +78,13 @@ def _least(points: pd.DataFrame, families: Collection[str]) -> pd.Series | None:
     return of.loc[of["iteration_ms"].idxmin()] if len(of) else None
 
 
+def _least_job(points: pd.DataFrame, families: Collection[str]) -> pd.Series | None:
+    """The point whose whole job takes the least time."""
+    of = points[points["status"].eq("ok") & points["family"].isin(families)]
+    of = of[~of["version"].isin(CHOOSERS.values()) & of["jobs"].notna()]
+    return of.loc[of["jobs"].map(lambda jobs: jobs.median).idxmin()] if len(of) else None
+
+
 def _present(run: Run) -> list[tuple[Regime, pd.DataFrame]]:
     points = _points(run)
     parts = [(r, points[points["regime"].eq(r.name)]) for r in REGIMES]
@@ -86,16 +99,20 @@ def every_version(run: Run) -> Table:
     best peer's, and its labels. Raises RunError if the run has no regime."""
     header = ["regime", "version", "precision", "ms per iteration", "times the floor"]
     header += ["best peer / this", "labels that differ", "largest regret", "its bound"]
+    present = _present(run)
+    jobs = any(of["jobs"].notna().any() for _, of in present)
+    header += ["ms end to end"] if jobs else []
     rows = []
-    for regime, points in _present(run):
+    for regime, points in present:
         best, peer = fastest(points), _least(points, [PEER])
         lost = points[~points["version"].isin(best["version"]) & _said(points)]
         for _, p in best.sort_values("iteration_ms", kind="stable").iterrows():
             rows.append([regime.name, _name(p), p["precision"], time_text(p), _times_floor(p)])
-            rows[-1] += [_ratio(peer, p), *_labels(p)]
+            rows[-1] += [_ratio(peer, p), *_labels(p), *([_job(p)] if jobs else [])]
         for _, p in lost.drop_duplicates("version").iterrows():
             why = f"{p['status']}: {p['reason']}"
             rows.append([regime.name, p["version"], p["precision"], why, "", "", *_labels(p)])
+            rows[-1] += [""] if jobs else []
     said = "Median of an iteration [95% interval]; regret relative to the scale of the distance."
     if noise := noise_note(_points(run)):
         said += f" {noise}"
@@ -111,14 +128,14 @@ def _said(points: pd.DataFrame) -> pd.Series:
 
 def summary(run: Run) -> str:
     """Markdown for a page: the tables of summary_tables."""
-    problems, results = summary_tables(run)
-    return f"{problems.markdown()}\n{results.table_alone()}"
+    problems, *results = summary_tables(run)
+    return "\n".join([problems.markdown(), *(table.table_alone() for table in results)])
 
 
 def summary_tables(run: Run) -> list[Table]:
-    """The regimes with their floors and aims, then the best peer beside our fastest version. Raises
-    RunError if the run has no regime."""
-    problems, results = [], []
+    """The regimes with their floors and aims, then the best peer beside our fastest version, by an
+    iteration and, if the run has it, by the whole job. Raises RunError if the run has no regime."""
+    problems, results, jobs = [], [], []
     for regime, points in _present(run):
         peer, ours = _least(points, [PEER]), _least(points, CHOOSERS)
         floor = np.nan if ours is None else ours["floor_ms"]
@@ -128,6 +145,10 @@ def summary_tables(run: Run) -> list[Table]:
         problems.append([regime.name, *sizes, precision, least, _aim(regime, points)])
         results.append([regime.name, _who(peer), _who(ours), _ratio(peer, ours)])
         results[-1] += [_share(peer), _share(ours)]
+        peer, ours = _least_job(points, [PEER]), _least_job(points, CHOOSERS)
+        if ours is not None:
+            jobs.append([regime.name, _floor_of_job(ours), _who_job(peer), _who_job(ours)])
+            jobs[-1].append("–" if peer is None else _job_ratio(peer, ours))
     said = [
         run.environment_line(),
         "median of an iteration [95% interval], on data that is on the GPU",
@@ -139,10 +160,16 @@ def summary_tables(run: Run) -> list[Table]:
     numeric = {"N", "K", "dim", "floor, ms", "faster by"}
     names = ["regime", "N", "K", "dim", "precision", "floor, ms", "aim, ms"]
     regrets = ["regime", "best peer, ms", "ours, ms", "faster by", "peer's regret", "our regret"]
-    return [
+    tables = [
         Table("regimes-problems", listed(said), names, problems, numeric),
         Table("regimes-summary", listed(said), regrets, results, numeric),
     ]
+    if jobs:
+        header = ["regime", "floor end to end, ms", "best peer end to end, ms"]
+        header += ["ours end to end, ms", "faster by"]
+        numeric = {"floor end to end, ms", "faster by"}
+        tables.append(Table("regimes-jobs", listed(said), header, jobs, numeric))
+    return tables
 
 
 def _aim(regime: Regime, points: pd.DataFrame) -> str:
@@ -161,6 +188,28 @@ def _who(p: pd.Series | None) -> Words:
     if p is None:
         return "–"
     return Code(p["version"]), f" {p['precision']}: {time_text(p)}"
+
+
+def _job(p: pd.Series) -> str:
+    """The whole job: set-up, solve and download."""
+    if not isinstance(p["jobs"], Samples):
+        return "–"
+    return interval_text(*median_interval(p["jobs"]))
+
+
+def _who_job(p: pd.Series | None) -> Words:
+    if p is None:
+        return "–"
+    return Code(p["version"]), f" {p['precision']}: {_job(p)}"
+
+
+def _floor_of_job(p: pd.Series) -> str:
+    floor = p["end_to_end_floor_ms"]
+    return number_text(floor) if pd.notna(floor) else "–"
+
+
+def _job_ratio(peer: pd.Series, ours: pd.Series) -> str:
+    return interval_text(*ratio_interval(peer["jobs"], ours["jobs"]), unit="×")
 
 
 def _times_floor(p: pd.Series) -> str:

@@ -126,6 +126,51 @@ def test_the_summary_has_a_line_a_regime_in_each_table(run_path, capsys):
     assert capsys.readouterr().out.strip() == text.strip()
 
 
+JOBS = {  # regime, version, precision: ms of the whole job
+    ("A1", "peer_flash_kmeans", "fp16"): 80.0,
+    ("A1", "fast_dense", "fp16"): 20.0,
+    ("C", "peer_flash_kmeans", "tf32"): 165.0,
+    ("C", "peer_torch", "fp32"): None,  # does not report it
+    ("C", "fast_grid", "fp32"): 9.0,
+    ("C", "fast_optin", "fp32"): 8.0,  # slower loop, faster job
+    ("C", "fast_auto", "fp32"): 7.0,
+    ("E", "fast_small", "fp32"): 0.4,
+}
+
+
+def test_whole_jobs_stand_beside_the_peers(run_path):
+    file = run_path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        regime = next(
+            (name for name, size in SIZES.items() if size == (row["n"], row["k"], row["dim"]))
+        )
+        job = JOBS.get((regime, row["version"], row["precision"]))
+        row["end_to_end_ms"] = job and job * (1 + 0.001 * row["repetition"])
+    write_lines(file, rows)
+    # Rows without a floor are older, and count what a process needs only once.
+    assert "end to end" not in summary(load_run(run_path))
+    assert "end to end" not in every_version(load_run(run_path)).markdown()
+
+    write_lines(file, [row | {"end_to_end_floor_ms": 2.0} for row in rows])
+    *_, jobs = summary(load_run(run_path)).split("\n\n")
+    header = ["regime", "floor end to end, ms", "best peer end to end, ms"]
+    assert cells(jobs, "regime") == [*header, "ours end to end, ms", "faster by"]
+    a1 = cells(jobs, "A1")
+    assert a1[1] == "2.00"
+    assert a1[2].startswith("`peer_flash_kmeans` fp16: 80.3 [")
+    assert a1[3].startswith("`fast_dense` fp16: 20.1 [")
+    assert a1[4].startswith("4.00× [")
+    assert cells(jobs, "C")[3].startswith("`fast_optin` fp32: 8.03 [")
+    assert cells(jobs, "E")[2:5:2] == ["–", "–"]
+    assert "| L |" not in jobs  # neither side has one
+    every = every_version(load_run(run_path)).markdown()
+    assert cells(every, "regime")[-1] == "ms end to end"
+    assert cells(every, "C", "fast_grid", "fp32")[-1].startswith("9.04 [")
+    assert cells(every, "C", "peer_torch", "fp32")[-1] == "–"
+    assert cells(every, "C", "peer_faiss", "fp32")[-1] == ""
+
+
 def test_a_readme_may_hold_it(run_path, tmp_path, capsys):
     readme = tmp_path / "README.md"
     block = "<!-- table:BEGIN {0} -->\n<!-- table:END {0} -->\n"
