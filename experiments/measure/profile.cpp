@@ -56,7 +56,13 @@ class ProfiledSolve : public profiling::Subject {
     version_->run(context_);
     session_.synchronize();
   }
-  void fetch() override { version_->fetch(context_); }
+  void fetch() override {
+    // As in a timed solve (timing.cpp).
+    LabelBuffer labels(static_cast<std::size_t>(problem_.n), problem_.k);
+    context_.label_buffer = &labels;
+    version_->fetch(context_);
+    context_.label_buffer = nullptr;
+  }
   void observe(RangeObserver* observer) override {
     if (observer_ != nullptr) std::erase(context_.observers, observer_);
     observer_ = observer;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -29,10 +30,16 @@ Solution solve_with_phases(Workbench& bench, const Problem& problem, Context& co
     context.observers.pop_back();
     for (Row& row : phase_rows(point, part, times)) reply.phases.push_back(std::move(row));
   };
+  LabelBuffer labels(static_cast<std::size_t>(problem.n), problem.k);
+  std::shared_ptr<const void> pinned;
+  if (point.host_memory == kPinned) pinned = bench.session().pin(labels.memory());
   Solution solution;
   observed("setup", [&] { version->prepare(problem, context); });
   observed("solve", [&] { version->run(context); });
+  context.label_buffer = &labels;
   observed("fetch", [&] { solution = version->fetch(context); });
+  context.label_buffer = nullptr;
+  if (labels.is_filled) solution.labels = labels.widened();
   return solution;
 }
 
