@@ -26,7 +26,7 @@ struct Result {
   std::map<int, double> restarts;  // the least inertia of each; empty without restarts
   std::vector<SampleNoise> noise;
   std::vector<int> iterations;
-  std::vector<double> solve_ms, inertia;
+  std::vector<double> solve_ms, end_to_end_ms, inertia;
   bool oversubscribed = false;
   bool on_cpu = false;
   bool verified = true;  // each sample
@@ -65,6 +65,10 @@ void fill_solve(SummaryLine& line, const Result& result) {
 // Whether the lines have what fill_solve() fills.
 bool any_solves(const std::vector<SummaryLine>& lines) {
   return std::ranges::any_of(lines, [](const SummaryLine& line) { return !line.total.empty(); });
+}
+
+bool any_whole(const std::vector<SummaryLine>& lines) {
+  return std::ranges::any_of(lines, [](const SummaryLine& line) { return !line.whole.empty(); });
 }
 
 bool any_restarts(const std::vector<SummaryLine>& lines) {
@@ -225,6 +229,8 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
         }
       }
       result.solve_ms.push_back(row.value("solve_ms", 0.0));
+      if (const Row whole = row.value("end_to_end_ms", Row()); whole.is_number())
+        result.end_to_end_ms.push_back(whole);
     } else
       result.reason = row.at("reason").get<std::string>();
   }
@@ -232,6 +238,8 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
   std::vector<SummaryLine> lines;
   const bool shows_solves =
       spec.stop.tolerance > 0 || spec.stop.min_changes > 0 || spec.restarts > 1;
+  const bool any_gpu =
+      std::ranges::any_of(results, [](const auto& result) { return !result.second.on_cpu; });
   for (const Point& point : spec.points) {
     SummaryLine line;
     line.point = point.id;
@@ -248,6 +256,8 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
         line.median = format_ms(interval.median);
         line.noise = point_noise(found->second.noise, spec.measure.max_noise);
         if (shows_solves) fill_solve(line, found->second);
+        if (any_gpu && !found->second.end_to_end_ms.empty())
+          line.whole = format_ms(median_interval(found->second.end_to_end_ms).median);
         if (interval.low) line.interval = format_interval(*interval.low, *interval.high);
         if (const Denominator* base = denominators.of(point, found->second)) {
           line.speedup = format_ratio(base->median / interval.median);
@@ -279,6 +289,8 @@ std::string summary_table(const std::vector<SummaryLine>& lines, const Terminal&
   const bool solves = any_solves(lines);
   if (solves)
     for (const char* head : {"iterations", "solve", "inertia"}) columns.push_back({head, true});
+  const bool whole = any_whole(lines);
+  if (whole) columns.push_back({"end to end", true});
   const bool restarts = any_restarts(lines);
   if (restarts) columns.push_back({"restarts within 1%", true});
   const bool any_over =
@@ -300,6 +312,7 @@ std::string summary_table(const std::vector<SummaryLine>& lines, const Terminal&
     if (solves)
       for (const std::string& text : {line.iterations, line.total, line.inertia})
         cells.push_back({text});
+    if (whole) cells.push_back({line.whole});
     if (restarts) cells.push_back({line.restarts});
     if (any_over) cells.push_back({line.over});
     const char* separator = line.remark.empty() || line.noise.empty() ? "" : "; ";
@@ -344,12 +357,13 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       : spec.baseline == kBestCpu
           ? "the fastest verified CPU version of each problem, which is named"
           : spec.baseline);
-  const bool solves = any_solves(lines), restarts = any_restarts(lines);
-  text += fmt::format("| version | point | status | per iteration | speedup | {}noise |\n",
-                      std::string(solves ? "iterations | solve | inertia | " : "") +
-                          (restarts ? "restarts within 1% | " : ""));
-  text += fmt::format("|---|---|---|---|---|{}{}---|\n", solves ? "---|---|---|" : "",
-                      restarts ? "---|" : "");
+  const bool solves = any_solves(lines), whole = any_whole(lines), restarts = any_restarts(lines);
+  text +=
+      fmt::format("| version | point | status | per iteration | speedup | {}noise |\n",
+                  std::string(solves ? "iterations | solve | inertia | " : "") +
+                      (whole ? "end to end | " : "") + (restarts ? "restarts within 1% | " : ""));
+  text += fmt::format("|---|---|---|---|---|{}{}{}---|\n", solves ? "---|---|---|" : "",
+                      whole ? "---|" : "", restarts ? "---|" : "");
   std::vector<Missing> unsupported;
   for (const SummaryLine& line : lines) {
     if (line.status == status::unsupported) {
@@ -357,11 +371,12 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       continue;
     }
     text += fmt::format(
-        "| {} | {} | {} | {} | {} | {}{}{} |\n", for_markdown(line.version),
+        "| {} | {} | {} | {} | {} | {}{}{}{} |\n", for_markdown(line.version),
         for_markdown(parameters(line)), line.status, iteration(line),
         line.over.empty() ? line.speedup : line.speedup + " over " + for_markdown(line.over),
         solves ? fmt::format("{} | {} | {} | ", line.iterations, line.total, line.inertia) : "",
-        restarts ? line.restarts + " | " : "", for_markdown(line.noise));
+        whole ? line.whole + " | " : "", restarts ? line.restarts + " | " : "",
+        for_markdown(line.noise));
   }
   if (!unsupported.empty()) text += "\nUnsupported here:\n\n";
   for (const MissingGroup& group : grouped(unsupported))

@@ -25,6 +25,7 @@ struct SummaryLine {
   std::string iterations, total, inertia;
   // "3 of 10" restarts came within 1% of the least inertia. Empty without restarts.
   std::string restarts;
+  std::string whole;  // the median time end to end; empty if no point ran on a GPU
   std::string reason;
   std::string noise;  // why the time is unreliable; empty if no reason is known
 };

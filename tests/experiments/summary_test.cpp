@@ -77,6 +77,30 @@ TEST(Summary, HasIterationsTimeAndInertiaWhereARuleMayEndASolve) {
     EXPECT_NE(table.find(text), std::string::npos) << text;
 }
 
+TEST(Summary, HasWholeJobsWhereAPointRanOnAGpu) {
+  Spec spec;
+  spec.points = {point("cpu_sequential", 5), point("luigi_v1_fused", 5),
+                 point("luigi_v1_fused", 7)};
+  std::vector<Row> rows;
+  for (const double ms : {30.0, 31.0, 35.0}) {
+    rows.push_back(ok_row(spec.points[0], 2));
+    rows.back()["end_to_end_ms"] = ms + 10;
+  }
+  EXPECT_EQ(summarize(spec, rows, {})[0].whole, "");
+  for (const double ms : {30.0, 31.0, 35.0}) {
+    rows.push_back(ok_row(spec.points[1], 1));
+    rows.back()["end_to_end_ms"] = ms;
+  }
+  rows.push_back(ok_row(spec.points[2], 1));  // does not report it
+  const std::vector<SummaryLine> lines = summarize(spec, rows, {});
+  EXPECT_EQ(lines[0].whole, "41.0 ms");
+  EXPECT_EQ(lines[1].whole, "31.0 ms");
+  EXPECT_EQ(lines[2].whole, "");
+  const std::string table = summary_table(lines, {.width = 200});
+  for (const char* text : {"end to end", "41.0 ms", "31.0 ms"})
+    EXPECT_NE(table.find(text), std::string::npos) << text;
+}
+
 TEST(Summary, IsOverTheFp32OfABaselineThatLacksThePrecision) {
   Spec spec;
   spec.baseline = "cpu_sequential";
