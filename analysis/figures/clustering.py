@@ -47,6 +47,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         return _nothing("the points are not generated, so they are not drawn")
     kept = answers(run)
     rows = rows[rows["status"].eq("ok") & rows["dim"].eq(2) & rows["inertia"].gt(0)]
+    rows = rows[rows["batch"].eq(1)]
     rows = rows[rows["k"].le(MOST_CLUSTERS) & rows["k"].le(rows["n"])]
     whole = rows["point"].isin([point for point in kept if len(kept.parts(point)) == len(PARTS)])
     init = rows["init"].where(rows["init"].ne(""), solve.get("init") or "random_points")

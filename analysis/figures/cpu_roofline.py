@@ -85,11 +85,12 @@ def draw(data: Data, subject: Subject) -> Drawing:
 
 
 def _work(points: pd.DataFrame) -> dict[str, pd.Series]:
-    n, k, dim = (points[column].astype(float) for column in ("n", "k", "dim"))
+    n, k, dim, batch = (points[c].astype(float) for c in ("n", "k", "dim", "batch"))
     size = points["precision"].isin(HALVES).map({True: 2, False: 4})
-    operations = 2 * n * k * dim
+    operations = 2 * batch * n * k * dim
     # labels are written once in a solve, so its iterations share them: they hardly count
     moved = (n + 2 * k) * dim * size + LABEL_BYTES * n / points["iterations"].astype(float)
+    moved *= batch
     return {
         "operations_per_byte": operations / moved,
         "operations_per_second": operations / (points["iteration_ms"].astype(float) / 1e3),

@@ -44,7 +44,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         return Drawing(NAME, None, rows, "a map needs two or more K and two or more dim")
     points = points[points["n"].eq(points["n"].max())]
     ok = fastest(points)
-    work = ok["n"].astype(float) * ok["k"].astype(float) * ok["dim"].astype(float)
+    work = ok[["n", "k", "dim", "batch"]].astype(float).prod(axis=1)
     ok = ok.assign(ps_per_term=1e9 * ok["iteration_ms"] / work)
     # one cell per version, K and dim: its fastest result, or the reason for none
     key = ["machine", "version", "precision", "k", "dim"]

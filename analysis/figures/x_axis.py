@@ -17,11 +17,12 @@ from analysis.model.words import AXES, GPU_AXES, PROBLEM_AXES
 
 CHOICES = list(dict.fromkeys([*PROBLEM_AXES, *AXES, *PROBLEM, *GPU_AXES]))
 """The axes that a figure may have on x."""
-NUMBERS = ("n", "k", "dim", *AXES)
+NUMBERS = ("n", "k", "dim", "batch", *AXES)
 _WORDS = {
     "n": "N, number of points",
     "k": "K, number of clusters",
     "dim": "dim, number of dimensions",
+    "batch": "batch, problems in one solve",
     "gpus": "GPUs",
 }
 _SHORT = {"n": "N", "k": "K"}

@@ -310,7 +310,16 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     points[names] = np.array(intervals, dtype=float).reshape(-1, 3)
     points["samples"] = [len(t) if isinstance(t, Samples) else 0 for t in points["times_ms"]]
     points["floor_ms"] = points["floor_ms"].astype(float)
-    for column in ("n", "k", "dim", *AXES, "throttled_samples", "iterations", *_NEWER_COUNTS):
+    for column in (
+        "n",
+        "k",
+        "dim",
+        "batch",
+        *AXES,
+        "throttled_samples",
+        "iterations",
+        *_NEWER_COUNTS,
+    ):
         points[column] = points[column].astype("Int64")
     return points
 

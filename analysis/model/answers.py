@@ -28,7 +28,7 @@ class Answer:
     """The answer of a point. A part that was not kept is None.
 
     `labels` (n) are those of the last assignment, `centroids` (K, dim) those of the update after
-    it."""
+    it. For a batch of problems, both have a first axis of its size."""
 
     labels: np.ndarray | None
     centroids: np.ndarray | None
@@ -42,18 +42,21 @@ class Answers(Mapping[str, Answer]):
         if self._folder.is_symlink():
             raise RunError(f"{self._folder}: is a link, and links in a run are not followed")
         points = [rows.drop_duplicates("point") for rows in (run.measurements, run.plan)]
-        rows = pd.concat([part[["point", "n", "k", "dim"]] for part in points if len(part)])
+        rows = pd.concat(
+            [part[["point", "batch", "n", "k", "dim"]] for part in points if len(part)]
+        )
         rows = rows.drop_duplicates("point").dropna()
         self._sizes = {
-            str(point): (int(n), int(k), int(dim))
-            for point, n, k, dim in rows.itertuples(index=False)
+            str(point): (int(batch), int(n), int(k), int(dim))
+            for point, batch, n, k, dim in rows.itertuples(index=False)
             if self.parts(str(point))
         }
 
     def __getitem__(self, point: str) -> Answer:
-        n, k, dim = self._sizes[point]
-        labels = self._read(point, "labels", (n,))
-        centroids = self._read(point, "centroids", (k, dim))
+        batch, n, k, dim = self._sizes[point]
+        first = () if batch == 1 else (batch,)
+        labels = self._read(point, "labels", (*first, n))
+        centroids = self._read(point, "centroids", (*first, k, dim))
         if labels is not None and not (labels.min() >= 0 and labels.max() < k):
             raise RunError(f"{self._file(point, 'labels')}: has labels outside of 0 to {k - 1}")
         return Answer(labels, centroids)

@@ -32,7 +32,7 @@ def _noise(noise: object) -> str | None:
     return "; ".join(reasons) or None
 
 
-_SIZES = [whole(size, needed=True, low=1) for size in ("n", "k", "dim")]
+_SIZES = [whole(size, needed=True, low=1) for size in ("n", "k", "dim")] + [whole("batch", low=1)]
 _TUNABLES = [whole(axis, low=1) for axis in AXES]
 # texts, because seeds go up to 2^64 - 1
 _INPUTS = [name(axis, get=str) for axis in INPUT_AXES]
@@ -201,7 +201,8 @@ def _parents(path: Path, plan: dict) -> dict[str, str]:
 
 def _with_inputs(rows: pd.DataFrame, spec: dict) -> pd.DataFrame:
     """Rows before schema 3 do not say how points and initial centroids were drawn; the spec
-    does."""
+    does. Rows of older programs have no batch: they solved one problem."""
+    rows["batch"] = rows["batch"].fillna(1)
     solve, data = spec.get("solve") or {}, spec.get("data") or {}
     data = {} if isinstance(data, list) else data  # only a newer spec has a list
     of_spec = {"init": solve.get("init"), "init_seed": solve.get("seed")}

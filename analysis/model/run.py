@@ -11,7 +11,7 @@ from analysis.model.ceilings import Ceilings
 from analysis.model.files import printable
 from analysis.model.words import INPUT_AXES
 
-PROBLEM = ["n", "k", "dim", "precision", "data", *INPUT_AXES]
+PROBLEM = ["n", "k", "dim", "batch", "precision", "data", *INPUT_AXES]
 """What tells problems apart. An input axis is a text, empty where the input has no such value (a
 file has no seed) or where an old run does not say."""
 

@@ -48,7 +48,7 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
     """
     ok = points[points["status"] == "ok"].sort_values(["dim", "k", "n"], kind="stable")
     axes = [axis for axis in AXES if ok[axis].notna().any()]
-    several = [column for column in ("precision", *GPU_AXES) if ok[column].nunique() > 1]
+    several = [c for c in ("batch", "precision", *GPU_AXES) if ok[c].nunique() > 1]
     header = ["N", "K", "dim", "version", *(_words(a) for a in axes), *several]
     newer = [(c, words) for c, words in _NEWER.items() if ok[c].notna().any()]
     over = ["over"] if has_several_baselines(ok) else []
@@ -119,7 +119,7 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
             chosen += [row for _, row in rows_of.iterrows()]
     varying = [c for c in ("n", "k", "dim") if len({p[c] for p in chosen}) > 1]
     axes = [a for a in ("threads_per_block", "threads") if any(pd.notna(p[a]) for p in chosen)]
-    several = ["precision"] if len({p["precision"] for p in chosen}) > 1 else []
+    several = [c for c in ("batch", "precision") if len({p[c] for p in chosen}) > 1]
     header = [
         *(c if c == "dim" else c.upper() for c in varying),
         "version",

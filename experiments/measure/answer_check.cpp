@@ -24,23 +24,26 @@ std::int64_t count_changes(std::span<const std::int32_t> a, std::span<const std:
 }
 
 std::optional<std::string> wrong_form(const Problem& problem, const Solution& s) {
-  const auto n = static_cast<std::size_t>(problem.n), dim = static_cast<std::size_t>(problem.dim),
-             cells = static_cast<std::size_t>(problem.k) * dim;
+  const auto batch = static_cast<std::size_t>(problem.batch),
+             n = batch * static_cast<std::size_t>(problem.n),
+             dim = static_cast<std::size_t>(problem.dim),
+             clusters = batch * static_cast<std::size_t>(problem.k), cells = clusters * dim;
   if (s.labels.size() != n)
     return fmt::format("returns {} labels for {} points", s.labels.size(), n);
   if (s.centroids.size() != cells)
     return fmt::format("returns {} centroid coordinates instead of {} × {}", s.centroids.size(),
-                       problem.k, problem.dim);
+                       clusters, problem.dim);
   for (std::size_t c = 0; c < cells; ++c)
     if (!std::isfinite(s.centroids[c]))
       return fmt::format("centroid {} has coordinate {} = {}", c / dim, c % dim, s.centroids[c]);
-  std::int64_t stray = problem.n;
+  const auto points = static_cast<std::int64_t>(n);
+  std::int64_t stray = points;
 #pragma omp parallel for schedule(static) reduction(min : stray)
-  for (std::int64_t i = 0; i < problem.n; ++i) {
+  for (std::int64_t i = 0; i < points; ++i) {
     const std::int32_t label = s.labels[static_cast<std::size_t>(i)];
     if (label < 0 || label >= problem.k) stray = std::min(stray, i);
   }
-  if (stray < problem.n)
+  if (stray < points)
     return fmt::format("point {} has label {}, which is not in [0, {})", stray,
                        s.labels[static_cast<std::size_t>(stray)], problem.k);
   if (s.iterations < 1 || s.iterations > problem.stop.iterations ||

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -20,6 +21,7 @@
 #include "experiments/spec/spec.h"
 #include "experiments/text/text.h"
 #include "kernels/core/axes.h"
+#include "kernels/core/batch.h"
 #include "kernels/core/limits.h"
 #include "kernels/core/version.h"
 
@@ -155,24 +157,24 @@ class ExternalVersion : public Version {
   }
 
   void prepare(const Problem& problem, Context& context) override {
-    n_ = static_cast<std::size_t>(problem.n);
+    batch_ = problem.batch;
+    n_ = static_cast<std::size_t>(problem.n) * static_cast<std::size_t>(problem.batch);
     cells_ = problem.centroids.size();
     asked_ = problem.stop.iterations;
     first_ = static_cast<std::size_t>(context.first_row);
-    const auto dim = static_cast<std::size_t>(problem.dim);
     report_ = {};
     attempt([&] {
       place(problem.points.size_bytes() + problem.centroids.size_bytes() +
             n_ * sizeof(std::int32_t) + cells_ * sizeof(double));
       const fs::path& folder = external_->conversation->folder();
-      write_array(folder / kPoints, problem.points.subspan(first_ * dim),
-                  problem.points.first(first_ * dim));
+      write_points(folder / kPoints, problem);
       write_array(folder / kCentroids, problem.centroids);
       const auto memory = data::free_memory();
       Json request = {{"do", "prepare"},
                       {"n", problem.n},
                       {"k", problem.k},
                       {"dim", problem.dim},
+                      {"batch", problem.batch},
                       {"precision", to_string(problem.precision)},
                       {"iterations", problem.stop.iterations},
                       {"tolerance", problem.stop.tolerance},
@@ -216,9 +218,11 @@ class ExternalVersion : public Version {
           upload_ms_ && download_ms ? std::optional(*upload_ms_ + *download_ms) : std::nullopt;
       solution = {read_array<std::int32_t>(folder / kLabels, n_, "labels"),
                   read_array<double>(folder / kAnswer, cells_, "coordinates"), iterations_};
-      std::rotate(solution.labels.begin(),
-                  solution.labels.end() - static_cast<std::ptrdiff_t>(first_),
-                  solution.labels.end());
+      for (int i = 0; i < batch_; ++i) {
+        const std::span<std::int32_t> labels = part_of(std::span(solution.labels), i, batch_);
+        std::rotate(labels.begin(), labels.end() - static_cast<std::ptrdiff_t>(first_),
+                    labels.end());
+      }
     });
     return solution;
   }
@@ -226,6 +230,20 @@ class ExternalVersion : public Version {
   std::optional<SelfReport> self_report() const override { return report_; }
 
  private:
+  // The points of each problem, from Context::first_row on.
+  void write_points(const fs::path& path, const Problem& problem) const {
+    const std::size_t first = first_ * static_cast<std::size_t>(problem.dim);
+    if (batch_ == 1)
+      return write_array(path, problem.points.subspan(first), problem.points.first(first));
+    std::vector<float> all(problem.points.size());
+    for (int i = 0; i < batch_; ++i) {
+      const std::span<const float> from = part_of(problem.points, i, batch_);
+      std::ranges::rotate_copy(from, from.begin() + static_cast<std::ptrdiff_t>(first),
+                               part_of(std::span(all), i, batch_).begin());
+    }
+    write_array(path, std::span<const float>(all));
+  }
+
   // After a failure the next answer of the process is unpredictable, so the next prepare() starts a
   // new process.
   template <typename Body>
@@ -259,8 +277,9 @@ class ExternalVersion : public Version {
   }
 
   std::shared_ptr<External> external_;
-  std::size_t n_ = 0, cells_ = 0;
-  std::size_t first_ = 0;  // Context::first_row
+  int batch_ = 1;
+  std::size_t n_ = 0, cells_ = 0;  // of all problems
+  std::size_t first_ = 0;          // Context::first_row
   int asked_ = 0, iterations_ = 0;
   std::optional<double> upload_ms_;
   SelfReport report_;

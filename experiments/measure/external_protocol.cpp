@@ -103,6 +103,10 @@ VersionInfo parse_description(const std::string& name, const std::string& output
   info.distance =
       parse_word<Distance>("distance", text("distance"),
                            {{"direct", Distance::direct}, {"expanded", Distance::expanded}});
+  if (json.contains("batches")) {
+    if (!json["batches"].is_boolean()) throw wrong("batches", "true or false");
+    if (json["batches"] == true) info.batches = Batches::together;
+  }
   info.study = text("study");
   info.summary = text("summary");
   const auto is_line = [](const std::string& words_of_it) {

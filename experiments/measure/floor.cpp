@@ -30,14 +30,15 @@ double coordinate_bytes(Precision precision) {
 
 IterationWork iteration_work(const Problem& problem) {
   const double coordinate = coordinate_bytes(problem.precision);
-  const auto n = static_cast<double>(problem.n), k = static_cast<double>(problem.k),
-             dim = static_cast<double>(problem.dim);
+  const auto batch = static_cast<double>(problem.batch), dim = static_cast<double>(problem.dim);
+  const double n = batch * static_cast<double>(problem.n),
+               k = batch * problem.k;  // of all problems
   const double labels =
       problem.stop.min_changes > 0 ? 2 * 4 * n : 4 * n / std::max(1, problem.stop.iterations);
   IterationWork work;
   work.resident_bytes = (n + k) * dim * coordinate;
   work.bytes = work.resident_bytes + k * dim * coordinate + labels;
-  work.flops = 2 * n * k * dim;
+  work.flops = 2 * n * problem.k * dim;
   return work;
 }
 
@@ -61,7 +62,7 @@ std::optional<double> end_to_end_floor_ms(const Problem& problem, const FloorRat
     why_not = "the ceilings have no link_h2d or link_d2h";
     return std::nullopt;
   }
-  const auto n = static_cast<double>(problem.n);
+  const double n = static_cast<double>(problem.n) * problem.batch;
   const double label = label_bytes(problem.k);
   const double up = n * problem.dim * coordinate_bytes(problem.precision) / *rates.upload / devices;
   const double down = n * label / *rates.download / devices;

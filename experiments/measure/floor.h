@@ -27,7 +27,7 @@ struct FloorRates {
   std::optional<double> upload, download;
 };
 
-/// The work that one iteration cannot avoid.
+/// The work that one iteration cannot avoid, of all problems of a batch.
 struct IterationWork {
   double bytes = 0;
   double flops = 0;

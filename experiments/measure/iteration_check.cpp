@@ -105,6 +105,15 @@ std::optional<std::string> IterationCheck::check_drawn(int iterations) {
   return std::nullopt;
 }
 
+std::optional<std::string> IterationCheck::check_again(const std::vector<int>& drawn) {
+  for (const int t : drawn) {
+    verdict_.lengths.push_back(t);
+    Solution before;
+    if (auto why = check_iteration(nullptr, t, before)) return why;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> IterationCheck::check_iteration(const Solution* after, int t,
                                                            Solution& before,
                                                            std::int64_t* mismatches) {

@@ -30,6 +30,8 @@ class IterationCheck {
   std::optional<std::string> check_last(const Solution& whole, const ClusterSums& clusters);
   /// Checks iterations drawn at random from a run of `iterations`.
   std::optional<std::string> check_drawn(int iterations);
+  /// Checks iterations that were drawn already.
+  std::optional<std::string> check_again(const std::vector<int>& drawn);
 
   /// The first inertia during the run that is far above the oracle's. The run may then be only
   /// imprecise, so this is no error if its end is imprecise, too.

@@ -1,15 +1,63 @@
 #include "experiments/measure/judge.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <iostream>
 #include <utility>
 
 #include "experiments/measure/answer_check.h"
+#include "experiments/measure/trials.h"
 #include "experiments/measure/verify.h"
+#include "kernels/core/batch.h"
 
 namespace lloyd {
+
+namespace {
+
+// A message about one problem. Names it if it has others beside it.
+std::string in_batch(int index, int batch, const std::string& message) {
+  return batch == 1 ? message : fmt::format("problem {} of the batch: {}", index, message);
+}
+
+std::size_t cells_of(const std::vector<ExpectedRun>& runs) {
+  std::size_t cells = 0;
+  for (const ExpectedRun& run : runs) cells += run.centroids.size();
+  return cells;
+}
+
+template <typename T>
+void keep_larger(std::optional<T>& value, const std::optional<T>& other) {
+  if (other && (!value || *other > *value)) value = other;
+}
+
+template <typename T>
+void add_up(std::optional<T>& value, const std::optional<T>& other) {
+  if (other) value = value.value_or(0) + *other;
+}
+
+// The verdict on a batch whose problems have these. The largest excess counts.
+Verdict of_batch(const std::vector<Verdict>& verdicts) {
+  Verdict all = verdicts.front();
+  const auto batch = static_cast<int>(verdicts.size());
+  for (int i = 1; i < batch; ++i) {
+    const Verdict& one = verdicts[static_cast<std::size_t>(i)];
+    all.correct &= one.correct;
+    if (all.unverified.empty() && !one.unverified.empty())
+      all.unverified = in_batch(i, batch, one.unverified);
+    if (all.no_excess.empty() && !one.no_excess.empty())
+      all.no_excess = in_batch(i, batch, one.no_excess);
+    add_up(all.label_mismatches, one.label_mismatches);
+    add_up(all.inertia, one.inertia);
+    keep_larger(all.inertia_excess, one.inertia_excess);
+    keep_larger(all.max_regret, one.max_regret);
+    keep_larger(all.max_mean_error, one.max_mean_error);
+  }
+  if (!all.no_excess.empty()) all.inertia_excess.reset();
+  return all;
+}
+
+}  // namespace
 
 double unexplained_allowed_ms(double waited_ms) { return 10 + waited_ms / 2; }
 
@@ -21,36 +69,63 @@ Judge::Judge(const Session& session, const VersionInfo& version, VersionFactory 
       problem_(problem),
       verify_(verify) {}
 
-Reference& Judge::reference() {
-  if (!reference_) reference_ = session_.reference(problem_.points, problem_.n, problem_.dim);
-  return *reference_;
+std::unique_ptr<Reference> Judge::reference(const Problem& problem) const {
+  return session_.reference(problem.points, problem.n, problem.dim);
 }
 
-void Judge::begin(Solution first, Context& context, const std::optional<ExpectedRun>& known) {
-  if (!verify_) {
+template <typename Body>
+void Judge::for_each(const Solution& answer, Body&& body) const {
+  if (problem_.batch == 1) return body(0, problem_, answer);
+  for (int i = 0; i < problem_.batch; ++i)
+    body(i, problem_of(problem_, i), solution_of(answer, problem_, i));
+}
+
+void Judge::reject(int index, Verdict verdict) const {
+  verdict.reason = in_batch(index, problem_.batch, verdict.reason);
+  throw Incorrect(std::move(verdict));
+}
+
+void Judge::begin(Solution first, Context& context, const std::vector<ExpectedRun>& known) {
+  if (!verify_ || problem_.batch > 1)
     if (auto why = wrong_form(problem_, first)) {
       verdict_.reason = "whole solve: " + *why;
       throw Incorrect(verdict_);
     }
-    return;
-  }
+  if (!verify_) return;
   expected_ = known;
-  if (!expected_ || !expected_->spread(version_.distance)) {
-    expected_ = expected_run(reference(), problem_, version_.distance, known);
+  expected_.resize(static_cast<std::size_t>(problem_.batch));
+  bool is_new = false;
+  Trials trials(make_, problem_, context, first);
+  for_each(first, [&](int i, const Problem& problem, const Solution& answer) {
+    const std::unique_ptr<Reference> oracle = reference(problem);
+    ExpectedRun& expected = expected_.at(static_cast<std::size_t>(i));
+    if (!expected.spread(version_.distance)) {
+      const bool has_run = expected.direct || expected.expanded;
+      expected = expected_run(*oracle, problem, version_.distance,
+                              has_run ? std::optional(std::move(expected)) : std::nullopt);
+      is_new = true;
+    }
+    trials.take(i);
+    verdicts_.push_back(verify(answer, trials, problem, version_.distance, *oracle, expected,
+                               i > 0 ? &verdicts_.front().lengths : nullptr));
+    if (!verdicts_.back().correct) {
+      tell_lengths();
+      reject(i, verdicts_.back());
+    }
+  });
+  if (is_new && (problem_.batch == 1 || cells_of(expected_) <= ExpectedRun::kMostCells))
     computed_ = expected_;
-  }
-  verdict_ =
-      lloyd::verify(first, make_, problem_, context, version_.distance, reference(), *expected_);
-  // During timing, no copy of the points may occupy memory beside the version's own.
-  reference_.reset();
-  if (!verdict_.lengths.empty()) {
-    std::string lengths;
-    for (const int t : verdict_.lengths)
-      lengths += (lengths.empty() ? "" : ", ") + std::to_string(t);
-    std::cerr << "also verified: the iterations " << lengths << " (drawn at random)" << std::endl;
-  }
-  if (!verdict_.correct) throw Incorrect(verdict_);
+  verdict_ = of_batch(verdicts_);
+  tell_lengths();
   if (version_.reproducible) first_ = std::move(first);
+}
+
+void Judge::tell_lengths() const {
+  const std::vector<int>& drawn = verdicts_.front().lengths;
+  if (drawn.empty()) return;
+  std::cerr << fmt::format("also verified: the iterations {} (drawn at random)",
+                           fmt::join(drawn, ", "))
+            << std::endl;
 }
 
 void Judge::check(Solution answer, double waited_ms, std::optional<double> reported_ms) {
@@ -60,10 +135,16 @@ void Judge::check(Solution answer, double waited_ms, std::optional<double> repor
     broken.reason = why;
     return Incorrect(std::move(broken));
   };
-  if (!verify_) {
+  if (!verify_ || problem_.batch > 1)
     if (auto why = wrong_form(problem_, answer)) throw wrong("a timed solve: " + *why);
-  } else if (auto why = Recheck(problem_, version_.distance, *expected_).quick(answer, verdict_)) {
-    throw wrong("a timed solve: " + *why);
+  if (verify_) {
+    for_each(answer, [&](int i, const Problem& problem, const Solution& part) {
+      const auto at = static_cast<std::size_t>(i);
+      const Recheck recheck(problem, version_.distance, expected_[at]);
+      const auto why = recheck.quick(part, verdicts_[at]);
+      verdict_ = of_batch(verdicts_);
+      if (why) throw wrong("a timed solve: " + in_batch(i, problem_.batch, *why));
+    });
   }
   if (first_)
     if (const auto what = difference(*first_, answer))
@@ -87,11 +168,17 @@ Solution Judge::finish() {
         its_reported_ms_, its_waited_ms_, reports_, unexplained_allowed_ms(its_waited_ms_)));
   Solution last = std::move(last_).value();
   if (!verify_) return last;
-  Recheck(problem_, version_.distance, *expected_).full(last, reference(), verdict_);
-  reference_.reset();
-  if (verdict_.correct) return last;
-  verdict_.reason = "the last timed solve: " + verdict_.reason;
-  throw Incorrect(verdict_);
+  for_each(last, [&](int i, const Problem& problem, const Solution& part) {
+    const auto at = static_cast<std::size_t>(i);
+    const std::unique_ptr<Reference> oracle = reference(problem);
+    Verdict& verdict = verdicts_[at];
+    Recheck(problem, version_.distance, expected_[at]).full(part, *oracle, verdict);
+    if (verdict.correct) return;
+    verdict.reason = "the last timed solve: " + verdict.reason;
+    reject(i, verdict);
+  });
+  verdict_ = of_batch(verdicts_);
+  return last;
 }
 
 }  // namespace lloyd

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <vector>
 
 #include "experiments/measure/expected_run.h"
 #include "experiments/measure/session.h"
@@ -22,15 +23,16 @@ struct Incorrect : std::runtime_error {
 class Judge {
  public:
   /// All arguments must outlive this object. If `verify` is false, only the form of the answers and
-  /// their iterations are checked.
+  /// their iterations are checked. Every problem of a batch is judged by itself.
   Judge(const Session& session, const VersionInfo& version, VersionFactory make,
         const Problem& problem, bool verify);
 
   /// Verifies `first`, the answer of an untimed solve. This makes more solves in `context`. Throws
   /// Incorrect.
-  void begin(Solution first, Context& context, const std::optional<ExpectedRun>& known);
-  /// The run of the reference, if begin() had to compute any part of it.
-  const std::optional<ExpectedRun>& computed() const { return computed_; }
+  void begin(Solution first, Context& context, const std::vector<ExpectedRun>& known);
+  /// The runs of the reference, one for each problem, if begin() had to compute any part of them.
+  /// Empty also if those of a batch have more than ExpectedRun::kMostCells coordinates together.
+  const std::vector<ExpectedRun>& computed() const { return computed_; }
 
   /// Judges the form, iterations, means and centroids of a timed answer. For a version that
   /// promises identical bits, compares all of them. `waited_ms` is how long the harness waited for
@@ -40,20 +42,26 @@ class Judge {
   /// Throws Incorrect, and std::runtime_error for implausible times.
   Solution finish();
 
+  /// Of a batch: sums of inertia and mismatches, and the largest errors and excess.
   const Verdict& verdict() const { return verdict_; }
 
  private:
-  Reference& reference();
+  std::unique_ptr<Reference> reference(const Problem& problem) const;
+  // Calls body(index, problem, answer) for each problem of the batch.
+  template <typename Body>
+  void for_each(const Solution& answer, Body&& body) const;
+  [[noreturn]] void reject(int index, Verdict verdict) const;
+  void tell_lengths() const;
 
   const Session& session_;
   const VersionInfo& version_;
   VersionFactory make_;
   const Problem& problem_;
   bool verify_;
-  std::unique_ptr<Reference> reference_;
-  std::optional<ExpectedRun> expected_, computed_;
+  std::vector<ExpectedRun> expected_, computed_;
   std::optional<Solution> first_;  // kept if identical bits are promised
   std::optional<Solution> last_;
+  std::vector<Verdict> verdicts_;  // of each problem
   Verdict verdict_;
   // These belong to the answer whose reported time leaves the least of the wait unexplained.
   double least_unexplained_ms_ = 0, its_waited_ms_ = 0, its_reported_ms_ = 0;

@@ -123,7 +123,8 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check)
   // No version can foresee this number, so an answer kept from an earlier solve is useless.
   const auto others = static_cast<std::uint64_t>(problem.n - 1);
   context.first_row = others == 0 ? 0 : 1 + static_cast<std::int64_t>(random_() % others);
-  LabelBuffer labels(static_cast<std::size_t>(problem.n), problem.k);
+  LabelBuffer labels(static_cast<std::size_t>(problem.n) * static_cast<std::size_t>(problem.batch),
+                     problem.k);
   std::shared_ptr<const void> pinned;
   if (pins_labels_) pinned = session_.pin(labels.memory());
   context.label_buffer = &labels;

@@ -19,15 +19,16 @@ namespace {
 // If more than this share of random labels would pass, a correct label proves nothing.
 constexpr double kBlind = 0.5;
 
-// Checks one step from the centroids `from` (step 2). `blind` receives the share of random labels
+// Checks one step (step 2). `blind` receives the share of random labels
 // that are as near as the version's worst label, if that is larger.
-std::optional<std::string> check_step(std::span<const float> from, Trials& trials,
-                                      const Problem& problem, Distance distance,
-                                      Reference& reference, Verdict& verdict, double& blind) {
+std::optional<std::string> check_step(Trials::Start start, Trials& trials, const Problem& problem,
+                                      Distance distance, Reference& reference, Verdict& verdict,
+                                      double& blind) {
+  const std::span<const float> from = trials.centroids(start);
   Problem step = problem;
   step.stop = {.iterations = 1};
   step.centroids = from;
-  const Solution s = trials.solve(step);
+  const Solution s = trials.step(start);
   ClusterSums clusters;
   if (auto why = wrong_answer(step, s, verdict, clusters)) return why;
   const std::vector<double> before(from.begin(), from.end());
@@ -46,6 +47,12 @@ std::optional<std::string> check_step(std::span<const float> from, Trials& trial
 Verdict verify(const Solution& whole, const std::function<std::unique_ptr<Version>()>& make,
                const Problem& problem, Context& context, Distance distance, Reference& reference,
                const ExpectedRun& expected) {
+  Trials trials(make, problem, context, whole);
+  return verify(whole, trials, problem, distance, reference, expected);
+}
+
+Verdict verify(const Solution& whole, Trials& trials, const Problem& problem, Distance distance,
+               Reference& reference, const ExpectedRun& expected, const std::vector<int>* drawn) {
   Verdict verdict;
   verdict.regret_bound = regret_bound(distance, problem.precision, problem.dim);
   const auto wrong = [&](const char* where, const std::string& why) {
@@ -57,15 +64,13 @@ Verdict verify(const Solution& whole, const std::function<std::unique_ptr<Versio
     if (auto why = wrong_answer(problem, whole, verdict, clusters))
       return wrong("whole solve", *why);
 
-    Trials trials(make, problem, context);
     double blind = 0;
-    const auto step_from = [&](std::span<const float> centroids) {
-      return check_step(centroids, trials, problem, distance, reference, verdict, blind);
+    const auto step_from = [&](Trials::Start start) {
+      return check_step(start, trials, problem, distance, reference, verdict, blind);
     };
-    if (auto why = step_from(problem.centroids))
+    if (auto why = step_from(Trials::Start::initial))
       return wrong("one step from the initial centroids", *why);
-    const std::vector<float> final_centroids(whole.centroids.begin(), whole.centroids.end());
-    if (auto why = step_from(final_centroids))
+    if (auto why = step_from(Trials::Start::final))
       return wrong("one step from its final centroids", *why);
     if (blind > kBlind)
       verdict.unverified = fmt::format(
@@ -75,7 +80,8 @@ Verdict verify(const Solution& whole, const std::function<std::unique_ptr<Versio
 
     IterationCheck iterations(trials, problem, distance, reference, expected, verdict);
     if (auto why = iterations.check_last(whole, clusters)) return wrong("the last iteration", *why);
-    if (auto why = iterations.check_drawn(whole.iterations))
+    if (auto why = drawn != nullptr ? iterations.check_again(*drawn)
+                                    : iterations.check_drawn(whole.iterations))
       return wrong("an iteration drawn at random", *why);
 
     RunCheck(problem, distance, expected, verdict.label_mismatches.value_or(0))

@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "experiments/measure/expected_run.h"
+#include "experiments/measure/trials.h"
 #include "experiments/measure/verdict.h"
 #include "kernels/core/reference.h"
 #include "kernels/core/version.h"
@@ -43,6 +45,12 @@ namespace lloyd {
 Verdict verify(const Solution& whole, const std::function<std::unique_ptr<Version>()>& make,
                const Problem& problem, Context& context, Distance distance, Reference& reference,
                const ExpectedRun& expected);
+
+/// The same of one problem of a batch: `whole`, `problem`, `reference` and `expected` are its own,
+/// and `trials` is about it. `drawn`: the iterations of step 4, for a problem after the first.
+Verdict verify(const Solution& whole, Trials& trials, const Problem& problem, Distance distance,
+               Reference& reference, const ExpectedRun& expected,
+               const std::vector<int>* drawn = nullptr);
 
 /// Judges further, timed answers to a problem whose first answer has the `verdict` correct.
 class Recheck {

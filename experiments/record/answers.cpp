@@ -50,7 +50,8 @@ void write_npy(std::ostream& out, const std::string& type, const std::string& sh
 }
 
 void write_labels(std::ostream& out, const Point& point, const Solution& solution) {
-  const std::string shape = fmt::format("({},)", point.n);
+  const std::string shape = point.batch == 1 ? fmt::format("({},)", point.n)
+                                             : fmt::format("({}, {})", point.batch, point.n);
   if (point.k - 1 <= std::numeric_limits<std::uint8_t>::max())
     write_npy<std::uint8_t>(out, "|u1", shape, solution.labels);
   else if (point.k - 1 <= std::numeric_limits<std::uint16_t>::max())
@@ -66,7 +67,9 @@ bool fits_float(const std::vector<double>& values) {
 }
 
 void write_centroids(std::ostream& out, const Point& point, const Solution& solution) {
-  const std::string shape = fmt::format("({}, {})", point.k, point.dim);
+  const std::string shape = point.batch == 1
+                                ? fmt::format("({}, {})", point.k, point.dim)
+                                : fmt::format("({}, {}, {})", point.batch, point.k, point.dim);
   if (point.precision != Precision::fp64 && fits_float(solution.centroids))
     write_npy<float>(out, "<f4", shape, solution.centroids);
   else

@@ -71,6 +71,7 @@ Row measurement_row(const Point& point, const RowSource& source,
   row["n"] = point.n;
   row["k"] = point.k;
   row["dim"] = point.dim;
+  row["batch"] = point.batch;
   for (const PointTunable& axis : kPointTunables) row[axis.name] = or_null(point.*axis.value);
   row["precision"] = to_string(point.precision);
   row["host_memory"] = point.host_memory.empty() ? Row(nullptr) : Row(point.host_memory);

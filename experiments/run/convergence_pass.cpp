@@ -17,12 +17,11 @@ Reply convergence_pass(Workbench& bench, const Request& request) {
   run_pass(bench, reply, [&] {
     std::unique_ptr<Reference> reference;
     for (int restart = 0; restart < bench.job().restarts; ++restart) {
-      const Point point =
-          point_of(bench.job(), {request.point, std::nullopt, {0, restart}, {}, {}});
+      const Point point = point_of(bench.job(), {request.point, {}, {0, restart}, {}, {}});
       const Problem problem = bench.problem(point);
       Context context = bench.context(point);
       if (!reference) reference = bench.session().reference(problem.points, problem.n, problem.dim);
-      for (const Iterate& each : follow(bench.make(), problem, context, *reference))
+      for (const Iterate& each : follow(bench.make(problem), problem, context, *reference))
         reply.convergence.push_back({{"point", point.id},
                                      {"version", point.version},
                                      {"restart", or_null(point.restart)},

@@ -15,7 +15,7 @@ Reply energy_pass(Workbench& bench, const Request& request) {
     if (!counter) throw Unsupported(reply.reason.empty() ? bench.no_nvml() : reply.reason);
     const Problem problem = bench.problem(point);
     Context context = bench.context(point);
-    const std::unique_ptr<Version> version = bench.make()();
+    const std::unique_ptr<Version> version = bench.make(problem)();
     version->prepare(problem, context);
     const auto solve = [&] {
       version->run(context);

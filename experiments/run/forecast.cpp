@@ -42,7 +42,7 @@ struct Sums {
 
 void Forecast::add(const Point& point, std::size_t results) {
   Problem& problem = problems_[problem_of(point)];
-  problem.work = static_cast<double>(point.n) * point.k * point.dim;
+  problem.work = static_cast<double>(point.n) * point.batch * point.k * point.dim;
   problem.left += results;
 }
 

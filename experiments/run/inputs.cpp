@@ -5,14 +5,14 @@
 #include "data/sources/seeding.h"
 #include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
+#include "kernels/core/batch.h"
 #if LLOYD_CUDA
 #include "kernels/core/cuda.h"
 #endif
 
 namespace lloyd {
 
-Inputs::Initial Inputs::draw(const Point& point) {
-  const std::span<const float> from = points(point);
+Inputs::Initial Inputs::draw(const Point& point, std::span<const float> from) {
   const auto timed = [&](const char* device, data::MakeNearest& make) {
     const double start = now_ms();
     std::vector<float> drawn = data::initial_centroids(point.initial(job_.init), from, point.n,
@@ -37,14 +37,16 @@ std::span<const float> Inputs::points(const Point& point) {
   if (wanted != drawn_) {
     data_.clear();
     halves_.clear();
+    batches_.clear();
   }
   drawn_ = wanted;
+  if (point.batch > 1) return batch(point);
   const auto key = std::make_pair(point.dim, storage_precision(point.precision));
   auto at = data_.find(key);
   if (at == data_.end()) {
     std::int64_t n = 0;
     for (const Point& other : job_.points)
-      if (other.data == point.data &&
+      if (other.batch == 1 && other.data == point.data &&
           std::make_pair(other.dim, storage_precision(other.precision)) == key)
         n = std::max(n, other.n);
     data::Dataset drawn = data::load(point.source(job_.data), n, point.dim);
@@ -57,6 +59,7 @@ std::span<const float> Inputs::points(const Point& point) {
 std::span<const std::uint16_t> Inputs::halves(const Point& point) {
   const Precision precision = storage_precision(point.precision);
   if (precision == Precision::fp32) return {};
+  if (point.batch > 1) return {};
   const std::span<const float> wanted = points(point);
   const auto key = std::make_pair(point.dim, precision);
   auto at = halves_.find(key);
@@ -65,11 +68,33 @@ std::span<const std::uint16_t> Inputs::halves(const Point& point) {
   return std::span(std::as_const(at->second)).first(wanted.size());
 }
 
+std::span<const float> Inputs::batch(const Point& point) {
+  const auto key =
+      std::make_tuple(point.batch, point.n, point.dim, storage_precision(point.precision));
+  auto at = batches_.find(key);
+  if (at == batches_.end()) {
+    data::Dataset all(point.n * point.batch, point.dim);
+    for (int i = 0; i < point.batch; ++i) {
+      const data::Dataset one = data::load(point.alone(i).source(job_.data), point.n, point.dim);
+      std::ranges::copy(one.values(), part_of(all.values(), i, point.batch).begin());
+    }
+    round_to_storage(point.precision, all.values(), point.dim, "point");
+    at = batches_.emplace(key, std::move(all)).first;
+  }
+  return std::as_const(at->second).values();
+}
+
 const Inputs::Initial& Inputs::initial(const Point& point) {
   const auto key = std::make_pair(point.inputs(), storage_precision(point.precision));
   auto at = centroids_.find(key);
   if (at == centroids_.end()) {
-    Initial drawn = draw(point);
+    const std::span<const float> from = points(point);
+    Initial drawn = draw(point.alone(0), part_of(from, 0, point.batch));
+    for (int i = 1; i < point.batch; ++i) {
+      const Initial next = draw(point.alone(i), part_of(from, i, point.batch));
+      drawn.values.insert(drawn.values.end(), next.values.begin(), next.values.end());
+      drawn.ms += next.ms;
+    }
     round_to_storage(point.precision, drawn.values, point.dim, "initial centroid");
     at = centroids_.emplace(key, std::move(drawn)).first;
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,9 @@ namespace lloyd {
 
 /// Loads each data set once, in the precision in which the versions store it (rounding.h). All
 /// points with the same dimension share the largest data set; smaller n are its first rows. Only
-/// the data of one source and seed are kept, so that many need no more memory than one.
+/// the data of one source and seed are kept, so that many need no more memory than one. The
+/// problems of a batch have data and initial centroids of their own (Point::alone()), one after
+/// another.
 class Inputs {
  public:
   /// `job` must outlive this object.
@@ -39,12 +42,14 @@ class Inputs {
     std::string device;
   };
   const Initial& initial(const Point& point);
-  Initial draw(const Point& point);
+  Initial draw(const Point& point, std::span<const float> from);
+  std::span<const float> batch(const Point& point);
 
   const Job& job_;
   std::pair<std::string, std::optional<std::uint64_t>> drawn_;  // source and seed of data_
   std::map<std::pair<int, Precision>, data::Dataset> data_;
   std::map<std::pair<int, Precision>, std::vector<std::uint16_t>> halves_;  // of data_
+  std::map<std::tuple<int, std::int64_t, int, Precision>, data::Dataset> batches_;
   std::map<std::pair<std::string, Precision>, Initial> centroids_;
 };
 

@@ -123,6 +123,7 @@ Point point_from_json(const json& j) {
   p.n = j.at("n");
   p.k = j.at("k");
   p.dim = j.at("dim");
+  p.batch = j.value("batch", 1);  // older plans have none
   p.precision = *parse_precision(j.at("precision").get<std::string>());
   for (const PointTunable& axis : kPointTunables) read(j, axis.name, p.*axis.value);
   if (!j.at("data_name").is_null()) p.data = j.at("data_name");
@@ -138,13 +139,16 @@ Point point_from_json(const json& j) {
 namespace {
 
 template <typename Json>
-Json expected_json(const std::optional<ExpectedRun>& expected) {
-  return expected ? Json(to_json(*expected)) : Json(nullptr);
+Json expected_json(const std::vector<ExpectedRun>& expected) {
+  Json runs = Json::array();
+  for (const ExpectedRun& run : expected) runs.push_back(Json(to_json(run)));
+  return runs;
 }
 
-std::optional<ExpectedRun> expected_from(const json& j) {
-  if (j.is_null()) return std::nullopt;
-  return expected_run_from_json(j);
+std::vector<ExpectedRun> expected_from(const json& j) {
+  std::vector<ExpectedRun> expected;
+  for (const json& run : j) expected.push_back(expected_run_from_json(run));
+  return expected;
 }
 
 }  // namespace

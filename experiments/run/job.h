@@ -51,8 +51,8 @@ struct Job {
 };
 
 struct Request {
-  std::size_t point = 0;                // into Job::points
-  std::optional<ExpectedRun> expected;  // if an earlier worker computed it
+  std::size_t point = 0;              // into Job::points
+  std::vector<ExpectedRun> expected;  // of each problem, if an earlier worker computed them
   // All that follows is for timing passes.
   Turn turn;
   std::vector<double> taken;      // solve_ms of this turn's samples that are on disk already
@@ -66,10 +66,10 @@ struct Reply {
   std::vector<Row> events;    // timeline.jsonl
   std::vector<Row> convergence;
   std::string status, reason;  // in the last reply: how the pass ended, and why there are no rows
-  std::optional<ExpectedRun> expected;  // newly computed
-  std::optional<double> energy_j;       // from an energy pass
-  bool needs_restart = false;           // the CUDA context may be poisoned
-  bool last = true;                     // of the replies to this request
+  std::vector<ExpectedRun> expected;  // newly computed
+  std::optional<double> energy_j;     // from an energy pass
+  bool needs_restart = false;         // the CUDA context may be poisoned
+  bool last = true;                   // of the replies to this request
 };
 
 /// The point of a request. With restarts, it has the initial centroids of the request's turn.

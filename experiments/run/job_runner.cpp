@@ -78,7 +78,7 @@ bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
       readable = false;
       return false;
     }
-    if (reply.expected) expected_[problem] = *reply.expected;
+    if (!reply.expected.empty()) expected_[problem] = reply.expected;
     if (!reply.last) take_part(reply);
     return !reply.last;
   };

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "experiments/run/bounded_log.h"
 #include "experiments/run/job.h"
@@ -37,7 +38,7 @@ class JobRunner {
   BoundedLog& log_;
   double timeout_;
   // The key: Point::inputs() and the storage precision.
-  std::map<std::pair<std::string, Precision>, ExpectedRun> expected_;
+  std::map<std::pair<std::string, Precision>, std::vector<ExpectedRun>> expected_;
 };
 
 }  // namespace lloyd

@@ -16,7 +16,8 @@ Reply profiling_pass(Workbench& bench, const Request& request) {
     const Point run = profiled_point(job.pass, point);
     Problem problem = bench.problem(run);
     problem.stop.iterations = profiled_iterations(job.pass, bench.version().backend, job.stop);
-    const auto solve = profiled_solve(bench.make(), problem, bench.context(run), bench.session());
+    const auto solve =
+        profiled_solve(bench.make(problem), problem, bench.context(run), bench.session());
     profiling::Profile taken =
         take_profile(job.pass, job.profile, *solve, bench.on_gpu() ? *job.device : DeviceLimits{});
     for (Row& row : taken.counters) {

@@ -140,7 +140,7 @@ bool Supervisor::time(const std::vector<Task*>& group, const Turn& turn, Progres
   Asking asking;
   asking.request = [&](std::size_t i) {
     progress.begin(*points[i]);
-    Request request{i, std::nullopt, turn, {}, group[i]->best_inertia};
+    Request request{i, {}, turn, {}, group[i]->best_inertia};
     for (const TakenSample& sample : group[i]->turns.at(turn))
       request.taken.push_back(sample.solve_ms);
     return request;
@@ -187,7 +187,7 @@ bool Supervisor::profile(const std::vector<Task*>& group, Pass pass, Progress& p
       points.push_back(task->point);
   std::map<std::pair<std::string, std::string>, int> results;
   Asking asking;
-  asking.request = [](std::size_t i) { return Request{i, std::nullopt, {}, {}, {}}; };
+  asking.request = [](std::size_t i) { return Request{i, {}, {}, {}, {}}; };
   asking.end = [&](std::size_t i, const Reply& reply, double seconds) {
     directory_.append("counters.jsonl", reply.counters);
     directory_.append("timeline.jsonl", reply.events);

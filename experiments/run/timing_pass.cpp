@@ -19,9 +19,9 @@ namespace {
 
 using profiling::NvtxRange;
 
-Solution solve_with_phases(Workbench& bench, const Problem& problem, Context& context,
-                           const Point& point, Reply& reply) {
-  const std::unique_ptr<Version> version = bench.make()();
+Solution solve_with_phases(Workbench& bench, const VersionFactory& make, const Problem& problem,
+                           Context& context, const Point& point, Reply& reply) {
+  const std::unique_ptr<Version> version = make();
   const auto observed = [&](const char* part, auto&& body) {
     PhaseTimes times(bench.session());
     context.observers.push_back(&times);
@@ -54,21 +54,22 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
     spent += fmt::format(" {} {:.1f} ms", name, now - std::exchange(since, now));
   };
   const Problem problem = bench.problem(point);
+  const VersionFactory make = bench.make(problem);
   stage("data");
   Context context = bench.context(point);
   Reply beginning;
   beginning.last = false;
   // The first solve is the warm-up, gives the phase times and is verified. A baseline may need
   // minutes for a solve, so one solve serves all three. It is not timed: marking phases takes time.
-  Solution first = solve_with_phases(bench, problem, context, point, beginning);
+  Solution first = solve_with_phases(bench, make, problem, context, point, beginning);
   stage("first solve");
-  Judge judge(bench.session(), bench.version(), bench.make(), problem, job.measure.verify);
+  Judge judge(bench.session(), bench.version(), make, problem, job.measure.verify);
   judge.begin(std::move(first), context, request.expected);
   beginning.expected = judge.computed();
   stage("verification");
   hand_over(beginning);
-  for (int w = 1; w < job.measure.warmup; ++w) solve(bench.make(), problem, context);
-  Timer timer(bench.session(), bench.make(), job.measure, bench.noise(), bench.nvml().get(),
+  for (int w = 1; w < job.measure.warmup; ++w) solve(make, problem, context);
+  Timer timer(bench.session(), make, job.measure, bench.noise(), bench.nvml().get(),
               bench.gpu_uuid(), bench.on_gpu(), point.host_memory == kPinned);
   timer.run(
       point.id, problem, context, request.taken, bench.needed_cores(point),

@@ -39,8 +39,10 @@ Problem Workbench::problem(const Point& point) {
                session_->pin(std::as_bytes(problem.halves))};
   generator_ = data::make_generator(point.source(job_.data));
   problem.spherical = point.source(job_.data).unit_length;
-  // Rounded or scaled points are no longer what the generator draws.
-  if (storage_precision(point.precision) == Precision::fp32 && !problem.spherical)
+  // Rounded or scaled points are no longer what the generator draws, and those of a batch come from
+  // several.
+  if (storage_precision(point.precision) == Precision::fp32 && !problem.spherical &&
+      problem.batch == 1)
     problem.generator = generator_.get();
   return problem;
 }

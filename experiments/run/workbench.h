@@ -13,6 +13,7 @@
 #include "experiments/measure/session.h"
 #include "experiments/run/inputs.h"
 #include "experiments/run/job.h"
+#include "kernels/core/batch.h"
 #include "kernels/core/version.h"
 #include "profiling/nvml.h"
 #include "profiling/nvtx.h"
@@ -39,7 +40,10 @@ class Workbench {
 
   const Job& job() const { return job_; }
   const VersionInfo& version() const { return version_.info; }
-  const VersionFactory& make() const { return make_; }
+  /// Makes the version for the problem (for_problem() in kernels/core/batch.h).
+  VersionFactory make(const Problem& problem) const {
+    return for_problem(version_.info, make_, problem);
+  }
   Session& session() { return *session_; }
   NoiseMeter& noise() { return noise_; }
   bool on_gpu() const { return on_gpu_; }

@@ -70,7 +70,7 @@ void execute(Workbench& bench, const Point& point) {
   const Problem problem = bench.problem(point);
   Context context = bench.context(point);
   const NvtxRange repetition(NvtxRange::Level::repetition, "repetition", 0);
-  solve(bench.make(), problem, context);
+  solve(bench.make(problem), problem, context);
   bench.session().synchronize();
 }
 

@@ -50,7 +50,7 @@ void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
   for (Point& point : spec.points) {
     if (!point.available) continue;
     try {
-      data::check_fits(point.n, point.dim, free);
+      data::check_fits(point.n * point.batch, point.dim, free);
     } catch (const data::DataError& error) {
       point.available = false;
       point.reason = error.what();

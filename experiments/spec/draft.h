@@ -93,6 +93,8 @@ void read_exclude(Draft& draft, const Section& root);
 void read_solve(Draft& draft, const Section& root);
 /// Gives the input axes that the spec does not list the values of their keys.
 void fill_input_axes(Draft& draft);
+/// What a batch of problems excludes, in other parts of the spec.
+void check_batches(Draft& draft);
 void read_measure(Draft& draft, const Section& root);
 void read_profile(Draft& draft, const Section& root);
 void read_figures(Draft& draft, const Section& root);

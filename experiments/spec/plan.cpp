@@ -123,6 +123,7 @@ Point make_point(const PlanRequest& request, const VersionInfo& info,
   point.n = find(coordinates, "n")->number;
   point.k = *number("k");
   point.dim = *number("dim");
+  point.batch = *number("batch");
   point.precision = static_cast<Precision>(*number("precision"));
   for (const PointTunable& axis : kPointTunables) point.*axis.value = number(axis.name);
   const auto seed = [&](const char* axis) {
@@ -140,7 +141,8 @@ Point make_point(const PlanRequest& request, const VersionInfo& info,
     const AxisValue* value = find(coordinates, axis.name);
     const bool without_seed = (axis.name == "init_seed" && !point.init_seed) ||
                               (axis.name == "data_seed" && !point.data_seed);
-    if (value == nullptr || without_seed) continue;
+    const bool single = axis.name == "batch" && value->number == 1;
+    if (value == nullptr || without_seed || single) continue;
     // A source that has a name is always told.
     if (axis.name == "data" ? point.data.empty() : axis.quiet && !axis.listed) continue;
     point.id += fmt::format("/{}:{}", axis.name, value->text);
@@ -181,16 +183,32 @@ class PointChecks {
               "k = {} exceeds n = {}: a cluster needs a point of its own; leave the pair out with "
               "exclude: [{{k: {}, n: \"< {}\"}}], or pair the values with zip: [[n, k]]",
               point.k, point.n, point.k, point.k));
-    if (point.n > std::numeric_limits<std::int64_t>::max() / kBytesPerValue / point.dim &&
+    if (point.n >
+            std::numeric_limits<std::int64_t>::max() / kBytesPerValue / point.dim / point.batch &&
         overflows_.insert(n).second)
       errors_.add(
           blame(n->place, dim->place),
           fmt::format(
-              "n = {} points of dim = {} overflow: {} bytes per value make more than 2^63 bytes",
-              with_commas(point.n), with_commas(point.dim), kBytesPerValue));
+              "n = {} points of dim = {}{} overflow: {} bytes per value make more than 2^63 bytes",
+              with_commas(point.n), with_commas(point.dim),
+              point.batch > 1 ? fmt::format(" in batches of {}", with_commas(point.batch)) : "",
+              kBytesPerValue));
+    if (point.batch > 1) check_batch(point, *find(coordinates, "batch"));
   }
 
  private:
+  /// Each problem of a batch has points and initial centroids of its own, drawn with its own seeds.
+  void check_batch(const Point& point, const AxisValue& batch) {
+    if (!point.data_seed && batches_of_file_.insert(&batch).second)
+      errors_.add(batch.place, fmt::format("batch = {} needs a generator, which draws each "
+                                           "problem's points: a file has the points of one problem",
+                                           batch.text));
+    if (!point.init_seed && batches_from_file_.insert(&batch).second)
+      errors_.add(batch.place, fmt::format("batch = {} needs initial centroids that are drawn from "
+                                           "a seed, but init is file",
+                                           batch.text));
+  }
+
   /// A spec with a single source is told of a file that is too small before there are points
   /// (read_axes.cpp).
   void check_extent(const char* axis, const AxisValue& value, const char* what,
@@ -209,7 +227,7 @@ class PointChecks {
 
   const PlanRequest& request_;
   Errors& errors_;
-  std::set<const AxisValue*> more_clusters_, overflows_;
+  std::set<const AxisValue*> more_clusters_, overflows_, batches_of_file_, batches_from_file_;
   std::set<std::pair<const AxisValue*, const AxisValue*>> too_many_;
 };
 
@@ -330,6 +348,7 @@ Problem Point::problem(const Stop& stop) const {
   problem.n = n;
   problem.k = k;
   problem.dim = dim;
+  problem.batch = batch;
   problem.precision = precision;
   problem.stop = stop;
   return problem;
@@ -339,7 +358,7 @@ std::string Point::inputs() const {
   const auto text = [](const std::optional<std::uint64_t>& seed) {
     return seed ? std::to_string(*seed) : "-";
   };
-  return fmt::format("{}/{}/{}/{}/{}/{}/{}", n, k, dim, data, text(data_seed), init,
+  return fmt::format("{}/{}/{}/{}/{}/{}/{}/{}", n, k, dim, batch, data, text(data_seed), init,
                      text(init_seed));
 }
 
@@ -347,6 +366,14 @@ Point Point::restarted(int number) const {
   Point point = *this;
   point.restart = number;
   if (point.init_seed) *point.init_seed += static_cast<std::uint64_t>(number);
+  return point;
+}
+
+Point Point::alone(int index) const {
+  Point point = *this;
+  point.batch = 1;
+  if (point.data_seed) *point.data_seed += static_cast<std::uint64_t>(index);
+  if (point.init_seed) *point.init_seed += static_cast<std::uint64_t>(index);
   return point;
 }
 
@@ -390,6 +417,7 @@ nlohmann::json to_json(const Point& point) {
       {"n", point.n},
       {"k", point.k},
       {"dim", point.dim},
+      {"batch", point.batch},
       {"precision", to_string(point.precision)},
       {"data_name", point.data.empty() ? nlohmann::json(nullptr) : nlohmann::json(point.data)},
       {"init", point.init},

@@ -66,6 +66,24 @@ void fill_input_axes(Draft& draft) {
                                    value.text, spec.data[0].file));
 }
 
+void check_batches(Draft& draft) {
+  const Stop& stop = draft.spec.stop;
+  for (const AxisValue& batch : draft.axis_named("batch").values) {
+    if (batch.number == 1) continue;
+    if (stop.tolerance > 0 || stop.min_changes > 0)
+      draft.errors.add(
+          batch.place,
+          fmt::format(
+              "batch = {} needs a fixed number of iterations: the problems of a batch would "
+              "stop at different ones; leave out {}",
+              batch.text, stop.tolerance > 0 ? "tolerance" : "min_changes"));
+    if (draft.spec.profile.convergence)
+      draft.errors.add(batch.place, fmt::format("batch = {}: convergence follows a single problem; "
+                                                "leave it out of profile and figures",
+                                                batch.text));
+  }
+}
+
 void read_solve(Draft& draft, const Section& root) {
   const auto section = draft.yaml.section(root, "solve");
   if (!section) return;

@@ -20,6 +20,7 @@ void read_sections(Draft& draft, const Section& root) {
   read_figures(draft, root);
   apply_options(draft);
   fill_input_axes(draft);
+  check_batches(draft);
   if (draft.can_plan) {
     draft.spec.points = make_plan(draft.request, draft.errors);
     if (draft.spec.points.empty() && draft.errors.count() == 0)

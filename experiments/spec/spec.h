@@ -80,6 +80,7 @@ struct Point {
   std::int64_t n = 0;
   int k = 0;
   int dim = 0;
+  int batch = 1;  // problems in a solve
   Precision precision = Precision::fp32;
   std::string data;  // the name of its source; empty if the spec names none
   std::string init = "random_points";
@@ -99,6 +100,9 @@ struct Point {
   /// The point with the initial centroids of a restart: their seed is that of the point, counted
   /// up.
   Point restarted(int number) const;
+  /// Problem number `index` of the point's batch, alone. The seeds of its data and of its initial
+  /// centroids are those of the point, counted up by `index`.
+  Point alone(int index) const;
   /// The point's own data, given what the spec says about data: the source of its name, with its
   /// seed.
   data::Source source(const data::Sources& sources) const;

@@ -36,9 +36,13 @@ std::optional<std::string> unsupported_reason(const VersionInfo& version, const 
                        to_string(problem.precision));
   if (problem.spherical && !version.spherical)
     return "does not scale its centroids to length 1, as distance: cosine needs";
-  if (version.backend == Backend::cuda && problem.n > kMostPointsOnDevice)
+  if (problem.batch > 1 && version.batches == Batches::none)
+    return fmt::format("takes one problem at a time, not a batch of {}",
+                       with_commas(problem.batch));
+  const std::int64_t points = problem.n * problem.batch;
+  if (version.backend == Backend::cuda && points > kMostPointsOnDevice)
     return fmt::format("counts points in 32 bits: at most {}, not {}",
-                       with_commas(kMostPointsOnDevice), with_commas(problem.n));
+                       with_commas(kMostPointsOnDevice), with_commas(points));
   if (version.unsupported)
     if (auto reason = version.unsupported(problem, tunables, device)) return reason;
   const bool has_blocks = std::find(version.axes.begin(), version.axes.end(),

@@ -50,22 +50,23 @@ struct Stop {
   std::int64_t min_changes = 0;
 };
 
-/// One k-means problem. The distance is squared Euclidean, ties go to the lowest index, and an
-/// empty cluster keeps its centroid.
+/// One k-means problem, or a batch of independent ones of one size. The distance is squared
+/// Euclidean, ties go to the lowest index, and an empty cluster keeps its centroid.
 struct Problem {
   std::int64_t n = 0;  // points
   int k = 0;           // clusters
   int dim = 0;         // dimensions
+  int batch = 1;       // problems; the points of each follow those of the one before (batch.h)
   Precision precision = Precision::fp32;
   Stop stop;
   // Spherical k-means: the points and the initial centroids have length 1, and an update scales
   // each mean to length 1. A cluster whose points add up to 0 keeps its centroid. For such
   // centroids the nearest one is that of the largest cosine.
   bool spherical = false;
-  std::span<const float> points;     // n × dim, row-major
-  std::span<const float> centroids;  // k × dim, row-major: the initial centroids
+  std::span<const float> points;     // batch × n × dim, row-major
+  std::span<const float> centroids;  // batch × k × dim, row-major: the initial centroids
   // The same points in the 16 bits of the precision, for a version on a GPU whose precision is fp16
-  // or bf16. May be empty.
+  // or bf16. May be empty, and is for a batch.
   std::span<const std::uint16_t> halves;
   // What drew the points, for a version that draws the same bits itself. Null when they come from a
   // file.
@@ -75,9 +76,11 @@ struct Problem {
 /// What a version returns: the labels of the last assignment, and the centroids of the update that
 /// followed it.
 struct Solution {
-  std::vector<std::int32_t> labels;  // n, or none if fetch() filled the memory lent for them
-  std::vector<double> centroids;     // k × dim, row-major
-  int iterations = 0;                // assignment + update pairs done
+  // batch × n, of which each problem's begin at 0; or none if fetch() filled the memory lent for
+  // them.
+  std::vector<std::int32_t> labels;
+  std::vector<double> centroids;  // batch × k × dim, row-major
+  int iterations = 0;             // assignment + update pairs done, of each problem
 };
 
 /// The bytes of a label that is as narrow as k allows: 1, 2 or 4.
@@ -213,6 +216,13 @@ enum class Distance {
   expanded,  // ‖x‖² − 2x·c + ‖c‖²: error relative to (‖x‖ + ‖c‖)²
 };
 
+/// Whether a version takes several problems in one solve.
+enum class Batches {
+  none,
+  one_by_one,  // takes one; the harness lets it solve those of a batch one after another (batch.h)
+  together,    // takes Problem::batch
+};
+
 struct VersionInfo {
   std::string name;    // file, registry, YAML, NVTX range and plot label
   std::string family;  // folder
@@ -223,6 +233,7 @@ struct VersionInfo {
   Distance distance = Distance::direct;
   bool spherical = false;  // can solve spherical problems, too
   bool external = false;   // runs in a process of its own, which reads the problem from files
+  Batches batches = Batches::none;
   // Labels and centroids have the same bits in every run, for any grid, block or thread count and
   // on any device of one architecture: by construction, not by luck. The harness checks this.
   bool reproducible = false;

@@ -115,6 +115,7 @@ LLOYD_VERSION(EigenVersion, {.name = "cpu_eigen",
                              .parent = "cpu_sequential",
                              .precisions = {Precision::fp32, Precision::fp64},
                              .spherical = true,
+                             .batches = Batches::one_by_one,
                              .study = "goldsborough",
                              .summary = "all n × k distances as one Eigen array expression",
                              .unsupported = memory_shortfall});

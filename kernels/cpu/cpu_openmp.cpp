@@ -106,6 +106,7 @@ LLOYD_VERSION(OpenMp, {.name = "cpu_openmp",
                        .precisions = {Precision::fp32, Precision::fp64},
                        .distance = Distance::direct,
                        .spherical = true,
+                       .batches = Batches::one_by_one,
                        .study = "luigi, flores_alves",
                        .summary = "the naive loop on `threads` threads with private sums",
                        .unsupported = {}});

@@ -190,6 +190,7 @@ LLOYD_VERSION(
      .axes = {"threads"},
      .precisions = {Precision::fp32, Precision::fp64},
      .spherical = true,
+     .batches = Batches::one_by_one,
      .study = "biason_romania",
      .summary =
          "POSIX threads for the whole solve: points and centroids dealt, locks and barriers"});

@@ -252,6 +252,7 @@ LLOYD_VERSION(Bounds, {.name = "fast_cpu_bounds",
                        .axes = {"threads"},
                        .distance = Distance::expanded,
                        .spherical = true,
+                       .batches = Batches::one_by_one,
                        .reproducible = true,
                        .summary = "bounds on distances: only points whose bounds meet are compared",
                        .unsupported = {}});

@@ -74,6 +74,7 @@ LLOYD_VERSION(Simd, {.name = "fast_cpu_simd",
                      .axes = {"threads"},
                      .distance = Distance::expanded,
                      .spherical = true,
+                     .batches = Batches::one_by_one,
                      .reproducible = true,
                      .summary = "vectors of points against groups of centroids in registers",
                      .unsupported = {}});

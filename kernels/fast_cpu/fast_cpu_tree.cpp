@@ -171,6 +171,7 @@ LLOYD_VERSION(TreeVersion,
                .axes = {"threads"},
                .distance = Distance::direct,
                .spherical = true,
+               .batches = Batches::one_by_one,
                .reproducible = true,
                .summary = "a k-d tree of boxes: where one centroid can be nearest, kept sums are "
                           "added and no point is read",

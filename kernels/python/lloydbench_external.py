@@ -51,6 +51,7 @@ def main(
     axes=(),
     precisions=("fp32",),
     distance="direct",
+    batches=False,
     study="",
     why_not="",
     to_have_them="install it there, or name another interpreter in LLOYDBENCH_PYTHON",
@@ -59,12 +60,14 @@ def main(
 
     `requires` names the Python packages that the version imports and cannot run without, and
     `to_have_them` says how to get them. `why_not` says why it cannot run even with them. A new
-    `version_class()` is made for each problem. It has three methods:
+    `version_class()` is made for each problem. With `batches`, it takes several problems of one
+    size in one solve: if problem.batch is above 1, points, centroids and what fetch() returns have
+    a first axis of that length. It has three methods:
 
-    prepare(problem)  allocates and changes the layout. problem has n, dim, k, precision ("fp32"),
-                      iterations, tolerance, min_changes, points (n × dim float32), centroids
-                      (k × dim float32), the tunables (threads, …), device (CUDA index) and
-                      memory_bytes (free, or None). It is timed from outside, unless it sets
+    prepare(problem)  allocates and changes the layout. problem has n, dim, k, batch, precision
+                      ("fp32"), iterations, tolerance, min_changes, points (n × dim float32),
+                      centroids (k × dim float32), the tunables (threads, …), device (CUDA index)
+                      and memory_bytes (free, or None). It is timed from outside, unless it sets
                       self.setup_ms, because it also does what a process needs only once, such as
                       compiling kernels.
     run()             iterates from the initial centroids. It returns the number of iterations
@@ -90,6 +93,7 @@ def main(
             "axes": list(axes),
             "precisions": list(precisions),
             "distance": distance,
+            "batches": batches,
             "study": study,
             "summary": summary,
             "available": not why_not,
@@ -147,8 +151,9 @@ class _Conversation:
 
         self.version = None  # frees what it holds before the next one allocates
         problem = SimpleNamespace(**request)
-        problem.points = self._read(request["points"], problem.n, problem.dim)
-        problem.centroids = self._read(request["centroids"], problem.k, problem.dim)
+        first = () if problem.batch == 1 else (problem.batch,)
+        problem.points = self._read(request["points"], *first, problem.n, problem.dim)
+        problem.centroids = self._read(request["centroids"], *first, problem.k, problem.dim)
         version = self.version_class()
         setup_ms, _ = _timed(version.prepare, problem)
         setup_ms = getattr(version, "setup_ms", setup_ms)
@@ -171,10 +176,10 @@ class _Conversation:
         np.asarray(centroids, dtype="<f8").tofile(f"{self.folder}/centroids.f64")
         return {"fetch_ms": fetch_ms, "transfer_ms": self._transfer_ms()}
 
-    def _read(self, name, rows, columns):
+    def _read(self, name, *shape):
         import numpy as np
 
-        return np.fromfile(f"{self.folder}/{name}", dtype="<f4").reshape(rows, columns)
+        return np.fromfile(f"{self.folder}/{name}", dtype="<f4").reshape(shape)
 
     def _transfer_ms(self):
         return getattr(self.version, "transfer_ms", 0.0)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_contracts_words_are_there():
     assert AXES[:5] == ["threads_per_block", "samples_per_thread", "threads", "processes", "gpus"]
-    assert PROBLEM_AXES == ["n", "k", "dim", "precision"]
+    assert PROBLEM_AXES == ["n", "k", "dim", "batch", "precision"]
     assert {"data_seed", "init", "init_seed"} <= set(INPUT_AXES)
     assert GPU_AXES == ["host_memory"]
     assert STATUSES == ("ok", "unsupported", "incorrect", "imprecise", "failed", "timeout")

@@ -134,7 +134,7 @@ def test_every_axis_is_listed_with_its_default_range_and_meaning():
     lines = run("--list-axes").stdout.splitlines()
     assert lines[0].split() == ["axis", "default", "values", "meaning"]
     assert [line.split()[0] for line in lines[1:]] == list(axes)
-    assert re.match(r"threads_per_block   256 +1 to 1024 ", lines[4])
+    assert re.match(r"threads_per_block   256 +1 to 1024 ", lines[5])
 
 
 @pytest.fixture
