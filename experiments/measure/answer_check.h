@@ -20,8 +20,8 @@ bool may_stop_early(const Stop& stop);
 std::int64_t count_changes(std::span<const std::int32_t> a, std::span<const std::int32_t> b);
 
 /// Checks the form of an answer: sizes, labels in range, finite coordinates, and iterations between
-/// 1 and those requested, or all of them if no rule may stop the loop. The answer may be to a batch.
-/// Returns the first error, or nullopt.
+/// 1 and those requested, or all of them if no rule may stop the loop. It may be an answer to a
+/// batch. Returns the first error, or nullopt.
 std::optional<std::string> wrong_form(const Problem& problem, const Solution& solution);
 
 /// Checks form and means (means.h). Returns the first error, or nullopt. `clusters` receives the

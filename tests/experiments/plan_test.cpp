@@ -80,7 +80,8 @@ data: {generator: uniform}
     "point": "plantest_everything/n:10/k:9/dim:7/threads_per_block:64/)"
                                                   R"(samples_per_thread:3/threads:4/)"
                                                   R"(processes:5/gpus:6/precision:fp16",
-    "version": "plantest_everything", "n": 10, "k": 9, "dim": 7, "threads_per_block": 64,
+    "version": "plantest_everything", "n": 10, "k": 9, "dim": 7, "batch": 1,
+    "threads_per_block": 64,
     "samples_per_thread": 3, "threads": 4, "processes": 5, "gpus": 6, "precision": "fp16",
     "data_name": null, "init": "random_points", "init_seed": 1, "data_seed": 42,
     "host_memory": "pageable",

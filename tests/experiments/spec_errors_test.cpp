@@ -180,27 +180,27 @@ INSTANTIATE_TEST_SUITE_P(
                    "such as [a, b], not 'speedup, tpb'"}},
         ErrorCase{8, "figures: {speedup: {x: k}}", {}},
         ErrorCase{8, "figures: [noise, {speedup: {x: threads}, tpb: {x: k}}]", {}},
-        ErrorCase{8,
-                  "figures: [{speedup: {x: thread}}, {speedup: {x: size}}]",
-                  {"s.yaml:8:25: unknown axis 'thread'; did you mean 'threads'?",
-                   "s.yaml:8:49: unknown axis 'size'; the axes are n, k, dim, threads_per_block, "
-                   "samples_per_thread, threads, processes, gpus, precision, data, data_seed, "
-                   "init, init_seed"}},
+        ErrorCase{
+            8,
+            "figures: [{speedup: {x: thread}}, {speedup: {x: size}}]",
+            {"s.yaml:8:25: unknown axis 'thread'; did you mean 'threads'?",
+             "s.yaml:8:49: unknown axis 'size'; the axes are n, k, dim, batch, threads_per_block, "
+             "samples_per_thread, threads, processes, gpus, precision, data, data_seed, "
+             "init, init_seed"}},
         ErrorCase{8,
                   "figures: [{speedups: {x: k}}, {roofline: {x: k}}]",
                   {"s.yaml:8:12: unknown figure 'speedups'; did you mean 'speedup'?",
                    "s.yaml:8:32: figure 'roofline' has no axis on x that can be chosen; those that "
                    "have one are fastest, noise, scaling, speedup, tpb"}},
-        ErrorCase{
-            8,
-            "figures: [{tpb: {y: k}}, {tpb: k}, {tpb: {x: [k]}}, [tpb]]",
-            {"s.yaml:8:18: unknown key 'y' in figure tpb; the keys are x",
-             "s.yaml:8:32: figure tpb must be a map (key: value), not 'k'",
-             "s.yaml:8:46: figure tpb needs one axis, such as {x: k}; the axes are n, k, "
-             "dim, threads_per_block, samples_per_thread, threads, processes, gpus, precision, "
-             "data, data_seed, init, init_seed",
-             "s.yaml:8:53: figures must list names, not a list; an axis is chosen by "
-             "{speedup: {x: k}}"}}));
+        ErrorCase{8,
+                  "figures: [{tpb: {y: k}}, {tpb: k}, {tpb: {x: [k]}}, [tpb]]",
+                  {"s.yaml:8:18: unknown key 'y' in figure tpb; the keys are x",
+                   "s.yaml:8:32: figure tpb must be a map (key: value), not 'k'",
+                   "s.yaml:8:46: figure tpb needs one axis, such as {x: k}; the axes are n, k, "
+                   "dim, batch, threads_per_block, samples_per_thread, threads, processes, gpus, "
+                   "precision, data, data_seed, init, init_seed",
+                   "s.yaml:8:53: figures must list names, not a list; an axis is chosen by "
+                   "{speedup: {x: k}}"}}));
 
 TEST(Spec, TellsAllErrorsInTheOrderOfTheFile) {
   EXPECT_EQ(errors_of(R"(name: No

@@ -41,15 +41,16 @@ __global__ void centre_points(float* points, std::int64_t values, int dim, const
   if (at < values) points[at] -= centre[at % dim];
 }
 
-// One block for every step-th point: how much farther away than the nearest centroid is the one
-// that the expanded distance in fp32 finds? As a share of the latter's squared distance, from 0 to
-// 1.
+// One block for every step-th point of all problems of a batch, of n points each: how much farther
+// away than the nearest centroid is the one that the expanded distance in fp32 finds? As a share of
+// the latter's squared distance, from 0 to 1.
 __global__ void __launch_bounds__(kTryBlock)
-    try_labels(const float* points, std::int64_t step, int dim, const float* centre, float scale,
-               const float* centroids, int k, float* shares) {
+    try_labels(const float* points, std::int64_t step, std::int64_t n, int dim, const float* centre,
+               float scale, const float* centroids, int k, float* shares) {
   __shared__ float scores[kTryBlock];
   __shared__ double nearest[kTryBlock], labelled[kTryBlock];
   const float* point = points + blockIdx.x * step * dim;
+  centroids += blockIdx.x * step / n * k * dim;
   float score = INFINITY;  // stays so where every score overflows: then the label is arbitrary
   double least = INFINITY, of_label = INFINITY;
   for (int j = threadIdx.x; j < k; j += kTryBlock) {
@@ -102,8 +103,8 @@ Placement Placement::of(const Problem& problem, const float* points, cudaStream_
   high.upload(most, stream);
   unsigned columns = 1;  // threads along x
   while (columns < dim && columns < 32) columns *= 2;
-  find_ranges<<<1024, dim3(columns, kBlock / columns), 0, stream>>>(points, problem.n, problem.dim,
-                                                                    low.data(), high.data());
+  find_ranges<<<1024, dim3(columns, kBlock / columns), 0, stream>>>(
+      points, problem.n * problem.batch, problem.dim, low.data(), high.data());
   LLOYD_CUDA_CHECK_LAUNCH();
   low.download(least, stream);
   high.download(most, stream);
@@ -148,13 +149,14 @@ void Placement::require_labels(const Problem& problem, const float* points,
                                cudaStream_t stream) const {
   const bool halves = problem.precision == Precision::fp16 || problem.precision == Precision::bf16;
   const double allowed = halves ? 0.05 : 0.01;
-  const std::int64_t step = (problem.n + kSample - 1) / kSample;
-  const auto tried = static_cast<std::size_t>((problem.n + step - 1) / step);
+  const std::int64_t n = problem.n * problem.batch, step = (n + kSample - 1) / kSample;
+  const auto tried = static_cast<std::size_t>((n + step - 1) / step);
   cuda::Buffer<float> centre(centre_.size()), centroids(centroids_.size()), shares(tried);
   centre.upload(centre_, stream);
   centroids.upload(centroids_, stream);
   try_labels<<<static_cast<unsigned>(tried), kTryBlock, 0, stream>>>(
-      points, step, problem.dim, centre.data(), scale_, centroids.data(), problem.k, shares.data());
+      points, step, problem.n, problem.dim, centre.data(), scale_, centroids.data(), problem.k,
+      shares.data());
   LLOYD_CUDA_CHECK_LAUNCH();
   std::vector<float> lost(tried);
   shares.download(lost, stream);

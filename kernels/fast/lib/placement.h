@@ -19,7 +19,8 @@
 
 namespace lloyd::fast {
 
-/// placed = (given − centre) · scale, with a centre for each dimension that is 0 for most data.
+/// placed = (given − centre) · scale, with a centre for each dimension that is 0 for most data. All
+/// problems of a batch are placed alike.
 class Placement {
  public:
   /// Leaves everything where it is.

@@ -9,6 +9,15 @@
 
 namespace lloyd::fast {
 
+/// Blocks for each problem of a batch. `resident`: what resident_blocks() returned. All problems
+/// together have a few turns of these, so that the last turn costs little.
+inline int blocks_each(int resident, int batch, std::int64_t tiles) {
+  constexpr int kTurns = 4;
+  if (batch == 1) return resident;
+  return static_cast<int>(
+      std::min<std::int64_t>(tiles, (std::int64_t{kTurns} * resident + batch - 1) / batch));
+}
+
 /// As many blocks as the device holds at a time, or as there are tiles. Lets `kernel` have that
 /// much shared memory, too.
 template <typename Kernel>

@@ -32,13 +32,22 @@ std::int64_t shared_bytes(const Problem& problem) {
 #if LLOYD_CUDA
 constexpr int kPoints = 4;  // in a thread, where they have few dimensions
 
-// As many blocks as fit, each with its sums in shared memory through all its tiles.
-template <int D, int Quads>
+// As many blocks as fit, each with its sums in shared memory through all its tiles. Blocks along y
+// have the problems of a batch.
+template <int D, int Quads, bool kBatched>
 __global__ void __launch_bounds__(kMostThreads)
     assign_and_sum(const float* points, const float* centroids, float* sums, int* counts,
                    std::int32_t* labels, Flags* flags, std::int64_t n, int k, int dim) {
   constexpr int P = points_per_thread(D, kPoints);
   extern __shared__ float4 table[];
+  if constexpr (kBatched) {
+    const std::int64_t problem = blockIdx.y;
+    points += problem * n * dim;
+    labels += problem * n;
+    centroids += problem * k * dim;
+    sums += problem * k * dim;
+    counts += problem * k;
+  }
   const int quads = quads_of(k, Quads);
   float* block_sums = reinterpret_cast<float*>(table + (D + 1) * quads);
   int* block_counts = reinterpret_cast<int*>(block_sums + k * dim);
@@ -79,16 +88,19 @@ class Assign : public SmallSums {
     const std::int64_t tile =
         std::int64_t{threads} * points_per_thread(padded_dim(problem_.dim), kPoints);
     with_kernel([&](auto kernel) {
-      blocks_ = resident_blocks(kernel, threads, shared_bytes(problem_),
-                                (problem_.n + tile - 1) / tile, context.device);
+      const std::int64_t tiles = (problem_.n + tile - 1) / tile;
+      blocks_ = blocks_each(resident_blocks(kernel, threads, shared_bytes(problem_),
+                                            tiles * problem_.batch, context.device),
+                            problem_.batch, tiles);
     });
   }
 
   void assign(Context& context, Flags* flags) override {
     with_kernel([&](auto kernel) {
-      kernel<<<blocks_, context.tunables.threads_per_block, shared_bytes(problem_),
-               context.stream>>>(points_.data(), centroids_.data(), sums_.data(), counts_.data(),
-                                 labels_.data(), flags, problem_.n, problem_.k, problem_.dim);
+      const dim3 grid(static_cast<unsigned>(blocks_), static_cast<unsigned>(problem_.batch));
+      kernel<<<grid, context.tunables.threads_per_block, shared_bytes(problem_), context.stream>>>(
+          points_.data(), centroids_.data(), sums_.data(), counts_.data(), labels_.data(), flags,
+          problem_.n, problem_.k, problem_.dim);
     });
     LLOYD_CUDA_CHECK_LAUNCH();
   }
@@ -96,10 +108,11 @@ class Assign : public SmallSums {
   template <typename Body>
   void with_kernel(Body&& body) {
     with_padded_dim(problem_.dim, [&](auto d) {
-      if (quads_per_group(problem_.k) == 2)
-        body(assign_and_sum<d.value, 2>);
+      const bool few = quads_per_group(problem_.k) == 2;
+      if (problem_.batch > 1)
+        few ? body(assign_and_sum<d.value, 2, true>) : body(assign_and_sum<d.value, 4, true>);
       else
-        body(assign_and_sum<d.value, 4>);
+        few ? body(assign_and_sum<d.value, 2, false>) : body(assign_and_sum<d.value, 4, false>);
     });
   }
 
@@ -116,11 +129,13 @@ LLOYD_CUDA_VERSION(
      .axes = {"threads_per_block"},
      .precisions = {Precision::fp32},
      .distance = Distance::expanded,
+     .batches = Batches::together,
      .summary =
          "few dimensions: several points in a thread's registers, minima of groups of centroids",
      .unsupported = [](const Problem& problem, const Tunables& tunables,
                        const DeviceLimits& device) -> std::optional<std::string> {
        if (auto reason = no_registers(problem, tunables)) return reason;
+       if (auto reason = not_aligned(problem)) return reason;
        return optin_shared_shortfall(shared_bytes(problem), device);
      }});
 

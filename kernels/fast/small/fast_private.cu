@@ -39,13 +39,22 @@ std::int64_t shared_bytes(const Problem& problem, const Tunables& tunables) {
 #if LLOYD_CUDA
 constexpr int kPoints = 8;  // in a thread, where they have few dimensions
 
-template <int D, int Quads>
+// Blocks along y have the problems of a batch.
+template <int D, int Quads, bool kBatched>
 __global__ void __launch_bounds__(kMostThreads)
     assign_and_sum(const float* points, float* centroids, float* parts, std::uint8_t* labels,
                    Flags* flags, std::int64_t n, int k, int dim, bool backwards, bool write_labels,
                    bool count_changes) {
   constexpr int P = points_per_thread(D, kPoints);
   extern __shared__ float4 table[];
+  if constexpr (kBatched) {
+    const std::int64_t problem = blockIdx.y;
+    points += problem * n * dim;
+    labels += problem * n;
+    centroids += problem * k * dim;
+    parts += problem * gridDim.x * k * (D + 1);
+    flags += problem;
+  }
   const int quads = quads_of(k, Quads);
   // columns[warp][cluster][D sums and a count][lane]: a lane adds in a bank of its own, to cells
   // that nobody else touches. What is past the last point goes to a cluster of its own, k.
@@ -150,15 +159,20 @@ class Private : public DeviceLoop {
  public:
   void prepare(const Problem& problem, Context& context) override {
     allocate(problem);
-    labels_ = cuda::Buffer<std::uint8_t>(static_cast<std::size_t>(problem.n));
+    const auto batch = static_cast<std::size_t>(problem.batch);
+    labels_ = cuda::Buffer<std::uint8_t>(batch * static_cast<std::size_t>(problem.n));
+    flags_ = cuda::Buffer<Flags>(batch);
     const int threads = context.tunables.threads_per_block;
     const std::int64_t tile =
         std::int64_t{threads} * points_per_thread(padded_dim(problem.dim), kPoints);
     with_kernel([&](auto kernel) {
-      blocks_ = resident_blocks(kernel, threads, shared_bytes(problem, context.tunables),
-                                (problem.n + tile - 1) / tile, context.device);
+      const std::int64_t tiles = (problem.n + tile - 1) / tile;
+      blocks_ =
+          blocks_each(resident_blocks(kernel, threads, shared_bytes(problem, context.tunables),
+                                      tiles * problem.batch, context.device),
+                      problem.batch, tiles);
     });
-    parts_ = cuda::Buffer<float>(static_cast<std::size_t>(blocks_) *
+    parts_ = cuda::Buffer<float>(batch * static_cast<std::size_t>(blocks_) *
                                  static_cast<std::size_t>(problem.k) *
                                  static_cast<std::size_t>(padded_dim(problem.dim) + 1));
     points_ = upload_placed(Distance::expanded, context);
@@ -175,10 +189,11 @@ class Private : public DeviceLoop {
     // Every other iteration goes backwards: it begins with the points that the L2 still holds.
     const bool backwards = iterations_ % 2 == 1;
     with_kernel([&](auto kernel) {
-      kernel<<<blocks_, context.tunables.threads_per_block,
-               shared_bytes(problem_, context.tunables), context.stream>>>(
-          points_.data(), centroids_.data(), parts_.data(), labels_.data(), flags_.data(),
-          problem_.n, problem_.k, problem_.dim, backwards, wants_labels(), has_min_changes());
+      const dim3 grid(static_cast<unsigned>(blocks_), static_cast<unsigned>(problem_.batch));
+      kernel<<<grid, context.tunables.threads_per_block, shared_bytes(problem_, context.tunables),
+               context.stream>>>(points_.data(), centroids_.data(), parts_.data(), labels_.data(),
+                                 flags_.data(), problem_.n, problem_.k, problem_.dim, backwards,
+                                 wants_labels(), has_min_changes());
     });
     LLOYD_CUDA_CHECK_LAUNCH();
   }
@@ -190,10 +205,11 @@ class Private : public DeviceLoop {
   template <typename Body>
   void with_kernel(Body&& body) {
     with_padded_dim(problem_.dim, [&](auto d) {
-      if (quads_per_group(problem_.k) == 1)
-        body(assign_and_sum<d.value, 1>);
+      const bool few = quads_per_group(problem_.k) == 1;
+      if (problem_.batch > 1)
+        few ? body(assign_and_sum<d.value, 1, true>) : body(assign_and_sum<d.value, 2, true>);
       else
-        body(assign_and_sum<d.value, 2>);
+        few ? body(assign_and_sum<d.value, 1, false>) : body(assign_and_sum<d.value, 2, false>);
     });
   }
 
@@ -212,6 +228,7 @@ LLOYD_CUDA_VERSION(
      .axes = {"threads_per_block"},
      .precisions = {Precision::fp32},
      .distance = Distance::expanded,
+     .batches = Batches::together,
      .summary =
          "few dimensions and clusters: one pass, each lane adds to sums of its own, no atomics",
      .unsupported = [](const Problem& problem, const Tunables& tunables,
@@ -219,6 +236,7 @@ LLOYD_CUDA_VERSION(
        if (problem.k > kMostClusters)
          return "writes labels as bytes: at most 255 clusters, not " + with_commas(problem.k);
        if (auto reason = no_registers(problem, tunables)) return reason;
+       if (auto reason = not_aligned(problem)) return reason;
        return optin_shared_shortfall(shared_bytes(problem, tunables), device);
      }});
 

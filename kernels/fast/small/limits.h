@@ -42,4 +42,14 @@ inline std::optional<std::string> no_registers(const Problem& problem, const Tun
          " dimensions, not " + with_commas(problem.dim);
 }
 
+/// Set when the points of a batch's problems do not begin at a multiple of 16 bytes, although they
+/// are read in such pieces (tile.cuh).
+inline std::optional<std::string> not_aligned(const Problem& problem) {
+  const bool in_pieces = problem.dim == padded_dim(problem.dim);
+  if (problem.batch == 1 || !in_pieces || problem.n * problem.dim % 4 == 0) return std::nullopt;
+  return "reads points of 2 to 32 dimensions in pieces of 16 bytes: a problem of a batch needs a "
+         "multiple of 4 coordinates, not " +
+         with_commas(problem.n * problem.dim);
+}
+
 }  // namespace lloyd::fast

@@ -37,8 +37,9 @@ class SmallSums : public DeviceLoop {
     copies_ = copies_for(problem.k);
     const auto copies = static_cast<std::size_t>(copies_);
     sums_ = cuda::Buffer<float>(copies * problem.centroids.size());
-    counts_ = cuda::Buffer<int>(copies * static_cast<std::size_t>(problem.k));
-    labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
+    const auto batch = static_cast<std::size_t>(problem.batch);
+    counts_ = cuda::Buffer<int>(copies * batch * static_cast<std::size_t>(problem.k));
+    labels_ = cuda::Buffer<std::int32_t>(batch * static_cast<std::size_t>(problem.n));
     choose_grid(context);
     points_ = upload_placed(Distance::expanded, context);
   }
@@ -70,8 +71,9 @@ class SmallSums : public DeviceLoop {
     }
     const auto phase = context.phase("update");
     constexpr int kBlock = 128;
-    move_centroids<<<cuda::blocks_for(problem_.k, kBlock), kBlock, 0, context.stream>>>(
-        sums_.data(), counts_.data(), copies_, centroids_.data(), problem_.k, problem_.dim,
+    const int clusters = problem_.batch * problem_.k;
+    move_centroids<<<cuda::blocks_for(clusters, kBlock), kBlock, 0, context.stream>>>(
+        sums_.data(), counts_.data(), copies_, centroids_.data(), clusters, problem_.dim,
         has_tolerance() ? flags_.data() : nullptr);
     LLOYD_CUDA_CHECK_LAUNCH();
   }

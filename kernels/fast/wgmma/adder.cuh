@@ -35,7 +35,7 @@ __device__ __forceinline__ float4 widen(uint2 four) {
 
 // Adds up all points of the tile, or takes those that changed cluster from one sum and gives them
 // to another.
-template <typename T, int kDim>
+template <typename T, int kDim, bool kBatched = false>
 struct Adder {
   static constexpr int kVectors = kDim / 4;                     // of a point, 8 bytes each
   static constexpr int kLanes = kVectors < 32 ? kVectors : 32;  // for a point
@@ -47,6 +47,15 @@ struct Adder {
   const Assignment& in;
   Tail& tail;
   int adder, lane = static_cast<int>(threadIdx.x) % 32, sub = lane / kLanes, part = lane % kLanes;
+  int base = 0;  // of a batch: the number of the problem's first cluster
+
+  // All that follows is about this tile.
+  __device__ __forceinline__ void enter(int tile) {
+    if constexpr (kBatched) base = tile / in.tiles_each * in.k;
+  }
+  __device__ __forceinline__ int numbered(int cluster) const {
+    return kBatched ? base + cluster : cluster;
+  }
 
   __device__ __forceinline__ bool has(int piece) const {
     return kVectors % kLanes == 0 || piece + 1 < kPieces || part < kVectors % kLanes;
@@ -57,7 +66,7 @@ struct Adder {
            part;
   }
   __device__ __forceinline__ float* sum(int cluster) const {
-    return in.sums + static_cast<std::int64_t>(cluster) * kDim + 4 * part;
+    return in.sums + static_cast<std::int64_t>(numbered(cluster)) * kDim + 4 * part;
   }
 
   // The previous labels of this warp's points.
@@ -66,7 +75,7 @@ struct Adder {
     for (int g = 0; g < kGroups; ++g) {
       const int at = (g * kAdders + adder) * 32 + lane;
       const std::int64_t point = std::int64_t{tile} * kTilePoints + at;
-      before[g] = at < kTilePoints && point < in.n ? in.labels[point] : -1;
+      before[g] = at < kTilePoints && (kBatched || point < in.n) ? in.labels[point] : -1;
     }
   }
 
@@ -80,8 +89,8 @@ struct Adder {
       const int to = at < kTilePoints ? labels[at] : -1;
       const bool changed = to >= 0 && to != from;
       if (changed) in.labels[std::int64_t{tile} * kTilePoints + at] = to;
-      if (to >= 0 && (in.all || changed)) atomicAdd(&in.tallies[to], kCame);
-      if (!in.all && changed && from >= 0) atomicAdd(&in.tallies[from], kWent);
+      if (to >= 0 && (in.all || changed)) atomicAdd(&in.tallies[numbered(to)], kCame);
+      if (!in.all && changed && from >= 0) atomicAdd(&in.tallies[numbered(from)], kWent);
       const unsigned votes = __ballot_sync(0xffffffffu, changed);
       if (changed)
         tail.changes[adder][listed + __popc(votes & ((1u << lane) - 1))] = {at, from, to};
@@ -93,11 +102,12 @@ struct Adder {
     return listed;
   }
 
-  __device__ __forceinline__ void add_changed() const {
+  __device__ __forceinline__ void add_changed() {
     constexpr int kPoints = kLoads / kPieces;  // of a lane at a time
     const Change* list = tail.changes[adder];
     int tiles_done = 0;
     for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
+      enter(tile);
       int before[kGroups];
       load_labels(tile, before);
       mbarrier_wait(&tail.labels_full[tiles_done & 1], tiles_done >> 1 & 1);
@@ -134,11 +144,12 @@ struct Adder {
     }
   }
 
-  __device__ __forceinline__ void add_all() const {
+  __device__ __forceinline__ void add_all() {
     constexpr int kStep = kLoads * kAtOnce / kPieces;  // points; as many are on their way
     constexpr int kBatch = 2 * kStep;
     int tiles_done = 0;
     for (int tile = blockIdx.x; tile < in.point_tiles; tile += gridDim.x, ++tiles_done) {
+      enter(tile);
       const uint2* from = rows(tile) + (adder * kBatch + sub) * kVectors;
       const int* labels = tail.labels[tiles_done & 1];
       uint2 four[2][kLoads];

@@ -31,7 +31,9 @@ struct Assignment {
   const void* points;       // whole tiles, rows of the padded dimension
   const float* half_norms;  // of each point a little more than ‖x‖²/2
   const char* centroids;    // tiles of centroids, tile_bytes each
-  std::int64_t n;
+  std::int64_t n;           // of each problem
+  // Of all problems: every problem of a batch has whole tiles, and `labels` has a place for every
+  // row. Of each problem: centroid_tiles.
   int point_tiles, centroid_tiles;
   unsigned mask = ~kOrdinalMask;  // bits of a score that stay; a parameter, see pack_ordinal()
   int k;
@@ -39,8 +41,15 @@ struct Assignment {
   unsigned* changes;  // or null
   float* sums;        // k × padded dimension, or null: see Adder
   Tally* tallies;
-  bool all;  // add up all points, not only those that changed
+  bool all;            // add up all points, not only those that changed
+  int tiles_each = 0;  // of points, of each problem of a batch
 };
+
+/// The number of a tile of points in its problem.
+template <bool kBatched>
+__device__ __forceinline__ int tile_in_problem(const Assignment& in, int tile) {
+  return kBatched ? tile % in.tiles_each : tile;
+}
 
 __device__ __forceinline__ void write_label(const Assignment& in, std::int64_t point, int label) {
   if (in.changes != nullptr && in.labels[point] != label) atomicAdd(in.changes, 1u);

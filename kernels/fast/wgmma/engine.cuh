@@ -10,6 +10,7 @@
 #include "kernels/core/cuda.h"
 #include "kernels/core/version.h"
 #include "kernels/fast/lib/ptx/tensor_map.h"
+#include "kernels/fast/wgmma/fast_wgmma.h"
 #include "kernels/fast/wgmma/held_engine.cuh"
 #include "kernels/fast/wgmma/mma_engine.cuh"
 #include "kernels/fast/wgmma/streamed_engine.cuh"
@@ -29,6 +30,11 @@ class Engine {
     if (dim > kMostWgmmaDim) {
       columns_ = streamed::columns_for(k);
       streamed_ = columns_ == 256 ? assign_streamed<T, 256> : assign_streamed<T, 128>;
+      return;
+    }
+    if (problem.batch > 1) {
+      padded_ = dim <= 64 ? 64 : kMostBatchDim;
+      dim <= 64 ? hold_points<64, true>(k) : hold_points<kMostBatchDim, true>(k);
       return;
     }
     padded_ = (dim + 31) / 32 * 32;
@@ -96,11 +102,12 @@ class Engine {
 
  private:
   // Takes the columns that multiply fewer of no centroid: for k = 1000, 9 · 112 = 1008, not 1024.
-  template <int kDim>
+  template <int kDim, bool kBatched = false>
   void hold_points(int k) {
     const auto up = [&](int columns) { return (k + columns - 1) / columns * columns; };
     columns_ = up(112) < up(128) ? 112 : 128;
-    assign_ = columns_ == 112 ? assign_wgmma<T, kDim, 112> : assign_wgmma<T, kDim, 128>;
+    assign_ = columns_ == 112 ? assign_wgmma<T, kDim, 112, kBatched>
+                              : assign_wgmma<T, kDim, 128, kBatched>;
     shared_ = shared_bytes(kDim, columns_);
   }
 

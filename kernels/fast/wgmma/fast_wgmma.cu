@@ -7,9 +7,11 @@
 //          second kernel moves the centroids. Above dim 256 both operands are streamed.
 // Why      Nothing of n × k leaves the registers, and the update costs no pass of its own. At dim
 //          128 the tensor cores leave time for 4 ALU operations a score; this takes 1.5.
-// Limits   n < 2^31. On other GPUs the same scan runs on mma.sync; bf16 needs compute capability
-//          8.0 there. Scores lose 2^-18 to the column's number. Sums are added in the scheduler's
-//          order: the last bits of centroids, and labels at near ties, differ from run to run.
+//          A batch of problems is one launch: their tiles follow each other.
+// Limits   n < 2^31. Batches on Hopper only, up to dim 128. On other GPUs the same scan runs on
+//          mma.sync; bf16 needs compute capability 8.0 there. Scores lose 2^-18 to the column's
+//          number. Sums are added in the scheduler's order: the last bits of centroids, and labels
+//          at near ties, differ from run to run.
 // Floor    2·n·k·dim at the rate of a 16-bit GEMM. NOTES.md has predictions and what was tried.
 #include "kernels/core/limits.h"
 #include "kernels/fast/wgmma/fast_wgmma.h"
@@ -26,6 +28,8 @@
 
 namespace lloyd::fast {
 namespace {
+
+constexpr std::int64_t kTile = 256;  // points: of each problem there are whole tiles
 
 #if LLOYD_CUDA
 // From so many clusters on the sums are made in the kernel of the products: of many points, of few.
@@ -45,15 +49,19 @@ class WgmmaLoop : public DeviceLoop {
   void prepare(const Problem& problem, Context& context) override {
     allocate(problem);
     engine_ = Engine<T>(problem, context.device);
-    const auto k = static_cast<std::size_t>(problem.k);
+    if (problem.batch > 1 && !engine_.can_add_up())
+      throw Unsupported("takes batches with code for sm_90a only, which this build lacks");
+    const auto k = static_cast<std::size_t>(problem.batch) * static_cast<std::size_t>(problem.k);
     const auto padded = static_cast<std::size_t>(engine_.padded());
-    const std::int64_t rows = Engine<T>::point_rows(problem.n);
+    rows_each_ = Engine<T>::point_rows(problem.n);
+    const std::int64_t rows = rows_each_ * problem.batch;
     centroid_tiles_ = (problem.k + engine_.columns() - 1) / engine_.columns();
     points_ = cuda::Buffer<T>(static_cast<std::size_t>(rows) * padded);
     half_norms_ = cuda::Buffer<float>(static_cast<std::size_t>(rows));
-    labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
+    labels_ =
+        cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.batch > 1 ? rows : problem.n));
     tiles_ = cuda::Buffer<char>(
-        static_cast<std::size_t>(centroid_tiles_) *
+        static_cast<std::size_t>(problem.batch) * static_cast<std::size_t>(centroid_tiles_) *
         static_cast<std::size_t>(tile_bytes(engine_.padded(), engine_.columns())));
     engine_.prepare(points_.data(), rows);
     if (adds_up_at_once()) {
@@ -90,10 +98,18 @@ class WgmmaLoop : public DeviceLoop {
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
-    return cuda::download_labels(labels_, context);
+    if (problem_.batch == 1) return cuda::download_labels(labels_, context);
+    const auto n = static_cast<std::size_t>(problem_.n),
+               batch = static_cast<std::size_t>(problem_.batch);
+    const cuda::Buffer<std::int32_t> packed(n * batch);
+    LLOYD_CUDA_CHECK(cudaMemcpy2DAsync(packed.data(), n * 4, labels_.data(),
+                                       static_cast<std::size_t>(rows_each_) * 4, n * 4, batch,
+                                       cudaMemcpyDeviceToDevice, context.stream));
+    return cuda::download_labels(packed, context);
   }
 
   bool adds_up_at_once() const {
+    if (problem_.batch > 1) return true;
     const int fewest = problem_.n <= kFew ? kFewestFusedOfFew : kFewestFused;
     return !ordered_ && engine_.can_add_up() && problem_.k >= fewest;
   }
@@ -116,7 +132,7 @@ class WgmmaLoop : public DeviceLoop {
     cuda::Buffer<float> centre(placement_.centre().size());
     centre.upload(placement_.centre(), stream);
     place_points<<<cuda::blocks_for(rows * 32, kBlock), kBlock, 0, stream>>>(
-        given.data(), problem_.n, problem_.dim, centre.data(), placement_.scale(), rows,
+        given.data(), problem_.n, problem_.dim, centre.data(), placement_.scale(), rows, rows_each_,
         engine_.padded(), points_.data(), half_norms_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
@@ -127,15 +143,17 @@ class WgmmaLoop : public DeviceLoop {
             .half_norms = half_norms_.data(),
             .centroids = tiles_.data(),
             .n = problem_.n,
-            .point_tiles = static_cast<int>((problem_.n + kTilePoints - 1) / kTilePoints),
+            .point_tiles = tiles_each() * problem_.batch,
             .centroid_tiles = centroid_tiles_,
             .k = problem_.k,
             .labels = labels_.data(),
             .changes = changes(),
             .sums = sums_.data(),
             .tallies = tallies_.data(),
-            .all = adds_all(iterations_)};
+            .all = adds_all(iterations_),
+            .tiles_each = tiles_each()};
   }
+  int tiles_each() const { return static_cast<int>((problem_.n + kTilePoints - 1) / kTilePoints); }
 
   void move_centroids(bool judged, cudaStream_t stream) {
     const int rows = centroid_tiles_ * engine_.columns();
@@ -146,16 +164,21 @@ class WgmmaLoop : public DeviceLoop {
                        .renew = adds_all(iterations_ + 1),
                        .points = points_.data(),
                        .labels = labels_.data(),
-                       .n = problem_.n};
-    place_centroids<T><<<cuda::blocks_for(std::int64_t{rows} * 32, kBlock), kBlock, 0, stream>>>(
-        centroids_.data(), sums, problem_.k, problem_.dim, engine_.padded(), engine_.held(),
-        engine_.columns(), tiles_.data(), rows, judged ? largest_move() : nullptr);
+                       .n = problem_.n,
+                       .rows = rows_each_};
+    const auto kernel = problem_.batch > 1 ? place_centroids<T, true> : place_centroids<T, false>;
+    const dim3 grid(cuda::blocks_for(std::int64_t{rows} * 32, kBlock),
+                    static_cast<unsigned>(problem_.batch));
+    kernel<<<grid, kBlock, 0, stream>>>(centroids_.data(), sums, problem_.k, problem_.dim,
+                                        engine_.padded(), engine_.held(), engine_.columns(),
+                                        tiles_.data(), rows, judged ? largest_move() : nullptr);
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
   bool ordered_;  // sums always by the sorted update
   Engine<T> engine_;
-  int centroid_tiles_ = 0;
+  int centroid_tiles_ = 0;      // of each problem
+  std::int64_t rows_each_ = 0;  // of points, of each problem
   cuda::Buffer<T> points_;
   cuda::Buffer<float> half_norms_;
   cuda::Buffer<char> tiles_;  // of centroids
@@ -195,14 +218,21 @@ LLOYD_CUDA_VERSION(
      .parent = "fast_cublas",
      .precisions = {Precision::fp16, Precision::bf16},
      .distance = Distance::expanded,
+     .batches = Batches::together,
      .summary = "16-bit products, argmin and sums in one persistent kernel on Hopper's "
                 "tensor cores",
      .unsupported = [](const Problem& problem, const Tunables&,
                        const DeviceLimits& device) -> std::optional<std::string> {
-       constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 256;  // whole tiles
-       if (problem.n > kMost)
+       constexpr std::int64_t kMost = (std::int64_t{1} << 31) - kTile;
+       const std::int64_t points = (problem.n + kTile - 1) / kTile * kTile * problem.batch;
+       if (points > kMost)
          return "counts points in 32 bits: at most " + with_commas(kMost) + ", not " +
-                with_commas(problem.n);
+                with_commas(problem.n * problem.batch);
+       if (problem.batch > 1 && device.compute_capability != 90)
+         return "takes batches on compute capability 9.0 only";
+       if (problem.batch > 1 && problem.dim > kMostBatchDim)
+         return "takes batches up to " + with_commas(kMostBatchDim) + " dimensions, not " +
+                with_commas(problem.dim);
        const int needed = problem.precision == Precision::bf16 ? 80 : 75;
        if (device.compute_capability < needed)
          return std::string(to_string(problem.precision)) + " products need compute capability " +

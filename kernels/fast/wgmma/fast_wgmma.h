@@ -7,6 +7,9 @@
 
 namespace lloyd::fast {
 
+/// Dimensions of the problems of a batch. Every further size would be four more kernels.
+inline constexpr int kMostBatchDim = 128;
+
 /// fast_wgmma with the sums always by the sorted update, never in the kernel of the products.
 std::unique_ptr<Version> make_wgmma_ordered();
 

@@ -41,7 +41,7 @@ __device__ __forceinline__ void label(const Assignment& in, Best& best, std::int
 // A consumer: while the product of one half runs, the scores of the other are scanned and begun
 // anew. That goes on between tiles of points, where its fragments are loaded, too. ptxas must see
 // no product in flight over a loop's back edge (see wgmma_wait).
-template <typename T, int kDim, int kColumns>
+template <typename T, int kDim, int kColumns, bool kBatched>
 __device__ __forceinline__ void consume(const Assignment& in, char* stages, const char* points,
                                         Tail& tail, int consumer) {
   using C = Products<T, kDim, kColumns>;
@@ -140,11 +140,11 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
     C::scan(acc0, in.mask, last, best0);
     if constexpr (kParts == 2)
       if (more) load0(next);
-    label<kColumns>(in, best0, tile, first, quad, labels);
+    label<kColumns>(in, best0, tile_in_problem<kBatched>(in, tile), first, quad, labels);
     if (!more) {
       wgmma_wait<0>();
       C::scan(acc1, in.mask, last, best1);
-      label<kColumns>(in, best1, tile, first + kHalf, quad, labels);
+      label<kColumns>(in, best1, tile_in_problem<kBatched>(in, tile), first + kHalf, quad, labels);
       if (in.sums != nullptr) mbarrier_arrive(&tail.labels_full[tiles_done & 1]);
       return;
     }
@@ -165,7 +165,7 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
     pin();
     C::scan(acc1, in.mask, last, best1);
     if constexpr (kParts == 2) load1(next);
-    label<kColumns>(in, best1, tile, first + kHalf, quad, labels);
+    label<kColumns>(in, best1, tile_in_problem<kBatched>(in, tile), first + kHalf, quad, labels);
     if (in.sums != nullptr) mbarrier_arrive(&tail.labels_full[(tiles_done & 1) ^ 1]);
     if constexpr (kParts == 1) load1(next);
     tile = next;
@@ -176,7 +176,7 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
 }
 
 // The producer, one thread: copies the points of a tile once, and all tiles of centroids.
-template <int kDim, int kColumns>
+template <int kDim, int kColumns, bool kBatched>
 __device__ __forceinline__ void produce(const Assignment& in, const CUtensorMap& map, char* stages,
                                         char* points, Tail& tail) {
   constexpr int kStage = stage_bytes(held(kDim), kColumns), kTile = tile_bytes(kDim, kColumns);
@@ -199,8 +199,11 @@ __device__ __forceinline__ void produce(const Assignment& in, const CUtensorMap&
       bulk_copy(tail.half_norms, in.half_norms + std::int64_t{kTilePoints} * tile, kTilePoints * 4,
                 &tail.points_full);
     }
+    const char* centroids = in.centroids;
+    if constexpr (kBatched)
+      centroids += std::int64_t{kTile} * (tile / in.tiles_each) * in.centroid_tiles;
     for (int t = 0; t < in.centroid_tiles; ++t) {
-      const char* from = in.centroids + std::int64_t{kTile} * t;
+      const char* from = centroids + std::int64_t{kTile} * t;
       for (int part = 0; part < parts(kDim); ++part) {
         mbarrier_wait(&tail.empty[at.slot], at.parity ^ 1);
         char* stage = stages + at.slot * kStage;
@@ -234,7 +237,8 @@ __device__ __forceinline__ void produce(const Assignment& in, const CUtensorMap&
 }
 #endif
 
-template <typename T, int kDim, int kColumns>
+// kBatched: the tiles of points are of several problems, each with its own centroids and sums.
+template <typename T, int kDim, int kColumns, bool kBatched = false>
 __global__ void __launch_bounds__(kThreads, 1)
     assign_wgmma(const __grid_constant__ Assignment in, const __grid_constant__ CUtensorMap map) {
 #if LLOYD_HOPPER_CODE
@@ -265,9 +269,9 @@ __global__ void __launch_bounds__(kThreads, 1)
     setmaxnreg_dec<56>();
     const int warp = uniform(threadIdx.x / 32);
     if (warp == 0) {
-      if (threadIdx.x == 0) produce<kDim, kColumns>(in, map, stages, points, tail);
+      if (threadIdx.x == 0) produce<kDim, kColumns, kBatched>(in, map, stages, points, tail);
     } else if (in.sums != nullptr) {
-      const Adder<T, kDim> adder{in, tail, warp - 1};
+      Adder<T, kDim, kBatched> adder{in, tail, warp - 1};
       if (in.all)
         adder.add_all();
       else
@@ -275,7 +279,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
   } else {
     setmaxnreg_inc<224>();
-    consume<T, kDim, kColumns>(in, stages, points, tail, warpgroup - 1);
+    consume<T, kDim, kColumns, kBatched>(in, stages, points, tail, warpgroup - 1);
   }
 #else
   __trap();

@@ -14,13 +14,17 @@ namespace {
 constexpr int kBlock = 256;
 
 // Writes the points centred, scaled and rounded, a warp for each of `rows` rows, of which the last
-// are padding; and half of their squared norms.
+// of each problem are padding; and half of their squared norms. `each`: the rows of a problem.
 template <typename T>
 __global__ void place_points(const float* points, std::int64_t n, int dim, const float* centre,
-                             float scale, std::int64_t rows, int padded, T* placed,
-                             float* half_norms) {
-  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+                             float scale, std::int64_t rows, std::int64_t each, int padded,
+                             T* placed, float* half_norms) {
+  std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   if (i >= rows) return;
+  points += i / each * n * dim;
+  placed += i / each * each * padded;
+  half_norms += i / each * each;
+  i %= each;
   float norm = 0;
   for (int t = threadIdx.x % 32; t < padded; t += 32) {
     const T x = static_cast<T>(i < n && t < dim ? (points[i * dim + t] - centre[t]) * scale : 0.0f);
@@ -45,7 +49,19 @@ struct Sums {
   bool renew = false;  // the next assignment adds up all points
   const T* points = nullptr;
   const std::int32_t* labels = nullptr;
-  std::int64_t n = 0;
+  std::int64_t n = 0;     // of a problem
+  std::int64_t rows = 0;  // of a problem's points and labels, with padding
+
+  /// The part of a problem of a batch.
+  __device__ Sums of_problem(std::int64_t number, int k, int padded) const {
+    Sums part = *this;
+    part.sums += number * k * padded;
+    part.kept += number * k * padded;
+    part.tallies += number * k;
+    part.points += number * rows * padded;
+    part.labels += number * rows;
+    return part;
+  }
 };
 
 // Whether the rounding of what came and went may matter for what is left. With m the mean of |x|,
@@ -92,14 +108,21 @@ __device__ void sum_anew(const Sums<T>& in, int j, int padded) {
 }
 
 // Moves each centroid to the mean of its cluster, if it has points, zeroes the sum, and writes the
-// centroid, rounded, as a row of its tile. A warp for each of `rows` rows.
-template <typename T>
+// centroid, rounded, as a row of its tile. A warp for each of `rows` rows, and blocks along y for
+// the problems of a batch.
+template <typename T, bool kBatched = false>
 __global__ void __launch_bounds__(kBlock)
-    place_centroids(float* centroids, const Sums<T> in, int k, int dim, int padded, int held,
-                    int columns, char* tiles, int rows, unsigned* largest_move_bits) {
+    place_centroids(float* centroids, Sums<T> in, int k, int dim, int padded, int held, int columns,
+                    char* tiles, int rows, unsigned* largest_move_bits) {
   constexpr int kWarps = kBlock / 32;
   __shared__ bool anew[kWarps];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, j = blockIdx.x * kWarps + warp;
+  if constexpr (kBatched) {
+    const std::int64_t problem = blockIdx.y;
+    in = in.of_problem(problem, k, padded);
+    centroids += problem * k * dim;
+    tiles += problem * (rows / columns) * tile_bytes(padded, columns);
+  }
   unsigned count = 0;
   if (in.sums != nullptr) {
     const Tally tally = j < k ? in.tallies[j] : 0;
