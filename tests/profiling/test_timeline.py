@@ -13,7 +13,7 @@ BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve
 SPEC = """
 name: traced
 versions: [{versions}]
-axes: {{n: [3000], k: [4], dim: [3], threads: [1], threads_per_block: [128]}}
+axes: {{n: [{n}], k: [4], dim: [3], threads: [1], threads_per_block: [128]}}
 data: {{generator: uniform}}
 solve: {{iterations: 5}}
 measure: {{repetitions: 6, max_seconds: 0.1, max_noise: 0.9}}
@@ -21,8 +21,8 @@ profile: {{timeline: true}}
 """
 
 
-def traced(folder, versions):
-    (folder / "traced.yaml").write_text(SPEC.format(versions=versions))
+def traced(folder, versions, n=3000):
+    (folder / "traced.yaml").write_text(SPEC.format(versions=versions, n=n))
     command = [BUILD / "run_experiment", folder / "traced.yaml", "--out", folder / "run"]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     lines = (folder / "run" / "timeline.jsonl").read_text().splitlines()
@@ -36,19 +36,22 @@ def on_cpu(tmp_path_factory):
     return traced(tmp_path_factory.mktemp("cpu"), "cpu_sequential, cpu_openmp")
 
 
-@pytest.fixture(scope="module")
-def on_gpu(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("gpu")
+def need_gpu(name):
     listed = subprocess.run(
         [BUILD / "run_experiment", "--list-versions", "--json"],
         check=True,
         capture_output=True,
         text=True,
     )
-    version = {v["name"]: v for v in json.loads(listed.stdout)}["luigi_v1_fused"]
+    version = {v["name"]: v for v in json.loads(listed.stdout)}[name]
     if not version["available"]:
         pytest.skip(f"no GPU: {version['reason']}")
-    return traced(folder, "luigi_v1_fused")
+
+
+@pytest.fixture(scope="module")
+def on_gpu(tmp_path_factory):
+    need_gpu("luigi_v1_fused")
+    return traced(tmp_path_factory.mktemp("gpu"), "luigi_v1_fused")
 
 
 def inside(inner, outer, slack_us=0.01):
@@ -105,6 +108,22 @@ def test_perfetto_keeps_the_tracks_apart(on_cpu):
     threads = [e for e in trace["traceEvents"] if e["name"] == "thread_name"]
     assert len({e["tid"] for e in threads}) == len(threads)
     assert not {e["tid"] for e in trace["traceEvents"]} & {0, *(e["pid"] for e in threads)}
+
+
+def test_copies_of_other_threads_are_in_the_phase_that_waits_for_them(tmp_path):
+    need_gpu("fast_optin")
+    n = 3_000_000
+    rows, _ = traced(tmp_path, "fast_optin", n)
+    moved, streams = {}, set()
+    for row in rows:
+        if row["kind"] == "copy":
+            where = (row["name"], row["part"], row["phase"])
+            moved[where] = moved.get(where, 0) + row["bytes"]
+            streams.add(row["stream"])
+    # Chunks, each on its thread's stream. Labels of 4 clusters have 8 bits.
+    assert moved["copy HtoD", "setup", "transfer"] == (3 * n + 3 * 4) * 4
+    assert moved["copy DtoH", "fetch", "transfer"] == n + 3 * 4 * 4
+    assert len(streams) > 2
 
 
 def test_a_gpu_version_has_kernels_copies_and_calls_in_their_phases(on_gpu):
