@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "experiments/measure/session.h"
+#include "experiments/measure/timing.h"
 #include "profiling/cache_simulation.h"
 #include "profiling/counters.h"
 #include "profiling/cpu_counters.h"
@@ -57,8 +58,7 @@ class ProfiledSolve : public profiling::Subject {
     session_.synchronize();
   }
   void fetch() override {
-    // As in a timed solve (timing.cpp).
-    LabelBuffer labels(static_cast<std::size_t>(problem_.n), problem_.k);
+    LabelBuffer labels = label_buffer(problem_);
     context_.label_buffer = &labels;
     version_->fetch(context_);
     context_.label_buffer = nullptr;

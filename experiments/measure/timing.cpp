@@ -39,6 +39,10 @@ class Collector : public benchmark::BenchmarkReporter {
 
 }  // namespace
 
+LabelBuffer label_buffer(const Problem& problem) {
+  return {static_cast<std::size_t>(problem.n) * static_cast<std::size_t>(problem.batch), problem.k};
+}
+
 // Google Benchmark repeats the solve and reports the times that the stopping rule uses. It cannot
 // choose the order of the points:
 //  - its random interleaving (1.7) shuffles the repetitions of all registered benchmarks with
@@ -123,8 +127,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check)
   // No version can foresee this number, so an answer kept from an earlier solve is useless.
   const auto others = static_cast<std::uint64_t>(problem.n - 1);
   context.first_row = others == 0 ? 0 : 1 + static_cast<std::int64_t>(random_() % others);
-  LabelBuffer labels(static_cast<std::size_t>(problem.n) * static_cast<std::size_t>(problem.batch),
-                     problem.k);
+  LabelBuffer labels = label_buffer(problem);
   std::shared_ptr<const void> pinned;
   if (pins_labels_) pinned = session_.pin(labels.memory());
   context.label_buffer = &labels;

@@ -19,6 +19,9 @@ namespace lloyd {
 /// The timing_basis of a version that reports its own times.
 inline constexpr const char* kSelfReported = "self_reported";
 
+/// Memory to lend for the labels of one answer.
+LabelBuffer label_buffer(const Problem& problem);
+
 /// The result of one timed repetition.
 struct Sample {
   int repetition = 0;  // index within the launch

@@ -30,7 +30,7 @@ Solution solve_with_phases(Workbench& bench, const VersionFactory& make, const P
     context.observers.pop_back();
     for (Row& row : phase_rows(point, part, times)) reply.phases.push_back(std::move(row));
   };
-  LabelBuffer labels(static_cast<std::size_t>(problem.n), problem.k);
+  LabelBuffer labels = label_buffer(problem);
   std::shared_ptr<const void> pinned;
   if (point.host_memory == kPinned) pinned = bench.session().pin(labels.memory());
   Solution solution;
