@@ -11,7 +11,8 @@ class DeviceLloyd:
     place()                    prepares what its assignment needs besides self.points (n × dim, in
                                self.dtype on self.device).
     step(centroids)            returns the labels (n, any integer type) and the centroids of one
-                               iteration. The given and the returned centroids are k × dim float32:
+                               iteration. The given and the returned centroids are k × dim float32
+                               (each with a first axis for the problems of a batch):
                                a mean rounded to 16 bits would be judged wrong. The assignment
                                rounds them for its product.
     """
@@ -27,7 +28,7 @@ class DeviceLloyd:
         self.dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(
             problem.precision, torch.float32
         )
-        needed = problem.n * problem.dim * torch.empty(0, dtype=self.dtype).element_size()
+        needed = problem.points.size * torch.empty(0, dtype=self.dtype).element_size()
         free = torch.cuda.mem_get_info(self.device)[0]
         if 2 * needed > free:
             raise lloydbench_external.Unsupported(

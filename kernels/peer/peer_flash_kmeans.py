@@ -32,19 +32,20 @@ class FlashKMeans(DeviceLloyd):
 
         self.assign = euclid_assign_triton
         self.update = triton_centroid_update_sorted_euclid
-        self.batch = self.points[None]
+        problem = self.problem
+        self.batch = self.points.reshape((problem.batch, problem.n, problem.dim))
         self.norms = (self.batch.float() ** 2).sum(dim=-1).to(self.dtype)
 
     def nearest(self, centroids):
-        """Returns the labels (1 × n) for 1 × k × dim float32 centroids."""
+        """Returns the labels (batch × n) for batch × k × dim float32 centroids."""
         return self.assign(self.batch, centroids.to(self.dtype), self.norms)
 
     def step(self, centroids):
-        torch, k = self.torch, self.problem.k
-        old = centroids[None]
+        torch, problem = self.torch, self.problem
+        old = centroids.reshape((problem.batch, problem.k, problem.dim))
         labels = self.nearest(old)
         sums = torch.zeros_like(old)
-        counts = torch.zeros((1, k), device=self.device, dtype=torch.int32)
+        counts = torch.zeros(old.shape[:2], device=self.device, dtype=torch.int32)
         self.update(
             self.batch,
             labels,
@@ -54,7 +55,8 @@ class FlashKMeans(DeviceLloyd):
             calculate_new=False,
         )
         means = sums / counts.float()[..., None].clamp(min=1)
-        return labels[0], torch.where(counts[..., None] == 0, old, means)[0]
+        means = torch.where(counts[..., None] == 0, old, means)
+        return labels.reshape(self.points.shape[:-1]), means.reshape(centroids.shape)
 
 
 if __name__ == "__main__":
@@ -65,5 +67,6 @@ if __name__ == "__main__":
         requires=["flash_kmeans", "torch", "triton", "numpy"],
         precisions=["tf32", "fp16", "bf16"],
         distance="expanded",
+        batches=True,
         summary="flash-kmeans: fused assignment and sorted update in Triton",
     )

@@ -150,7 +150,7 @@ class _Conversation:
         from types import SimpleNamespace
 
         self.version = None  # frees what it holds before the next one allocates
-        problem = SimpleNamespace(**request)
+        problem = SimpleNamespace(**{"batch": 1, **request})
         first = () if problem.batch == 1 else (problem.batch,)
         problem.points = self._read(request["points"], *first, problem.n, problem.dim)
         problem.centroids = self._read(request["centroids"], *first, problem.k, problem.dim)

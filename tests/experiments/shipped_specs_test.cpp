@@ -66,6 +66,7 @@ TEST(ShippedSpecs, Load) {
                                                       {"fast_auto", "fast_auto"},
                                                       {"fast_unseen", "fast_auto"},
                                                       {"fast_wide", "peer_flash_kmeans"},
+                                                      {"batch", "peer_flash_kmeans"},
                                                       {"real", "peer_flash_kmeans"},
                                                       {"real_cosine", "cpu_openmp"}};
       const auto other = others.find(spec.name);

@@ -32,6 +32,74 @@ def test_flash_kmeans_does_not_fit_everywhere(monkeypatch):
         peer.FlashKMeans().prepare(None)
 
 
+class Tensor(np.ndarray):
+    """The few methods of PyTorch's tensors that a step uses."""
+
+    def float(self):
+        return self.astype(np.float32)
+
+    def clamp(self, min):
+        return np.maximum(self, min)
+
+    def to(self, _):
+        return self
+
+    def sum(self, dim):
+        return super().sum(axis=dim)
+
+
+def tensor(values):
+    return np.asarray(values).view(Tensor)
+
+
+def test_flash_kmeans_takes_a_batch_as_single_problems(monkeypatch):
+    """The package's two kernels take batches; here NumPy stands in for them."""
+    monkeypatch.syspath_prepend(KERNELS / "python")
+    monkeypatch.syspath_prepend(KERNELS / "peer")
+    peer = importlib.import_module("peer_flash_kmeans")
+
+    def assign(points, centroids, _):
+        return tensor(((points[:, :, None] - centroids[:, None]) ** 2).sum(3).argmin(2))
+
+    def update(points, labels, _, *, centroid_sums, centroid_cnts, calculate_new):
+        assert not calculate_new
+        for of, its, sums, counts in zip(points, labels, centroid_sums, centroid_cnts, strict=True):
+            np.add.at(sums, its, of)
+            np.add.at(counts, its, 1)
+
+    def stepped(points, centroids, batch):
+        version = peer.FlashKMeans()
+        version.torch = types.SimpleNamespace(
+            zeros_like=lambda a: tensor(np.zeros_like(a)),
+            zeros=lambda shape, device, dtype: tensor(np.zeros(shape, dtype)),
+            where=lambda *a: tensor(np.where(*a)),
+            int32=np.int32,
+        )
+        version.problem = types.SimpleNamespace(batch=batch, n=50, k=4, dim=3)
+        version.points, version.dtype, version.device = tensor(points), None, None
+        version.place()
+        return version.step(tensor(centroids))
+
+    modules = {"assign_euclid_triton": {"euclid_assign_triton": assign}}
+    modules["centroid_update_triton"] = {"triton_centroid_update_sorted_euclid": update}
+    monkeypatch.setitem(sys.modules, "flash_kmeans", types.ModuleType("flash_kmeans"))
+    for name, kernels in modules.items():
+        module = types.ModuleType(name)
+        vars(module).update(kernels)
+        monkeypatch.setitem(sys.modules, f"flash_kmeans.{name}", module)
+    points = np.random.default_rng(1).normal(size=(3, 50, 3)).astype(np.float32)
+    centroids = points[:, :4].copy()
+    centroids[1, 3] = 100  # an empty cluster keeps its centroid
+    labels, means = stepped(points, centroids, 3)
+    assert labels.shape == (3, 50)
+    assert (means[1, 3] == 100).all()
+    for i in range(3):
+        alone = stepped(points[i], centroids[i], 1)
+        assert alone[0].shape == (50,)
+        assert (labels[i] == alone[0]).all()
+        assert (means[i] == alone[1]).all()
+
+
 class Daal4py(types.ModuleType):
     """As oneDAL answers: it ends when the centroids rest, and fills an empty cluster."""
 
