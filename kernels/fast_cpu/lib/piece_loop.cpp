@@ -67,14 +67,8 @@ void PieceLoop::run(Context& context) {
 }
 
 void PieceLoop::take(Piece& piece, std::int64_t first, int count, const std::int32_t* fresh) {
-  std::int32_t* labels = labels_.data() + first;
-  for (int p = 0; p < count; ++p) {
-    if (fresh[p] < 0) continue;
-    piece.changes += fresh[p] != labels[p];
-    labels[p] = fresh[p];
-    ++piece.counts[fresh[p]];
-  }
-  add_points(point(first), count, centre_.data(), problem_.dim, fresh, piece.sums.data());
+  piece.changes += take_points(point(first), count, centre_.data(), problem_.dim, fresh,
+                               labels_.data() + first, {piece.sums.data(), piece.counts.data()});
 }
 
 void PieceLoop::show(int j) {

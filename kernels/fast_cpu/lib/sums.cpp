@@ -11,20 +11,60 @@ HWY_BEFORE_NAMESPACE();
 namespace lloyd::fast_cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+using Widest = hn::ScalableTag<float>;
+
+// Adds as many of the dimensions t, …, dim − 1 as whole vectors of at most kLanes hold.
+template <std::size_t kLanes>
+HWY_ATTR void add_vectors(const float* point, const float* centre, int dim, float* sum, int& t) {
+  const hn::CappedTag<float, kLanes> d;
+  constexpr int kStep = static_cast<int>(hn::MaxLanes(d));
+  for (; t + kStep <= dim; t += kStep) {
+    const auto placed = hn::Sub(hn::LoadU(d, point + t), hn::LoadU(d, centre + t));
+    hn::StoreU(hn::Add(hn::LoadU(d, sum + t), placed), d, sum + t);
+  }
+}
+
+// Dim = 0 means `dim`. With few dimensions the loop over them costs more than the additions.
+template <int Dim>
 HWY_ATTR void add_points(const float* points, int count, const float* centre, int dim,
-                         const std::int32_t* labels, float* sums) {
-  const hn::ScalableTag<float> d;
-  constexpr std::int64_t kLanes = hn::MaxLanes(d);
+                         const std::int32_t* labels, Sums sums) {
+  if constexpr (Dim > 0) dim = Dim;
   for (int p = 0; p < count; ++p, points += dim) {
     if (labels[p] < 0) continue;
-    float* sum = sums + static_cast<std::int64_t>(labels[p]) * dim;
-    std::int64_t t = 0;
-    for (; t + kLanes <= dim; t += kLanes) {
-      const auto placed = hn::Sub(hn::LoadU(d, points + t), hn::LoadU(d, centre + t));
-      hn::StoreU(hn::Add(hn::LoadU(d, sum + t), placed), d, sum + t);
+    ++sums.counts[labels[p]];
+    float* sum = sums.values + static_cast<std::int64_t>(labels[p]) * dim;
+    int t = 0;
+    if constexpr (Dim == 0) {
+      add_vectors<hn::MaxLanes(Widest())>(points, centre, dim, sum, t);
+      add_vectors<8>(points, centre, dim, sum, t);
+      add_vectors<4>(points, centre, dim, sum, t);
     }
     for (; t < dim; ++t) sum[t] += points[t] - centre[t];
   }
+}
+
+HWY_ATTR std::int64_t take_points(const float* points, int count, const float* centre, int dim,
+                                  const std::int32_t* fresh, std::int32_t* labels, Sums sums) {
+  std::int32_t changes = 0;
+  for (int p = 0; p < count; ++p) {
+    const std::int32_t label = fresh[p] < 0 ? labels[p] : fresh[p];
+    changes += label != labels[p];
+    labels[p] = label;
+  }
+  switch (dim) {
+    case 1:
+      add_points<1>(points, count, centre, dim, fresh, sums);
+      break;
+    case 2:
+      add_points<2>(points, count, centre, dim, fresh, sums);
+      break;
+    case 3:
+      add_points<3>(points, count, centre, dim, fresh, sums);
+      break;
+    default:
+      add_points<0>(points, count, centre, dim, fresh, sums);
+  }
+  return changes;
 }
 
 }  // namespace lloyd::fast_cpu::HWY_NAMESPACE
@@ -33,11 +73,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lloyd::fast_cpu {
 
-HWY_EXPORT(add_points);
+HWY_EXPORT(take_points);
 
-void add_points(const float* points, int count, const float* centre, int dim,
-                const std::int32_t* labels, float* sums) {
-  HWY_DYNAMIC_DISPATCH(add_points)(points, count, centre, dim, labels, sums);
+std::int64_t take_points(const float* points, int count, const float* centre, int dim,
+                         const std::int32_t* fresh, std::int32_t* labels, Sums sums) {
+  return HWY_DYNAMIC_DISPATCH(take_points)(points, count, centre, dim, fresh, labels, sums);
 }
 
 }  // namespace lloyd::fast_cpu

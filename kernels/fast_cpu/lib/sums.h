@@ -1,13 +1,19 @@
-// Sums of points by label, with the widest vectors that this CPU has.
+// The update's sums of points by label, with the widest vectors that this CPU has.
 #pragma once
 
 #include <cstdint>
 
 namespace lloyd::fast_cpu {
 
-/// For each of `count` points (row-major): sums[label] += point − centre, unless its label is −1.
-/// `sums`: k × dim.
-void add_points(const float* points, int count, const float* centre, int dim,
-                const std::int32_t* labels, float* sums);
+/// Where the points of a piece are summed.
+struct Sums {
+  float* values;         // k × dim, of points minus centre
+  std::int64_t* counts;  // k
+};
+
+/// Gives each of `count` points (row-major) its fresh label and adds it to the sums of its cluster,
+/// in order. Points whose fresh label is −1 are left out. Returns how many labels changed.
+std::int64_t take_points(const float* points, int count, const float* centre, int dim,
+                         const std::int32_t* fresh, std::int32_t* labels, Sums sums);
 
 }  // namespace lloyd::fast_cpu
