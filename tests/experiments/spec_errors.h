@@ -24,6 +24,6 @@ class SpecErrors : public ::testing::TestWithParam<ErrorCase> {};
 
 inline constexpr const char* kAxes =
     "n, k, dim, batch, threads_per_block, samples_per_thread, threads, processes, gpus, precision, "
-    "data, data_seed, init, init_seed";
+    "data, data_seed, init, init_seed, host_memory";
 
 }  // namespace lloyd::testing
