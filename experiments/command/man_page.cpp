@@ -54,14 +54,14 @@ std::string entry(const std::string& name, std::string_view text) {
   return fmt::format(".TP\n{}\n{}", name, lines(plain(text)));
 }
 
-std::string name_of(const ActionInfo& action) {
+std::string heading_of(const ActionInfo& action) {
   std::string name = bold(action.command);
   if (!action.argument.empty()) name += " " + bold(action.argument);
   if (action.takes != ActionInfo::Takes::nothing) name += " " + italic(placeholder(action.takes));
   return action.flag.empty() ? name : name + ", " + bold(action.flag);
 }
 
-std::string name_of(const OptionInfo& option) {
+std::string heading_of(const OptionInfo& option) {
   std::string name = bold(option.name);
   if (!option.other.empty()) name += ", " + bold(option.other);
   return option.value.empty() ? name : name + " " + italic(option.value);
@@ -74,7 +74,7 @@ std::string option_sections() {
     if (option.group == Group::hidden) continue;
     if (option.group != group) text += fmt::format(".SS {}\n", plain(title_of(option.group)));
     group = option.group;
-    text += entry(name_of(option), option.text);
+    text += entry(heading_of(option), option.text);
   }
   return text;
 }
@@ -95,7 +95,7 @@ std::string man_page() {
       "Each point is checked against a float64 reference before it is timed, and every "
       "sample is kept.");
   text += ".SH COMMANDS\n";
-  for (const ActionInfo& action : actions()) text += entry(name_of(action), action.text);
+  for (const ActionInfo& action : actions()) text += entry(heading_of(action), action.text);
   text += ".SH OPTIONS\n" + option_sections();
   text += ".SH EXIT STATUS\n";
   for (const ExitStatus& exit : exit_statuses())

@@ -31,7 +31,6 @@ namespace lloyd {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr double kEndMs = 5'000;  // gives the context of a GPU time to close
 // An answer has a few hundred characters. Without a bound, a version that never stops printing
@@ -48,7 +47,7 @@ class Conversation {
         folder_(base),
         child_(serve(file), external_environment(), STDERR_FILENO) {}
   ~Conversation() {
-    if (broken_ || !child_.send(json_text(Json{{"do", "end"}}) + '\n')) return;
+    if (broken_ || !child_.send(json_text(nlohmann::json{{"do", "end"}}) + '\n')) return;
     child_.end_input();
     child_.wait(now_ms() + kEndMs);
   }
@@ -57,7 +56,7 @@ class Conversation {
 
   /// Throws Unsupported if the version answers so, and std::runtime_error for every other failure.
   /// After a std::runtime_error the conversation must not be used again.
-  Json ask(const Json& request) {
+  nlohmann::json ask(const nlohmann::json& request) {
     const std::string what = request.at("do");
     const auto fail = [&](const std::string& how) {
       broken_ = true;
@@ -170,22 +169,23 @@ class ExternalVersion : public Version {
       write_points(folder / kPoints, problem);
       write_array(folder / kCentroids, problem.centroids);
       const auto memory = data::free_memory();
-      Json request = {{"do", "prepare"},
-                      {"n", problem.n},
-                      {"k", problem.k},
-                      {"dim", problem.dim},
-                      {"batch", problem.batch},
-                      {"precision", to_string(problem.precision)},
-                      {"iterations", problem.stop.iterations},
-                      {"tolerance", problem.stop.tolerance},
-                      {"min_changes", problem.stop.min_changes},
-                      {"points", kPoints},
-                      {"centroids", kCentroids},
-                      {"device", context.device.index},
-                      {"memory_bytes", memory ? Json(*memory) : Json(nullptr)}};
+      nlohmann::json request = {
+          {"do", "prepare"},
+          {"n", problem.n},
+          {"k", problem.k},
+          {"dim", problem.dim},
+          {"batch", problem.batch},
+          {"precision", to_string(problem.precision)},
+          {"iterations", problem.stop.iterations},
+          {"tolerance", problem.stop.tolerance},
+          {"min_changes", problem.stop.min_changes},
+          {"points", kPoints},
+          {"centroids", kCentroids},
+          {"device", context.device.index},
+          {"memory_bytes", memory ? nlohmann::json(*memory) : nlohmann::json(nullptr)}};
       for (const AxisInfo& axis : kAxes)
         if (axis.tunable != nullptr) request[axis.name] = context.tunables.*axis.tunable;
-      const Json reply = external_->conversation->ask(request);
+      const nlohmann::json reply = external_->conversation->ask(request);
       external_->prepared = this;
       report_.setup_ms = milliseconds(reply, "setup_ms");
       upload_ms_ = milliseconds(reply, "transfer_ms");
@@ -195,7 +195,7 @@ class ExternalVersion : public Version {
   void run(Context&) override {
     attempt([&] {
       const double start = now_ms();
-      const Json reply = ask("run");
+      const nlohmann::json reply = ask("run");
       const double waited = now_ms() - start;
       const RunReply run = parse_run_reply(reply, waited, asked_);
       report_.solve_ms = run.solve_ms;
@@ -209,7 +209,7 @@ class ExternalVersion : public Version {
       const fs::path& folder = external_->conversation->folder();
       // An answer left from an earlier solve must not count.
       for (const char* file : {kLabels, kAnswer}) fs::remove(folder / file);
-      const Json reply = ask("fetch");
+      const nlohmann::json reply = ask("fetch");
       report_.fetch_ms = milliseconds(reply, "fetch_ms");
       // The transfer time covers the whole repetition, so it is known only if the version reports
       // both parts.
@@ -259,7 +259,7 @@ class ExternalVersion : public Version {
     }
   }
 
-  Json ask(const char* what) {
+  nlohmann::json ask(const char* what) {
     if (external_->prepared != this)
       throw std::logic_error("an external version holds one problem at a time: prepare it again");
     return external_->conversation->ask({{"do", what}});

@@ -12,8 +12,6 @@
 namespace lloyd {
 namespace {
 
-using Json = nlohmann::json;
-
 // The clocks of two processes may differ by this much, reading them included.
 constexpr double kClockSlackMs = 1;
 constexpr double kLeastIterationMs = 1e-6;
@@ -21,9 +19,9 @@ constexpr double kLeastIterationMs = 1e-6;
 constexpr std::size_t kLongestReason = 2000, kLongestLine = 300;
 
 /// Returns discarded JSON if `text` is not JSON or is nested too deeply.
-Json parse_answer(const std::string& text) {
-  return nested_too_deeply(text) ? Json(Json::value_t::discarded)
-                                 : Json::parse(text, nullptr, false);
+nlohmann::json parse_answer(const std::string& text) {
+  return nested_too_deeply(text) ? nlohmann::json(nlohmann::json::value_t::discarded)
+                                 : nlohmann::json::parse(text, nullptr, false);
 }
 
 /// The part of an invalid answer that the user sees.
@@ -50,7 +48,7 @@ bool is_version_name(const std::string& name) {
 
 VersionInfo parse_description(const std::string& name, const std::string& output,
                               std::string& unavailable) {
-  const Json json = parse_answer(output);
+  const nlohmann::json json = parse_answer(output);
   if (!json.is_object())
     throw std::runtime_error(
         fmt::format("describe: prints {}, not one JSON object", shown(output)));
@@ -66,7 +64,7 @@ VersionInfo parse_description(const std::string& name, const std::string& output
     std::vector<std::string> all;
     if (!json.contains(key)) return all;
     if (!json[key].is_array()) throw wrong(key, "a list of texts");
-    for (const Json& word : json[key]) {
+    for (const nlohmann::json& word : json[key]) {
       if (!word.is_string()) throw wrong(key, "a list of texts");
       all.push_back(word.get<std::string>());
     }
@@ -130,7 +128,7 @@ nlohmann::json parse_reply(const std::string& what, const std::string& name,
   const auto fail = [&](const std::string& how) {
     return std::runtime_error(fmt::format("{}: {}", what, how));
   };
-  Json reply = parse_answer(line);
+  nlohmann::json reply = parse_answer(line);
   if (!reply.is_object() || !reply.contains("ok") || !reply["ok"].is_boolean())
     throw fail(fmt::format("{} answered {}, which is not the protocol's JSON", name, shown(line)));
   if (reply["ok"] == true) return reply;

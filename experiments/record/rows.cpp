@@ -12,11 +12,6 @@
 namespace lloyd {
 namespace {
 
-template <typename T>
-Row or_null(const std::optional<T>& value) {
-  return value ? Row(*value) : Row(nullptr);
-}
-
 // Whether the point uses more threads than the machine has cores. nullopt for a version that takes
 // no number of threads.
 std::optional<bool> oversubscribed(const Point& point, int cores) {

@@ -1,16 +1,9 @@
 #include "experiments/measure/convergence.h"
+#include "experiments/record/rows.h"
 #include "experiments/run/passes.h"
 #include "experiments/run/run_pass.h"
 
 namespace lloyd {
-namespace {
-
-template <typename T>
-Row or_null(const std::optional<T>& value) {
-  return value ? Row(*value) : Row(nullptr);
-}
-
-}  // namespace
 
 Reply convergence_pass(Workbench& bench, const Request& request) {
   Reply reply;

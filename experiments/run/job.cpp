@@ -6,7 +6,7 @@ namespace {
 using nlohmann::json;
 
 template <typename Json = json, typename T>
-Json or_null(const std::optional<T>& value) {
+Json json_or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
@@ -15,7 +15,7 @@ void read(const Json& object, const char* key, std::optional<T>& value) {
   if (const auto& field = object.at(key); !field.is_null()) value = field.template get<T>();
 }
 
-json or_null(const std::optional<data::Column>& column) {
+json json_or_null(const std::optional<data::Column>& column) {
   return column ? to_json(*column) : json(nullptr);
 }
 
@@ -33,17 +33,17 @@ json source_json(const data::Source& s) {
   for (const data::Column& column : s.columns) columns.push_back(to_json(column));
   return {{"generator", s.generator},
           {"seed", s.seed},
-          {"low", or_null(s.low)},
-          {"high", or_null(s.high)},
-          {"centers", or_null(s.centers)},
-          {"sigma", or_null(s.sigma)},
+          {"low", json_or_null(s.low)},
+          {"high", json_or_null(s.high)},
+          {"centers", json_or_null(s.centers)},
+          {"sigma", json_or_null(s.sigma)},
           {"file", s.file.string()},
           {"format", s.format},
-          {"header", or_null(s.header)},
+          {"header", json_or_null(s.header)},
           {"delimiter", static_cast<int>(s.delimiter)},
           {"decimal", static_cast<int>(s.decimal)},
-          {"index_column", or_null(s.index_column)},
-          {"label_column", or_null(s.label_column)},
+          {"index_column", json_or_null(s.index_column)},
+          {"label_column", json_or_null(s.label_column)},
           {"columns", columns},
           {"array", s.array},
           {"unit_length", s.unit_length}};
@@ -246,7 +246,7 @@ Job job_from_json(const json& j) {
 json to_json(const Request& request) {
   return {{"point", request.point},        {"expected", expected_json<json>(request.expected)},
           {"launch", request.turn.launch}, {"restart", request.turn.restart},
-          {"taken", request.taken},        {"to_beat", or_null(request.to_beat)}};
+          {"taken", request.taken},        {"to_beat", json_or_null(request.to_beat)}};
 }
 
 Request request_from_json(const json& j) {
@@ -268,7 +268,7 @@ nlohmann::ordered_json to_json(const Reply& reply) {
           {"status", reply.status},
           {"reason", reply.reason},
           {"expected", expected_json<nlohmann::ordered_json>(reply.expected)},
-          {"energy_j", or_null<nlohmann::ordered_json>(reply.energy_j)},
+          {"energy_j", json_or_null<nlohmann::ordered_json>(reply.energy_j)},
           {"needs_restart", reply.needs_restart},
           {"last", reply.last}};
 }

@@ -2,15 +2,11 @@
 
 #include <optional>
 
+#include "experiments/record/rows.h"
 #include "kernels/core/status.h"
 
 namespace lloyd {
 namespace {
-
-template <typename T>
-Row or_null(const std::optional<T>& value) {
-  return value ? Row(*value) : Row(nullptr);
-}
 
 Row null_reasons(const Workbench& bench, const Row& row, const Sample& s, const Verdict& verdict) {
   Row why;

@@ -27,15 +27,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// What the rows of a part say.
-struct Progress {
+struct PartProgress {
   std::set<std::string> nodes, gpus;
   std::map<std::string, std::string> points;  // by id: the status
   std::map<std::string, std::set<Turn>> finished;
   std::string last, problem;
 };
 
-Progress progress_of(const fs::path& path) {
-  Progress progress;
+PartProgress progress_of(const fs::path& path) {
+  PartProgress progress;
   const PlainFolder folder = open_folder(path);
   try {
     for_each_row(folder, run_files::kMeasurements, [&](const Row& row) {
@@ -82,7 +82,7 @@ Json describe(const PartFolder& part) {
   try {
     const auto turns = resolved.at("measure").at("launches").get<std::size_t>() *
                        resolved.at("solve").at("restarts").get<std::size_t>();
-    const Progress progress = progress_of(part.path);
+    const PartProgress progress = progress_of(part.path);
     std::map<std::string, int> counts;
     std::size_t left = 0;
     for (const auto& point : plan.at("points")) {

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLongestName = 64;
+constexpr std::size_t kLongestSourceName = 64;
 
 /// The keys that go with `with`: generator or file.
 std::vector<std::string> keys_with(const std::string& with) {
@@ -179,10 +179,10 @@ void read_name(Draft& draft, const Section& section, std::size_t count, std::str
   draft.yaml.read(section, "name", given);
   static const std::regex good(key_of("data", "name").pattern);
   if (!entry->value.IsScalar()) return;
-  if (given.size() > kLongestName || !std::regex_match(given, good))
+  if (given.size() > kLongestSourceName || !std::regex_match(given, good))
     draft.errors.add(entry->place, fmt::format("data.name must be up to {} of a-z, A-Z, 0-9, '_', "
                                                "'.' and '-', not {}",
-                                               kLongestName, in_quotes(given)));
+                                               kLongestSourceName, in_quotes(given)));
   else if (contains(draft.source_names(), given))
     draft.errors.add(entry->place,
                      fmt::format("data has two sources called '{}'; rename one", given));
