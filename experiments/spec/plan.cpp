@@ -141,8 +141,9 @@ Point make_point(const PlanRequest& request, const VersionInfo& info,
     const AxisValue* value = find(coordinates, axis.name);
     const bool without_seed = (axis.name == "init_seed" && !point.init_seed) ||
                               (axis.name == "data_seed" && !point.data_seed);
-    const bool single = axis.name == "batch" && value->number == 1;
-    if (value == nullptr || without_seed || single) continue;
+    if (value == nullptr || without_seed) continue;
+    // A table of single problems does not speak of batches.
+    if (axis.name == "batch" && axis.values.size() == 1 && value->number == 1) continue;
     // A source that has a name is always told.
     if (axis.name == "data" ? point.data.empty() : axis.quiet && !axis.listed) continue;
     point.id += fmt::format("/{}:{}", axis.name, value->text);

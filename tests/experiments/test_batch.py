@@ -39,6 +39,7 @@ def test_a_batch_is_the_solves_of_its_problems(tmp_path):
     kept, single = answers(load_run(several)), answers(load_run(alone))
     assert len(kept) == 6
     assert len(single) == 9
+    assert not any("batch" in point for point in single)
     found = {row["point"]: row for row in rows(several)}
     inertia = {row["point"]: row["inertia"] for row in rows(alone)}
     for point, row in found.items():
@@ -47,7 +48,7 @@ def test_a_batch_is_the_solves_of_its_problems(tmp_path):
         of = sorted(name for name in single if name.startswith(version + "/"))
         assert len(of) == 3
         if row["batch"] == 1:
-            assert "batch" not in point
+            assert "/batch:1/" in point
             assert (kept[point].labels == single[of[0]].labels).all()
             assert row["inertia"] == inertia[of[0]]
             continue
