@@ -112,44 +112,51 @@ class Bench {
 
   std::vector<Ceiling> run() {
     memory();
+    fma();
     caches();
-    fma("cpu_fp32_fma", kernels_.fma_fp32, 4);
-    fma("cpu_fp64_fma", kernels_.fma_fp64, 8);
+    fma();
     return std::move(results_);
   }
 
  private:
-  // body(core, times) does the work `times` times on one core. All cores start together, and the
-  // time ends when the last core is done.
+  // body(core, times) does the work `times` times on one core. What is measured again adds samples.
   template <typename Body>
   void take(const std::string& name, const char* unit, std::string method, double work,
             Body&& body) {
     announce_(fmt::format("{}: {}", name, method));
-    Ceiling ceiling{name, unit, std::move(method), {}, {}, {}};
+    auto ceiling = std::ranges::find_if(
+        results_, [&](const Ceiling& c) { return c.name == name && c.method == method; });
+    if (ceiling == results_.end())
+      ceiling = results_.insert(ceiling, {name, unit, std::move(method), {}, {}, {}});
     const double scale = std::string_view(unit) == "GB/s" ? 1e9 : 1e12;
     std::int64_t times = 1;
-    double spent = timed(times, body);
-    for (; spent < kSampleMs / 1e3; spent = timed(times, body))
+    double spent = timed(times, body).seconds;
+    for (; spent < kSampleMs / 1e3; spent = timed(times, body).seconds)
       times = std::max(times * 2, static_cast<std::int64_t>(static_cast<double>(times) * kSampleMs /
                                                             1e3 / std::max(spent, 1e-6)));
     for (int sample = 0; sample < kSamples; ++sample)
-      ceiling.samples.push_back(work * static_cast<double>(times) * cores_ / timed(times, body) /
-                                scale);
-    results_.push_back(std::move(ceiling));
+      ceiling->samples.push_back(work * timed(times, body).per_second / scale);
   }
 
+  struct Timed {
+    double seconds;     // until the last core is done
+    double per_second;  // the rates of all cores together
+  };
+
+  // All cores start together. Their rates are added, so that a core which another machine uses too
+  // does not lower those of the others.
   template <typename Body>
-  double timed(std::int64_t times, Body& body) const {
-    double start = 0;
-#pragma omp parallel num_threads(cores_)
+  Timed timed(std::int64_t times, Body& body) const {
+    double longest = 0, rates = 0;
+#pragma omp parallel num_threads(cores_) reduction(max : longest) reduction(+ : rates)
     {
 #pragma omp barrier
-#pragma omp master
-      start = now();
-#pragma omp barrier
+      const double start = now();
       body(omp_get_thread_num(), times);
+      longest = now() - start;
+      rates = static_cast<double>(times) / longest;
     }
-    return now() - start;
+    return {longest, rates};
   }
 
   void memory() {
@@ -226,6 +233,12 @@ class Bench {
              keep(kernels_.sum(from, static_cast<std::int64_t>(floats)));
            }
          });
+  }
+
+  // Measured at two times, because the clock of a machine that others share changes.
+  void fma() {
+    fma("cpu_fp32_fma", kernels_.fma_fp32, 4);
+    fma("cpu_fp64_fma", kernels_.fma_fp64, 8);
   }
 
   void fma(const char* name, double (*chains)(std::int64_t), int element_bytes) {
