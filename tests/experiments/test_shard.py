@@ -15,7 +15,7 @@ def plan(*arguments):
 
 
 def problem(point):
-    axes = ("n", "k", "dim", "data_name", "init", "init_seed", "data_seed")
+    axes = ("n", "k", "dim", "batch", "data_name", "init", "init_seed", "data_seed")
     return tuple(point[axis] for axis in axes)
 
 
