@@ -63,7 +63,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
     notes = [
         "One mark per K, at the most points that it ran with. Operations (2 N K dim) and bytes "
         "(one pass over points, centroids and labels) are those of the definition, not counted. A "
-        "mark above the flat roof belongs to a version that leaves out distances.",
+        "mark above the flat roof belongs to a version that leaves out distances, or computes them "
+        "from 16-bit products on matrix units, which have no roof here.",
         "Roofs: medians measured on the machine, on all cores.",
     ]
     page = Page(
@@ -135,7 +136,7 @@ def _name_levels(axes: Axes, roofs: Ceilings, starts: list[float]) -> None:
     close together."""
     bottom, top = axes.get_ylim()
     height = axes.get_position().height * axes.figure.get_figheight()
-    inches = [height * np.log(max(y, bottom) / bottom) / np.log(top / bottom) for y in starts]
+    inches = [height * np.log(y / bottom) / np.log(top / bottom) for y in starts]
     places = spread(inches, [LINE] * len(inches), 0.0, height)
     for (level, bandwidth), place in zip(roofs.bandwidths.items(), places, strict=True):
         axes.annotate(

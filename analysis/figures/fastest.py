@@ -22,7 +22,7 @@ from analysis.figures.page import Page
 from analysis.figures.series import panel_title
 from analysis.figures.typeset import break_label, text_width
 from analysis.figures.x_axis import beside, named, nothing_on_x, x_axis
-from analysis.measures.families import CHOOSERS, PEER
+from analysis.measures.families import CHOOSERS, is_peer
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.model.numbers import count_text, number_text
 
@@ -44,7 +44,7 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     cell = list(dict.fromkeys(["machine", "dim", "panel", "data", "n", "k", x]))
     precision = ok["precision"].where(ok["precision"].ne("tf32"), "fp32")
     ok = ok.assign(panel="" if x == "precision" else precision)
-    peers = ok[ok["version"].str.startswith(f"{PEER}_")]
+    peers = ok[is_peer(ok)]
     ours = ok.drop(index=peers.index)
     best = _least(ours[~ours["version"].isin(CHOOSERS.values())], cell)
     peer = _least(peers, cell)[[*cell, "version", "iteration_ms"]]
@@ -173,6 +173,6 @@ def _loss(chooser: str, best: pd.DataFrame, ok: pd.DataFrame, x: str) -> str:
     auto = ok[ok["version"].eq(chooser)].set_index(cell)["iteration_ms"]
     lost = (auto / best.set_index(cell)["iteration_ms"]).dropna()
     return (
-        f"{chooser} takes {100 * (lost.median() - 1):.1f}% longer than the fastest in the median "
-        f"of {len(lost)} cells, {100 * (lost.max() - 1):.1f}% at most."
+        f"{chooser} takes {number_text(lost.median())} times as long as the fastest in the median "
+        f"of {len(lost)} cells, {number_text(lost.max())} times at most."
     )

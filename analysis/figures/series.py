@@ -136,7 +136,7 @@ def source_texts(points: pd.DataFrame) -> pd.Series:
     return pd.Series(texts, points.index, dtype=object)
 
 
-def largest_problems(points: pd.DataFrame, most: int = 6) -> tuple[pd.DataFrame, str]:
+def largest_problems(points: pd.DataFrame, most: int = 8) -> tuple[pd.DataFrame, str]:
     """The `points` of at most `most` problems (3 on a narrow page), and a sentence
     about those left out. If there are more problems, the largest N of each K and dim is kept, and
     if these are still too many, the largest of them."""

@@ -42,8 +42,8 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     """Draws speedups (see derive.all_points) of each version at its fastest tunables, over axis
     `x`.
 
-    Several N give log-log lines, and one N gives a dot per version. The rows contain every point,
-    drawn or not."""
+    Several N give log-log lines. Problems of one N each give a dot per version. The rows contain
+    every point, drawn or not."""
     name = named(NAME, x, "n")
     points = data.points
     best = fastest(points[points[x].notna()], x)
@@ -67,8 +67,10 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     notes = [*_notes(shown, points, subject, x), *_best_cpu_notes(shown, data, subject)]
     notes += _second_denominator(shown)
     notes = small_print(points, shown.index, notes, f"{name}.csv")
-    one_n = x == "n" and shown["n"].nunique() == 1
-    keys = panel_columns(shown, ["k", "n"] if one_n else beside(x), x)
+    keys = panel_columns(shown, beside(x), x)
+    one_n = x == "n" and shown.groupby(keys)["n"].nunique().max() == 1
+    if one_n:
+        keys = panel_columns(shown, ["k", "n"])
     panels = [(values, of) for values, of in shown.groupby(keys, sort=True)]
     header = (subject.title, subtitle(points, subject), notes)
     if one_n:

@@ -1,7 +1,23 @@
 """Families of versions that tables and figures treat apart."""
 
+from __future__ import annotations
+
+import pandas as pd
+
 CHOOSERS = {"fast": "fast_auto", "fast_cpu": "fast_cpu_auto"}
 """The ladders of this project, each with the version that only passes problems on to the others. So
 a chooser is never itself the fastest."""
 
-PEER = "peer"
+_PEER = "peer"
+_LIBRARIES = ("python_scipy", "python_sklearn")
+"""Versions of a study that call a library's k-means, as peers do."""
+
+
+def is_peer(points: pd.DataFrame) -> pd.Series:
+    """True for the rows of other people's libraries."""
+    return points["version"].str.startswith(f"{_PEER}_") | points["version"].isin(_LIBRARIES)
+
+
+def is_ours(points: pd.DataFrame) -> pd.Series:
+    """True for the rows of this project's ladders, without the choosers."""
+    return points["family"].isin(CHOOSERS) & ~points["version"].isin(CHOOSERS.values())

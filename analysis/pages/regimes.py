@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from analysis.measures.families import CHOOSERS, PEER
+from analysis.measures.families import is_ours, is_peer
 from analysis.measures.points import all_points, fastest, noise_note, samples_of
 from analysis.measures.stats import Samples, median_interval, ratio_interval
 from analysis.model.files import RunError
@@ -72,16 +71,14 @@ def _points(run: Run) -> pd.DataFrame:
     return points[points["regime"].ne("")]
 
 
-def _least(points: pd.DataFrame, families: Collection[str]) -> pd.Series | None:
-    of = points[points["status"].eq("ok") & points["family"].isin(families)]
-    of = of[~of["version"].isin(CHOOSERS.values())]
+def _least(points: pd.DataFrame) -> pd.Series | None:
+    of = points[points["status"].eq("ok")]
     return of.loc[of["iteration_ms"].idxmin()] if len(of) else None
 
 
-def _least_job(points: pd.DataFrame, families: Collection[str]) -> pd.Series | None:
+def _least_job(points: pd.DataFrame) -> pd.Series | None:
     """The point whose whole job takes the least time."""
-    of = points[points["status"].eq("ok") & points["family"].isin(families)]
-    of = of[~of["version"].isin(CHOOSERS.values()) & of["jobs"].notna()]
+    of = points[points["status"].eq("ok") & points["jobs"].notna()]
     return of.loc[of["jobs"].map(lambda jobs: jobs.median).idxmin()] if len(of) else None
 
 
@@ -104,7 +101,7 @@ def every_version(run: Run) -> Table:
     header += ["ms end to end"] if jobs else []
     rows = []
     for regime, points in present:
-        best, peer = fastest(points), _least(points, [PEER])
+        best, peer = fastest(points), _least(points[is_peer(points)])
         lost = points[~points["version"].isin(best["version"]) & _said(points)]
         for _, p in best.sort_values("iteration_ms", kind="stable").iterrows():
             rows.append([regime.name, _name(p), p["precision"], time_text(p), _times_floor(p)])
@@ -137,7 +134,7 @@ def summary_tables(run: Run) -> list[Table]:
     iteration and, if the run has it, by the whole job. Raises RunError if the run has no regime."""
     problems, results, jobs = [], [], []
     for regime, points in _present(run):
-        peer, ours = _least(points, [PEER]), _least(points, CHOOSERS)
+        peer, ours = _least(points[is_peer(points)]), _least(points[is_ours(points)])
         floor = np.nan if ours is None else ours["floor_ms"]
         sizes = [count_text(regime.n), count_text(regime.k), str(regime.dim)]
         precision = "fp16, bf16" if regime.half else "fp32"
@@ -145,7 +142,7 @@ def summary_tables(run: Run) -> list[Table]:
         problems.append([regime.name, *sizes, precision, least, _aim(regime, points)])
         results.append([regime.name, _who(peer), _who(ours), _ratio(peer, ours)])
         results[-1] += [_share(peer), _share(ours)]
-        peer, ours = _least_job(points, [PEER]), _least_job(points, CHOOSERS)
+        peer, ours = _least_job(points[is_peer(points)]), _least_job(points[is_ours(points)])
         if ours is not None:
             jobs.append([regime.name, _floor_of_job(ours), _who_job(peer), _who_job(ours)])
             jobs[-1].append("–" if peer is None else _job_ratio(peer, ours))

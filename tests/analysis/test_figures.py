@@ -145,6 +145,27 @@ def test_several_fastest_cpu_versions_are_named_with_their_problems(make_run):
     assert {row[-1] for row in cells.values()} == {"cpu_sequential", "cpu_openmp"}
 
 
+def test_a_run_of_cpu_versions_names_the_nearest_library():
+    def row(version, k, speedup):
+        problem = {"machine": "m", "n": 10**6, "k": k, "dim": 2, "precision": "fp32", "data": ""}
+        return {
+            **problem,
+            "version": version,
+            "baseline": {5: "fast_cpu_simd", 100: "fast_cpu_tree"}[k],
+            "speedup": speedup,
+            "iteration_ms": 1 / speedup,
+        }
+
+    rows = [row("fast_cpu_simd", 5, 1.0), row("python_sklearn", 5, 0.5), row("peer_it", 5, 0.4)]
+    rows += [row("fast_cpu_tree", 100, 1.0), row("fast_cpu_simd", 100, 0.9)]
+    said = finding("speedup", pd.DataFrame(rows), "title")
+    assert said == (
+        "Of 2 problems the fastest version is fast_cpu_simd at 1, fast_cpu_tree at 1. Of the "
+        "libraries, python_sklearn comes nearest: it takes 2.00 times as long at N = 10⁶, K = 5, "
+        "dim 2, fp32."
+    )
+
+
 def test_there_is_a_panel_for_each_k_and_dim(make_run):
     drawing = drawing_of(make_run(k=(5, 100), dim=(2, 8)), "speedup")
     titles = [axes.get_title(loc="left") for axes in drawing.figure.axes]
@@ -300,6 +321,20 @@ def test_one_n_draws_points_not_lines(make_run):
     assert "K = 5, N = 10⁶" in texts(drawing.figure)
     fast = drawing.rows[drawing.rows["drawn"]]["speedup"].max()
     assert f"{number_text(fast)}×" in texts(drawing.figure)
+
+
+def test_problems_of_one_n_each_draw_points_not_lines(make_run):
+    path = make_run(n=(10_000, 1_000_000), k=(5, 100))
+    kept = {(10_000, 5), (1_000_000, 100)}
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    write_lines(file, [row for row in rows if (row["n"], row["k"]) in kept])
+    (path / "plan.json").unlink()
+    drawing = drawing_of(path, "speedup")
+    titles = [axes.get_title(loc="left") for axes in drawing.figure.axes]
+    assert titles == ["K = 5, N = 10⁴", "K = 100, N = 10⁶"]
+    for axes in drawing.figure.axes:
+        assert all(of.lines[0].get_linestyle() == "None" for of in axes.containers)
 
 
 def test_tpb_draws_medians_against_threads_per_block(make_run):
