@@ -8,6 +8,7 @@ PREFIX ?= /usr/local
 MATH_LIBS ?= 1
 BUNDLE_TESTS ?= 0
 SECONDS ?= 60
+MINUTES ?= 25
 
 # The shell gets SPEC as it was typed, whatever a file's name contains: it is not part of a recipe's
 # text, and make does not expand a $ in it.
@@ -18,13 +19,14 @@ comma := ,
 options := -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) "-DLLOYD_CUDA_ARCHITECTURES=$(ARCHS)"
 
 .DEFAULT_GOAL := all
-.PHONY: all setup run peers test sanitize fuzz report readme docs bundle dist install format lint \
-  clean help system toolkit
+.PHONY: all setup run record peers test sanitize fuzz report readme docs bundle dist install \
+  format lint clean help system toolkit
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 18
 	@echo "Variables: SPEC=file ARGS='options of run_experiment' RESULTS=dir[,dir]" \
-	  "PREFIX=dir MATH_LIBS=0 BUNDLE_TESTS=1 SECONDS=60"
+	  "PREFIX=dir MATH_LIBS=0 BUNDLE_TESTS=1 SECONDS=60" \
+	  "MINUTES=25 SPECS='names'"
 	@echo "  CUDA=0 (build without), ARCHS='90' (CUDA architectures;" \
 	  "'portable': all from Turing on), PYTHON=… JOBS=…"
 
@@ -33,6 +35,9 @@ all: setup ## set up what is missing, build build/run_experiment
 
 run: all ## run SPEC and draw its figures
 	@tools/run.sh "$$SPEC" $(ARGS)
+
+record: all ## record all specs of data/recorded anew, or SPECS; stops after MINUTES, resumes
+	@.venv/bin/python tools/record.py --minutes $(MINUTES) $(SPECS)
 
 peers: ## the libraries that run beside our CPU versions, in .venv-peers
 	@tools/peers.sh

@@ -1,0 +1,153 @@
+"""tools/record.py: in which order specs are recorded, what interrupts it, and what it refuses."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parents[2] / "tools" / "record.py"
+SPEC = importlib.util.spec_from_file_location("record", TOOL)
+record = importlib.util.module_from_spec(SPEC)
+sys.modules["record"] = record
+SPEC.loader.exec_module(record)
+
+POINTS = """\
+name: {name}
+versions: cpu_sequential
+axes: {{n: [{n}], k: 2, dim: 2}}
+solve: {{iterations: 2}}
+measure: {{repetitions: 3, max_seconds: {seconds}, max_noise: 1e-9}}
+"""
+
+
+class Place:
+    """Folders for specs, recordings and runs that are under way."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("sweeps", "recorded", "work"):
+            (folder / name).mkdir()
+        # measuring them takes too long for a test
+        (folder / "work" / "ceilings.json").write_text("{}")
+
+    def spec(self, name: str, n: str = "1000", seconds: float = 0.01) -> None:
+        text = POINTS.format(name=name, n=n, seconds=seconds)
+        (self.folder / "sweeps" / f"{name}.yaml").write_text(text)
+
+    def recorded_once(self, name: str, last: str) -> Path:
+        run = self.folder / "recorded" / "elsewhere" / name
+        run.mkdir(parents=True)
+        (run / "plan.json").write_text("{}")
+        rows = [{"t_utc": "2026-01-01T00:00:00.000Z"}, {"t_utc": f"2026-01-01T{last}.000Z"}]
+        (run / "measurements.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        return run
+
+    def record(self, *arguments: str, minutes: float = 5) -> subprocess.CompletedProcess[str]:
+        folders = [f"--{n}={self.folder / n}" for n in ("sweeps", "recorded", "work")]
+        own = [*folders, "--machine=here", "--allow-changes", f"--minutes={minutes}"]
+        command = [sys.executable, str(TOOL), *own, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def rows(self, name: str) -> list[dict]:
+        file = self.folder / "recorded" / "here" / name / "measurements.jsonl"
+        return list(record.rows_of(file))
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def test_every_recorded_spec_is_recorded_anew_the_cheapest_first(place):
+    place.recorded_once("slow", "01:00:00")
+    place.recorded_once("quick", "00:00:05")
+    place.recorded_once("gone", "00:00:01")
+    place.spec("slow")
+    place.spec("quick")
+    place.spec("not_recorded")
+    result = place.record()
+    assert result.returncode == 0, result.stderr
+    began = [line for line in result.stdout.splitlines() if line.startswith("== ")]
+    assert began == ["== quick", "== slow"]
+    assert "gone: left out" in result.stdout
+    assert "2 of 2 specs are recorded for here" in result.stdout
+    for name in ("quick", "slow"):
+        assert [row["repetition"] for row in place.rows(name)] == [0, 1, 2]
+        files = {file.name for file in (place.folder / "recorded" / "here" / name).iterdir()}
+        assert {"plan.json", "environment.json", "spec.yaml"} <= files
+        assert not files & {"benchmark.json", "summary.md", ".lock"}
+    again = place.record()
+    assert again.returncode == 0
+    assert "==" not in again.stdout
+
+
+def test_the_limit_interrupts_and_the_same_command_goes_on(place):
+    place.spec("long", n="1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000", seconds=1)
+    first = place.record("long", minutes=0.06)
+    assert first.returncode == record.INTERRUPTED, first.stdout + first.stderr
+    assert "0 of 1 specs are recorded" in first.stdout
+    assert "of 8 points; never recorded before" in first.stdout
+    assert not place.rows("long")
+    second = place.record("long")
+    assert second.returncode == 0, second.stdout + second.stderr
+    taken = [(row["point"], row["repetition"]) for row in place.rows("long")]
+    assert len({point for point, _ in taken}) == 8
+    assert len(taken) == len(set(taken))
+
+
+def test_a_spec_that_is_not_there_is_refused(place):
+    result = place.record("nowhere")
+    assert result.returncode == 2
+    assert "nowhere.yaml: there is no such spec" in result.stderr
+
+
+def test_what_is_left_is_told_from_the_last_recording(place):
+    place.recorded_once("slow", "01:00:00")
+    place.spec("slow")
+    result = place.record(minutes=0)
+    assert result.returncode == record.INTERRUPTED, result.stderr
+    assert "about 60.0 min left" in result.stdout
+
+
+def test_a_machine_is_named_by_its_gpu_or_its_cpu():
+    cpu = {"model": "Intel(R) Xeon(R) Processor", "cores": 16}
+    assert record.machine_name({"gpus": [{"name": "NVIDIA H200"}], "cpu": cpu}) == "nvidia-h200"
+    assert record.machine_name({"gpus": [], "cpu": cpu}) == "intel-xeon-processor-16-cores"
+
+
+def test_only_committed_sources_are_recorded(tmp_path):
+    def git(*arguments: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        command = ["git", "-C", str(tmp_path), *who, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    git("init", "--quiet")
+    source, page = tmp_path / "kernel.cu", tmp_path / "page.md"
+    for file in (source, page):
+        file.write_text("one\n")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "first")
+    built = {"commit": git("rev-parse", "HEAD"), "dirty": False}
+    record.check_sources(tmp_path, built)
+    with pytest.raises(record.RefusedError, match="were not committed"):
+        record.check_sources(tmp_path, {**built, "dirty": True})
+    source.write_text("two\n")
+    with pytest.raises(record.RefusedError, match=r"differ from the commit.*\n.*kernel\.cu"):
+        record.check_sources(tmp_path, built)
+    git("commit", "--quiet", "-am", "second")
+    with pytest.raises(record.RefusedError, match=r"run make:\nkernel\.cu"):
+        record.check_sources(tmp_path, built)
+    # a page or a recording is no source
+    built["commit"] = git("rev-parse", "HEAD")
+    page.write_text("two\n")
+    git("commit", "--quiet", "-am", "third")
+    (tmp_path / "data" / "recorded").mkdir(parents=True)
+    (tmp_path / "data" / "recorded" / "rows").write_text("")
+    record.check_sources(tmp_path, built)
+    with pytest.raises(record.RefusedError, match="not in this repository"):
+        record.check_sources(tmp_path, {**built, "commit": "0" * 40})

@@ -1,0 +1,291 @@
+"""Records every spec that data/recorded holds anew on this machine, or those that are named.
+
+    tools/record.py [--minutes 25] [--machine nvidia-h200] [SPEC…]
+
+Specs run in the order of what they took when they were recorded last, the cheapest first. Each run
+is whole: it can be interrupted by the limit of --minutes or by Ctrl-C, and the same command goes on
+with it later. A finished run is compacted into data/recorded/MACHINE/SPEC and replaces the earlier
+one. Runs that are under way, and the program that makes all of them, lie in --work.
+
+Refuses sources that are not committed, and a program that was built from others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from analysis.model.compact import compact  # noqa: E402
+from analysis.model.groups import expanded, is_group  # noqa: E402
+
+INTERRUPTED = 130
+GRACE_SECONDS = 20
+"""How long the program may take to end after an interrupt."""
+PROGRAMS = ("run_experiment", "run_experiment_mpi")
+
+
+class RefusedError(Exception):
+    """Nothing can be recorded; the message says why, and what helps."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A spec that is to be recorded, with the seconds of its last recording, if there is one."""
+
+    name: str
+    file: Path
+    seconds: float | None
+
+
+def rows_of(file: Path) -> Iterator[dict]:
+    """The rows of a measurements.jsonl, compacted or not. None if there is no such file."""
+    if not file.exists():
+        return
+    for line in file.read_text(encoding="utf-8").splitlines():
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue  # the last line of a run that was killed
+        yield from expanded(row) if is_group(row) else [row]
+
+
+def seconds_of(run: Path) -> float | None:
+    """What a recorded run took: from its first row to its last."""
+    times = [row["t_utc"] for row in rows_of(run / "measurements.jsonl") if row.get("t_utc")]
+    if not times:
+        return None
+    first, last = (datetime.fromisoformat(end(times).replace("Z", "+00:00")) for end in (min, max))
+    return (last - first).total_seconds()
+
+
+def find_specs(names: Iterable[str], sweeps: Path, recorded: Path) -> list[Spec]:
+    """The specs, the cheapest first. Without names, all that have a recorded run somewhere."""
+    runs: dict[str, list[Path]] = {}
+    for plan in sorted(recorded.glob("*/*/plan.json")):
+        runs.setdefault(plan.parent.name, []).append(plan.parent)
+    specs = []
+    for name in dict.fromkeys(names or runs):
+        file = sweeps / f"{name}.yaml"
+        if file.exists():
+            known = [s for s in map(seconds_of, runs.get(name, [])) if s is not None]
+            specs.append(Spec(name, file, max(known, default=None)))
+        elif names:
+            raise RefusedError(f"{file}: there is no such spec")
+        else:
+            print(f"{name}: left out, {file} is not there")
+    return sorted(specs, key=lambda s: (s.seconds is None, s.seconds or 0, s.name))
+
+
+def machine_name(environment: dict) -> str:
+    """As in nvidia-h200, or amd-epyc-2-cores where there is no GPU."""
+    gpus, cpu = environment.get("gpus") or [], environment.get("cpu") or {}
+    said = gpus[0]["name"] if gpus else f"{cpu.get('model')} {cpu.get('cores')} cores"
+    said = re.sub(r"\((R|TM)\)|@.*", " ", said, flags=re.IGNORECASE)
+    return re.sub(r"[^a-z0-9]+", "-", said.lower()).strip("-")
+
+
+def check_sources(root: Path, built: dict) -> None:
+    """Raises RefusedError unless the program was built from the sources as they are committed."""
+    remedy = "commit or stash first"
+    if built.get("dirty"):
+        raise RefusedError(f"the program was built from sources that were not committed: {remedy}")
+    if not (root / ".git").exists():
+        return  # a copy without history, such as one beside a bundle
+    changed = _git(root, "status", "--porcelain", "--", ".", ":!data/recorded")
+    if changed:
+        raise RefusedError(f"these files differ from the commit, {remedy}:\n{changed}")
+    since = f"{built.get('commit')}..HEAD"
+    try:
+        differs = _git(root, "diff", "--name-only", since, "--", ".", ":!data/recorded", ":!*.md")
+    except subprocess.CalledProcessError as error:
+        raise RefusedError(f"not in this repository: {error.stderr.strip()}") from error
+    if differs:
+        raise RefusedError(
+            f"the program was built before these files changed, run make:\n{differs}"
+        )
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip()
+
+
+class Recorder:
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.work: Path = args.work
+        self.recorded: Path = args.recorded
+        end = time.monotonic() + 60 * args.minutes
+        self.deadline: float | None = None
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.program = self._keep_program(args.program)
+        self.environment = self._environment()
+        if not args.allow_changes:
+            check_sources(ROOT, self.environment["build"])
+        self.machine = args.machine or machine_name(self.environment)
+        self.deadline = end
+
+    def _keep_program(self, program: Path) -> Path:
+        """One program makes all runs, so it is copied, and later calls use the copy."""
+        kept = self.work / "program" / program.name
+        if not kept.exists():
+            if not program.exists():
+                raise RefusedError(f"{program} is not there: run make")
+            kept.parent.mkdir(exist_ok=True)
+            for name in PROGRAMS:
+                if (program.parent / name).exists():
+                    shutil.copy2(program.parent / name, kept.parent / name)
+        elif program.exists() and _digest(kept) != _digest(program):
+            print(f"{program} is not the program that began these runs; going on with {kept}")
+        return kept
+
+    def _environment(self) -> dict:
+        """What the program says of the machine and of its build."""
+        probe = self.work / "probe"
+        shutil.rmtree(probe, ignore_errors=True)
+        spec = self.work / "probe.yaml"
+        spec.write_text(
+            "name: probe\nversions: cpu_sequential\naxes: {n: 10, k: 2, dim: 2}\n"
+            "solve: {iterations: 1}\nmeasure: {repetitions: 1, max_seconds: 0.01}\n"
+        )
+        self._call(spec, "--out", probe, "--no-progress", quiet=True)
+        environment = json.loads((probe / "environment.json").read_text())
+        shutil.rmtree(probe)
+        return environment
+
+    def _call(self, *arguments: object, quiet: bool = False) -> int:
+        """Runs the program until it ends or the deadline has come; returns its exit status."""
+        out = subprocess.DEVNULL if quiet else None
+        environment = {"LLOYDBENCH_HOME": str(ROOT), **os.environ}
+        command = [str(self.program), *map(str, arguments)]
+        process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
+        try:
+            process.wait(None if self.deadline is None else self.deadline - time.monotonic())
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            return INTERRUPTED
+        return process.returncode
+
+    def record(self, spec: Spec) -> bool:
+        """Runs a spec or goes on with it. True if it is whole now."""
+        if time.monotonic() > self.deadline:
+            return False
+        run = self.work / spec.name
+        begun = (run / "plan.json").exists()
+        where = ["--resume", run] if begun else [spec.file, "--out", run]
+        status = self._call(*where, "--no-progress")
+        if status == INTERRUPTED:
+            return False
+        if status not in (0, 1):
+            raise RefusedError(
+                f"{spec.name}: run_experiment ended with {status}; see {run}/log.txt"
+            )
+        self._place(run, self.recorded / self.machine / spec.name)
+        return True
+
+    def measure_ceilings(self) -> bool:
+        """Measures the machine's ceilings once, for all runs. True if they are there."""
+        kept, placed = self.work / "ceilings.json", self.recorded / self.machine / "ceilings.json"
+        if not kept.exists() and self._call("ceilings", "--out", kept) != 0:
+            kept.unlink(missing_ok=True)
+            return False
+        placed.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(kept, placed)
+        return True
+
+    def _place(self, run: Path, recorded: Path) -> None:
+        """Compacts a copy of the run and puts it where recordings lie. Paths of this machine become
+        relative to the project."""
+        fresh = recorded.with_name(f".{recorded.name}")
+        shutil.rmtree(fresh, ignore_errors=True)
+        recorded.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(run, fresh, ignore=shutil.ignore_patterns(".lock", "answers"))
+        compact(fresh)
+        for name in ("environment.json", "plan.json", "log.txt"):
+            if (file := fresh / name).exists():
+                text = file.read_text(encoding="utf-8")
+                file.write_text(text.replace(f"{ROOT}/", ""), encoding="utf-8")
+        shutil.rmtree(recorded, ignore_errors=True)
+        fresh.rename(recorded)
+        (run / ".recorded").touch()
+
+    def is_done(self, spec: Spec) -> bool:
+        return (self.work / spec.name / ".recorded").exists()
+
+    def left(self, spec: Spec) -> str:
+        """How much of a spec is left, as far as that is known."""
+        planned = self.work / spec.name / "plan.json"
+        share, said = 1.0, "not begun"
+        if planned.exists():
+            points = {p["point"] for p in json.loads(planned.read_text())["points"]}
+            rows = rows_of(planned.with_name("measurements.jsonl"))
+            done = points & {row["point"] for row in rows}
+            share = 1 - len(done) / max(len(points), 1)
+            said = f"{len(done)} of {len(points)} points"
+        if spec.seconds is None:
+            return f"{spec.name}: {said}; never recorded before"
+        return f"{spec.name}: {said}; about {share * spec.seconds / 60:.1f} min left"
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    build = Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build"))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("specs", nargs="*", metavar="SPEC", help="names, as in k1000 (default: all recorded ones)")
+    add("--minutes", type=float, default=25, help="stop after so many minutes (default: 25)")
+    add("--machine", help="the folder in data/recorded (default: from the GPU's or CPU's name)")
+    add("--work", type=Path, default=ROOT / "results" / "record", help="runs that are under way")
+    add("--recorded", type=Path, default=ROOT / "data" / "recorded", help="where recordings lie")
+    add("--sweeps", type=Path, default=ROOT / "experiments" / "sweeps", help="where specs lie")
+    add("--program", type=Path, default=build / "run_experiment")
+    add("--allow-changes", action="store_true", help="do not look at the sources, for a trial")
+    args = parser.parse_args(arguments)
+    try:
+        specs = find_specs(args.specs, args.sweeps, args.recorded)
+        recorder = Recorder(args)
+        if any(not recorder.is_done(s) for s in specs) and recorder.measure_ceilings():
+            for spec in specs:
+                if recorder.is_done(spec):
+                    continue
+                print(f"== {spec.name}", flush=True)
+                if not recorder.record(spec):
+                    break
+    except RefusedError as error:
+        print(f"record: {error}", file=sys.stderr)
+        return 2
+    left = [spec for spec in specs if not recorder.is_done(spec)]
+    print(f"{len(specs) - len(left)} of {len(specs)} specs are recorded for {recorder.machine}")
+    for spec in left:
+        print(f"  {recorder.left(spec)}")
+    if left:
+        print("the same command goes on")
+    return INTERRUPTED if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
