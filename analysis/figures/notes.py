@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.figures.drawing import Subject
 from analysis.figures.style import GREY, INK, WIDTH
 from analysis.figures.typeset import shorten, wrap
-from analysis.measures.points import NOISY, noise_note
+from analysis.measures.points import NOISY, noise_note, sampled
 from analysis.model.numbers import count_text
 from analysis.model.words import AXES
 
@@ -75,6 +75,8 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
     unverified = int((~measured["verified"].eq(True)).sum())
     if unverified:
         notes.append(f"Not verified: {_points(unverified)}.")
+    if part := int(sampled(measured).sum()):
+        notes.append(f"Verified on a sample of the labels: {_points(part)}.")
     return notes
 
 

@@ -37,11 +37,12 @@ POINT_COLUMNS = [
 
 NEWER_COLUMNS = [
     *("launches", "noisy", "noisy_samples", "noise", "inertia_excess", "max_mean_error"),
-    *("energy_j", "waited_ms", "data_part", "node", "data_name"),
+    *("verified_points", "energy_j", "waited_ms", "data_part", "node", "data_name"),
     *GPU_AXES,
 ]
 """Further columns, which schema 1 does not have. A point is `noisy` if at least NOISY_SHARE of its
-samples are; `noise` says what disturbed them."""
+samples are; `noise` says what disturbed them. `verified_points` counts the points whose labels were
+verified, of all problems of a batch."""
 
 
 SOLVE_COLUMNS = [
@@ -324,7 +325,13 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     return points
 
 
-_NEWER_COUNTS = ("launches", "noisy_samples")
+_NEWER_COUNTS = ("launches", "noisy_samples", "verified_points")
+
+
+def sampled(points: pd.DataFrame) -> pd.Series:
+    """Which points had only a sample of their labels verified."""
+    whole = points["n"] * points["batch"].fillna(1)
+    return points["verified"].eq(True) & (points["verified_points"] < whole).fillna(False)
 
 
 def samples_of(usable: pd.DataFrame, column: str = "iteration_ms") -> dict[str, Samples]:
@@ -343,7 +350,7 @@ def _newer(rows: pd.DataFrame) -> pd.DataFrame:
     """NEWER_COLUMNS of each point, except the number of its launches, and SOLVE_COLUMNS, except
     `solves_differ`."""
     points = rows.groupby("point", sort=False)
-    table = points[["inertia_excess", "energy_j", "data_part", "node"]].first()
+    table = points[["inertia_excess", "verified_points", "energy_j", "data_part", "node"]].first()
     table["max_mean_error"] = points["max_mean_error"].max()
     table["waited_ms"] = points["waited_ms"].median()
     table["init_ms"] = points["init_ms"].median()

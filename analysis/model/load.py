@@ -56,7 +56,7 @@ MEASUREMENTS = [
     ),
     name("init_device"),
     *(whole("iterations", low=1), number("inertia", high=1e100), flag("verified")),
-    *(whole("label_mismatches"), number("max_regret", high=1e100)),
+    *(whole("verified_points"), whole("label_mismatches"), number("max_regret", high=1e100)),
     number("regret_bound", high=1e100),
     *(number("inertia_excess", low=-1e100, high=1e100), number("max_mean_error", high=1e100)),
     *(name("timing_basis"), time("floor_ms"), name("chosen"), name("gpu")),

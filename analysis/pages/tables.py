@@ -19,6 +19,7 @@ from analysis.measures.points import (
     noise_note,
     noisy_mark,
     over_best_cpu,
+    sampled,
 )
 from analysis.measures.published import Number
 from analysis.measures.studies import Study
@@ -51,6 +52,8 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
     several = [c for c in ("batch", "precision", *GPU_AXES) if ok[c].nunique() > 1]
     header = ["N", "K", "dim", "version", *(_words(a) for a in axes), *several]
     newer = [(c, words) for c, words in _NEWER.items() if ok[c].notna().any()]
+    if sampled(ok).any():
+        newer.append(("verified_points", "labels verified"))
     over = ["over"] if has_several_baselines(ok) else []
     solved = ["iterations", "ms a solve", "inertia"] if ok["solves_differ"].eq(True).any() else []
     header += ["samples", *(words for _, words in newer), *solved, "ms per iteration", "speedup"]
@@ -86,6 +89,8 @@ _NEWER = {
 def _newer(value: object) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, int | np.integer):
+        return count_text(int(value))
     return "" if pd.isna(value) else f"{value:.3g}"
 
 

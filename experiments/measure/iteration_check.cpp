@@ -48,29 +48,33 @@ double sums_noise(const Problem& problem, const ClusterSums& clusters) {
 }  // namespace
 
 IterationCheck::IterationCheck(Trials& trials, const Problem& problem, Distance distance,
-                               Reference& reference, const ExpectedRun& expected, Verdict& verdict)
+                               const Oracle& oracle, Verdict& verdict)
     : trials_(trials),
       problem_(problem),
       distance_(distance),
-      reference_(reference),
-      expected_(expected),
+      oracle_(oracle),
       verdict_(verdict),
       initial_(problem.centroids.begin(), problem.centroids.end()) {}
 
 RunCheck IterationCheck::run_check() const {
-  return {problem_, distance_, expected_, verdict_.label_mismatches.value_or(0)};
+  return {problem_, distance_, *oracle_.run, verdict_.label_mismatches.value_or(0)};
+}
+
+bool IterationCheck::iterations_are_usual(int iterations) const {
+  return oracle_.run != nullptr && run_check().iterations_are_usual(iterations);
 }
 
 std::optional<std::string> IterationCheck::check_last(const Solution& whole,
                                                       const ClusterSums& clusters) {
   const int t = whole.iterations;
-  const bool affordable = trials_.seconds_for(t - 1) <= kLastSeconds;
+  // Without a run of the oracle, only this check sees all iterations.
+  const bool affordable = oracle_.run == nullptr || trials_.seconds_for(t - 1) <= kLastSeconds;
   Solution before;
   std::int64_t mismatches = 0;
   if (t == 1) {
     before.centroids = initial_;
   } else if (!affordable) {
-    if (may_stop_early(problem_.stop) && !run_check().iterations_are_usual(t))
+    if (may_stop_early(problem_.stop) && !iterations_are_usual(t))
       return fmt::format(
           "it ended after {} iterations by its stopping rule, but the float64 reference's runs "
           "end after other numbers of iterations",
@@ -79,17 +83,19 @@ std::optional<std::string> IterationCheck::check_last(const Solution& whole,
   } else if (auto why = check_iteration(&whole, t, before, &mismatches)) {
     return why;
   }
-  if (!may_stop_early(problem_.stop) || run_check().iterations_are_usual(t)) return std::nullopt;
+  if (!may_stop_early(problem_.stop) || iterations_are_usual(t)) return std::nullopt;
   return check_rule(whole, before, sums_noise(problem_, clusters), mismatches);
 }
 
 std::optional<std::string> IterationCheck::check_drawn(int iterations) {
   std::vector<int> lengths;  // candidates for the draw
+  // Without a run of the oracle, the drawn iterations are its substitute and may take longer.
+  const double seconds = oracle_.run == nullptr ? kLastSeconds : kDrawnSeconds;
   const auto pair_cost = [&](int t) { return trials_.seconds_for(t) + trials_.seconds_for(t - 1); };
   for (int t = 2; t < iterations; ++t)
-    if (t == 2 || pair_cost(t) <= kDrawnSeconds) lengths.push_back(t);
+    if (t == 2 || pair_cost(t) <= seconds) lengths.push_back(t);
   std::random_device random;
-  double left = kDrawnSeconds;
+  double left = seconds;
   while (!lengths.empty() && static_cast<int>(verdict_.lengths.size()) < kMostDrawn) {
     const auto which = random() % lengths.size();
     const int t = lengths[which];
@@ -157,30 +163,31 @@ std::optional<std::string> IterationCheck::check_pair(const Solution& after, con
     largest = std::max(largest, norm(row(before.centroids, j, dim)));
   // The version may keep its centroids in double and return them in float.
   const double allowed = slack + 2 * sum_roundoff(problem_.precision) * largest;
-  const Nearest nearest(reference_, before.centroids, problem_);
+  const Problem& checked = oracle_.points.problem();
+  const Nearest nearest(oracle_.reference, before.centroids, checked);
   const double inertia = sum(nearest.distances);
-  if (auto why = run_check().wrong_inertia_after(t - 1, inertia)) {
-    // If the inertia is this far above, the run may be only imprecise. The end of the run
-    // decides, if every single step is correct.
-    if (!run_check().is_far_above(t - 1, inertia)) return why;
-    if (!drifted_) drifted_ = std::move(why);
+  if (oracle_.run != nullptr) {
+    if (auto why = run_check().wrong_inertia_after(t - 1, inertia)) {
+      // If the inertia is this far above, the run may be only imprecise. The end of the run
+      // decides, if every single step is correct.
+      if (!run_check().is_far_above(t - 1, inertia)) return why;
+      if (!drifted_) drifted_ = std::move(why);
+    }
   }
   std::vector<double> moves(static_cast<std::size_t>(problem_.k), allowed);
   // If reruns of a version differ, its sums have no fixed order. A few points at near ties may
   // then have gone to another cluster in this rerun.
-  const double typical_distance = std::sqrt(inertia / static_cast<double>(problem_.n));
+  const double typical_distance = std::sqrt(inertia / static_cast<double>(checked.n));
   for (std::size_t j = 0; j < counts.size(); ++j)
     moves[j] += typical_distance * std::min(1.0, kFewPoints / static_cast<double>(counts[j] + 1));
   const LabelsVerdict found =
-      LabelCheck(problem_, distance_, before.centroids, nearest, moves).judge(after.labels);
+      LabelCheck(oracle_.points, distance_, before.centroids, nearest, moves).judge(after.labels);
   if (mismatches != nullptr) *mismatches = found.mismatches;
-  const bool only_a_few = !counts.empty() && found.wrong_clusters <= few_clusters(problem_);
+  const bool only_a_few = !counts.empty() && found.wrong_clusters <= few_clusters(checked);
   if (found.wrong && !only_a_few)
     return fmt::format("the last of {} iterations did not start where {} iterations end: {}", t,
                        t - 1, *found.wrong);
-  const ClusterSums clusters =
-      cluster_sums(problem_.points, problem_.n, problem_.dim, problem_.k, after.labels);
-  return empty_cluster_moved(after, before.centroids, clusters, allowed);
+  return empty_cluster_moved(after, before.centroids, problem_.k, allowed);
 }
 
 std::optional<std::string> IterationCheck::check_rule(const Solution& whole, const Solution& before,

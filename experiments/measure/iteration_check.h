@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/measure/expected_run.h"
+#include "experiments/measure/oracle.h"
 #include "experiments/measure/run_check.h"
 #include "experiments/measure/trials.h"
 #include "experiments/measure/verdict.h"
@@ -22,8 +22,8 @@ namespace lloyd {
 class IterationCheck {
  public:
   /// All arguments must outlive this object.
-  IterationCheck(Trials& trials, const Problem& problem, Distance distance, Reference& reference,
-                 const ExpectedRun& expected, Verdict& verdict);
+  IterationCheck(Trials& trials, const Problem& problem, Distance distance, const Oracle& oracle,
+                 Verdict& verdict);
 
   /// Checks the last iteration of `whole`, whose labels have the sums `clusters`. If a rule stopped
   /// the loop, checks that, too. Returns the first error, or nullopt.
@@ -53,13 +53,15 @@ class IterationCheck {
   // version ended it.
   std::optional<std::string> check_rule(const Solution& whole, const Solution& before, double noise,
                                         std::int64_t near_ties);
+  // Only if there is a run of the oracle.
   RunCheck run_check() const;
+  // True if runs that are right end after so many iterations. False if that is unknown.
+  bool iterations_are_usual(int iterations) const;
 
   Trials& trials_;
   const Problem& problem_;
   Distance distance_;
-  Reference& reference_;
-  const ExpectedRun& expected_;
+  const Oracle& oracle_;
   Verdict& verdict_;
   std::vector<double> initial_;
   std::optional<std::string> drifted_;

@@ -49,6 +49,7 @@ Verdict of_batch(const std::vector<Verdict>& verdicts) {
       all.no_excess = in_batch(i, batch, one.no_excess);
     add_up(all.label_mismatches, one.label_mismatches);
     add_up(all.inertia, one.inertia);
+    add_up(all.verified_points, one.verified_points);
     keep_larger(all.inertia_excess, one.inertia_excess);
     keep_larger(all.max_regret, one.max_regret);
     keep_larger(all.max_mean_error, one.max_mean_error);
@@ -62,14 +63,20 @@ Verdict of_batch(const std::vector<Verdict>& verdicts) {
 double unexplained_allowed_ms(double waited_ms) { return 10 + waited_ms / 2; }
 
 Judge::Judge(const Session& session, const VersionInfo& version, VersionFactory make,
-             const Problem& problem, bool verify)
+             const Problem& problem, Verification verification)
     : session_(session),
       version_(version),
       make_(std::move(make)),
       problem_(problem),
-      verify_(verify) {}
+      verification_(verification) {}
 
-std::unique_ptr<Reference> Judge::reference(const Problem& problem) const {
+CheckedPoints Judge::checked(int index, const Problem& problem) const {
+  return CheckedPoints(problem, verification_.sample,
+                       verification_.seed + static_cast<std::uint64_t>(index));
+}
+
+std::unique_ptr<Reference> Judge::reference(const CheckedPoints& points) const {
+  const Problem& problem = points.problem();
   return session_.reference(problem.points, problem.n, problem.dim);
 }
 
@@ -86,27 +93,34 @@ void Judge::reject(int index, Verdict verdict) const {
 }
 
 void Judge::begin(Solution first, Context& context, const std::vector<ExpectedRun>& known) {
-  if (!verify_ || problem_.batch > 1)
+  if (!verification_.any || problem_.batch > 1)
     if (auto why = wrong_form(problem_, first)) {
       verdict_.reason = "whole solve: " + *why;
       throw Incorrect(verdict_);
     }
-  if (!verify_) return;
-  expected_ = known;
-  expected_.resize(static_cast<std::size_t>(problem_.batch));
+  if (!verification_.any) return;
+  const bool all = CheckedPoints::are_all(problem_.n, verification_.sample);
+  if (all) {
+    expected_ = known;
+    expected_.resize(static_cast<std::size_t>(problem_.batch));
+  }
   bool is_new = false;
   Trials trials(make_, problem_, context, first);
   for_each(first, [&](int i, const Problem& problem, const Solution& answer) {
-    const std::unique_ptr<Reference> oracle = reference(problem);
-    ExpectedRun& expected = expected_.at(static_cast<std::size_t>(i));
-    if (!expected.spread(version_.distance)) {
-      const bool has_run = expected.direct || expected.expanded;
-      expected = expected_run(*oracle, problem, version_.distance,
-                              has_run ? std::optional(std::move(expected)) : std::nullopt);
-      is_new = true;
+    const CheckedPoints points = checked(i, problem);
+    const std::unique_ptr<Reference> nearest = reference(points);
+    if (all) {
+      ExpectedRun& expected = expected_.at(static_cast<std::size_t>(i));
+      if (!expected.spread(version_.distance)) {
+        const bool has_run = expected.direct || expected.expanded;
+        expected = expected_run(*nearest, problem, version_.distance,
+                                has_run ? std::optional(std::move(expected)) : std::nullopt);
+        is_new = true;
+      }
     }
     trials.take(i);
-    verdicts_.push_back(verify(answer, trials, problem, version_.distance, *oracle, expected,
+    const Oracle oracle{points, *nearest, run_of(static_cast<std::size_t>(i))};
+    verdicts_.push_back(verify(answer, trials, problem, version_.distance, oracle,
                                i > 0 ? &verdicts_.front().lengths : nullptr));
     if (!verdicts_.back().correct) {
       tell_lengths();
@@ -135,12 +149,12 @@ void Judge::check(Solution answer, double waited_ms, std::optional<double> repor
     broken.reason = why;
     return Incorrect(std::move(broken));
   };
-  if (!verify_ || problem_.batch > 1)
+  if (!verification_.any || problem_.batch > 1)
     if (auto why = wrong_form(problem_, answer)) throw wrong("a timed solve: " + *why);
-  if (verify_) {
+  if (verification_.any) {
     for_each(answer, [&](int i, const Problem& problem, const Solution& part) {
       const auto at = static_cast<std::size_t>(i);
-      const Recheck recheck(problem, version_.distance, expected_[at]);
+      const Recheck recheck(problem, version_.distance, run_of(at));
       const auto why = recheck.quick(part, verdicts_[at]);
       verdict_ = of_batch(verdicts_);
       if (why) throw wrong("a timed solve: " + in_batch(i, problem_.batch, *why));
@@ -167,12 +181,15 @@ Solution Judge::finish() {
         "ms unexplained; work outside of the loop belongs in prepare or fetch",
         its_reported_ms_, its_waited_ms_, reports_, unexplained_allowed_ms(its_waited_ms_)));
   Solution last = std::move(last_).value();
-  if (!verify_) return last;
+  if (!verification_.any) return last;
   for_each(last, [&](int i, const Problem& problem, const Solution& part) {
     const auto at = static_cast<std::size_t>(i);
-    const std::unique_ptr<Reference> oracle = reference(problem);
+    const ExpectedRun* run = run_of(at);
+    // Only the comparison with a run needs a reference.
+    const std::unique_ptr<Reference> nearest =
+        run == nullptr ? nullptr : session_.reference(problem.points, problem.n, problem.dim);
     Verdict& verdict = verdicts_[at];
-    Recheck(problem, version_.distance, expected_[at]).full(part, *oracle, verdict);
+    Recheck(problem, version_.distance, run).full(part, nearest.get(), verdict);
     if (verdict.correct) return;
     verdict.reason = "the last timed solve: " + verdict.reason;
     reject(i, verdict);

@@ -2,11 +2,13 @@
 // one, and the last one in full.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <vector>
 
+#include "experiments/measure/checked_points.h"
 #include "experiments/measure/expected_run.h"
 #include "experiments/measure/session.h"
 #include "experiments/measure/verdict.h"
@@ -20,12 +22,18 @@ struct Incorrect : std::runtime_error {
   Verdict verdict;
 };
 
+/// How much of an answer is verified.
+struct Verification {
+  bool any = true;          // false: only the form of the answers and their iterations
+  std::int64_t sample = 0;  // of each problem, the labels of so many points; 0: of all
+  std::uint64_t seed = 0;   // of the sample; that of a batch's problem i is seed + i
+};
+
 class Judge {
  public:
-  /// All arguments must outlive this object. If `verify` is false, only the form of the answers and
-  /// their iterations are checked. Every problem of a batch is judged by itself.
+  /// All arguments must outlive this object. Every problem of a batch is judged by itself.
   Judge(const Session& session, const VersionInfo& version, VersionFactory make,
-        const Problem& problem, bool verify);
+        const Problem& problem, Verification verification);
 
   /// Verifies `first`, the answer of an untimed solve. This makes more solves in `context`. Throws
   /// Incorrect.
@@ -46,7 +54,12 @@ class Judge {
   const Verdict& verdict() const { return verdict_; }
 
  private:
-  std::unique_ptr<Reference> reference(const Problem& problem) const;
+  CheckedPoints checked(int index, const Problem& problem) const;
+  std::unique_ptr<Reference> reference(const CheckedPoints& points) const;
+  // The oracle's run of a problem; null if only a sample is checked.
+  const ExpectedRun* run_of(std::size_t index) const {
+    return expected_.empty() ? nullptr : &expected_.at(index);
+  }
   // Calls body(index, problem, answer) for each problem of the batch.
   template <typename Body>
   void for_each(const Solution& answer, Body&& body) const;
@@ -57,7 +70,7 @@ class Judge {
   const VersionInfo& version_;
   VersionFactory make_;
   const Problem& problem_;
-  bool verify_;
+  Verification verification_;
   std::vector<ExpectedRun> expected_, computed_;
   std::optional<Solution> first_;  // kept if identical bits are promised
   std::optional<Solution> last_;

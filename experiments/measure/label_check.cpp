@@ -40,19 +40,22 @@ Nearest::Nearest(Reference& reference, Centroids centroids, const Problem& probl
   reference.nearest(centroids, problem.k, labels, distances);
 }
 
-LabelCheck::LabelCheck(const Problem& problem, Distance distance, Centroids centroids,
+LabelCheck::LabelCheck(const CheckedPoints& points, Distance distance, Centroids centroids,
                        const Nearest& nearest, std::vector<double> slack)
-    : problem_(problem),
+    : points_(points),
+      problem_(points.problem()),
       distance_(distance),
       centroids_(centroids),
       nearest_(nearest),
       slack_(std::move(slack)),
-      dim_(static_cast<std::size_t>(problem.dim)) {
-  slack_.resize(static_cast<std::size_t>(problem.k));
+      dim_(static_cast<std::size_t>(problem_.dim)) {
+  slack_.resize(static_cast<std::size_t>(problem_.k));
   for (std::size_t j = 0; j < slack_.size(); ++j) norms_.push_back(norm(row(centroids, j, dim_)));
 }
 
-LabelsVerdict LabelCheck::judge(std::span<const std::int32_t> labels) const {
+LabelsVerdict LabelCheck::judge(std::span<const std::int32_t> all_labels) const {
+  std::vector<std::int32_t> memory;
+  const std::span<const std::int32_t> labels = points_.labels(all_labels, memory);
   LabelsVerdict verdict;
   const double allowed = regret_bound(distance_, problem_.precision, problem_.dim);
   std::int64_t different = 0, first_wrong = problem_.n;
@@ -82,8 +85,8 @@ LabelsVerdict LabelCheck::judge(std::span<const std::int32_t> labels) const {
     verdict.wrong = fmt::format(
         "point {} is labelled {} at squared distance {}, but centroid {} is at {}; {} labels "
         "differ",
-        first_wrong, labels[at], squared_distance(at, labels[at]), nearest_.labels[at],
-        nearest_.distances[at], different);
+        points_.number(first_wrong), labels[at], squared_distance(at, labels[at]),
+        nearest_.labels[at], nearest_.distances[at], different);
   }
   return verdict;
 }
@@ -130,11 +133,13 @@ double LabelCheck::regret_of(std::size_t at, std::int32_t label, bool may_have_m
                          std::max(norms_[own], norms_[other]));
 }
 
-std::optional<std::string> empty_cluster_moved(const Solution& solution, Centroids before,
-                                               const ClusterSums& clusters, double slack) {
-  const std::size_t dim = before.size() / clusters.counts.size();
+std::optional<std::string> empty_cluster_moved(const Solution& solution, Centroids before, int k,
+                                               double slack) {
+  std::vector<char> has_points(static_cast<std::size_t>(k));
+  for (const std::int32_t label : solution.labels) has_points[static_cast<std::size_t>(label)] = 1;
+  const std::size_t dim = before.size() / has_points.size();
   for (std::size_t c = 0; c < before.size(); ++c)
-    if (clusters.counts[c / dim] == 0 && !(std::abs(solution.centroids[c] - before[c]) <= slack))
+    if (has_points[c / dim] == 0 && !(std::abs(solution.centroids[c] - before[c]) <= slack))
       return fmt::format("the empty cluster {} moved: coordinate {} was {}, is {}", c / dim,
                          c % dim, before[c], solution.centroids[c]);
   return std::nullopt;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/measure/checked_points.h"
 #include "experiments/measure/vectors.h"
 #include "kernels/core/reference.h"
 #include "kernels/core/version.h"
@@ -54,13 +55,14 @@ struct LabelsVerdict {
 
 class LabelCheck {
  public:
-  /// `nearest` is the oracle's assignment for `centroids`. `slack`: how far each centroid that the
-  /// version used may be from the one in `centroids`; empty means not at all. All references must
-  /// outlive this object.
-  LabelCheck(const Problem& problem, Distance distance, Centroids centroids, const Nearest& nearest,
-             std::vector<double> slack = {});
+  /// `nearest` is the oracle's assignment of `points` for `centroids`. `slack`: how far each
+  /// centroid that the version used may be from the one in `centroids`; empty means not at all. All
+  /// references must outlive this object.
+  LabelCheck(const CheckedPoints& points, Distance distance, Centroids centroids,
+             const Nearest& nearest, std::vector<double> slack = {});
 
-  LabelsVerdict judge(std::span<const std::int32_t> labels) const;
+  /// `all_labels`: those of all points of the problem, whether they are checked or not.
+  LabelsVerdict judge(std::span<const std::int32_t> all_labels) const;
 
   /// Among random labels that are farther away than the nearest: the share whose regret is at most
   /// `regret`.
@@ -70,7 +72,8 @@ class LabelCheck {
   double squared_distance(std::size_t at, std::int32_t label) const;
   double regret_of(std::size_t at, std::int32_t label, bool may_have_moved) const;
 
-  const Problem& problem_;
+  const CheckedPoints& points_;
+  const Problem& problem_;  // of these points
   Distance distance_;
   Centroids centroids_;
   const Nearest& nearest_;
@@ -79,9 +82,9 @@ class LabelCheck {
   std::vector<double> norms_;
 };
 
-/// Returns a message if an empty cluster is not where it was `before`, up to `slack` for each
-/// coordinate.
-std::optional<std::string> empty_cluster_moved(const Solution& solution, Centroids before,
-                                               const ClusterSums& clusters, double slack);
+/// Returns a message if a cluster without a label is not where it was `before`, up to `slack` for
+/// each coordinate. All labels must be in range.
+std::optional<std::string> empty_cluster_moved(const Solution& solution, Centroids before, int k,
+                                               double slack);
 
 }  // namespace lloyd

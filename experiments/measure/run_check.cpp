@@ -32,7 +32,8 @@ constexpr double kDegenerate = 16;
 }  // namespace
 
 std::size_t few_clusters(const Problem& problem) {
-  return static_cast<std::size_t>(kFewClusters * problem.k);
+  const auto clusters = std::min<std::int64_t>(problem.k, problem.n);
+  return static_cast<std::size_t>(kFewClusters * static_cast<double>(clusters));
 }
 
 double trajectory_tolerance(Precision precision) {

@@ -23,7 +23,8 @@ inline constexpr double kFewPoints = 10;
 /// end, for instance if their centroids start close together or one of them has one point.
 /// Disturbed runs show that as rarely as a version does. On an H200 (n = 1e6, k = 1000, dim 2,
 /// 2026-11-23) the same two of 1000 clusters differed between runs of luigi_v1_fused, in 5 of 42
-/// points. A wrong version is wrong in most clusters.
+/// points. A wrong version is wrong in most clusters. A sample of fewer points than
+/// clusters can show only as many wrong ones.
 std::size_t few_clusters(const Problem& problem);
 
 /// The largest relative difference between the inertia of a whole solve and that of the oracle's

@@ -18,7 +18,10 @@ struct Verdict {
   /// means are too wide to prove anything.
   std::string unverified;
   std::optional<std::int64_t> label_mismatches;  // unlike the oracle's, but within the bound
-  std::optional<double> inertia;                 // of the version's final centroids, in float64
+  // Points whose labels were compared with the oracle's; of a batch, of all its problems.
+  std::optional<std::int64_t> verified_points;
+  std::optional<double> inertia;         // of the version's final centroids, in float64
+  std::string no_inertia;                // why inertia is empty although something was verified
   std::optional<double> inertia_excess;  // (inertia − the float64 run's)/the float64 run's
   std::string no_excess;                 // why inertia_excess is empty
   // The largest regret in the two single steps, relative to the scale of the version's distance,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "experiments/measure/expected_run.h"
+#include "experiments/measure/oracle.h"
 #include "experiments/measure/trials.h"
 #include "experiments/measure/verdict.h"
 #include "kernels/core/reference.h"
@@ -42,35 +43,43 @@ namespace lloyd {
 /// cluster move them. They may be wrong in up to 2% of the clusters. If reruns give the same bits,
 /// none of these allowances applies. The verdict contains the numbers of all checks that were
 /// reached, also for a wrong answer. Throws what the version throws.
+///
+/// Of a sample of the points (Oracle::points), steps 1 to 4 judge only the labels of the sampled
+/// points. The means are still those of all points, with the labels that the version gave them, so
+/// every update is checked in full. There is no run of the oracle: step 5 and its comparisons of
+/// inertia in step 4 are left out, and the verdict has no inertia. Step 3 is then never skipped,
+/// and the iterations of step 4 may take 20 s.
 Verdict verify(const Solution& whole, const std::function<std::unique_ptr<Version>()>& make,
                const Problem& problem, Context& context, Distance distance, Reference& reference,
                const ExpectedRun& expected);
 
-/// The same of one problem of a batch: `whole`, `problem`, `reference` and `expected` are its own,
-/// and `trials` is about it. `drawn`: the iterations of step 4, for a problem after the first.
+/// The same with an oracle that may know only a sample of the points. Of a batch, `whole`,
+/// `problem` and `oracle` are those of one problem, and `trials` is about it. `drawn`: the
+/// iterations of step 4, for a problem after the first.
 Verdict verify(const Solution& whole, Trials& trials, const Problem& problem, Distance distance,
-               Reference& reference, const ExpectedRun& expected,
-               const std::vector<int>* drawn = nullptr);
+               const Oracle& oracle, const std::vector<int>* drawn = nullptr);
 
 /// Judges further, timed answers to a problem whose first answer has the `verdict` correct.
 class Recheck {
  public:
-  /// All arguments must outlive this object. `expected` must have the spread for `distance`.
-  Recheck(const Problem& problem, Distance distance, const ExpectedRun& expected)
+  /// All arguments must outlive this object. `expected` must have the spread for `distance`. It is
+  /// null if only a sample of the points is checked.
+  Recheck(const Problem& problem, Distance distance, const ExpectedRun* expected)
       : problem_(problem), distance_(distance), expected_(expected) {}
 
   /// Checks form, iterations and means, and that the centroids are as near to the oracle's as
-  /// rounding allows. Returns the first error, or nullopt. Updates verdict.max_mean_error.
+  /// rounding allows, if its run is known. Returns the first error, or nullopt. Updates
+  /// verdict.max_mean_error.
   std::optional<std::string> quick(const Solution& solution, Verdict& verdict) const;
 
   /// The checks of quick(), then inertia and labels against the oracle's whole run (step 5 of
-  /// verify()). `verdict` becomes that of this answer.
-  void full(const Solution& solution, Reference& reference, Verdict& verdict) const;
+  /// verify()), if that is known. `verdict` becomes that of this answer.
+  void full(const Solution& solution, Reference* reference, Verdict& verdict) const;
 
  private:
   const Problem& problem_;
   Distance distance_;
-  const ExpectedRun& expected_;
+  const ExpectedRun* expected_;
 };
 
 }  // namespace lloyd

@@ -357,6 +357,10 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
       : spec.baseline == kBestCpu
           ? "the fastest verified CPU version of each problem, which is named"
           : spec.baseline);
+  if (spec.measure.verify_sample > 0)
+    text += fmt::format(
+        "Verified: the labels of at most {} points of each problem, and all centroids.\n\n",
+        with_commas(spec.measure.verify_sample));
   const bool solves = any_solves(lines), whole = any_whole(lines), restarts = any_restarts(lines);
   text +=
       fmt::format("| version | point | status | per iteration | speedup | {}noise |\n",

@@ -189,6 +189,7 @@ json to_json(const Job& job) {
             {"max_seconds", m.max_seconds},
             {"l2_cold", m.l2_cold},
             {"verify", m.verify},
+            {"verify_sample", m.verify_sample},
             {"retry_throttled", m.retry_throttled}}},
           {"profile",
            {{"nvtx", job.profile.nvtx},
@@ -224,6 +225,7 @@ Job job_from_json(const json& j) {
   job.measure.max_seconds = m.at("max_seconds");
   job.measure.l2_cold = m.at("l2_cold");
   job.measure.verify = m.at("verify");
+  job.measure.verify_sample = m.at("verify_sample");
   job.measure.retry_throttled = m.at("retry_throttled");
   const json& profile = j.at("profile");
   job.profile = {profile.at("nvtx"), profile.at("counters"), profile.at("timeline"),

@@ -19,10 +19,12 @@ Row null_reasons(const Workbench& bench, const Row& row, const Sample& s, const 
     why["noise.other_gpu"] = !bench.on_gpu() ? "runs on the CPU"
                              : bench.nvml()  ? "the driver does not say who uses the GPU"
                                              : bench.no_nvml();
-  if (!verdict.inertia)
-    for (const char* field : {"inertia", "inertia_excess", "verified", "label_mismatches",
-                              "max_regret", "regret_bound", "max_mean_error"})
+  if (!verdict.verified_points)
+    for (const char* field : {"inertia", "inertia_excess", "verified", "verified_points",
+                              "label_mismatches", "max_regret", "regret_bound", "max_mean_error"})
       why[field] = "verify: false";
+  else if (!verdict.inertia)
+    why["inertia"] = why["inertia_excess"] = verdict.no_inertia;
   else if (!verdict.inertia_excess)
     why["inertia_excess"] = verdict.no_excess;
   if (!verdict.unverified.empty()) why["verified"] = verdict.unverified;
@@ -41,6 +43,7 @@ void fill_verdict(Row& row, const Verdict& verdict) {
   row["inertia"] = or_null(verdict.inertia);
   row["inertia_excess"] = or_null(verdict.inertia_excess);
   row["verified"] = verdict.verified();
+  row["verified_points"] = or_null(verdict.verified_points);
   row["label_mismatches"] = or_null(verdict.label_mismatches);
   row["max_regret"] = or_null(verdict.max_regret);
   row["regret_bound"] = or_null(verdict.regret_bound);

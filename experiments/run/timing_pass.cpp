@@ -63,7 +63,10 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
   // minutes for a solve, so one solve serves all three. It is not timed: marking phases takes time.
   Solution first = solve_with_phases(bench, make, problem, context, point, beginning);
   stage("first solve");
-  Judge judge(bench.session(), bench.version(), make, problem, job.measure.verify);
+  Judge judge(bench.session(), bench.version(), make, problem,
+              {.any = job.measure.verify,
+               .sample = job.measure.verify_sample,
+               .seed = point.data_seed.value_or(0)});
   judge.begin(std::move(first), context, request.expected);
   beginning.expected = judge.computed();
   stage("verification");

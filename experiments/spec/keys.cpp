@@ -37,6 +37,7 @@ const Key& key_at(const std::string& path) {
 }
 
 nlohmann::json default_of(const Key& key) {
+  if (key.section.find('.') != std::string::npos) return nullptr;  // a section in a section
   static const nlohmann::json defaults = Spec{}.resolved();
   const nlohmann::json& of_section = key.section.empty() ? defaults : defaults.at(key.section);
   return of_section.value(key.name, nlohmann::json(nullptr));

@@ -19,6 +19,7 @@ struct Key {
   enum class Kind {
     text,     // matches `pattern`, if there is one
     flag,     // true or false
+    verify,   // true, false or a map with the keys of section measure.verify
     whole,    // from low to high
     seed,     // from 0 to 2^64 - 1
     real,     // of `sign`

@@ -54,9 +54,11 @@ std::vector<Key> measure_keys() {
        .sign = Sign::positive},
       {.section = "measure",
        .name = "verify",
-       .kind = Kind::flag,
-       .text = "Whether every answer is compared with the float64 reference.",
-       .example = false},
+       .kind = Kind::verify,
+       .text =
+           "Whether every answer is compared with the float64 reference. `{sample: N}` compares "
+           "the labels of N points only, and all centroids; then there is no `inertia`.",
+       .example = {{"sample", 20'000}}},
       {.section = "measure",
        .name = "throttled",
        .kind = Kind::choice,
@@ -66,6 +68,14 @@ std::vector<Key> measure_keys() {
        .example = "retry",
        .noun = "way with throttled samples",
        .words = {"keep", "retry"}},
+      {.section = "measure.verify",
+       .name = "sample",
+       .kind = Kind::whole,
+       .text = "The number of points whose labels are compared with the reference. The seed of the "
+               "data decides which, so they are the same for every version; with n or more it is "
+               "all of them.",
+       .example = 20'000,
+       .low = 1},
   };
 }
 

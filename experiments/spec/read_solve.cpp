@@ -126,10 +126,19 @@ void read_measure(Draft& draft, const Section& root) {
   draft.yaml.read(*section, "max_seconds", measure.max_seconds);
   draft.yaml.read(*section, "l2", l2);
   draft.yaml.read(*section, "timeout", measure.timeout);
-  draft.yaml.read(*section, "verify", measure.verify);
   draft.yaml.read(*section, "throttled", throttled);
-  if (const Entry* verify = section->find("verify");
-      verify != nullptr && !measure.verify && draft.spec.baseline == kBestCpu)
+  const Entry* verify = section->find("verify");
+  if (verify != nullptr && verify->value.IsMap()) {
+    if (const auto how = draft.yaml.section(*section, "verify")) {
+      draft.yaml.read(*how, "sample", measure.verify_sample);
+      if (how->find("sample") == nullptr)
+        draft.errors.add(verify->place,
+                         "measure.verify needs sample, how many points' labels to verify");
+    }
+  } else {
+    draft.yaml.read(*section, "verify", measure.verify);
+  }
+  if (verify != nullptr && !measure.verify && draft.spec.baseline == kBestCpu)
     draft.errors.add(verify->place,
                      fmt::format("verify: false leaves no version that baseline '{}' may take",
                                  draft.spec.baseline));

@@ -205,6 +205,11 @@ std::pair<Json, std::string> typed(const Key& key) {
       return {text(key.pattern), "text"};
     case Kind::flag:
       return {{{"type", "boolean"}}, "true or false"};
+    case Kind::verify: {
+      Json sample = section("measure.verify");
+      sample["required"] = Json::array({"sample"});
+      return {{{"anyOf", {{{"type", "boolean"}}, sample}}}, "true, false, or {sample: N}"};
+    }
     case Kind::whole:
       return {whole(key.low, static_cast<std::uint64_t>(key.high)), whole_text(key.low, key.high)};
     case Kind::seed:

@@ -42,10 +42,9 @@ std::vector<Cost> costs_of(const Spec& spec) {
   std::map<std::string, std::size_t> places;
   for (const Point& point : spec.points) {
     const auto [at, fresh] = places.emplace(point.inputs(), costs.size());
-    // The float64 reference is solved once for all versions.
-    if (fresh)
-      costs.push_back(
-          {at->first, spec.measure.verify ? solve_operations(spec, point) / kCpuRate : 0});
+    // The float64 reference is solved once for all versions, unless only a sample is verified.
+    const bool whole = spec.measure.verify && spec.measure.verify_sample == 0;
+    if (fresh) costs.push_back({at->first, whole ? solve_operations(spec, point) / kCpuRate : 0});
     costs[at->second].seconds += estimated_seconds(spec, point);
   }
   std::ranges::stable_sort(costs, std::greater{}, &Cost::seconds);

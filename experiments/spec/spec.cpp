@@ -108,7 +108,8 @@ nlohmann::json Spec::resolved() const {
             {"max_seconds", measure.max_seconds},
             {"l2", measure.l2_cold ? "cold" : "warm"},
             {"timeout", measure.timeout},
-            {"verify", measure.verify},
+            {"verify", measure.verify_sample > 0 ? nlohmann::json{{"sample", measure.verify_sample}}
+                                                 : nlohmann::json(measure.verify)},
             {"throttled", measure.retry_throttled ? "retry" : "keep"}}},
           {"profile",
            {{"nvtx", profile.nvtx},

@@ -59,7 +59,8 @@ struct Measure {
   bool l2_cold = false;
   double timeout = 600;  // seconds per point
   bool verify = true;
-  bool retry_throttled = false;  // throttled samples are taken again
+  std::int64_t verify_sample = 0;  // the labels of so many points are verified; 0: of all
+  bool retry_throttled = false;    // throttled samples are taken again
 };
 
 struct Profile {

@@ -38,7 +38,7 @@ LLOYD_HOST_DEVICE inline Words philox4x32_10(Words counter, std::uint64_t key) {
 /// The purpose of a number. It is part of the counter, so that numbers of different purposes are
 /// independent even if the user gives the points and the initial centroids the same seed. Changing
 /// a value changes every data set.
-enum class Stream : std::uint32_t { points, centers, choice, init_draw, init_round, shape };
+enum class Stream : std::uint32_t { points, centers, choice, init_draw, init_round, shape, check };
 
 /// Words 4·block … 4·block + 3 of row `row` of a stream.
 LLOYD_HOST_DEVICE inline Words random_words(std::uint64_t seed, Stream stream, std::uint64_t row,

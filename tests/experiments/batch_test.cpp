@@ -68,7 +68,7 @@ class Batch : public testing::Test {
     const auto session = make_cpu_session();
     solves_ = 0;
     const VersionFactory spoilt = make(spoil);
-    Judge judge(*session, info_, spoilt, problem_, verify);
+    Judge judge(*session, info_, spoilt, problem_, Verification{.any = verify});
     Context context;
     try {
       judge.begin(solve(spoilt, problem_, context), context, {});

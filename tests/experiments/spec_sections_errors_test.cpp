@@ -191,6 +191,15 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{8,
                   "measure: {verify: maybe}",
                   {"s.yaml:8:19: measure.verify must be true or false, not 'maybe'"}},
+        ErrorCase{8,
+                  "measure: {verify: {}}",
+                  {"s.yaml:8:19: measure.verify needs sample, how many points' labels to verify"}},
+        ErrorCase{8,
+                  "measure: {verify: {sample: 0}}",
+                  {"s.yaml:8:28: measure.verify.sample must be at least 1, not 0"}},
+        ErrorCase{8,
+                  "measure: {verify: {sample: 5, smaple: 5}}",
+                  {"s.yaml:8:31: unknown key 'smaple' in measure.verify; did you mean 'sample'?"}},
         ErrorCase{
             8, "profile: [nvtx]", {"s.yaml:8:10: profile must be a map (key: value), not a list"}},
         ErrorCase{

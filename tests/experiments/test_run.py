@@ -25,7 +25,8 @@ ROW_FIELDS = set(
         threads_per_block samples_per_thread threads processes gpus precision host_memory data
         data_name seed data_seed init init_seed restart launch repetition
         status reason process_setup_ms init_ms init_device init_threads solve_ms iteration_ms
-        setup_ms transfer_ms end_to_end_ms iterations inertia verified label_mismatches max_regret
+        setup_ms transfer_ms end_to_end_ms iterations inertia verified verified_points
+        label_mismatches max_regret
         regret_bound timing_basis floor_ms end_to_end_floor_ms chosen gpu gpu_uuid
         sm_mhz mem_mhz temp_c power_w throttle energy_j noisy noise host node shard t_utc""",
     )

@@ -148,6 +148,7 @@ def reads(tmp_path, text):
         with_keys(solve={"init": "file", "init_file": "centroids.csv"}, axes={"n": 9, "k": 1}),
         with_keys(solve={"tolerance": 0, "min_changes": 5, "seed": 2**64 - 1}),
         with_keys(measure={"max_noise": 1e-3, "l2": "cold", "launches": 3, "verify": False}),
+        with_keys(measure={"verify": {"sample": 20_000}}),
         with_keys(title=2026, baseline="cpu_sequential"),
     ],
 )
@@ -229,6 +230,9 @@ def test_what_the_reader_accepts_is_valid(tmp_path, text):
         with_keys(measure={"max_noise": 0}),
         with_keys(measure={"l2": "hot"}),
         with_keys(measure={"verify": 1}),
+        with_keys(measure={"verify": {}}),
+        with_keys(measure={"verify": {"sample": 0}}),
+        with_keys(measure={"verify": {"points": 5}}),
     ],
 )
 def test_what_the_reader_refuses_is_invalid(tmp_path, text):

@@ -175,12 +175,12 @@ TEST_F(Verify, CallsWholeRunsThatEndTooHighImprecise) {
   Solution s = solve([] { return std::make_unique<Spoilt>(moving(40, 5)); }, problem_, context);
   const ExpectedRun expected = expected_run(*reference, problem_, Distance::direct);
   Verdict verdict;
-  Recheck recheck(problem_, Distance::direct, expected);
+  Recheck recheck(problem_, Distance::direct, &expected);
   EXPECT_TRUE(recheck.quick(s, verdict)) << "its centroids are away from the reference's";
   // Beyond kMostCells there are no centroids to compare with.
   ExpectedRun large = expected;
   large.centroids.clear();
-  Recheck(problem_, Distance::direct, large).full(s, *reference, verdict);
+  Recheck(problem_, Distance::direct, &large).full(s, reference.get(), verdict);
   EXPECT_FALSE(verdict.correct);
   EXPECT_STREQ(verdict.status(), "imprecise") << verdict.reason;
   ASSERT_TRUE(verdict.inertia_excess);

@@ -61,7 +61,7 @@ class BatchOnGpu : public testing::TestWithParam<std::string> {
 
   // Judges every problem of the batch, and compares one step with those of single solves.
   void check() {
-    Judge judge(*session_, version().info, version().make, problem_, true);
+    Judge judge(*session_, version().info, version().make, problem_, {});
     try {
       judge.begin(solve(version().make, problem_, context_), context_, {});
     } catch (const Incorrect& error) {
