@@ -98,26 +98,38 @@ ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim,
       (std::int64_t{64} << 20) /
           static_cast<std::int64_t>(cells * 16 + static_cast<std::size_t>(k) * 8),
       1, 64);
+  // Where large sums leave few chunks, each is shared out by dimensions. This changes no order.
+  constexpr int kSlice = 16;  // dimensions: a cache line of a point
+  const std::int64_t wanted = chunks >= 16 ? 1 : 64 / chunks;
+  const std::int64_t width = ((dim + wanted - 1) / wanted + kSlice - 1) / kSlice * kSlice;
+  const std::int64_t slices = (dim + width - 1) / width;
   struct Partial {
     std::vector<double> sums, absolute;
     std::vector<std::int64_t> counts;
   };
   std::vector<Partial> partial(static_cast<std::size_t>(chunks));
+#pragma omp parallel for schedule(static)
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    Partial& each = partial[static_cast<std::size_t>(chunk)];
+    each.sums.resize(cells);
+    each.absolute.resize(cells);
+    each.counts.resize(static_cast<std::size_t>(k));
+  }
   std::atomic<std::int64_t> stray{-1};
 #pragma omp parallel for schedule(dynamic, 1)
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+  for (std::int64_t task = 0; task < chunks * slices; ++task) {
+    const std::int64_t chunk = task / slices, slice = task % slices;
+    const auto from = static_cast<int>(slice * width);
+    const auto to = static_cast<int>(std::min<std::int64_t>(dim, (slice + 1) * width));
     Partial& mine = partial[static_cast<std::size_t>(chunk)];
-    mine.sums.assign(cells, 0.0);
-    mine.absolute.assign(cells, 0.0);
-    mine.counts.assign(static_cast<std::size_t>(k), 0);
     for (std::int64_t i = n * chunk / chunks; i < n * (chunk + 1) / chunks; ++i) {
       const std::int32_t label = labels[static_cast<std::size_t>(i)];
       if (label < 0 || label >= k) {
         stray = i;
         break;
       }
-      ++mine.counts[static_cast<std::size_t>(label)];
-      for (int t = 0; t < dim; ++t) {
+      if (slice == 0) ++mine.counts[static_cast<std::size_t>(label)];
+      for (int t = from; t < to; ++t) {
         const double x = points[static_cast<std::size_t>(i) * dim + t];
         mine.sums[static_cast<std::size_t>(label) * dim + t] += x;
         mine.absolute[static_cast<std::size_t>(label) * dim + t] += std::abs(x);

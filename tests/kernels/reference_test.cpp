@@ -170,6 +170,44 @@ TEST(ClusterSums, AddsUpByHand) {
   EXPECT_EQ(clusters.absolute_sums, (std::vector<double>{3, 4, 0, 0, 6, 8}));
 }
 
+TEST(ClusterSums, AddsInTheOrderOfTheChunksHoweverTheWorkIsShared) {
+  // k·dim·16 bytes leave two chunks, whose dimensions are shared out among threads.
+  constexpr int kClusters = 20'000, kDim = 70;
+  constexpr std::int64_t kPoints = 1'001;
+  const data::Dataset drawn = normal_points(kPoints, kDim);
+  const auto points = std::as_const(drawn).values();
+  std::vector<std::int32_t> labels(kPoints);
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    labels[i] = static_cast<std::int32_t>(i % 3 == 0 ? kClusters - 1 : i % 7);
+  const ClusterSums clusters = cluster_sums(points, kPoints, kDim, kClusters, labels);
+  constexpr std::int64_t kChunks = (std::int64_t{64} << 20) / (kClusters * (kDim * 16 + 8));
+  static_assert(kChunks == 2);
+  for (const std::int32_t j : {0, 6, kClusters - 1}) {
+    std::int64_t count = 0;
+    for (std::size_t t = 0; t < kDim; ++t) {
+      double sum = 0, absolute = 0;
+      std::int64_t members = 0;
+      for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
+        double part = 0, absolute_part = 0;
+        for (std::int64_t i = kPoints * chunk / kChunks; i < kPoints * (chunk + 1) / kChunks; ++i) {
+          const auto at = static_cast<std::size_t>(i);
+          if (labels[at] != j) continue;
+          part += points[at * kDim + t];
+          absolute_part += std::abs(points[at * kDim + t]);
+          ++members;
+        }
+        sum += part;
+        absolute += absolute_part;
+      }
+      const std::size_t cell = static_cast<std::size_t>(j) * kDim + t;
+      EXPECT_EQ(clusters.sums[cell], sum) << j << " " << t;
+      EXPECT_EQ(clusters.absolute_sums[cell], absolute) << j << " " << t;
+      count = members;
+    }
+    EXPECT_EQ(clusters.counts[static_cast<std::size_t>(j)], count);
+  }
+}
+
 TEST(ClusterSums, RefusesALabelThatIsNone) {
   const std::vector<float> points{1, 2};
   for (const std::int32_t stray : {-1, 2}) {
