@@ -67,6 +67,7 @@ TEST(ShippedSpecs, Load) {
                                                       {"fast_unseen", "fast_auto"},
                                                       {"fast_wide", "peer_flash_kmeans"},
                                                       {"batch", "peer_flash_kmeans"},
+                                                      {"ivf", "peer_flash_kmeans"},
                                                       {"real", "peer_flash_kmeans"},
                                                       {"real_cosine", "cpu_openmp"}};
       const auto other = others.find(spec.name);
