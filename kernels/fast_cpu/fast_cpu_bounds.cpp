@@ -43,7 +43,7 @@ class Bounds : public PieceLoop {
   void prepare(const Problem& problem, Context& context) override {
     divide(problem, context, kTile);
     score_ = expanded_distance_holds(problem, centre_) ? Score::expanded : Score::direct;
-    groups_ = std::make_unique<CentroidGroups>(problem.k, problem.dim, score_);
+    groups_ = std::make_unique<CentroidGroups>(problem.k, problem.dim, score_, Asked::scores);
     const std::int64_t padded = (problem.n + kTile - 1) / kTile * kTile;
     tiles_ = floats(padded * problem.dim);
     lengths_ = floats(padded);

@@ -6,8 +6,11 @@
 //          multiply-add per dimension.
 // Why      cpu_openmp waits for a chain of additions per distance. Here 24 chains are in flight,
 //          and the loads are a fraction of the arithmetic.
-// Limits   The multiply-add units; for two dimensions the comparisons, three per distance. Twice
-//          the memory of the points.
+//          In few dimensions the comparisons take most of the time, three per distance. So with
+//          many clusters it keeps only the block of 16 that has the best score, one comparison
+//          per distance, and finds the centroid in its block at the end.
+// Limits   The multiply-add units; in few dimensions the comparisons. Twice the memory of the
+//          points.
 // Floor    n·k·dim multiply-adds at the rate of all cores.
 #include <algorithm>
 #include <memory>
@@ -26,7 +29,7 @@ class Simd : public PieceLoop {
   void prepare(const Problem& problem, Context& context) override {
     divide(problem, context, kTile);
     const Score score = expanded_distance_holds(problem, centre_) ? Score::expanded : Score::direct;
-    groups_ = std::make_unique<CentroidGroups>(problem.k, problem.dim, score);
+    groups_ = std::make_unique<CentroidGroups>(problem.k, problem.dim, score, Asked::labels);
     const std::int64_t tiles = (problem.n + kTile - 1) / kTile;
     tiles_ = hwy::AllocateAligned<float>(static_cast<std::size_t>(tiles * kTile * problem.dim));
     if (!tiles_) throw std::bad_alloc();

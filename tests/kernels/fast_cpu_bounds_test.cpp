@@ -63,7 +63,7 @@ class Bounds : public testing::TestWithParam<std::tuple<std::size_t, int>> {
   }
 
   void set(Score score) {
-    CentroidGroups groups(kCentroids, dim_, score);
+    CentroidGroups groups(kCentroids, dim_, score, Asked::scores);
     double reach = 0;
     for (int j = 0; j < kCentroids; ++j) {
       groups.set(j, centroids_.data() + j * dim_);

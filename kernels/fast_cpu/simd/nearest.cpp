@@ -17,8 +17,13 @@
 #define LLOYD_FAST_CPU_WIDTH
 namespace lloyd::fast_cpu {
 
-/// Up to 4 dimensions the points stay in registers, which leaves room for fewer centroids.
-constexpr int kWideGroup = 6, kNarrowGroup = 2, kFewDimensions = 4;
+/// Up to 4 dimensions the points stay in registers, which leaves room for fewer centroids. A block
+/// has several narrow groups, for the search of many clusters.
+constexpr int kWideGroup = 6, kNarrowGroup = 2, kBlock = 16, kFewDimensions = 4;
+
+/// Whether it pays to find a point's block first and the centroid in it at the end: that costs
+/// about as much per point as 200 comparisons.
+constexpr bool are_many(int k, int dim) { return dim <= kFewDimensions && k >= 400; }
 
 }  // namespace lloyd::fast_cpu
 #endif
@@ -40,16 +45,48 @@ constexpr int kVectors = 2;
 #endif
 static_assert(kTile % (kLanes * kVectors) == 0);
 
-// Labels kVectors vectors of points, which start at `tile`. Dim = 0 means `centroids.dim()`. Writes
-// scores as score_tile() if kKeep.
+using Vector = hn::Vec<Lanes>;
+
+/// Adds a dimension to a score.
+template <Score kScore>
+HWY_INLINE HWY_ATTR Vector add(Vector x, Vector coordinate, Vector score) {
+  if constexpr (kScore == Score::expanded) return hn::NegMulAdd(x, coordinate, score);
+  const Vector difference = hn::Sub(x, coordinate);
+  return hn::MulAdd(difference, difference, score);
+}
+
+/// The scores of `Step` centroids of a group of `Width`, from the one that starts and coordinates
+/// point to, for kVectors vectors of points. Dim = 0 means `dim`.
+template <int Dim, int Width, int Step, Score kScore>
+HWY_INLINE HWY_ATTR void add_dimensions(const float* tile, int dim, const float* starts,
+                                        const float* coordinates, Vector (&score)[kVectors][Step]) {
+  const Lanes d;
+#pragma GCC unroll 8
+  for (int c = 0; c < Step; ++c)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) score[v][c] = hn::Set(d, starts[c]);
+  for (int t = 0; t < (Dim > 0 ? Dim : dim); ++t) {
+    Vector x[kVectors];
+#pragma GCC unroll 8
+    for (std::int64_t v = 0; v < kVectors; ++v) x[v] = hn::Load(d, tile + t * kTile + v * kLanes);
+#pragma GCC unroll 8
+    for (int c = 0; c < Step; ++c) {
+      const auto coordinate = hn::Set(d, coordinates[t * Width + c]);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) score[v][c] = add<kScore>(x[v], coordinate, score[v][c]);
+    }
+  }
+}
+
+// Labels kVectors vectors of points, which start at `tile`. Compares each score with the best so
+// far. Dim = 0 means `centroids.dim()`. Writes scores as score_tile() if kKeep.
 template <int Dim, int Width, Score kScore, bool kKeep>
 HWY_ATTR void label_vectors(const float* tile, const CentroidGroups& centroids,
                             std::int32_t* labels, float* scores) {
   const Lanes d;
   const Indices di;
-  const int dim = Dim > 0 ? Dim : centroids.dim();
-  hn::Vec<Lanes> best[kVectors];
-  [[maybe_unused]] hn::Vec<Lanes> second[kVectors];
+  Vector best[kVectors];
+  [[maybe_unused]] Vector second[kVectors];
   hn::Vec<Indices> label[kVectors];
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
@@ -58,31 +95,9 @@ HWY_ATTR void label_vectors(const float* tile, const CentroidGroups& centroids,
     label[v] = hn::Zero(di);
   }
   for (int g = 0; g < centroids.count(); ++g) {
-    const float* starts = centroids.starts(g);
-    const float* coordinates = centroids.coordinates(g);
-    hn::Vec<Lanes> score[kVectors][Width];
-#pragma GCC unroll 8
-    for (int c = 0; c < Width; ++c)
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) score[v][c] = hn::Set(d, starts[c]);
-    for (int t = 0; t < dim; ++t) {
-      hn::Vec<Lanes> x[kVectors];
-#pragma GCC unroll 8
-      for (std::int64_t v = 0; v < kVectors; ++v) x[v] = hn::Load(d, tile + t * kTile + v * kLanes);
-#pragma GCC unroll 8
-      for (int c = 0; c < Width; ++c) {
-        const auto coordinate = hn::Set(d, coordinates[t * Width + c]);
-#pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) {
-          if constexpr (kScore == Score::expanded) {
-            score[v][c] = hn::NegMulAdd(x[v], coordinate, score[v][c]);
-          } else {
-            const auto difference = hn::Sub(x[v], coordinate);
-            score[v][c] = hn::MulAdd(difference, difference, score[v][c]);
-          }
-        }
-      }
-    }
+    Vector score[kVectors][Width];
+    add_dimensions<Dim, Width, Width, kScore>(tile, centroids.dim(), centroids.starts(g),
+                                              centroids.coordinates(g), score);
 #pragma GCC unroll 8
     for (int c = 0; c < Width; ++c) {
       const auto index = hn::Set(di, g * Width + c);
@@ -105,9 +120,76 @@ HWY_ATTR void label_vectors(const float* tile, const CentroidGroups& centroids,
   }
 }
 
+/// The first centroid of block g that has the score `best` for a point, whose coordinates are kTile
+/// apart. The lanes are centroids here. They compute the same bits as add_dimensions().
+template <int Dim, Score kScore>
+HWY_INLINE HWY_ATTR std::int32_t find(const float* point, const CentroidGroups& centroids, int g,
+                                      float best) {
+  const Lanes d;
+  const float *starts = centroids.starts(g), *coordinates = centroids.coordinates(g);
+  for (int c = 0; c < kBlock; c += static_cast<int>(kLanes)) {
+    Vector score = hn::LoadU(d, starts + c);
+    for (int t = 0; t < Dim; ++t) {
+      const Vector x = hn::Set(d, point[t * kTile]);
+      score = add<kScore>(x, hn::LoadU(d, coordinates + t * kBlock + c), score);
+    }
+    const auto lane = hn::FindFirstTrue(d, hn::Eq(score, hn::Set(d, best)));
+    if (lane >= 0) return g * kBlock + c + static_cast<int>(lane);
+  }
+  return g * kBlock;  // not reached
+}
+
+// As label_vectors(), for few dimensions and many clusters. It keeps only in which block the best
+// score is, which takes one comparison per score instead of three, and finds the centroid in its
+// block at the end.
+template <int Dim, Score kScore>
+HWY_ATTR void label_by_blocks(const float* tile, const CentroidGroups& centroids,
+                              std::int32_t* labels) {
+  const Lanes d;
+  const Indices di;
+  Vector best[kVectors];
+  hn::Vec<Indices> block[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    best[v] = hn::Set(d, std::numeric_limits<float>::infinity());
+    block[v] = hn::Zero(di);
+  }
+  for (int g = 0; g < centroids.count(); ++g) {
+    Vector lowest[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v)
+      lowest[v] = hn::Set(d, std::numeric_limits<float>::infinity());
+    for (int first = 0; first < kBlock; first += kNarrowGroup) {
+      Vector score[kVectors][kNarrowGroup];
+      add_dimensions<Dim, kBlock, kNarrowGroup, kScore>(tile, Dim, centroids.starts(g) + first,
+                                                        centroids.coordinates(g) + first, score);
+#pragma GCC unroll 8
+      for (int c = 0; c < kNarrowGroup; ++c)
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) lowest[v] = hn::Min(score[v][c], lowest[v]);
+    }
+    const auto index = hn::Set(di, g);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const auto nearer = hn::Lt(lowest[v], best[v]);
+      best[v] = hn::Min(lowest[v], best[v]);
+      block[v] = hn::IfThenElse(hn::RebindMask(di, nearer), index, block[v]);
+    }
+  }
+  float scores[kVectors * kLanes];
+#pragma GCC unroll 8
+  for (std::int64_t v = 0; v < kVectors; ++v) {
+    hn::StoreU(best[v], d, scores + v * kLanes);
+    hn::StoreU(block[v], di, labels + v * kLanes);
+  }
+  for (std::int64_t p = 0; p < kVectors * kLanes; ++p)
+    if (scores[p] < std::numeric_limits<float>::infinity())
+      labels[p] = find<Dim, kScore>(tile + p, centroids, labels[p], scores[p]);
+}
+
 template <Score kScore, bool kKeep>
-HWY_ATTR void label_tile_by(const float* tile, const CentroidGroups& centroids,
-                            std::int32_t* labels, float* scores) {
+HWY_ATTR void label_all(const float* tile, const CentroidGroups& centroids, std::int32_t* labels,
+                        float* scores) {
   for (std::int64_t p = 0; p < kTile; p += kVectors * kLanes) {
     float* kept = kKeep ? scores + p : nullptr;
     if (centroids.dim() == 2)
@@ -119,19 +201,35 @@ HWY_ATTR void label_tile_by(const float* tile, const CentroidGroups& centroids,
   }
 }
 
+template <Score kScore>
+HWY_ATTR void label_tile_by(const float* tile, const CentroidGroups& centroids,
+                            std::int32_t* labels) {
+  if (!centroids.finds_block_first())
+    return label_all<kScore, false>(tile, centroids, labels, nullptr);
+  for (std::int64_t p = 0; p < kTile; p += kVectors * kLanes)
+    if (centroids.dim() == 1)
+      label_by_blocks<1, kScore>(tile + p, centroids, labels + p);
+    else if (centroids.dim() == 2)
+      label_by_blocks<2, kScore>(tile + p, centroids, labels + p);
+    else if (centroids.dim() == 3)
+      label_by_blocks<3, kScore>(tile + p, centroids, labels + p);
+    else
+      label_by_blocks<4, kScore>(tile + p, centroids, labels + p);
+}
+
 HWY_ATTR void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels) {
   if (centroids.score() == Score::expanded)
-    label_tile_by<Score::expanded, false>(tile, centroids, labels, nullptr);
+    label_tile_by<Score::expanded>(tile, centroids, labels);
   else
-    label_tile_by<Score::direct, false>(tile, centroids, labels, nullptr);
+    label_tile_by<Score::direct>(tile, centroids, labels);
 }
 
 HWY_ATTR void score_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels,
                          float* scores) {
   if (centroids.score() == Score::expanded)
-    label_tile_by<Score::expanded, true>(tile, centroids, labels, scores);
+    label_all<Score::expanded, true>(tile, centroids, labels, scores);
   else
-    label_tile_by<Score::direct, true>(tile, centroids, labels, scores);
+    label_all<Score::direct, true>(tile, centroids, labels, scores);
 }
 
 }  // namespace lloyd::fast_cpu::HWY_NAMESPACE
@@ -143,9 +241,12 @@ namespace lloyd::fast_cpu {
 HWY_EXPORT(label_tile);
 HWY_EXPORT(score_tile);
 
-CentroidGroups::CentroidGroups(int k, int dim, Score score)
+CentroidGroups::CentroidGroups(int k, int dim, Score score, Asked asked)
     : dim_(dim),
-      width_(dim <= kFewDimensions ? kNarrowGroup : kWideGroup),
+      finds_block_first_(asked == Asked::labels && are_many(k, dim)),
+      width_(dim > kFewDimensions ? kWideGroup
+             : finds_block_first_ ? kBlock
+                                  : kNarrowGroup),
       count_((k + width_ - 1) / width_),
       score_(score),
       coordinates_(static_cast<std::size_t>(count_) * width_ * dim),

@@ -21,11 +21,14 @@ enum class Score {
   direct,    // ‖x − c‖²: a subtraction more, exact where the expanded one cancels
 };
 
-/// The centroids, in groups of `width` whose coordinates lie side by side. The last group is filled
+/// What is asked of the search: labels only, or the two smallest scores, too.
+enum class Asked { labels, scores };
+
+/// The centroids, in groups (or larger blocks) of `width` whose coordinates lie side by side. The last group is filled
 /// up with centroids that are infinitely far away.
 class CentroidGroups {
  public:
-  CentroidGroups(int k, int dim, Score score);
+  CentroidGroups(int k, int dim, Score score, Asked asked);
 
   void set(int j, const float* centroid);  // dim values
 
@@ -33,6 +36,8 @@ class CentroidGroups {
   int width() const { return width_; }
   int dim() const { return dim_; }
   Score score() const { return score_; }
+  /// Whether label_tile() finds the block of each point first, and then the centroid in it.
+  bool finds_block_first() const { return finds_block_first_; }
   /// Group g: `width` coordinates of dimension 0, `width` of dimension 1, …
   const float* coordinates(int g) const {
     return coordinates_.data() + static_cast<std::size_t>(g) * dim_ * width_;
@@ -41,7 +46,9 @@ class CentroidGroups {
   const float* starts(int g) const { return starts_.data() + static_cast<std::size_t>(g) * width_; }
 
  private:
-  int dim_, width_, count_;
+  int dim_;
+  bool finds_block_first_;
+  int width_, count_;
   Score score_;
   std::vector<float> coordinates_, starts_;
 };
@@ -53,6 +60,7 @@ class CentroidGroups {
 void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels);
 
 /// The same, with the smallest score of each point and the second smallest. `scores`: 2 × kTile.
+/// The centroids must be asked for scores.
 void score_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels,
                 float* scores);
 
