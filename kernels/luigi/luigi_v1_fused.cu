@@ -17,7 +17,7 @@
 namespace lloyd::luigi {
 namespace {
 
-std::int64_t shared_bytes(const Problem& problem) { return 4LL * problem.k * (problem.dim + 1); }
+std::int64_t v1_shared_bytes(const Problem& problem) { return 4LL * problem.k * (problem.dim + 1); }
 
 #if LLOYD_CUDA
 template <int Dim>
@@ -47,7 +47,7 @@ class Fused : public Luigi {
   void assign(Context& context) override {
     with_dim(problem_.dim, [&](auto dim) {
       assign_and_sum<dim.value>
-          <<<blocks(context), context.tunables.threads_per_block, shared_bytes(problem_),
+          <<<blocks(context), context.tunables.threads_per_block, v1_shared_bytes(problem_),
              context.stream>>>(points_.data(), centroids_.data(), sums_.data(), counts_.data(),
                                labels_.data(), problem_.n, problem_.k, problem_.dim);
     });
@@ -71,7 +71,7 @@ LLOYD_CUDA_VERSION(
      .unsupported = [](const Problem& problem, const Tunables&,
                        const DeviceLimits& device) -> std::optional<std::string> {
        if (auto reason = no_change_count(problem.stop)) return reason;
-       return static_shared_shortfall(shared_bytes(problem), device);
+       return static_shared_shortfall(v1_shared_bytes(problem), device);
      }});
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace lloyd::luigi {
 namespace {
 
-std::int64_t shared_bytes(const Problem& problem) { return 4LL * problem.k * (problem.dim + 1); }
+std::int64_t v2_shared_bytes(const Problem& problem) { return 4LL * problem.k * (problem.dim + 1); }
 
 #if LLOYD_CUDA
 template <int Dim>
@@ -66,9 +66,10 @@ class Split : public Luigi {
   void assign(Context& context) override {
     const int block = context.tunables.threads_per_block;
     with_dim(problem_.dim, [&](auto dim) {
-      assign_points<dim.value><<<blocks(context), block, shared_bytes(problem_), context.stream>>>(
-          points_.data(), centroids_.data(), partial_sums_.data(), partial_counts_.data(),
-          labels_.data(), problem_.n, problem_.k, problem_.dim);
+      assign_points<dim.value>
+          <<<blocks(context), block, v2_shared_bytes(problem_), context.stream>>>(
+              points_.data(), centroids_.data(), partial_sums_.data(), partial_counts_.data(),
+              labels_.data(), problem_.n, problem_.k, problem_.dim);
     });
     LLOYD_CUDA_CHECK_LAUNCH();
     reduce<<<blocks(context), block, 0, context.stream>>>(partial_sums_.data(),
@@ -97,7 +98,7 @@ LLOYD_CUDA_VERSION(
      .unsupported = [](const Problem& problem, const Tunables&,
                        const DeviceLimits& device) -> std::optional<std::string> {
        if (auto reason = no_change_count(problem.stop)) return reason;
-       return static_shared_shortfall(shared_bytes(problem), device);
+       return static_shared_shortfall(v2_shared_bytes(problem), device);
      }});
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 
 #if LLOYD_CUDA
 template <typename T>
-class Loop : public Wang<T> {
+class GlobalLoop : public Wang<T> {
   void assign(Context& context) override {
     map_points<<<this->blocks(context), context.tunables.threads_per_block, 0, context.stream>>>(
         this->points_.data(), this->centroids_.data(), this->labels_.data(), this->problem_.n,
@@ -33,7 +33,7 @@ class Loop : public Wang<T> {
   }
 };
 
-using Global = EitherPrecision<Loop<float>, Loop<double>>;
+using Global = EitherPrecision<GlobalLoop<float>, GlobalLoop<double>>;
 #endif
 
 LLOYD_CUDA_VERSION(

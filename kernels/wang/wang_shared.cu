@@ -40,7 +40,7 @@ __global__ void map_points_shared(const T* points, const T* centroids, std::int3
 }
 
 template <typename T>
-class Loop : public Wang<T> {
+class SharedLoop : public Wang<T> {
   void assign(Context& context) override {
     map_points_shared<<<this->blocks(context), context.tunables.threads_per_block,
                         shared_bytes(this->problem_), context.stream>>>(
@@ -50,7 +50,7 @@ class Loop : public Wang<T> {
   }
 };
 
-using Shared = EitherPrecision<Loop<float>, Loop<double>>;
+using Shared = EitherPrecision<SharedLoop<float>, SharedLoop<double>>;
 #endif
 
 LLOYD_CUDA_VERSION(

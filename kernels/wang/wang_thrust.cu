@@ -111,7 +111,7 @@ struct CentroidOf {
 };
 
 template <typename T>
-class Loop : public Wang<T> {
+class ThrustLoop : public Wang<T> {
  public:
   void prepare(const Problem& problem, Context& context) override {
     Wang<T>::prepare(problem, context);
@@ -206,7 +206,7 @@ class Loop : public Wang<T> {
   cuda::Buffer<T> values_, found_values_, previous_, squared_moves_;
 };
 
-using Thrust = EitherPrecision<Loop<float>, Loop<double>>;
+using Thrust = EitherPrecision<ThrustLoop<float>, ThrustLoop<double>>;
 #endif
 
 LLOYD_CUDA_VERSION(
