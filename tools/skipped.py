@@ -1,23 +1,25 @@
-"""Prints how many tests of JUnit reports (of ctest or pytest) were skipped, and why."""
+"""Prints how many tests of JUnit reports (of GoogleTest or pytest) were skipped, and why."""
 
 import re
 import sys
 from collections import Counter
+from pathlib import Path
 from xml.etree import ElementTree
 
-# What GoogleTest prints for GTEST_SKIP() << reason
-GTEST_REASON = re.compile(r": Skipped\n(.*?)\n\[  SKIPPED \]", re.DOTALL)
+# GoogleTest writes the place before the reason of GTEST_SKIP() << reason.
+GTEST_PLACE = re.compile(r"^\S+:\d+\n")
 
 tests = 0
 reasons: Counter[str] = Counter()
 for path in sys.argv[1:]:
-    for case in ElementTree.parse(path).iter("testcase"):
+    # GoogleTest copies the bytes of parameters, which need not be UTF-8.
+    report = Path(path).read_bytes().decode(errors="replace")
+    for case in ElementTree.fromstring(report).iter("testcase"):
         tests += 1
         skipped = case.find("skipped")
         if skipped is None:
             continue
-        said = GTEST_REASON.search(case.findtext("system-out", ""))
-        reason = said[1] if said else skipped.get("message", "")
+        reason = GTEST_PLACE.sub("", skipped.get("message", ""))
         reasons[" ".join(reason.split()) or "no reason given"] += 1
 
 if not reasons:
