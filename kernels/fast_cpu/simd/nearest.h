@@ -24,8 +24,8 @@ enum class Score {
 /// What is asked of the search: labels only, or the two smallest scores, too.
 enum class Asked { labels, scores };
 
-/// The centroids, in groups (or larger blocks) of `width` whose coordinates lie side by side. The last group is filled
-/// up with centroids that are infinitely far away.
+/// The centroids, in groups (or larger blocks) of `width` whose coordinates lie side by side. The
+/// last one is filled up with centroids that are infinitely far away.
 class CentroidGroups {
  public:
   CentroidGroups(int k, int dim, Score score, Asked asked);
