@@ -127,14 +127,14 @@ HWY_INLINE HWY_ATTR std::int32_t find(const float* point, const CentroidGroups& 
                                       float best) {
   const Lanes d;
   const float *starts = centroids.starts(g), *coordinates = centroids.coordinates(g);
-  for (int c = 0; c < kBlock; c += static_cast<int>(kLanes)) {
+  for (std::int64_t c = 0; c < kBlock; c += kLanes) {
     Vector score = hn::LoadU(d, starts + c);
-    for (int t = 0; t < Dim; ++t) {
+    for (std::int64_t t = 0; t < Dim; ++t) {
       const Vector x = hn::Set(d, point[t * kTile]);
       score = add<kScore>(x, hn::LoadU(d, coordinates + t * kBlock + c), score);
     }
     const auto lane = hn::FindFirstTrue(d, hn::Eq(score, hn::Set(d, best)));
-    if (lane >= 0) return g * kBlock + c + static_cast<int>(lane);
+    if (lane >= 0) return g * kBlock + static_cast<std::int32_t>(c + lane);
   }
   return g * kBlock;  // not reached
 }
