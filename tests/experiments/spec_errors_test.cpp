@@ -191,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "figures: [{speedups: {x: k}}, {roofline: {x: k}}]",
                   {"s.yaml:8:12: unknown figure 'speedups'; did you mean 'speedup'?",
                    "s.yaml:8:32: figure 'roofline' has no axis on x that can be chosen; those that "
-                   "have one are fastest, noise, scaling, speedup, tpb"}},
+                   "have one are dims, fastest, noise, scaling, speedup, tpb"}},
         ErrorCase{8,
                   "figures: [{tpb: {y: k}}, {tpb: k}, {tpb: {x: [k]}}, [tpb]]",
                   {"s.yaml:8:18: unknown key 'y' in figure tpb; the keys are x",
