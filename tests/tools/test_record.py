@@ -20,7 +20,7 @@ POINTS = """\
 name: {name}
 versions: cpu_sequential
 axes: {{n: [{n}], k: 2, dim: 2}}
-solve: {{iterations: 2}}
+solve: {{iterations: 20}}
 measure: {{repetitions: 3, max_seconds: {seconds}, max_noise: 1e-9}}
 """
 
@@ -77,7 +77,9 @@ def test_every_recorded_spec_is_recorded_anew_the_cheapest_first(place):
     assert "gone: left out" in result.stdout
     assert "2 of 2 specs are recorded for here" in result.stdout
     for name in ("quick", "slow"):
-        assert [row["repetition"] for row in place.rows(name)] == [0, 1, 2]
+        taken = [row["repetition"] for row in place.rows(name)]
+        assert len(taken) >= 3
+        assert taken == [*range(len(taken))]
         files = {file.name for file in (place.folder / "recorded" / "here" / name).iterdir()}
         assert {"plan.json", "environment.json", "spec.yaml"} <= files
         assert not files & {"benchmark.json", "summary.md", ".lock"}
@@ -87,7 +89,8 @@ def test_every_recorded_spec_is_recorded_anew_the_cheapest_first(place):
 
 
 def test_the_limit_interrupts_and_the_same_command_goes_on(place):
-    place.spec("long", n="1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000", seconds=1)
+    # a point takes a second
+    place.spec("long", n=", ".join(str(1_000_000 + i) for i in range(8)), seconds=1)
     first = place.record("long", minutes=0.06)
     assert first.returncode == record.INTERRUPTED, first.stdout + first.stderr
     assert "0 of 1 specs are recorded" in first.stdout
