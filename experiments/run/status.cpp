@@ -73,6 +73,19 @@ std::map<int, std::string> queue_of(const std::string& job) {
   return states;
 }
 
+/// The last line that a part's task wrote, which says why it ended: "n: file was edited". Empty
+/// without a log. Reads only the end of it.
+std::string last_line(const fs::path& log) {
+  constexpr std::streamoff kEnd = 4096;
+  std::ifstream in(log, std::ios::binary | std::ios::ate);
+  const std::streamoff size = in.tellg();
+  in.seekg(std::max<std::streamoff>(0, size - kEnd));
+  std::string last;
+  for (std::string line; std::getline(in, line);)
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  return last;
+}
+
 Json describe(const PartFolder& part) {
   const nlohmann::json resolved =
       nlohmann::json::parse(std::ifstream(part.path / "spec.resolved.json"), nullptr, false);
@@ -177,7 +190,12 @@ void print_parts(const fs::path& folder, bool json) {
     if (at != found.end()) part = describe(*at);
     const auto state = queue.find(index);
     part["queue"] = state == queue.end() ? Json(nullptr) : Json(state->second);
-    if (part.at("left") != 0) left.push_back(std::to_string(index));
+    part["said"] = nullptr;
+    if (part.at("left") != 0) {
+      left.push_back(std::to_string(index));
+      const std::string said = last_line(folder / fmt::format("part-{}.log", index));
+      if (state == queue.end() && !said.empty()) part["said"] = said;
+    }
     parts.push_back(std::move(part));
   }
   const Json all = {{"parts", parts}, {"left", left}};
@@ -192,6 +210,11 @@ void print_parts(const fs::path& folder, bool json) {
     return;
   }
   std::cout << fmt::format("\n{} of {} parts are left: {}\n", left.size(), count, join(left));
+  for (const Json& part : all.at("parts"))
+    if (!part.at("said").is_null())
+      std::cout << fmt::format("  the log of {} ends with: {}\n",
+                               part.at("shard").get<std::string>(),
+                               for_terminal(part.at("said").get<std::string>()));
   if (!submission.is_null() && queue.empty())
     std::cout << fmt::format("none of them is queued; go on with: sbatch --array={} {}\n",
                              join(left, ","), for_terminal((folder / "job.sh").string()));
