@@ -53,7 +53,7 @@ class Spec:
 
 
 def rows_of(file: Path) -> Iterator[dict]:
-    """The rows of a measurements.jsonl, compacted or not. None if there is no such file."""
+    """The rows of a measurements.jsonl, compacted or not. No rows if there is no such file."""
     if not file.exists():
         return
     for line in file.read_text(encoding="utf-8").splitlines():

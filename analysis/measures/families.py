@@ -9,13 +9,13 @@ CHOOSERS = {"fast": "fast_auto", "fast_cpu": "fast_cpu_auto"}
 a chooser is never itself the fastest."""
 
 _PEER = "peer"
-_LIBRARIES = ("python_scipy", "python_sklearn")
+LIBRARIES = ("python_scipy", "python_sklearn")
 """Versions of a study that call a library's k-means, as peers do."""
 
 
 def is_peer(points: pd.DataFrame) -> pd.Series:
     """True for the rows of other people's libraries."""
-    return points["version"].str.startswith(f"{_PEER}_") | points["version"].isin(_LIBRARIES)
+    return points["version"].str.startswith(f"{_PEER}_") | points["version"].isin(LIBRARIES)
 
 
 def is_ours(points: pd.DataFrame) -> pd.Series:

@@ -73,8 +73,8 @@ std::map<int, std::string> queue_of(const std::string& job) {
   return states;
 }
 
-/// The last line that a part's task wrote, which says why it ended: "n: file was edited". Empty
-/// without a log. Reads only the end of it.
+/// The last line of a part's log, which usually says why its task ended. Empty without a log. Reads
+/// only the end, because a log may be long.
 std::string last_line(const fs::path& log) {
   constexpr std::streamoff kEnd = 4096;
   std::ifstream in(log, std::ios::binary | std::ios::ate);

@@ -2,6 +2,7 @@ import json
 import re
 import time
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import matplotlib.image
 import numpy as np
@@ -14,6 +15,7 @@ from analysis.__main__ import main
 from analysis.figures import FIGURES, draw, style
 from analysis.figures.notes import no_result
 from analysis.figures.typeset import text_width
+from analysis.measures.families import LIBRARIES
 from analysis.measures.points import all_points, gather
 from analysis.model.load import load_run
 from analysis.model.numbers import number_text
@@ -143,6 +145,11 @@ def test_several_fastest_cpu_versions_are_named_with_their_problems(make_run):
     header, cells = every_point_cells(points)
     assert header[-1] == "over"
     assert {row[-1] for row in cells.values()} == {"cpu_sequential", "cpu_openmp"}
+
+
+def test_the_libraries_among_the_studies_versions_exist():
+    folder = Path(__file__).parents[2] / "kernels" / "python"
+    assert {*LIBRARIES} <= {file.stem for file in folder.glob("python_*.py")}
 
 
 def test_a_run_of_cpu_versions_names_the_nearest_library():

@@ -4,26 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/fast_cpu/bounds/steps.h"
 #include "kernels/fast_cpu/simd/nearest.h"
+#include "tests/kernels/spaces.h"
 
 namespace lloyd::fast_cpu {
 namespace {
 
-struct Space {
-  std::string name;
-  std::function<float(std::mt19937&)> coordinate;
-};
-
 const std::vector<Space>& spaces() {
-  static const auto normal = [](std::mt19937& random) {
-    return std::normal_distribution<float>()(random);
-  };
   static const std::vector<Space> all{
       {"Normal", normal},
       {"Lattice", [](auto& random) { return static_cast<float>(random() % 3); }},

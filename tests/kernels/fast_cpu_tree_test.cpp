@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/fast_cpu/tree/assign.h"
 #include "kernels/fast_cpu/tree/tree.h"
+#include "tests/kernels/spaces.h"
 
 namespace lloyd::fast_cpu {
 namespace {
@@ -96,15 +96,7 @@ TEST(FastCpuTree, PiecesHoldEveryPointOnce) {
   }
 }
 
-struct Space {
-  std::string name;
-  std::function<float(std::mt19937&)> coordinate;
-};
-
 const std::vector<Space>& spaces() {
-  static const auto normal = [](std::mt19937& random) {
-    return std::normal_distribution<float>()(random);
-  };
   static const std::vector<Space> all{
       {"Normal", normal},
       {"Lattice", [](auto& random) { return static_cast<float>(random() % 9); }},
