@@ -40,9 +40,12 @@ namespace lloyd {
 ///     trajectory_tolerance is `imprecise`.
 /// In steps 3 and 4 labels may exceed the bound by as much as a rerun of the version moves its
 /// centroids, which is measured when a label exceeds it, and by as much as ten points in another
-/// cluster move them. They may be wrong in up to 2% of the clusters. If reruns give the same bits,
-/// none of these allowances applies. The verdict contains the numbers of all checks that were
-/// reached, also for a wrong answer. Throws what the version throws.
+/// cluster move them. They may be wrong in up to 2% of the clusters. Runs whose sums have no fixed
+/// order may also part at a near tie. So a pair that does not match is run again, both solves of
+/// it, up to five times; in step 3 a rerun of T iterations then takes the place of `whole`, which
+/// steps 1 and 5 judge all the same. If reruns give the same bits, none of these allowances
+/// applies. The verdict contains the numbers of all checks that were reached, also for a wrong
+/// answer. Throws what the version throws.
 ///
 /// Of a sample of the points (Oracle::points), steps 1 to 4 judge only the labels of the sampled
 /// points. The means are still those of all points, with the labels that the version gave them, so

@@ -250,6 +250,42 @@ TEST_F(Verify, HoldsARuleToTheVersionsOwnMoves) {
   expect_caught(stops_at(0), ": a stopping rule ends there");
 }
 
+// Starts every solve of more than one iteration for which `elsewhere` is true from centroids that
+// are a little away, as after a near tie. `solves` counts the others, too.
+Spoilt::Spoil parting(int& solves, std::function<bool(int)> elsewhere) {
+  return [&solves, elsewhere](const Problem& problem, Solution& s) {
+    if (problem.stop.iterations == 1 || !elsewhere(solves++)) return;
+    std::vector<float> moved(problem.centroids.begin(), problem.centroids.end());
+    for (std::size_t c = 0; c < 15; ++c) moved[c] += 0.05f;
+    Problem other = problem;
+    other.centroids = moved;
+    Spoilt honest([](const Problem&, Solution&) {});
+    Context context;
+    honest.prepare(other, context);
+    s = honest.fetch(context);
+  };
+}
+
+TEST_F(Verify, AllowsRunsToPartAtANearTie) {
+  // The judged run went another way than most reruns do.
+  int solves = 0;
+  const Verdict rare = verdict_of(parting(solves, [](int i) { return i == 0 || i == 5; }));
+  EXPECT_TRUE(rare.correct) << rare.reason;
+  EXPECT_GT(solves, 5);
+  // Half of the runs go either way.
+  solves = 0;
+  const Verdict half = verdict_of(parting(solves, [](int i) { return i / 2 % 2 == 0; }));
+  EXPECT_TRUE(half.correct) << half.reason;
+}
+
+TEST_F(Verify, HoldsAnAnswerToRerunsThatDoNotPart) {
+  // Only the judged run is another one. Nothing shows that the version's runs part.
+  int solves = 0;
+  const Verdict verdict = verdict_of(parting(solves, [](int i) { return i == 0; }));
+  EXPECT_FALSE(verdict.correct);
+  EXPECT_NE(verdict.reason.find("the last iteration: "), std::string::npos) << verdict.reason;
+}
+
 TEST_F(Verify, SaysWhenRandomLabelsWouldPass) {
   // Far from the origin an expanded distance cannot distinguish clusters. With centred points it
   // could.
