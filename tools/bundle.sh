@@ -92,6 +92,10 @@ for program in "$stage"/libexec/*; do
   chmod 755 "$stage/$(basename "$program")"
 done
 if [ "$with_tests" = 1 ]; then
+  # tests/files.h finds these here.
+  install -D -t "$stage/libexec/for_tests/fake_nvml" $build/tests/fake_nvml/libnvidia-ml.so.1
+  [ ! -e $build/tests/libfake_cupti.so ] ||
+    install -t "$stage/libexec/for_tests" $build/tests/libfake_cupti.so
   cat >"$stage/run_tests" <<'END'
 #!/bin/sh
 # Runs every test program and fails if one of them fails. Each gets the arguments, such as

@@ -9,14 +9,17 @@
 #include "experiments/run/job.h"
 #include "experiments/run/worker_process.h"
 #include "kernels/core/version.h"
+#include "tests/files.h"
 
 namespace lloyd {
 namespace {
 
+std::string program() { return file_of_tests("run_experiment", LLOYD_PROGRAM); }
+
 class WorkerTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(LLOYD_PROGRAM)) GTEST_SKIP() << LLOYD_PROGRAM << " is not here";
+    if (!std::filesystem::exists(program())) GTEST_SKIP() << program() << " is not here";
     job_.data = {{.source = {.generator = "uniform"}}};
     job_.stop.iterations = 3;
     job_.measure.repetitions = 6;
@@ -55,7 +58,7 @@ class WorkerTest : public testing::Test {
 
 TEST_F(WorkerTest, SendsEachSampleAsItIsTakenAndTheReferenceRunBefore) {
   add_point("cpu_sequential");
-  WorkerProcess worker({LLOYD_PROGRAM, "--worker"}, log_, to_json(job_).dump());
+  WorkerProcess worker({program(), "--worker"}, log_, to_json(job_).dump());
   for (int launch = 0; launch < 2; ++launch) {
     WorkerProcess::Outcome outcome;
     const auto replies = ask(worker, {0, {}, {launch, 0}, {}, {}}, outcome);
@@ -81,7 +84,7 @@ TEST_F(WorkerTest, SendsEachSampleAsItIsTakenAndTheReferenceRunBefore) {
 
 TEST_F(WorkerTest, GoesOnWithALaunchThatHasSamples) {
   add_point("cpu_sequential");
-  WorkerProcess worker({LLOYD_PROGRAM, "--worker"}, log_, to_json(job_).dump());
+  WorkerProcess worker({program(), "--worker"}, log_, to_json(job_).dump());
   for (const std::size_t taken : {4u, 6u}) {
     WorkerProcess::Outcome outcome;
     const auto replies = ask(worker, {0, {}, {}, std::vector<double>(taken, 1.0), {}}, outcome);
@@ -98,7 +101,7 @@ TEST_F(WorkerTest, SaysWhenTheDeviceCannotBeHad) {
   if (find_version("luigi_v1_fused")->make == nullptr) GTEST_SKIP() << "built without CUDA";
   job_.device.emplace();
   job_.device->index = 99;
-  WorkerProcess worker({LLOYD_PROGRAM, "--worker"}, log_, to_json(job_).dump());
+  WorkerProcess worker({program(), "--worker"}, log_, to_json(job_).dump());
   WorkerProcess::Outcome outcome;
   const auto replies = ask(worker, {0, {}, {}, {}, {}}, outcome);
   ASSERT_EQ(outcome, WorkerProcess::Outcome::replied);

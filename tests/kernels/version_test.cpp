@@ -235,7 +235,10 @@ TEST_P(EveryVersion, IsVerified) {
         continue;
       const Verdict verdict = verify(solve(make_, problem_, context_), make_, problem_, context_,
                                      version().info.distance, *reference, expected);
-      EXPECT_TRUE(verdict.correct)
+      // Other people's versions may lose precision, for example far from the origin. Their rows say
+      // so.
+      const bool own = version().info.family != "peer";
+      EXPECT_TRUE(verdict.correct || (verdict.imprecise && !own))
           << to_string(precision) << ", " << block << " threads per block, " << samples
           << " samples per thread: " << verdict.reason;
     }

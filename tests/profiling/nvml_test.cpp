@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "experiments/run/clock_lock.h"
+#include "tests/files.h"
 
 namespace lloyd::profiling {
 namespace {
@@ -31,7 +32,7 @@ class FakeNvml : public testing::Test {
     setenv("FAKE_NVML_LOG", log().c_str(), 1);
     // For the keeper, which is a separate program. The loader of this process has already read its
     // own variable.
-    setenv("LD_LIBRARY_PATH", LLOYD_FAKE_NVML, 1);
+    setenv("LD_LIBRARY_PATH", file_of_tests("fake_nvml", LLOYD_FAKE_NVML).c_str(), 1);
   }
   ~FakeNvml() override {
     for (const char* name : {"FAKE_NVML_LOG", "FAKE_NVML_FAIL", "LD_LIBRARY_PATH"}) unsetenv(name);
@@ -43,7 +44,9 @@ class FakeNvml : public testing::Test {
     text << std::ifstream(log()).rdbuf();
     return text.str();
   }
-  static std::vector<std::string> keeper() { return {LLOYD_PROGRAM, "--keep-clocks", kGpu}; }
+  static std::vector<std::string> keeper() {
+    return {file_of_tests("run_experiment", LLOYD_PROGRAM), "--keep-clocks", kGpu};
+  }
 
   fs::path folder_;
 };
@@ -74,9 +77,12 @@ TEST_F(FakeNvml, ClocksAreFreedWhenTheRunIsKilled) {
     if (run == 0) {
       setpgid(0, 0);
       signal(number, SIG_DFL);
-      const ClockLock lock(keeper());
-      kill(0, number);  // the process group, like Ctrl-C
-      pause();
+      try {
+        const ClockLock lock(keeper());
+        kill(0, number);  // the process group, like Ctrl-C
+        pause();
+      } catch (const std::exception&) {  // otherwise this process would run the other tests, too
+      }
       _exit(0);
     }
     int status = 0;
@@ -107,7 +113,8 @@ TEST_F(FakeNvml, ARefusalIsTold) {
 
 // In this process the fake is already loaded under the name with which NVML is opened.
 TEST(Nvml, ReadsEnergyAndWhoUsesTheGpu) {
-  void* fake = dlopen((std::string(LLOYD_FAKE_NVML) + "/libnvidia-ml.so.1").c_str(), RTLD_NOW);
+  const std::string folder = file_of_tests("fake_nvml", LLOYD_FAKE_NVML);
+  void* fake = dlopen((folder + "/libnvidia-ml.so.1").c_str(), RTLD_NOW);
   ASSERT_NE(fake, nullptr) << dlerror();
   std::string why_not;
   const auto nvml = Nvml::open(why_not);

@@ -7,10 +7,14 @@
 #include <cstdlib>
 #include <optional>
 
+#include "tests/files.h"
+
 namespace lloyd::profiling {
 namespace {
 
 using Words = std::vector<std::string>;
+
+std::string fake_cupti() { return file_of_tests("libfake_cupti.so", LLOYD_FAKE_CUPTI); }
 
 // Changes its own input, like a version that works in place.
 class Mutating : public Subject {
@@ -62,7 +66,7 @@ class RangeProfilerTest : public testing::Test {
     return "";
   }
 
-  Cupti cupti_{LLOYD_FAKE_CUPTI};
+  Cupti cupti_{fake_cupti()};
 
  private:
   Words set_;
@@ -146,7 +150,7 @@ TEST(Cupti, SaysThatTheLibraryIsMissing) {
 }
 
 TEST(Cupti, SaysThatTheLibraryIsTooOld) {
-  const Cupti fake(LLOYD_FAKE_CUPTI);
+  const Cupti fake(fake_cupti());
   try {
     fake.call("cuptiOfTheFuture");
     FAIL();
