@@ -85,6 +85,12 @@ def test_installed_program_needs_nothing_of_the_source_tree(environment):
     assert [Path(path).parent.name for path in grafted] == ["lloydbench.libs"]
 
 
+def test_recorded_ceilings_are_installed(environment):
+    files = environment.glob("lib/python*/site-packages/lloydbench/**/recorded/*/ceilings.json")
+    recorded = (ROOT / "data" / "recorded").glob("*/ceilings.json")
+    assert {file.parent.name for file in files} == {file.parent.name for file in recorded} != set()
+
+
 def test_external_versions_run_under_the_python_of_the_environment(environment, tmp_path):
     probe = tmp_path / "versions" / "probe.py"
     probe.parent.mkdir()
