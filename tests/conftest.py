@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 
+# What versions find by trial in the tests' runs is not for the user's cache.
+os.environ.setdefault("LLOYDBENCH_TRIALS", "")
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
 

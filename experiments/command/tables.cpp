@@ -226,6 +226,9 @@ constexpr auto kVariables = std::to_array<Variable>({
     {"LLOYDBENCH_CEILINGS",
      "the folder of measured ceilings (default: lloydbench/ceilings in XDG_CACHE_HOME, else in "
      "~/.cache)"},
+    {"LLOYDBENCH_TRIALS",
+     "the file in which fast_auto and fast_cpu_auto keep what they found by trial (default: "
+     "lloydbench/trials.txt in XDG_CACHE_HOME, else in ~/.cache; empty: nowhere)"},
     {"LLOYDBENCH_HOME", "the tree with experiments/, data/ and analysis/ (default: the program's)"},
     {"LLOYDBENCH_CUPTI", "the CUPTI library to open, instead of the one that is found"},
     {"LLOYDBENCH_POWERCAP",

@@ -20,6 +20,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+fs::path variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 // Every ceilings file on this machine. `unreadable` lists the files that could not be read.
 std::vector<std::pair<fs::path, Json>> known_files(std::string& unreadable) {
   std::vector<fs::path> paths;
@@ -106,17 +111,17 @@ KnownCeilings find(const std::string& what, Matcher&& match, Rates&& rates) {
 
 }  // namespace
 
-fs::path ceilings_folder() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return fs::path(value == nullptr ? "" : value);
-  };
-  if (const fs::path own = variable("LLOYDBENCH_CEILINGS"); !own.empty()) return own;
+fs::path cache_folder() {
   if (const fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty())
-    return cache / "lloydbench" / "ceilings";
-  if (const fs::path home = variable("HOME"); !home.empty())
-    return home / ".cache" / "lloydbench" / "ceilings";
+    return cache / "lloydbench";
+  if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "lloydbench";
   return {};
+}
+
+fs::path ceilings_folder() {
+  if (const fs::path own = variable("LLOYDBENCH_CEILINGS"); !own.empty()) return own;
+  const fs::path cache = cache_folder();
+  return cache.empty() ? fs::path() : cache / "ceilings";
 }
 
 KnownCeilings find_gpu_ceilings(const DeviceLimits& device) {

@@ -11,6 +11,8 @@
 
 namespace lloyd {
 
+/// lloydbench in $XDG_CACHE_HOME or ~/.cache. Empty if neither is set.
+std::filesystem::path cache_folder();
 /// The folder that keeps measured ceilings: $LLOYDBENCH_CEILINGS, else lloydbench/ceilings in
 /// $XDG_CACHE_HOME or ~/.cache. Empty if none of these is set.
 std::filesystem::path ceilings_folder();

@@ -6,6 +6,7 @@
 
 #include "experiments/measure/external.h"
 #include "experiments/measure/rounding.h"
+#include "experiments/record/environment.h"
 
 namespace lloyd {
 
@@ -19,7 +20,8 @@ Workbench::Workbench(Job job, const OpenSession& open, Inputs& inputs)
       others_(processes_on_gpu()),
       session_(opened(open)),
       make_(session_->factory(version_)),
-      noise_(watched()) {}
+      noise_(watched()),
+      trials_(trial_file(), on_gpu_ ? job_.device->name : cpu_model()) {}
 
 std::unique_ptr<Session> Workbench::opened(const OpenSession& open) {
   const double start = now_ms();
@@ -53,6 +55,7 @@ Context Workbench::context(const Point& point) {
   if (on_gpu_) context.device = *job_.device;
   context.stream = session_->stream();
   context.communicator = session_->communicator();
+  context.trial_memory = &trials_;
   if (job_.profile.nvtx) context.observers.push_back(&nvtx_);
   return context;
 }

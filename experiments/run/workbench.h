@@ -11,6 +11,7 @@
 #include "data/sources/generators.h"
 #include "experiments/measure/noise.h"
 #include "experiments/measure/session.h"
+#include "experiments/measure/trial_file.h"
 #include "experiments/run/inputs.h"
 #include "experiments/run/job.h"
 #include "kernels/core/batch.h"
@@ -71,6 +72,7 @@ class Workbench {
   std::vector<std::shared_ptr<const void>> pinned_;  // the arrays of the last problem
   VersionFactory make_;
   NoiseMeter noise_;
+  TrialFile trials_;
   profiling::NvtxObserver nvtx_;
 };
 

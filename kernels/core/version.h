@@ -146,6 +146,8 @@ class RangeObserver {
   virtual void end_iteration() = 0;
 };
 
+struct TrialMemory;  // chooser.h
+
 /// What the harness lends a version for one point.
 class Context {
  public:
@@ -159,6 +161,8 @@ class Context {
   // it follow the last one. Each timed solve draws a new value, so an answer kept from an earlier
   // solve is wrong.
   std::int64_t first_row = 0;
+  // For versions that choose by trial; null: every prepare() has to try.
+  TrialMemory* trial_memory = nullptr;
   // Lent by the harness for one fetch(); may be null. A version that fills it returns no other
   // labels.
   LabelBuffer* label_buffer = nullptr;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -253,7 +254,8 @@ TEST(FastCpuAuto, RunsTheVersionThatItNames) {
 // Two versions that take turns at being the faster one.
 class Alternating : public AutoVersion {
  public:
-  Alternating() : AutoVersion(kPair, {.iterations = 1, .ms = 0}) {}
+  Alternating() : AutoVersion("alternating", kPair, {.iterations = 1, .ms = 0}) {}
+  static int runs() { return runs_; }
 
  private:
   static constexpr Measured kPair[] = {{Precision::fp32, 100, 2, 1, "fast_cpu_simd", 0, 1},
@@ -278,6 +280,68 @@ TEST(FastCpuAuto, ChoosesOnceForAProcess) {
     chosen.insert(version.chosen());
   }
   EXPECT_EQ(chosen.size(), 1u);
+}
+
+struct Kept : TrialMemory {
+  std::optional<std::string> recall(const std::string& question) override {
+    const auto found = answers.find(question);
+    return found == answers.end() ? std::nullopt : std::optional(found->second);
+  }
+  void keep(const std::string& question, const std::string& answer) override {
+    answers[question] = answer;
+    ++times;
+  }
+  std::map<std::string, std::string> answers;
+  int times = 0;
+};
+
+TEST(FastCpuAuto, TriesAProblemOnceForAMachine) {
+  const std::vector<float> points = {0, 1, 8, 10}, others = {0, 2, 8, 10}, centroids = {0, 9};
+  Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
+  Kept memory;
+  Context context;
+  context.trial_memory = &memory;
+  std::string chosen;
+  const auto trials_of = [&] {
+    const int before = Alternating::runs();
+    Alternating version;
+    version.prepare(problem, context);
+    chosen = version.chosen();
+    return Alternating::runs() - before;
+  };
+  EXPECT_GT(trials_of(), 0);
+  EXPECT_EQ(trials_of(), 0);
+  EXPECT_EQ(memory.times, 1);
+  ASSERT_EQ(memory.answers.size(), 1u);
+  EXPECT_EQ(memory.answers.begin()->second, chosen);
+  // Another table, or a version that is gone, may have left an answer that is no candidate.
+  memory.answers.begin()->second = "fast_cpu_gone";
+  EXPECT_GT(trials_of(), 0);
+  EXPECT_EQ(trials_of(), 0);
+  // Points of the same sizes are another problem.
+  problem.points = others;
+  EXPECT_GT(trials_of(), 0);
+  EXPECT_EQ(memory.answers.size(), 2u);
+}
+
+// A process that starts with what another one found runs that.
+TEST(FastCpuAuto, TakesWhatAnotherProcessFound) {
+  const std::vector<float> points = {0, 3, 8, 9}, centroids = {0, 9};
+  const Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
+  for (const std::string found : {"fast_cpu_simd", "fast_cpu_tree"}) {
+    struct Always : Kept {
+      std::optional<std::string> recall(const std::string&) override { return answer; }
+      std::string answer;
+    } memory;
+    memory.answer = found;
+    Context context;
+    context.trial_memory = &memory;
+    context.tunables.threads = found == "fast_cpu_simd" ? 1 : 2;  // two questions for this process
+    Alternating version;
+    version.prepare(problem, context);
+    EXPECT_EQ(version.chosen(), found);
+    EXPECT_EQ(memory.times, 0);
+  }
 }
 
 }  // namespace

@@ -4,10 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <string_view>
-#include <tuple>
 
 #include "kernels/core/limits.h"
 
@@ -36,11 +37,46 @@ std::string none_can(const std::vector<std::string>& reasons) {
   return fmt::format("none of the measured versions can: {}", fmt::join(reasons, "; "));
 }
 
-// Where the choice of this process for a problem is kept.
-std::string& choice_for(const Measured* table, const Problem& problem) {
-  using Sizes = std::tuple<const Measured*, std::int64_t, int, int, Precision>;
-  static std::map<Sizes, std::string> choices;
-  return choices[{table, problem.n, problem.k, problem.dim, problem.precision}];
+// Where this process keeps its choice for a question.
+std::string& choice_for(const std::string& question) {
+  static std::map<std::string, std::string> choices;
+  return choices[question];
+}
+
+// FNV-1a (Fowler, Noll, Vo 1991).
+class Fingerprint {
+ public:
+  void add(std::uint64_t bits) {
+    for (int byte = 0; byte < 8; ++byte, bits >>= 8) value_ = (value_ ^ (bits & 0xff)) * 0x1000193u;
+  }
+  void add(std::string_view text) {
+    for (const char c : text) add(static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
+  }
+  std::uint32_t value() const { return value_; }
+
+ private:
+  std::uint32_t value_ = 0x811c9dc5u;
+};
+
+// Tells data sets of one size apart: skewed data may want another version than a normal cloud.
+std::uint32_t fingerprint_of_points(const Problem& problem) {
+  constexpr std::int64_t kPoints = 64;
+  Fingerprint print;
+  const std::int64_t step = (problem.n + kPoints - 1) / kPoints;
+  for (std::int64_t i = 0; i < problem.n; i += step)
+    for (std::int64_t t = 0; t < problem.dim; ++t)
+      print.add(std::bit_cast<std::uint32_t>(
+          problem.points[static_cast<std::size_t>(i * problem.dim + t)]));
+  return print.value();
+}
+
+std::uint32_t fingerprint_of_table(std::span<const Measured> table) {
+  Fingerprint print;
+  for (const Measured& m : table) {
+    print.add(std::string_view(m.version));
+    print.add(std::bit_cast<std::uint64_t>(m.iteration_ms));
+  }
+  return print.value();
 }
 
 Context with(const Measured& candidate, Context context) {
@@ -67,13 +103,20 @@ void AutoVersion::prepare(const Problem& problem, Context& context) {
     if (!reason.empty()) reasons.push_back(against(e, reason));
     return !reason.empty();
   });
+  const auto candidate = [&](const std::string& name) {
+    return std::ranges::find_if(candidates,
+                                [&](const Estimate& e) { return e.nearest.version == name; });
+  };
+  const std::string asked = question(problem, context.tunables);
+  std::string& choice = choice_for(asked);
   const std::size_t close = close_to_first(candidates);
-  if (close > 1) try_first(close, candidates, reasons, problem, context);
-  std::string& choice = choice_for(table_.data(), problem);
-  const auto chosen_before = std::ranges::find_if(
-      candidates, [&](const Estimate& e) { return e.nearest.version == choice; });
-  if (chosen_before != candidates.end())
-    std::rotate(candidates.begin(), chosen_before, chosen_before + 1);
+  TrialMemory* memory = close > 1 ? context.trial_memory : nullptr;
+  const std::string kept = memory != nullptr ? memory->recall(asked).value_or("") : "";
+  const bool is_known = candidate(kept) != candidates.end();
+  if (is_known && choice.empty()) choice = kept;
+  if (close > 1 && !is_known) try_first(close, candidates, reasons, problem, context);
+  if (const auto before = candidate(choice); before != candidates.end())
+    std::rotate(candidates.begin(), before, before + 1);
   while (!candidates.empty()) {
     const Estimate e = candidates.front();
     Context own = with(e.nearest, context);
@@ -89,6 +132,7 @@ void AutoVersion::prepare(const Problem& problem, Context& context) {
     }
     tunables_ = own.tunables;
     chosen_ = choice = e.nearest.version;
+    if (memory != nullptr && !is_known) memory->keep(asked, choice);
     if (e.nearest.threads_per_block > 0)
       chosen_ += fmt::format("/threads_per_block:{}", e.nearest.threads_per_block);
     return;
@@ -100,6 +144,12 @@ void AutoVersion::run(Context& context) {
   Context own = context;
   own.tunables = tunables_;
   version_->run(own);
+}
+
+std::string AutoVersion::question(const Problem& problem, const Tunables& tunables) const {
+  return fmt::format("{} {} n={} k={} dim={} threads={} points={:08x} table={:08x}", name_,
+                     to_string(problem.precision), problem.n, problem.k, problem.dim,
+                     tunables.threads, fingerprint_of_points(problem), fingerprint_of_table(table_));
 }
 
 // Tries the first `count` candidates. Those that are able to and not worse than another stay, the

@@ -22,8 +22,9 @@ std::optional<std::string> refusal(std::span<const Measured> table, const Proble
 /// the fastest. If it refuses the problem, the next one has its turn.
 ///
 /// Two trials may end differently, and two versions round differently. So the first choice for a
-/// problem holds as long as the process lives: all solves of a point are one version's. The trials
-/// are made each time all the same, because a program that solves once has to make them.
+/// problem holds as long as the process lives: all solves of a point are one version's. With a
+/// TrialMemory the trials are made once for a problem on a machine. Without one they are made each
+/// time, because a program that solves once has to make them.
 class AutoVersion : public Version, public Chooser {
  public:
   void prepare(const Problem& problem, Context& context) override;
@@ -38,7 +39,9 @@ class AutoVersion : public Version, public Chooser {
     int iterations;
     double ms;
   };
-  AutoVersion(std::span<const Measured> table, Trials trials) : table_(table), trials_(trials) {}
+  /// `name` and `table` must outlive this object.
+  AutoVersion(const char* name, std::span<const Measured> table, Trials trials)
+      : name_(name), table_(table), trials_(trials) {}
 
   /// What run() of `version` takes.
   virtual double run_ms(Version& version, Context& context) = 0;
@@ -48,6 +51,10 @@ class AutoVersion : public Version, public Chooser {
                  std::vector<std::string>& reasons, const Problem& problem, const Context& context);
   Trial try_out(Estimate candidate, Problem problem, Context context);
 
+  // All that a choice depends on: the sizes, some of the points, the threads and the table.
+  std::string question(const Problem& problem, const Tunables& tunables) const;
+
+  const char* name_;
   std::span<const Measured> table_;
   Trials trials_;
   std::unique_ptr<Version> version_;

@@ -1,0 +1,103 @@
+#include "experiments/measure/trial_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace lloyd {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TrialFileTest : public testing::Test {
+ protected:
+  TrialFileTest() {
+    std::string pattern = (fs::temp_directory_path() / "lloydbench-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~TrialFileTest() override { fs::remove_all(folder_); }
+  fs::path file() const { return folder_ / "not" / "yet" / "trials.txt"; }
+  std::vector<std::string> lines() const {
+    std::vector<std::string> all;
+    std::ifstream in(file());
+    for (std::string line; std::getline(in, line);) all.push_back(line);
+    return all;
+  }
+  fs::path folder_;
+};
+
+TEST_F(TrialFileTest, RemembersForEachMachine) {
+  TrialFile here(file(), "CPU A"), there(file(), "CPU B");
+  EXPECT_EQ(here.recall("auto n=1"), std::nullopt);
+  here.keep("auto n=1", "fast_x");
+  there.keep("auto n=1", "fast_y");
+  EXPECT_EQ(here.recall("auto n=1"), "fast_x");
+  EXPECT_EQ(there.recall("auto n=1"), "fast_y");
+  EXPECT_EQ(here.recall("auto n=11"), std::nullopt);
+  here.keep("auto n=1", "fast_z");
+  EXPECT_EQ(TrialFile(file(), "CPU A").recall("auto n=1"), "fast_z") << "the last one counts";
+}
+
+TEST_F(TrialFileTest, SaysWhatItHolds) {
+  TrialFile(file(), "CPU A").keep("fast_auto fp32 n=1", "fast_x");
+  TrialFile(file(), "CPU A").keep("fast_auto fp32 n=2", "fast_x");
+  ASSERT_EQ(lines().size(), 4u);
+  EXPECT_EQ(lines()[0],
+            "# What fast_auto and fast_cpu_auto chose by trial on this machine, one line for a "
+            "problem.");
+  EXPECT_EQ(lines()[2], "fast_x: fast_auto fp32 n=1 on CPU A");
+}
+
+TEST_F(TrialFileTest, LinesOfSeveralProcessesStayWhole) {
+  TrialFile(file(), "CPU").keep("first", "fast_x");
+  std::vector<pid_t> writers;
+  for (int writer = 0; writer < 4; ++writer) {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int i = 0; i < 50; ++i)
+        TrialFile(file(), "CPU").keep("n=" + std::to_string(50 * writer + i), "fast_x");
+      _exit(0);
+    }
+    writers.push_back(child);
+  }
+  for (const pid_t writer : writers) waitpid(writer, nullptr, 0);
+  for (int i = 0; i < 200; ++i)
+    EXPECT_EQ(TrialFile(file(), "CPU").recall("n=" + std::to_string(i)), "fast_x");
+  EXPECT_EQ(lines().size(), 203u);
+}
+
+TEST_F(TrialFileTest, AFileThatCannotBeWrittenIsNoError) {
+  std::ofstream(folder_ / "not") << "a file, no folder";
+  TrialFile trials(file(), "CPU");
+  trials.keep("auto n=1", "fast_x");
+  EXPECT_EQ(trials.recall("auto n=1"), std::nullopt);
+  TrialFile nowhere("", "CPU");
+  nowhere.keep("auto n=1", "fast_x");
+  EXPECT_EQ(nowhere.recall("auto n=1"), std::nullopt);
+}
+
+TEST(TrialFile, IsWhereItsVariableSays) {
+  setenv("LLOYDBENCH_TRIALS", "/a/b.txt", 1);
+  EXPECT_EQ(trial_file(), "/a/b.txt");
+  setenv("LLOYDBENCH_TRIALS", "", 1);
+  EXPECT_EQ(trial_file(), "");
+  unsetenv("LLOYDBENCH_TRIALS");
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const std::string before = cache == nullptr ? "" : cache;
+  setenv("XDG_CACHE_HOME", "/cache", 1);
+  EXPECT_EQ(trial_file(), "/cache/lloydbench/trials.txt");
+  if (cache == nullptr)
+    unsetenv("XDG_CACHE_HOME");
+  else
+    setenv("XDG_CACHE_HOME", before.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace lloyd
