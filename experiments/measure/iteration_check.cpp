@@ -26,6 +26,8 @@ constexpr int kMostDrawn = 4;
 // sums have no fixed order may part, and both solves of a pair must have gone the same way. If half
 // of the runs go either way, one iteration in 64 finds no such pair.
 constexpr int kAttempts = 6;
+// If none of so many reruns differs from the others, runs do not part.
+constexpr int kEnoughAlike = 4;
 
 bool same_bits(std::span<const double> a, std::span<const double> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
@@ -165,7 +167,7 @@ std::optional<std::string> IterationCheck::check_iteration(const Solution* after
                                                      : std::span<const std::int64_t>{};
     why = check_pair(end, before, t, slack, counts, mismatches);
     if (!why) return std::nullopt;
-    if (attempt > 0 && !runs_part && !after_is_odd) return why;
+    if (attempt + 1 >= kEnoughAlike && !runs_part && !after_is_odd) return why;
   }
   return why;
 }
