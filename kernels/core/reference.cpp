@@ -88,16 +88,38 @@ std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std
   return std::make_unique<CpuReference>(points, n, dim);
 }
 
+namespace {
+
+// The coordinates [from, to) of the points [first, last), added to the sums of their clusters.
+// Returns the first point whose label is outside [0, k), or −1.
+LLOYD_CLONES std::int64_t add_points(const float* points, const std::int32_t* labels,
+                                     std::int64_t first, std::int64_t last, int dim, int from,
+                                     int to, int k, double* __restrict sums,
+                                     double* __restrict absolute) {
+  for (std::int64_t i = first; i < last; ++i) {
+    const std::int32_t label = labels[i];
+    if (label < 0 || label >= k) return i;
+    const float* x = points + i * dim;
+    const std::int64_t row = static_cast<std::int64_t>(label) * dim;
+    for (int t = from; t < to; ++t) {
+      sums[row + t] += x[t];
+      absolute[row + t] += std::abs(static_cast<double>(x[t]));
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
 ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim, int k,
                          std::span<const std::int32_t> labels) {
   const std::size_t cells = static_cast<std::size_t>(k) * dim;
   // As many chunks as keep the cores busy, but few enough that their partial sums stay below 64
-  // MiB. The number depends only on the sizes, so the order of the additions, and with it the last
-  // bit, is the same on every machine.
-  const auto chunks = std::clamp<std::int64_t>(
-      (std::int64_t{64} << 20) /
-          static_cast<std::int64_t>(cells * 16 + static_cast<std::size_t>(k) * 8),
-      1, 64);
+  // MiB, and that adding those up costs less than the points. The number depends only on the sizes,
+  // so the order of the additions, and with it the last bit, is the same on every machine.
+  const auto memory = (std::int64_t{64} << 20) /
+                      static_cast<std::int64_t>(cells * 16 + static_cast<std::size_t>(k) * 8);
+  const auto chunks = std::clamp<std::int64_t>(std::min(memory, n / (8 * std::int64_t{k})), 1, 64);
   // Where large sums leave few chunks, each is shared out by dimensions. This changes no order.
   constexpr int kSlice = 16;  // dimensions: a cache line of a point
   const std::int64_t wanted = chunks >= 16 ? 1 : 64 / chunks;
@@ -121,19 +143,15 @@ ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim,
     const std::int64_t chunk = task / slices, slice = task % slices;
     const auto from = static_cast<int>(slice * width);
     const auto to = static_cast<int>(std::min<std::int64_t>(dim, (slice + 1) * width));
+    const std::int64_t first = n * chunk / chunks, last = n * (chunk + 1) / chunks;
     Partial& mine = partial[static_cast<std::size_t>(chunk)];
-    for (std::int64_t i = n * chunk / chunks; i < n * (chunk + 1) / chunks; ++i) {
-      const std::int32_t label = labels[static_cast<std::size_t>(i)];
-      if (label < 0 || label >= k) {
-        stray = i;
-        break;
-      }
-      if (slice == 0) ++mine.counts[static_cast<std::size_t>(label)];
-      for (int t = from; t < to; ++t) {
-        const double x = points[static_cast<std::size_t>(i) * dim + t];
-        mine.sums[static_cast<std::size_t>(label) * dim + t] += x;
-        mine.absolute[static_cast<std::size_t>(label) * dim + t] += std::abs(x);
-      }
+    const std::int64_t bad = add_points(points.data(), labels.data(), first, last, dim, from, to, k,
+                                        mine.sums.data(), mine.absolute.data());
+    if (bad >= 0) {
+      stray = bad;
+    } else if (slice == 0) {
+      for (std::int64_t i = first; i < last; ++i)
+        ++mine.counts[static_cast<std::size_t>(labels[static_cast<std::size_t>(i)])];
     }
   }
   if (stray >= 0)
@@ -142,13 +160,16 @@ ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim,
                                         labels[static_cast<std::size_t>(stray.load())], k));
   ClusterSums total{std::move(partial[0].sums), std::move(partial[0].absolute),
                     std::move(partial[0].counts)};
-  for (std::size_t chunk = 1; chunk < partial.size(); ++chunk) {
-    for (std::size_t c = 0; c < cells; ++c) {
-      total.sums[c] += partial[chunk].sums[c];
-      total.absolute_sums[c] += partial[chunk].absolute[c];
+#pragma omp parallel for schedule(static)
+  for (std::int64_t j = 0; j < k; ++j) {
+    const auto cluster = static_cast<std::size_t>(j), row = cluster * static_cast<std::size_t>(dim);
+    for (std::size_t chunk = 1; chunk < partial.size(); ++chunk) {
+      for (std::size_t c = row; c < row + static_cast<std::size_t>(dim); ++c) {
+        total.sums[c] += partial[chunk].sums[c];
+        total.absolute_sums[c] += partial[chunk].absolute[c];
+      }
+      total.counts[cluster] += partial[chunk].counts[cluster];
     }
-    for (std::size_t j = 0; j < static_cast<std::size_t>(k); ++j)
-      total.counts[j] += partial[chunk].counts[j];
   }
   return total;
 }
@@ -312,7 +333,7 @@ ReferenceRun run_lloyd(Reference& reference, const Problem& problem, const Error
       step.largest_move = std::max(step.largest_move, std::sqrt(move));
     }
     step.changes = count_changes();
-    previous = labels;
+    labels.swap(previous);
     run.counts = clusters.counts;
     run.steps.push_back(step);
     ++run.iterations;
