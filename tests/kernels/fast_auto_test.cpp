@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "kernels/core/auto/auto_version.h"
@@ -280,6 +281,34 @@ TEST(FastCpuAuto, ChoosesOnceForAProcess) {
     chosen.insert(version.chosen());
   }
   EXPECT_EQ(chosen.size(), 1u);
+}
+
+// Knows how many iterations its trials had.
+class Trying : public AutoVersion {
+ public:
+  Trying() : AutoVersion("trying", kPair, {.iterations = 2, .ms = 0, .whole_ms = 10}) {}
+  std::set<int> lengths;
+
+ private:
+  static constexpr Measured kPair[] = {{Precision::fp32, 4, 2, 1, "fast_cpu_simd", 0, 1},
+                                       {Precision::fp32, 4, 2, 1, "fast_cpu_tree", 0, 1}};
+  double run_ms(Version& version, Context& context) override {
+    version.run(context);
+    lengths.insert(version.fetch(context).iterations);
+    return 1;
+  }
+};
+
+TEST(FastCpuAuto, TriesShortSolvesWhole) {
+  const std::vector<float> points = {0, 3, 8, 9}, centroids = {0, 9};
+  Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
+  for (const auto& [iterations, tried] : {std::pair(9, 9), std::pair(11, 2)}) {
+    problem.stop.iterations = iterations;
+    Trying version;
+    Context context;
+    version.prepare(problem, context);
+    EXPECT_EQ(version.lengths, std::set<int>{tried}) << iterations;
+  }
 }
 
 struct Kept : TrialMemory {

@@ -149,7 +149,8 @@ void AutoVersion::run(Context& context) {
 std::string AutoVersion::question(const Problem& problem, const Tunables& tunables) const {
   return fmt::format("{} {} n={} k={} dim={} threads={} points={:08x} table={:08x}", name_,
                      to_string(problem.precision), problem.n, problem.k, problem.dim,
-                     tunables.threads, fingerprint_of_points(problem), fingerprint_of_table(table_));
+                     tunables.threads, fingerprint_of_points(problem),
+                     fingerprint_of_table(table_));
 }
 
 // Tries the first `count` candidates. Those that are able to and not worse than another stay, the
@@ -159,11 +160,15 @@ void AutoVersion::try_first(std::size_t count, std::vector<Estimate>& candidates
                             std::vector<std::string>& reasons, const Problem& problem,
                             const Context& context) {
   std::vector<Trial> trials;
+  Problem tried_problem = problem;
+  int& iterations = tried_problem.stop.iterations;
+  if (!candidates.empty() && candidates.front().iteration_ms * iterations > trials_.whole_ms)
+    iterations = std::min(iterations, trials_.iterations);
   std::size_t tried = 0;
   for (; tried < count; ++tried) {
     const Estimate& e = candidates[tried];
     try {
-      trials.push_back(try_out(e, problem, with(e.nearest, context)));
+      trials.push_back(try_out(e, tried_problem, with(e.nearest, context)));
     } catch (const Unsupported& error) {
       reasons.push_back(against(e, error.what()));
       count = candidates.size();
@@ -174,10 +179,8 @@ void AutoVersion::try_first(std::size_t count, std::vector<Estimate>& candidates
   candidates.insert(candidates.begin(), best.begin(), best.end());
 }
 
-// Solves the problem a few times with few iterations, without observers. Throws Unsupported where
-// the version cannot.
-Trial AutoVersion::try_out(Estimate candidate, Problem problem, Context context) {
-  problem.stop.iterations = std::min(problem.stop.iterations, trials_.iterations);
+// Solves the problem a few times, without observers. Throws Unsupported where the version cannot.
+Trial AutoVersion::try_out(Estimate candidate, const Problem& problem, Context context) {
   context.observers.clear();
   context.label_buffer = nullptr;  // for the solve that counts
   const std::unique_ptr<Version> version = find_version(candidate.nearest.version)->make();
@@ -189,8 +192,9 @@ Trial AutoVersion::try_out(Estimate candidate, Problem problem, Context context)
     spent += ms;
     fastest = std::min(fastest, ms);
   } while (spent < trials_.ms);
-  candidate.iteration_ms = fastest / problem.stop.iterations;
-  return {candidate, sampled_inertia(problem, version->fetch(context))};
+  const Solution answer = version->fetch(context);
+  candidate.iteration_ms = fastest / std::max(1, answer.iterations);
+  return {candidate, sampled_inertia(problem, answer)};
 }
 
 }  // namespace lloyd

@@ -33,11 +33,13 @@ class AutoVersion : public Version, public Chooser {
   std::string chosen() const override { return chosen_; }
 
  protected:
-  /// A trial solves the problem with few iterations. It is repeated at least once, and until `ms`
-  /// are spent.
+  /// A trial solves the problem, at least twice and until `ms` are spent. A solve that is estimated
+  /// to take less than `whole_ms` is tried whole: versions that keep bounds are slow at first and
+  /// fast later. Of longer ones a trial makes a few iterations.
   struct Trials {
     int iterations;
     double ms;
+    double whole_ms = 0;
   };
   /// `name` and `table` must outlive this object.
   AutoVersion(const char* name, std::span<const Measured> table, Trials trials)
@@ -49,7 +51,7 @@ class AutoVersion : public Version, public Chooser {
  private:
   void try_first(std::size_t count, std::vector<Estimate>& candidates,
                  std::vector<std::string>& reasons, const Problem& problem, const Context& context);
-  Trial try_out(Estimate candidate, Problem problem, Context context);
+  Trial try_out(Estimate candidate, const Problem& problem, Context context);
 
   // All that a choice depends on: the sizes, some of the points, the threads and the table.
   std::string question(const Problem& problem, const Tunables& tunables) const;

@@ -25,7 +25,7 @@ namespace {
 #if LLOYD_CUDA
 class Auto : public AutoVersion {
  public:
-  Auto() : AutoVersion("fast_auto", measured(), {.iterations = 10, .ms = 10}) {}
+  Auto() : AutoVersion("fast_auto", measured(), {.iterations = 10, .ms = 10, .whole_ms = 10}) {}
 
  private:
   double run_ms(Version& version, Context& context) override {
