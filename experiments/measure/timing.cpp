@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "experiments/record/rows.h"
 #include "experiments/record/statistics.h"
@@ -18,6 +19,9 @@ using profiling::NvtxRange;
 // An untimed solve right before the timed one warms the cache. A solve longer than this evicts
 // earlier data anyway, so it needs no warm-up.
 constexpr double kWarmSolveMs = 100;
+// A solve on the CPU that takes longer than this is its own warm-up: caches are filled and clocks
+// are up after a small part of it.
+constexpr double kOwnWarmUpMs = 60e3;
 // Stop here: more samples would not reduce the noise, and a recorded run stays small.
 constexpr int kMostRepetitions = 50;
 // Keep a sample that is still throttled after this many attempts: a GPU at its power limit stays
@@ -98,6 +102,19 @@ void Timer::run(const std::string& name, const Problem& problem, Context& contex
   }
 }
 
+Sample Timer::first(const Problem& problem, Context& context, std::optional<double> needed_cores,
+                    const Watch& watch, Solution& answer) {
+  needed_cores_ = needed_cores;
+  return take(
+      problem, context, [&](Solution solution, const Sample&) { answer = std::move(solution); },
+      &watch);
+}
+
+bool Timer::suffices(const Sample& first) const {
+  return !on_gpu_ && measure_.repetitions <= 1 && measure_.warmup <= 1 &&
+         first.solve_ms > kOwnWarmUpMs;
+}
+
 Sample Timer::take_unthrottled(const Problem& problem, Context& context, const Check& check) {
   Sample sample = take(problem, context, check);
   for (int attempt = 1; attempt < kMostAttempts && measure_.retry_throttled &&
@@ -109,8 +126,13 @@ Sample Timer::take_unthrottled(const Problem& problem, Context& context, const C
 }
 
 // Every repetition is a complete end-to-end execution: allocation, upload, solve and download.
-Sample Timer::take(const Problem& problem, Context& context, const Check& check) {
-  const NvtxRange range(NvtxRange::Level::repetition, "repetition", next_repetition_);
+Sample Timer::take(const Problem& problem, Context& context, const Check& check,
+                   const Watch* watch) {
+  std::optional<NvtxRange> range;
+  if (watch == nullptr) range.emplace(NvtxRange::Level::repetition, "repetition", next_repetition_);
+  const auto part = [&](const char* name, const std::function<void()>& body) {
+    watch == nullptr ? body() : (*watch)(name, body);
+  };
   Sample s;
   noise_.begin(needed_cores_);
   PhaseTimes transfers(session_);
@@ -131,23 +153,23 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check)
   std::shared_ptr<const void> pinned;
   if (pins_labels_) pinned = session_.pin(labels.memory());
   context.label_buffer = &labels;
-  s.setup_ms = timed([&] { version->prepare(problem, context); });
+  s.setup_ms = timed([&] { part("setup", [&] { version->prepare(problem, context); }); });
   if (const auto* chooser = dynamic_cast<const Chooser*>(version.get()))
     s.chosen = chooser->chosen();
-  if (measure_.l2_cold)
+  if (watch == nullptr && measure_.l2_cold)
     session_.evict_caches();
-  else if (on_gpu_ && (!last_ms_ || *last_ms_ < kWarmSolveMs))
+  else if (watch == nullptr && on_gpu_ && (!last_ms_ || *last_ms_ < kWarmSolveMs))
     version->run(context);
   noise_.start();
   const double waited_from = now_ms();
   session_.start();
-  version->run(context);
+  part("solve", [&] { version->run(context); });
   s.solve_ms = session_.stop();
   s.waited_ms = now_ms() - waited_from;
   s.noise = noise_.stop(s.solve_ms);
   if (nvml_ != nullptr) s.gpu = nvml_->state(gpu_uuid_);
   Solution solution;
-  s.fetch_ms = timed([&] { solution = version->fetch(context); });
+  s.fetch_ms = timed([&] { part("fetch", [&] { solution = version->fetch(context); }); });
   context.label_buffer = nullptr;
   if (labels.is_filled) solution.labels = labels.widened();
   s.iterations = solution.iterations;
@@ -165,7 +187,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check)
   check(std::move(solution), s);
   s.t_utc = utc_now();
   s.repetition = next_repetition_;
-  last_ms_ = s.solve_ms;
+  if (watch == nullptr) last_ms_ = s.solve_ms;
   return s;
 }
 

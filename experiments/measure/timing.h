@@ -40,6 +40,8 @@ struct Sample {
 class Timer {
  public:
   using Check = std::function<void(Solution, const Sample&)>;
+  /// Calls `body`, which is the part of a solve named "setup", "solve" or "fetch".
+  using Watch = std::function<void(const char* part, const std::function<void()>& body)>;
 
   /// `nvml` is null if the version does not run on a GPU or NVML is unavailable. All arguments must
   /// outlive this object. `pins_labels`: lends labels in pinned memory.
@@ -54,6 +56,14 @@ class Timer {
         on_gpu_(on_gpu),
         pins_labels_(pins_labels) {}
 
+  /// Takes the first solve of a point: its answer and its times. The times are those of a cold start,
+  /// and `watch` may add to them.
+  Sample first(const Problem& problem, Context& context, std::optional<double> needed_cores,
+               const Watch& watch, Solution& answer);
+  /// True if the times of a first solve are as good as those of a later one, and the spec asks for
+  /// no more.
+  bool suffices(const Sample& first) const;
+
   /// Repeats the solve until the launch has `measure.repetitions` samples and its median is known
   /// within `measure.max_noise`, or until measure.max_seconds or the limit of repetitions is
   /// reached. Takes at least one sample. `taken` holds the solve_ms of samples that an earlier
@@ -67,7 +77,9 @@ class Timer {
  private:
   /// Takes a sample. With `throttled: retry` it takes a few more while the GPU throttles its clock.
   Sample take_unthrottled(const Problem& problem, Context& context, const Check& check);
-  Sample take(const Problem& problem, Context& context, const Check& check);
+  /// With `watch` the solve is the first one: nothing warms up for it.
+  Sample take(const Problem& problem, Context& context, const Check& check,
+              const Watch* watch = nullptr);
 
   Session& session_;
   const VersionFactory& make_;

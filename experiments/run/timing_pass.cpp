@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -19,30 +20,6 @@ namespace {
 
 using profiling::NvtxRange;
 
-Solution solve_with_phases(Workbench& bench, const VersionFactory& make, const Problem& problem,
-                           Context& context, const Point& point, Reply& reply) {
-  const std::unique_ptr<Version> version = make();
-  const auto observed = [&](const char* part, auto&& body) {
-    PhaseTimes times(bench.session());
-    context.observers.push_back(&times);
-    body();
-    bench.session().synchronize();
-    context.observers.pop_back();
-    for (Row& row : phase_rows(point, part, times)) reply.phases.push_back(std::move(row));
-  };
-  LabelBuffer labels = label_buffer(problem);
-  std::shared_ptr<const void> pinned;
-  if (point.host_memory == kPinned) pinned = bench.session().pin(labels.memory());
-  Solution solution;
-  observed("setup", [&] { version->prepare(problem, context); });
-  observed("solve", [&] { version->run(context); });
-  context.label_buffer = &labels;
-  observed("fetch", [&] { solution = version->fetch(context); });
-  context.label_buffer = nullptr;
-  if (labels.is_filled) solution.labels = labels.widened();
-  return solution;
-}
-
 void measure(Workbench& bench, const Request& request, const HandOver& hand_over) {
   const Job& job = bench.job();
   const Point point = point_of(job, request);
@@ -59,9 +36,25 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
   Context context = bench.context(point);
   Reply beginning;
   beginning.last = false;
+  Timer timer(bench.session(), make, job.measure, bench.noise(), bench.nvml().get(),
+              bench.gpu_uuid(), bench.on_gpu(), point.host_memory == kPinned);
   // The first solve is the warm-up, gives the phase times and is verified. A baseline may need
-  // minutes for a solve, so one solve serves all three. It is not timed: marking phases takes time.
-  Solution first = solve_with_phases(bench, make, problem, context, point, beginning);
+  // minutes for a solve, so one solve serves all three. Its times count only where marking phases
+  // and a cold start cannot matter.
+  Solution first;
+  const Sample first_sample = timer.first(
+      problem, context, bench.needed_cores(point),
+      [&](const char* part, const std::function<void()>& body) {
+        PhaseTimes times(bench.session());
+        context.observers.push_back(&times);
+        body();
+        bench.session().synchronize();
+        context.observers.pop_back();
+        for (Row& row : phase_rows(point, part, times)) beginning.phases.push_back(std::move(row));
+      },
+      first);
+  std::optional<Solution> timed;
+  if (request.taken.empty() && timer.suffices(first_sample)) timed = first;
   stage("first solve");
   Judge judge(bench.session(), bench.version(), make, problem,
               {.any = job.measure.verify,
@@ -71,23 +64,24 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
   beginning.expected = judge.computed();
   stage("verification");
   hand_over(beginning);
-  for (int w = 1; w < job.measure.warmup; ++w) solve(make, problem, context);
-  Timer timer(bench.session(), make, job.measure, bench.noise(), bench.nvml().get(),
-              bench.gpu_uuid(), bench.on_gpu(), point.host_memory == kPinned);
-  timer.run(
-      point.id, problem, context, request.taken, bench.needed_cores(point),
-      [&](Solution solution, const Sample& sample) {
-        const bool own = sample.timing_basis == kSelfReported;
-        judge.check(std::move(solution), sample.waited_ms,
-                    own ? std::optional(sample.solve_ms) : std::nullopt);
-      },
-      [&](const Sample& sample) {
-        Reply reply;
-        reply.last = false;
-        reply.measurements = {
-            sample_row(bench, point, request.turn.launch, sample, judge.verdict())};
-        hand_over(reply);
-      });
+  const auto check = [&](Solution solution, const Sample& sample) {
+    const bool own = sample.timing_basis == kSelfReported;
+    judge.check(std::move(solution), sample.waited_ms,
+                own ? std::optional(sample.solve_ms) : std::nullopt);
+  };
+  const auto keep = [&](const Sample& sample) {
+    Reply reply;
+    reply.last = false;
+    reply.measurements = {sample_row(bench, point, request.turn.launch, sample, judge.verdict())};
+    hand_over(reply);
+  };
+  if (timed) {
+    check(*std::move(timed), first_sample);
+    keep(first_sample);
+  } else {
+    for (int w = 1; w < job.measure.warmup; ++w) solve(make, problem, context);
+    timer.run(point.id, problem, context, request.taken, bench.needed_cores(point), check, keep);
+  }
   const Solution last = judge.finish();
   stage("measurement");
   const std::optional<double> inertia = judge.verdict().inertia;

@@ -17,7 +17,9 @@ std::vector<Key> measure_keys() {
       {.section = "measure",
        .name = "warmup",
        .kind = Kind::whole,
-       .text = "Solves before the first one that is timed.",
+       .text =
+           "Solves before the first one that is timed. With one of each, a solve on the CPU that "
+           "takes more than a minute is its own warm-up.",
        .example = 3},
       {.section = "measure",
        .name = "repetitions",

@@ -7,7 +7,11 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace lloyd {
 namespace {
@@ -82,6 +86,47 @@ TEST(Timer, KeepsWhatStaysThrottled) {
   ASSERT_EQ(samples.size(), 3u);
   EXPECT_EQ(gpu.readings, 12);  // four attempts per sample
   for (const Sample& sample : samples) EXPECT_EQ(sample.gpu.throttle, "hw_thermal");
+}
+
+TEST(Timer, TakesTheFirstSolveInParts) {
+  const std::array<float, 4> points{0, 1, 2, 3};
+  const std::array<float, 2> centroids{0, 3};
+  Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
+  problem.stop.iterations = 2;
+  const auto session = make_cpu_session();
+  NoiseMeter noise({.run = getpid()});
+  const VersionFactory make = find_version("cpu_sequential")->make;
+  const std::string uuid;
+  Timer timer(*session, make, {}, noise, nullptr, uuid, false);
+  Context context;
+  std::vector<std::string> parts;
+  Solution answer;
+  const Sample sample = timer.first(
+      problem, context, 1,
+      [&](const char* part, const std::function<void()>& body) {
+        parts.emplace_back(part);
+        body();
+      },
+      answer);
+  EXPECT_EQ(parts, (std::vector<std::string>{"setup", "solve", "fetch"}));
+  EXPECT_EQ(answer.labels, (std::vector<std::int32_t>{0, 0, 1, 1}));
+  EXPECT_EQ(sample.iterations, 2);
+}
+
+TEST(Timer, LongSolvesOnTheCpuAreTheirOwnWarmUp) {
+  const auto session = make_cpu_session();
+  NoiseMeter noise({.run = getpid()});
+  const VersionFactory make;
+  const std::string uuid;
+  const auto suffices = [&](double solve_ms, bool on_gpu, const Measure& measure) {
+    const Timer timer(*session, make, measure, noise, nullptr, uuid, on_gpu);
+    return timer.suffices(Sample{.solve_ms = solve_ms});
+  };
+  EXPECT_TRUE(suffices(61e3, false, {.repetitions = 1}));
+  EXPECT_FALSE(suffices(59e3, false, {.repetitions = 1}));
+  EXPECT_FALSE(suffices(61e3, true, {.repetitions = 1}));
+  EXPECT_FALSE(suffices(61e3, false, {.repetitions = 2}));
+  EXPECT_FALSE(suffices(61e3, false, {.warmup = 2, .repetitions = 1}));
 }
 
 template <typename Label>
