@@ -138,7 +138,7 @@ def _median(each: list[tuple[np.ndarray, np.ndarray]], whole: bool) -> tuple:
 def _times(table: pd.DataFrame, rows: pd.DataFrame) -> list[str]:
     """For few lines, the times to within 1% and 0.1% of the best."""
     if len(table) > 4:
-        return ["Times to within 1% and 0.1% of the best are in the table `convergence`."]
+        return ["Times to within 1% and 0.1% of the best are in the report's table of the run."]
     names = _series(table)
     told = []
     for (_, row), name in zip(table.iterrows(), names, strict=True):
