@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/core/version.h"
@@ -30,8 +31,12 @@ struct GpuCeilings {
 /// Called before each measurement with its description.
 using Announce = std::function<void(const std::string&)>;
 
+/// What follows the name of a ceiling that is measured under load: "fp16_tensor_sustained".
+inline constexpr std::string_view kSustained = "_sustained";
+
 /// Measures dram_copy, dram_read, link_h2d, link_d2h, l2_read, l1_read, shared_read, fp64_fma,
-/// fp32_fma, fp64_tensor, tf32_tensor, bf16_tensor and fp16_tensor. `nvml` may be null. Defined
+/// fp32_fma, fp64_tensor, tf32_tensor, bf16_tensor and fp16_tensor, and all but the link, L1 and
+/// shared memory again after a second of the same load (kSustained). `nvml` may be null. Defined
 /// only in a build with CUDA. Throws cuda::Error.
 GpuCeilings measure_gpu_ceilings(const DeviceLimits& device, Nvml* nvml, const Announce& announce);
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <string_view>
 
+#include "profiling/ceilings.h"
+
 namespace lloyd::profiling {
 namespace {
 
@@ -40,6 +42,7 @@ constexpr std::array kSheets{
 };
 
 double figure_of(const Sheet& sheet, std::string_view ceiling) {
+  if (ceiling.ends_with(kSustained)) ceiling.remove_suffix(kSustained.size());
   if (ceiling == "dram_copy" || ceiling == "dram_read") return sheet.dram_gb_s;
   if (ceiling == "fp64_fma") return sheet.fp64;
   if (ceiling == "fp64_tensor") return sheet.fp64_tensor;

@@ -76,6 +76,22 @@ def test_a_gpu_stays_below_its_datasheet(measured):
         pytest.skip(f"no datasheet of {ceilings['gpu']['name']} is known")
 
 
+def test_a_gpu_sustains_no_more_than_it_reaches_in_a_burst(measured):
+    _, ceilings = measured
+    if ceilings["gpu"] is None:
+        pytest.skip(f"no GPU: {ceilings['no_gpu']}")
+    by_name = {c["name"]: c for c in ceilings["ceilings"]}
+    units = ("fp16_tensor", "bf16_tensor", "tf32_tensor", "fp64_tensor", "fp32_fma", "fp64_fma")
+    for name in (*units, "dram_read", "dram_copy", "l2_read"):
+        burst, loaded = by_name[name], by_name[f"{name}_sustained"]
+        if burst["value"] is None:
+            assert loaded["value"] is None
+            assert loaded["reason"]
+            continue
+        assert loaded["method"].startswith(burst["method"].split(", bursts")[0])
+        assert 0.3 < loaded["value"] / burst["max"] < 1.02, name
+
+
 def test_rows_have_the_floor_that_the_ceilings_give(measured, tmp_path):
     folder, ceilings = measured
     spec = tmp_path / "floors.yaml"
