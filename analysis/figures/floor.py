@@ -60,7 +60,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     notes = method_notes(
         shown,
         "Time per iteration over its floor: compulsory bytes and operations at the "
-        "measured ceilings of what it runs on, GPU or CPU (best samples)",
+        "measured ceilings of what it runs on, GPU or CPU (best samples, of a GPU in bursts)",
         "95% interval of the median (order statistics)",
         int(shown["times_low"].isna().sum()),
     )

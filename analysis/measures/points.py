@@ -38,7 +38,7 @@ POINT_COLUMNS = [
 NEWER_COLUMNS = [
     *("launches", "noisy", "noisy_samples", "noise", "inertia_excess", "max_mean_error"),
     *("verified_points", "energy_j", "waited_ms", "data_part", "node", "data_name"),
-    *GPU_AXES,
+    *("floor_sustained_ms", *GPU_AXES),
 ]
 """Further columns, which schema 1 does not have. A point is `noisy` if at least NOISY_SHARE of its
 samples are; `noise` says what disturbed them. `verified_points` counts the points whose labels were

@@ -53,6 +53,7 @@ MEASUREMENTS = [
         time("init_ms"),
         time("process_setup_ms"),
         time("end_to_end_floor_ms"),
+        time("floor_sustained_ms"),
     ),
     name("init_device"),
     *(whole("iterations", low=1), number("inertia", high=1e100), flag("verified")),

@@ -135,11 +135,9 @@ def summary_tables(run: Run) -> list[Table]:
     problems, results, jobs = [], [], []
     for regime, points in _present(run):
         peer, ours = _least(points[is_peer(points)]), _least(points[is_ours(points)])
-        floor = np.nan if ours is None else ours["floor_ms"]
         sizes = [count_text(regime.n), count_text(regime.k), str(regime.dim)]
         precision = "fp16, bf16" if regime.half else "fp32"
-        least = number_text(floor) if np.isfinite(floor) else "–"
-        problems.append([regime.name, *sizes, precision, least, _aim(regime, points)])
+        problems.append([regime.name, *sizes, precision, _floors(ours), _aim(regime, points)])
         results.append([regime.name, _who(peer), _who(ours), _ratio(peer, ours)])
         results[-1] += [_share(peer), _share(ours)]
         peer, ours = _least_job(points[is_peer(points)]), _least_job(points[is_ours(points)])
@@ -198,6 +196,15 @@ def _who_job(p: pd.Series | None) -> Words:
     if p is None:
         return "–"
     return Code(p["version"]), f" {p['precision']}: {_job(p)}"
+
+
+def _floors(p: pd.Series | None) -> str:
+    """The floor, and that under sustained load where it is known and differs."""
+    if p is None or not np.isfinite(p["floor_ms"]):
+        return "–"
+    text, sustained = number_text(p["floor_ms"]), p["floor_sustained_ms"]
+    loaded = number_text(sustained) if pd.notna(sustained) else text
+    return text if loaded == text else f"{text} (sustained {loaded})"
 
 
 def _floor_of_job(p: pd.Series) -> str:

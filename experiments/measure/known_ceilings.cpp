@@ -13,6 +13,7 @@
 
 #include "experiments/record/environment.h"
 #include "experiments/record/rows.h"
+#include "profiling/ceilings.h"
 
 namespace lloyd {
 namespace fs = std::filesystem;
@@ -47,17 +48,43 @@ std::vector<std::pair<fs::path, Json>> known_files(std::string& unreadable) {
   return files;
 }
 
+enum class Load { burst, sustained };
+
 // Takes the best sample under any of these names, not the median, because a floor must never be too
-// high.
-std::optional<double> best_of(const Json& json, std::initializer_list<const char*> names) {
+// high. A rate that a GPU sustains is one that it reaches in a burst, too.
+std::optional<double> best_of(const Json& json, std::initializer_list<const char*> names,
+                              Load load = Load::burst) {
   std::optional<double> best;
   for (const Json& ceiling : json.at("ceilings"))
-    for (const char* name : names)
-      if (ceiling.at("name") == name && !ceiling.at("value").is_null()) {
-        const double scale = ceiling.at("unit") == "GB/s" ? 1e9 : 1e12;
-        best = std::max(best.value_or(0), ceiling.at("max").get<double>() * scale);
-      }
+    for (const char* name : names) {
+      const Json& of = ceiling.at("name");
+      const bool same =
+          (load == Load::burst && of == name) || of == name + std::string(profiling::kSustained);
+      if (!same || ceiling.at("value").is_null()) continue;
+      const double scale = ceiling.at("unit") == "GB/s" ? 1e9 : 1e12;
+      best = std::max(best.value_or(0), ceiling.at("max").get<double>() * scale);
+    }
   return best;
+}
+
+FloorRates gpu_rates(const Json& json, Load load) {
+  FloorRates rates;
+  rates.levels = {{"the cache", json.at("gpu").at("l2_bytes"), best_of(json, {"l2_read"}, load)},
+                  {"memory", 0, best_of(json, {"dram_read", "dram_copy"}, load)}};
+  rates.fp64 = best_of(json, {"fp64_fma", "fp64_tensor"}, load);
+  rates.fp32 = best_of(json, {"fp32_fma"}, load);
+  rates.tf32 = best_of(json, {"tf32_tensor"}, load);
+  rates.fp16 = best_of(json, {"fp16_tensor"}, load);
+  rates.bf16 = best_of(json, {"bf16_tensor"}, load);
+  rates.upload = best_of(json, {"link_h2d"});
+  rates.download = best_of(json, {"link_d2h"});
+  return rates;
+}
+
+bool has_sustained(const Json& json) {
+  return std::any_of(json.at("ceilings").begin(), json.at("ceilings").end(), [](const Json& each) {
+    return each.at("name").get<std::string>().ends_with(profiling::kSustained);
+  });
 }
 
 // The levels of a CPU's memory. Each holds what the levels above it hold, and more.
@@ -92,7 +119,9 @@ KnownCeilings find(const std::string& what, Matcher&& match, Rates&& rates) {
       const Match how = match(json);
       const std::tuple<Match, std::string> rank{how, json.at("t_utc").template get<std::string>()};
       if (how == Match::none || rank <= best) continue;
-      known.rates = rates(json);
+      KnownCeilings read;
+      rates(json, read);
+      known = std::move(read);
       known.source = {{"file", path.string()},
                       {"t_utc", json.at("t_utc")},
                       {"measured_on", how == Match::exact ? "this one" : "one of the same model"}};
@@ -104,7 +133,7 @@ KnownCeilings find(const std::string& what, Matcher&& match, Rates&& rates) {
   if (!known.rates) {
     known.why_not = fmt::format(
         "no measured ceilings of {}: run_experiment --ceilings measures them{}", what, unreadable);
-    known.source = known.why_not;
+    known.source = known.why_not_sustained = known.why_not;
   }
   return known;
 }
@@ -137,18 +166,13 @@ KnownCeilings find_gpu_ceilings(const DeviceLimits& device) {
                    ? Match::model
                    : Match::none;
       },
-      [](const Json& json) {
-        FloorRates rates;
-        rates.levels = {{"the cache", json.at("gpu").at("l2_bytes"), best_of(json, {"l2_read"})},
-                        {"memory", 0, best_of(json, {"dram_read", "dram_copy"})}};
-        rates.fp64 = best_of(json, {"fp64_fma", "fp64_tensor"});
-        rates.fp32 = best_of(json, {"fp32_fma"});
-        rates.tf32 = best_of(json, {"tf32_tensor"});
-        rates.fp16 = best_of(json, {"fp16_tensor"});
-        rates.bf16 = best_of(json, {"bf16_tensor"});
-        rates.upload = best_of(json, {"link_h2d"});
-        rates.download = best_of(json, {"link_d2h"});
-        return rates;
+      [](const Json& json, KnownCeilings& known) {
+        known.rates = gpu_rates(json, Load::burst);
+        if (has_sustained(json))
+          known.sustained = gpu_rates(json, Load::sustained);
+        else
+          known.why_not_sustained =
+              "the ceilings have no sustained rates: run_experiment --ceilings measures them";
       });
 }
 
@@ -161,13 +185,13 @@ KnownCeilings find_cpu_ceilings() {
           return Match::none;
         return json.at("host") == host_name() ? Match::exact : Match::model;
       },
-      [](const Json& json) {
-        FloorRates rates;
+      [](const Json& json, KnownCeilings& known) {
+        FloorRates& rates = known.rates.emplace();
         rates.levels = cpu_levels(json);
         rates.fp64 = best_of(json, {"cpu_fp64_fma"});
         rates.fp32 = best_of(json, {"cpu_fp32_fma"});
         rates.upload = rates.download = INFINITY;
-        return rates;
+        known.why_not_sustained = "sustained rates are measured on GPUs only";
       });
 }
 

@@ -20,6 +20,8 @@ std::filesystem::path ceilings_folder();
 struct KnownCeilings {
   std::optional<FloorRates> rates;
   std::string why_not;
+  std::optional<FloorRates> sustained;  // after a second of the same load
+  std::string why_not_sustained;
   nlohmann::ordered_json source;  // for environment.json: the file and what it was measured on
 };
 

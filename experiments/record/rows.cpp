@@ -85,14 +85,30 @@ Row measurement_row(const Point& point, const RowSource& source,
   row["repetition"] = 0;
   row["status"] = nullptr;
   row["reason"] = nullptr;
-  for (const char* field : {"process_setup_ms",    "init_ms",      "init_device",
-                            "init_threads",        "solve_ms",     "waited_ms",
-                            "iteration_ms",        "setup_ms",     "transfer_ms",
-                            "end_to_end_ms",       "iterations",   "inertia",
-                            "inertia_excess",      "verified",     "verified_points",
-                            "label_mismatches",    "max_regret",   "regret_bound",
-                            "max_mean_error",      "timing_basis", "floor_ms",
-                            "end_to_end_floor_ms", "chosen"})
+  for (const char* field : {"process_setup_ms",
+                            "init_ms",
+                            "init_device",
+                            "init_threads",
+                            "solve_ms",
+                            "waited_ms",
+                            "iteration_ms",
+                            "setup_ms",
+                            "transfer_ms",
+                            "end_to_end_ms",
+                            "iterations",
+                            "inertia",
+                            "inertia_excess",
+                            "verified",
+                            "verified_points",
+                            "label_mismatches",
+                            "max_regret",
+                            "regret_bound",
+                            "max_mean_error",
+                            "timing_basis",
+                            "floor_ms",
+                            "floor_sustained_ms",
+                            "end_to_end_floor_ms",
+                            "chosen"})
     row[field] = nullptr;
   const bool on_gpu = info.backend == Backend::cuda && device;
   row["gpu"] = on_gpu ? Row(device->name) : Row(nullptr);

@@ -21,7 +21,7 @@ Row or_null(const std::optional<T>& value) {
 /// `max_mean_error`). Schema 3: where a sample was taken (`node`, `shard`), how points and initial
 /// centroids were drawn (`data_name`, `data_seed`, `init`, `init_seed`, `restart`), what the latter
 /// cost (`init_ms`, `init_device`, `init_threads`), what the process spent once
-/// (`process_setup_ms`), and the least time of the whole job (`end_to_end_floor_ms`).
+/// (`process_setup_ms`), and further floors (`end_to_end_floor_ms`, `floor_sustained_ms`).
 inline constexpr int kSchema = 3;
 
 /// The fields that all rows of a point share. spec.resolved.json contains the same text and

@@ -210,21 +210,23 @@ bool Supervisor::profile(const std::vector<Task*>& group, Pass pass, Progress& p
 void Supervisor::fill_floor(Row& row, const Point& point) const {
   if (row.at("status") != status::ok) return;
   const KnownCeilings& known = row.at("backend") == "cuda" ? gpu_ceilings_ : cpu_ceilings_;
-  std::string why_not = known.why_not;
-  if (known.rates) {
-    Problem problem = point.problem(spec_.stop);
-    problem.stop.iterations = row.at("iterations");
-    const int devices = point.gpus.value_or(1);
-    if (const auto floor = floor_ms(problem, *known.rates, devices, why_not)) {
-      row["floor_ms"] = *floor;
-      if (const auto whole = end_to_end_floor_ms(problem, *known.rates, devices, *floor, why_not)) {
-        row["end_to_end_floor_ms"] = *whole;
-        return;
-      }
-    }
-  }
-  for (const char* field : {"floor_ms", "end_to_end_floor_ms"})
-    if (row[field].is_null()) row["null_reasons"][field] = why_not;
+  Problem problem = point.problem(spec_.stop);
+  problem.stop.iterations = row.at("iterations");
+  const int devices = point.gpus.value_or(1);
+  std::string why_not = known.why_not, why_not_sustained = known.why_not_sustained;
+  std::optional<double> floor, whole, sustained;
+  if (known.rates) floor = floor_ms(problem, *known.rates, devices, why_not);
+  if (floor) whole = end_to_end_floor_ms(problem, *known.rates, devices, *floor, why_not);
+  if (known.sustained) sustained = floor_ms(problem, *known.sustained, devices, why_not_sustained);
+  const auto fill = [&](const char* field, std::optional<double> value, const std::string& reason) {
+    if (value)
+      row[field] = *value;
+    else
+      row["null_reasons"][field] = reason;
+  };
+  fill("floor_ms", floor, why_not);
+  fill("floor_sustained_ms", sustained, why_not_sustained);
+  fill("end_to_end_floor_ms", whole, why_not);
 }
 
 }  // namespace lloyd

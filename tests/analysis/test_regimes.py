@@ -126,6 +126,17 @@ def test_the_summary_has_a_line_a_regime_in_each_table(run_path, capsys):
     assert capsys.readouterr().out.strip() == text.strip()
 
 
+def test_the_sustained_floor_stands_beside_that_of_a_burst(run_path):
+    file = run_path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        row["floor_sustained_ms"] = 0.06 if row["precision"] == "fp16" else 0.05
+    write_lines(file, rows)
+    problems, _ = two_tables(summary(load_run(run_path)))
+    assert cells(problems, "A1")[5] == "0.0500 (sustained 0.0600)"
+    assert cells(problems, "C")[5] == "0.0500"
+
+
 JOBS = {  # regime, version, precision: ms of the whole job
     ("A1", "peer_flash_kmeans", "fp16"): 80.0,
     ("A1", "fast_dense", "fp16"): 20.0,

@@ -250,5 +250,46 @@ TEST_F(CeilingsFolder, AreFoundAmongTheRecordedOnesToo) {
   EXPECT_DOUBLE_EQ(*known.rates->fp32, 5e12);
 }
 
+TEST_F(CeilingsFolder, HaveSustainedRatesBesideThoseOfABurst) {
+  write("mine.json", "GPU-1", 5, "2026-01-01T00:00:00.000Z");
+  const KnownCeilings old = find_gpu_ceilings(card("GPU-1"));
+  EXPECT_FALSE(old.sustained);
+  EXPECT_EQ(old.why_not_sustained,
+            "the ceilings have no sustained rates: run_experiment --ceilings measures them");
+
+  Row json;
+  std::ifstream(folder_ / "mine.json") >> json;
+  for (const auto& [name, most] : {std::pair("fp32_fma", 4.0), std::pair("dram_read", 2.5)}) {
+    const bool is_rate = std::string_view(name) == "fp32_fma";
+    json["ceilings"].push_back({{"name", std::string(name) + "_sustained"},
+                                {"unit", is_rate ? "TFLOP/s" : "GB/s"},
+                                {"value", 1},
+                                {"max", most}});
+  }
+  std::ofstream(folder_ / "mine.json") << json.dump();
+  const KnownCeilings known = find_gpu_ceilings(card("GPU-1"));
+  ASSERT_TRUE(known.rates && known.sustained) << known.why_not_sustained;
+  EXPECT_DOUBLE_EQ(*known.rates->fp32, 5e12);
+  EXPECT_DOUBLE_EQ(*known.sustained->fp32, 4e12);
+  EXPECT_DOUBLE_EQ(*known.rates->levels.back().bandwidth, 3e9);
+  EXPECT_DOUBLE_EQ(*known.sustained->levels.back().bandwidth, 2.5e9);
+  std::string why_not;
+  EXPECT_FALSE(floor_ms(problem(1000, 10, 2, Precision::bf16), *known.sustained, 1, why_not));
+  EXPECT_EQ(why_not, "the ceilings have no rate of bf16");
+  EXPECT_FALSE(find_cpu_ceilings().sustained);
+  EXPECT_EQ(find_cpu_ceilings().why_not_sustained, "sustained rates are measured on GPUs only");
+}
+
+// What is sustained is reached in a burst, too.
+TEST_F(CeilingsFolder, ABurstIsNoSlowerThanWhatIsSustained) {
+  write("mine.json", "GPU-1", 5, "2026-01-01T00:00:00.000Z");
+  Row json;
+  std::ifstream(folder_ / "mine.json") >> json;
+  json["ceilings"].push_back(
+      {{"name", "fp32_fma_sustained"}, {"unit", "TFLOP/s"}, {"value", 6}, {"max", 6.5}});
+  std::ofstream(folder_ / "mine.json") << json.dump();
+  EXPECT_DOUBLE_EQ(*find_gpu_ceilings(card("GPU-1")).rates->fp32, 6.5e12);
+}
+
 }  // namespace
 }  // namespace lloyd

@@ -110,6 +110,8 @@ def test_rows_have_the_floor_that_the_ceilings_give(measured, tmp_path):
         by_flops = 2 * 2000 * 50 * 8 / most["cpu_fp32_fma"] / 1e12
         assert row["floor_ms"] == pytest.approx(max(by_bytes, by_flops) * 1e3)
         assert row["floor_ms"] < row["iteration_ms"]
+        assert row["floor_sustained_ms"] is None
+        assert "on GPUs only" in row["null_reasons"]["floor_sustained_ms"]
     environment = json.loads((tmp_path / "run" / "environment.json").read_text())
     assert environment["ceilings"]["cpu"]["measured_on"] == "this one"
 
@@ -123,7 +125,8 @@ def test_without_ceilings_the_floor_is_null_and_says_why(tmp_path):
     for line in (tmp_path / "run" / "measurements.jsonl").read_text().splitlines():
         row = json.loads(line)
         assert row["floor_ms"] is None
-        assert "run_experiment --ceilings measures them" in row["null_reasons"]["floor_ms"]
+        for floor in ("floor_ms", "floor_sustained_ms"):
+            assert "run_experiment --ceilings measures them" in row["null_reasons"][floor]
 
 
 def test_ceilings_take_no_spec(tmp_path):

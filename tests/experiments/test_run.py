@@ -27,8 +27,9 @@ ROW_FIELDS = set(
         status reason process_setup_ms init_ms init_device init_threads solve_ms iteration_ms
         setup_ms transfer_ms end_to_end_ms iterations inertia verified verified_points
         label_mismatches max_regret
-        regret_bound timing_basis floor_ms end_to_end_floor_ms chosen gpu gpu_uuid
-        sm_mhz mem_mhz temp_c power_w throttle energy_j noisy noise host node shard t_utc""",
+        regret_bound timing_basis floor_ms floor_sustained_ms end_to_end_floor_ms chosen
+        gpu gpu_uuid sm_mhz mem_mhz temp_c power_w throttle energy_j noisy noise host node
+        shard t_utc""",
     )
 )
 
@@ -64,7 +65,9 @@ def test_a_run_leaves_what_the_contract_lists(spec, tmp_path):
         assert row["iterations"] == 5
         assert row["iteration_ms"] == pytest.approx(row["solve_ms"] / 5)
         assert row["timing_basis"] == "steady_clock"
-        nulls = {field for field in ("floor_ms", "end_to_end_floor_ms") if row[field] is None}
+        floors = ("floor_ms", "floor_sustained_ms", "end_to_end_floor_ms")
+        nulls = {field for field in floors if row[field] is None}
+        assert "floor_sustained_ms" in nulls  # of a CPU version
         assert nulls <= set(row["null_reasons"])
     for group in by_point(out).values():
         assert [row["repetition"] for row in group] == list(range(len(group)))
