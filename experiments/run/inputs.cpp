@@ -38,6 +38,7 @@ std::span<const float> Inputs::points(const Point& point) {
     data_.clear();
     halves_.clear();
     batches_.clear();
+    batch_halves_.clear();
   }
   drawn_ = wanted;
   if (point.batch > 1) return batch(point);
@@ -59,8 +60,14 @@ std::span<const float> Inputs::points(const Point& point) {
 std::span<const std::uint16_t> Inputs::halves(const Point& point) {
   const Precision precision = storage_precision(point.precision);
   if (precision == Precision::fp32) return {};
-  if (point.batch > 1) return {};
   const std::span<const float> wanted = points(point);
+  if (point.batch > 1) {
+    const auto key = batch_key(point);
+    auto at = batch_halves_.find(key);
+    if (at == batch_halves_.end())
+      at = batch_halves_.emplace(key, to_halves(precision, wanted)).first;
+    return at->second;
+  }
   const auto key = std::make_pair(point.dim, precision);
   auto at = halves_.find(key);
   if (at == halves_.end())
@@ -68,9 +75,12 @@ std::span<const std::uint16_t> Inputs::halves(const Point& point) {
   return std::span(std::as_const(at->second)).first(wanted.size());
 }
 
+Inputs::BatchKey Inputs::batch_key(const Point& point) {
+  return {point.batch, point.n, point.dim, storage_precision(point.precision)};
+}
+
 std::span<const float> Inputs::batch(const Point& point) {
-  const auto key =
-      std::make_tuple(point.batch, point.n, point.dim, storage_precision(point.precision));
+  const BatchKey key = batch_key(point);
   auto at = batches_.find(key);
   if (at == batches_.end()) {
     data::Dataset all(point.n * point.batch, point.dim);

@@ -41,15 +41,18 @@ class Inputs {
     double ms;
     std::string device;
   };
+  using BatchKey = std::tuple<int, std::int64_t, int, Precision>;  // problems, n, dim
   const Initial& initial(const Point& point);
   Initial draw(const Point& point, std::span<const float> from);
   std::span<const float> batch(const Point& point);
+  static BatchKey batch_key(const Point& point);
 
   const Job& job_;
   std::pair<std::string, std::optional<std::uint64_t>> drawn_;  // source and seed of data_
   std::map<std::pair<int, Precision>, data::Dataset> data_;
   std::map<std::pair<int, Precision>, std::vector<std::uint16_t>> halves_;  // of data_
-  std::map<std::tuple<int, std::int64_t, int, Precision>, data::Dataset> batches_;
+  std::map<BatchKey, data::Dataset> batches_;
+  std::map<BatchKey, std::vector<std::uint16_t>> batch_halves_;  // of batches_
   std::map<std::pair<std::string, Precision>, Initial> centroids_;
 };
 

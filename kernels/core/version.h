@@ -66,7 +66,7 @@ struct Problem {
   std::span<const float> points;     // batch × n × dim, row-major
   std::span<const float> centroids;  // batch × k × dim, row-major: the initial centroids
   // The same points in the 16 bits of the precision, for a version on a GPU whose precision is fp16
-  // or bf16. May be empty, and is for a batch.
+  // or bf16. May be empty.
   std::span<const std::uint16_t> halves;
   // What drew the points, for a version that draws the same bits itself. Null when they come from a
   // file.

@@ -57,6 +57,10 @@ class BatchOnGpu : public testing::TestWithParam<std::string> {
                 .stop = {.iterations = 8},
                 .points = points_,
                 .centroids = centroids_};
+    if (storage_precision(precision) != Precision::fp32) {
+      halves_ = to_halves(precision, points_);
+      problem_.halves = halves_;
+    }
   }
 
   // Judges every problem of the batch, and compares one step with those of single solves.
@@ -84,6 +88,7 @@ class BatchOnGpu : public testing::TestWithParam<std::string> {
   std::unique_ptr<Session> session_;
   Context context_;
   std::vector<float> points_, centroids_;
+  std::vector<std::uint16_t> halves_;
   Problem problem_;
 };
 
