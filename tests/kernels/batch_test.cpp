@@ -95,9 +95,10 @@ class BatchOnGpu : public testing::TestWithParam<std::string> {
 TEST_P(BatchOnGpu, SolvesEachProblemByItself) {
   int checked = 0;
   // Whole tiles and not, sums of all points and of those that changed, as many problems as blocks.
-  for (const Size& size : {Size{256, 16, 3, 2}, Size{1'000, 16, 3, 5}, Size{3'004, 256, 8, 7},
-                           Size{512, 5, 2, 300}, Size{700, 70, 64, 3}, Size{3'001, 600, 128, 5},
-                           Size{40'000, 64, 40, 3}, Size{300, 300, 100, 12}})
+  for (const Size& size :
+       {Size{256, 16, 3, 2}, Size{1'000, 16, 3, 5}, Size{3'004, 256, 8, 7}, Size{512, 5, 2, 300},
+        Size{700, 70, 64, 3}, Size{3'001, 600, 128, 5}, Size{40'000, 64, 40, 3},
+        Size{300, 300, 100, 12}, Size{6'400, 100, 128, 4}, Size{6'300, 100, 128, 4}})
     for (const Precision precision : version().info.precisions) {
       SCOPED_TRACE("n " + std::to_string(size.n) + ", k " + std::to_string(size.k) + ", dim " +
                    std::to_string(size.dim) + ", batch " + std::to_string(size.batch) + ", " +

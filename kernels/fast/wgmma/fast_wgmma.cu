@@ -37,8 +37,10 @@ constexpr std::int64_t kTile = 256;  // points: of each problem there are whole 
 // cluster wait for each other. NOTES.md has the times beside the sorted update's.
 constexpr int kFewestFused = 512, kFewestFusedOfFew = 64;
 constexpr std::int64_t kFew = 200'000;
-// Points a cluster below which most change in every iteration, so that all are added up.
-constexpr int kFewestKept = 256;
+// Points a cluster below which most change in every iteration, so that all are added up. Batches
+// have a bound of their own: the blocks that sum worn clusters anew (place.cuh) read the labels of
+// one problem only.
+constexpr int kFewestKept = 256, kFewestKeptOfBatch = 64;
 constexpr int kRenewal = 64;  // iterations, of which the first kUnsettled add up all points
 
 template <typename T>
@@ -114,7 +116,8 @@ class WgmmaLoop : public DeviceLoop {
     return !ordered_ && engine_.can_add_up() && problem_.k >= fewest;
   }
   bool adds_all(int iteration) const {
-    return iteration % kRenewal < kUnsettled || problem_.n / problem_.k < kFewestKept;
+    const int fewest = problem_.batch > 1 ? kFewestKeptOfBatch : kFewestKept;
+    return iteration % kRenewal < kUnsettled || problem_.n / problem_.k < fewest;
   }
 
   // Centres and scales points and centroids, exactly: a power of two lifts what would be subnormal.
