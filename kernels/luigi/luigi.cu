@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/core/lloyd_steps.h"
 #include "kernels/luigi/luigi.h"
 
 namespace lloyd::luigi {
@@ -56,11 +57,17 @@ double Luigi::update(Context& context) {
     const int dim = problem_.dim;
     for (int j = 0; j < problem_.k; ++j) {
       if (host_counts_[static_cast<std::size_t>(j)] == 0) continue;
+      float divisor = static_cast<float>(host_counts_[static_cast<std::size_t>(j)]);
+      if (problem_.spherical) {  // the studies have none; see cpu::move_centroid()
+        const auto d = static_cast<std::size_t>(dim);
+        divisor =
+            static_cast<float>(cpu::length(host_sums_.data() + static_cast<std::size_t>(j) * d, d));
+        if (divisor == 0) continue;
+      }
       double move = 0;
       for (int t = 0; t < dim; ++t) {
         const std::size_t c = static_cast<std::size_t>(j) * dim + t;
-        const float mean =
-            host_sums_[c] / static_cast<float>(host_counts_[static_cast<std::size_t>(j)]);
+        const float mean = host_sums_[c] / divisor;
         const double step = static_cast<double>(mean) - host_centroids_[c];
         move += step * step;
         host_centroids_[c] = mean;

@@ -65,6 +65,7 @@ LLOYD_CUDA_VERSION(
      .axes = {"threads_per_block"},
      .precisions = {Precision::fp32},
      .distance = Distance::direct,
+     .spherical = true,
      .study = "luigi",
      .summary =
          "one kernel: assignment from global memory, sums by shared atomics; division on the host",

@@ -92,6 +92,7 @@ LLOYD_CUDA_VERSION(
      .axes = {"threads_per_block"},
      .precisions = {Precision::fp32},
      .distance = Distance::direct,
+     .spherical = true,
      .study = "luigi",
      .summary =
          "v1 in two kernels, assignment and reduction, so that a profiler can tell them apart",
