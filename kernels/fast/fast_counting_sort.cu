@@ -29,8 +29,8 @@ class CountingSort : public CublasLoop {
 
  private:
   void update(Context& context) override {
-    update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(), largest_move(),
-                context.stream);
+    update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(),
+                largest_move_to_mean(), context.stream);
   }
 
   Update<float> update_;
@@ -45,6 +45,7 @@ LLOYD_CUDA_VERSION(
      .parent = "fast_cublas",
      .precisions = {Precision::fp32},
      .distance = Distance::expanded,
+     .spherical = true,
      .summary = "fast_cublas with the update by counting sort and sums in a fixed order"});
 
 }  // namespace

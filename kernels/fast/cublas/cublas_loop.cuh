@@ -82,6 +82,7 @@ class CublasLoop : public DeviceLoop {
     assign(context);
     const auto phase = context.phase("update");
     update(context);
+    scale_means(context);
   }
 
   void assign(Context& context) {

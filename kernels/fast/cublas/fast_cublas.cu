@@ -110,7 +110,7 @@ class CublasVersion : public CublasLoop {
         sums_.data(), counts_.data());
     LLOYD_CUDA_CHECK_LAUNCH();
     move_centroids<<<cuda::blocks_for(k, kBlock), kBlock, 0, stream>>>(
-        sums_.data(), counts_.data(), centroids_.data(), k, dim, largest_move());
+        sums_.data(), counts_.data(), centroids_.data(), k, dim, largest_move_to_mean());
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
@@ -138,6 +138,7 @@ LLOYD_CUDA_VERSION(
      .parent = "luigi_v4_device_update",
      .precisions = {Precision::fp32},
      .distance = Distance::expanded,
+     .spherical = true,
      .summary = "distances by one matrix product per tile, then argmin; update by sorted runs",
      .unsupported = [](const Problem& problem, const Tunables&,
                        const DeviceLimits&) -> std::optional<std::string> {

@@ -3,12 +3,15 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/fast/lib/directions.h"
+
 namespace lloyd::fast {
 
 void DeviceLoop::allocate(const Problem& problem) {
   problem_ = problem;
   initial_ = cuda::Buffer<float>(problem.centroids.size());
   centroids_ = cuda::Buffer<float>(problem.centroids.size());
+  if (problem.spherical) before_ = cuda::Buffer<float>(problem.centroids.size());
   flags_ = cuda::Buffer<Flags>(1);
 }
 
@@ -34,10 +37,19 @@ void DeviceLoop::run(Context& context) {
   while (iterations_ < problem_.stop.iterations) {
     const auto iteration = context.iteration(iterations_);
     if (has_rule()) flags_.zero(context.stream);
+    if (problem_.spherical)
+      LLOYD_CUDA_CHECK(cudaMemcpyAsync(before_.data(), centroids_.data(), centroids_.bytes(),
+                                       cudaMemcpyDeviceToDevice, context.stream));
     step(context);
     ++iterations_;
     if (has_rule() && may_stop(context)) break;
   }
+}
+
+void DeviceLoop::scale_means(Context& context) {
+  if (!problem_.spherical) return;
+  fast::scale_means(centroids_.data(), before_.data(), std::int64_t{problem_.batch} * problem_.k,
+                    problem_.dim, placement_.scale(), largest_move(), context.stream);
 }
 
 bool DeviceLoop::may_stop(Context& context) {

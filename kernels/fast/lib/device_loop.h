@@ -73,6 +73,12 @@ class DeviceLoop : public Version {
   unsigned* largest_move() const {
     return has_tolerance() ? &flags_.data()->largest_move : nullptr;
   }
+  /// The same for a kernel that moves centroids to means: null in a spherical problem, where
+  /// scale_means() moves them further.
+  unsigned* largest_move_to_mean() const { return problem_.spherical ? nullptr : largest_move(); }
+  /// In a spherical problem, scales what step() has moved to means. A version that can solve such
+  /// problems calls it in step().
+  void scale_means(Context& context);
   /// Before the first iteration, where changes are counted: every label is −1.
   template <typename Label>
   void forget(const cuda::Buffer<Label>& labels, Context& context) const {
@@ -82,6 +88,7 @@ class DeviceLoop : public Version {
   Problem problem_;
   Placement placement_;
   cuda::Buffer<float> initial_, centroids_;  // placed
+  cuda::Buffer<float> before_;               // the step; only of a spherical problem
   cuda::Buffer<Flags> flags_;                // zero before each iteration, where there is a rule
   int iterations_ = 0;                       // done
 

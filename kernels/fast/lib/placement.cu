@@ -114,7 +114,8 @@ Placement Placement::of(const Problem& problem, const float* points, cudaStream_
   for (std::size_t t = 0; t < dim; ++t) {
     const float a = from_ordered(least[t]), b = from_ordered(most[t]);
     const float middle = a + (b - a) / 2;
-    if (std::abs(middle) > 4 * ((b - a) / 2)) {
+    // Directions are scaled about the origin, and are within 1 of it.
+    if (!problem.spherical && std::abs(middle) > 4 * ((b - a) / 2)) {
       placed.centre_[t] = round(middle);
       placed.is_centred_ = true;
     }

@@ -7,6 +7,7 @@
 // Exact    Only dimensions whose values have one sign and are within a factor of 5/3 of each other
 //          are centred. There x − m is exact. All others keep their bits.
 // Back     m + mean is computed in float64. An unchanged coordinate is returned as it was given.
+// Never    In a spherical problem: its centroids are scaled about the origin.
 // Refused  Points that need a centre but have none (require_labels()).
 // More     NOTES.md: the proof.
 #pragma once

@@ -98,8 +98,9 @@ class ScreenVersion : public DeviceLoop {
     const auto phase = context.phase("update");
     if (has_min_changes())
       fast::count_changes(labels_.data(), previous_.data(), problem_.n, changes(), stream);
-    update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(), largest_move(),
-                stream);
+    update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(),
+                largest_move_to_mean(), stream);
+    scale_means(context);
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
@@ -208,6 +209,7 @@ LLOYD_CUDA_VERSION(
      .parent = "fast_counting_sort",
      .precisions = {Precision::fp32},
      .distance = Distance::direct,
+     .spherical = true,
      .reproducible = true,
      .summary = "fp16 products with a certified bound; float64 decides what they leave open",
      .unsupported = [](const Problem& problem, const Tunables&,

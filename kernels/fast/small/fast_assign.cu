@@ -129,6 +129,7 @@ LLOYD_CUDA_VERSION(
      .axes = {"threads_per_block"},
      .precisions = {Precision::fp32},
      .distance = Distance::expanded,
+     .spherical = true,
      .batches = Batches::together,
      .summary =
          "few dimensions: several points in a thread's registers, minima of groups of centroids",

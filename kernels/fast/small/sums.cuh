@@ -74,8 +74,9 @@ class SmallSums : public DeviceLoop {
     const int clusters = problem_.batch * problem_.k;
     move_centroids<<<cuda::blocks_for(clusters, kBlock), kBlock, 0, context.stream>>>(
         sums_.data(), counts_.data(), copies_, centroids_.data(), clusters, problem_.dim,
-        has_tolerance() ? flags_.data() : nullptr);
+        largest_move_to_mean() != nullptr ? flags_.data() : nullptr);
     LLOYD_CUDA_CHECK_LAUNCH();
+    scale_means(context);
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {

@@ -156,6 +156,7 @@ LLOYD_CUDA_VERSION(
      .parent = "fast_assign",
      .precisions = {Precision::fp32},
      .distance = Distance::expanded,
+     .spherical = true,
      .summary = "two dimensions: fp32 scores as bf16 products in three parts, minima of integers",
      .unsupported = [](const Problem& problem, const Tunables&,
                        const DeviceLimits& device) -> std::optional<std::string> {
