@@ -46,6 +46,7 @@ LLOYD_CUDA_VERSION(Auto,
                     .backend = Backend::cuda,
                     .precisions = {Precision::fp32, Precision::fp16, Precision::bf16},
                     .distance = Distance::expanded,
+                    .spherical = true,
                     .summary = "the fastest of the others by what was measured near the problem, "
                                "by trial where versions are close",
                     .unsupported = [](const Problem& problem, const Tunables& tunables,

@@ -93,9 +93,11 @@ class WgmmaLoop : public DeviceLoop {
       engine_.assign(assignment(), context.stream);  // products, labels, and the sums if at once
     }
     const auto phase = context.phase("update");
-    if (!adds_up_at_once())
-      update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(), largest_move(),
-                  context.stream);
+    if (!adds_up_at_once()) {
+      update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(),
+                  largest_move_to_mean(), context.stream);
+      scale_means(context);
+    }
     move_centroids(true, context.stream);  // and lays them out for the next products
   }
 
@@ -169,12 +171,16 @@ class WgmmaLoop : public DeviceLoop {
                        .labels = labels_.data(),
                        .n = problem_.n,
                        .rows = rows_each_};
-    const auto kernel = problem_.batch > 1 ? place_centroids<T, true> : place_centroids<T, false>;
+    const bool batched = problem_.batch > 1;
+    auto* kernel = batched ? place_centroids<T, true> : place_centroids<T, false>;
+    if (problem_.spherical)
+      kernel = batched ? place_centroids<T, true, true> : place_centroids<T, false, true>;
     const dim3 grid(cuda::blocks_for(std::int64_t{rows} * 32, kBlock),
                     static_cast<unsigned>(problem_.batch));
     kernel<<<grid, kBlock, 0, stream>>>(centroids_.data(), sums, problem_.k, problem_.dim,
                                         engine_.padded(), engine_.held(), engine_.columns(),
-                                        tiles_.data(), rows, judged ? largest_move() : nullptr);
+                                        tiles_.data(), rows, judged ? largest_move() : nullptr,
+                                        placement_.scale());
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
@@ -221,6 +227,7 @@ LLOYD_CUDA_VERSION(
      .parent = "fast_cublas",
      .precisions = {Precision::fp16, Precision::bf16},
      .distance = Distance::expanded,
+     .spherical = true,
      .batches = Batches::together,
      .summary = "16-bit products, argmin and sums in one persistent kernel on Hopper's "
                 "tensor cores",

@@ -39,6 +39,7 @@ LLOYD_CUDA_VERSION(
                    .parent = "fast_wgmma",
                    .precisions = {Precision::fp16, Precision::bf16},
                    .distance = Distance::expanded,
+                   .spherical = true,
                    .reproducible = true,
                    .summary = "fast_wgmma with the sums always in a pass of their own, in a fixed "
                               "order",

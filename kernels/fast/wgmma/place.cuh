@@ -107,13 +107,27 @@ __device__ void sum_anew(const Sums<T>& in, int j, int padded) {
   __syncthreads();
 }
 
+// The length of the sum of cluster j, by a warp. Unless the sum is `fresh`, what is kept is added.
+template <typename T>
+__device__ double length_of_sum(const Sums<T>& in, int j, int padded, bool fresh) {
+  double squares = 0;
+  for (int t = threadIdx.x % 32; t < padded; t += 32) {
+    const std::int64_t at = static_cast<std::int64_t>(j) * padded + t;
+    const double sum = (fresh ? 0 : in.kept[at]) + in.sums[at];
+    squares += sum * sum;
+  }
+  for (int offset = 16; offset > 0; offset /= 2)
+    squares += __shfl_xor_sync(0xffffffffu, squares, offset);
+  return sqrt(squares);
+}
+
 // Moves each centroid to the mean of its cluster, if it has points, zeroes the sum, and writes the
 // centroid, rounded, as a row of its tile. A warp for each of `rows` rows, and blocks along y for
-// the problems of a batch.
-template <typename T, bool kBatched = false>
+// the problems of a batch. kSpherical: scales the mean to `length`; if it is 0, the centroid stays.
+template <typename T, bool kBatched = false, bool kSpherical = false>
 __global__ void __launch_bounds__(kBlock)
     place_centroids(float* centroids, Sums<T> in, int k, int dim, int padded, int held, int columns,
-                    char* tiles, int rows, unsigned* largest_move_bits) {
+                    char* tiles, int rows, unsigned* largest_move_bits, float length) {
   constexpr int kWarps = kBlock / 32;
   __shared__ bool anew[kWarps];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, j = blockIdx.x * kWarps + warp;
@@ -137,6 +151,9 @@ __global__ void __launch_bounds__(kBlock)
   const int row = j % columns;
   float moved = 0, norm = 0;
   const bool fresh = in.all || (in.sums != nullptr && anew[warp]);
+  double divisor = 0;  // of the sum, in a spherical problem
+  if constexpr (kSpherical)
+    if (count > 0) divisor = length_of_sum(in, j, padded, fresh) / length;
   constexpr int kLoads = 4;  // in flight
   for (int first = lane; first < panels(padded) * kPanel; first += 32 * kLoads) {
     float before[kLoads], added[kLoads];
@@ -160,8 +177,8 @@ __global__ void __launch_bounds__(kBlock)
         const double sum = kept[u] + added[u];
         in.kept[at] = sum;  // of an empty cluster: 0, exactly
         in.sums[at] = 0;
-        if (count > 0 && t < dim) {
-          c = static_cast<float>(sum / count);
+        if ((kSpherical ? divisor > 0 : count > 0) && t < dim) {
+          c = static_cast<float>(kSpherical ? sum / divisor : sum / count);
           moved += (c - before[u]) * (c - before[u]);
           centroids[static_cast<std::int64_t>(j) * dim + t] = c;
         }
