@@ -234,6 +234,9 @@ struct VersionInfo {
   std::string parent;             // the version it improves on; empty for a root
   std::vector<std::string> axes;  // the tunables that it reads
   std::vector<Precision> precisions = {Precision::fp32};
+  // Whether points of fp16 and bf16 become fp32 once, on the device, and stay so: all arithmetic is
+  // fp32, and an iteration reads and takes what it does in fp32.
+  bool widens_halves = false;
   Distance distance = Distance::direct;
   bool spherical = false;  // can solve spherical problems, too
   bool external = false;   // runs in a process of its own, which reads the problem from files

@@ -118,6 +118,9 @@ const std::vector<Case>& cases() {
       {"HalfRagged", 5'003, 64, 17, Precision::fp16, 1e3f},
       {"Bfloat", 20'000, 64, 16, Precision::bf16, 1e3f},
       {"BfloatRagged", 5'003, 64, 17, Precision::bf16, 1e2f},
+      {"HalfTwoDimensions", 20'000, 64, 2, Precision::fp16, 2e2f},
+      {"HalfFourDimensionsRagged", 5'003, 40, 4, Precision::fp16, 2e2f},
+      {"BfloatTwoDimensionsRagged", 5'003, 33, 2, Precision::bf16, 3e1f},
   };
   return all;
 }

@@ -147,12 +147,25 @@ TEST_P(Reproducible, GivesTheSameBitsInEveryRunAndGrid) {
 
 TEST_P(Reproducible, IsVerified) {
   if (shape().name == "ManyDimensionsAndClusters") GTEST_SKIP() << "version_test has its like";
-  if (!give_in(Precision::fp32)) GTEST_SKIP() << why_;
-  const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
-  const ExpectedRun expected = expected_run(*reference, problem_, version().info.distance);
-  const Verdict verdict = verify(solve(version().make, problem_, context_), version().make,
-                                 problem_, context_, version().info.distance, *reference, expected);
-  EXPECT_TRUE(verdict.correct) << verdict.reason;
+  bool ran = false;
+  for (const Precision precision : version().info.precisions) {
+    // fast_wgmma_ordered has tests of its own.
+    if (precision != Precision::fp32 && !version().info.widens_halves) continue;
+    try {
+      if (!give_in(precision)) continue;
+    } catch (const Unsupported& reason) {
+      why_ = reason.what();
+      continue;
+    }
+    ran = true;
+    const auto reference = session_->reference(problem_.points, problem_.n, problem_.dim);
+    const ExpectedRun expected = expected_run(*reference, problem_, version().info.distance);
+    const Verdict verdict =
+        verify(solve(version().make, problem_, context_), version().make, problem_, context_,
+               version().info.distance, *reference, expected);
+    EXPECT_TRUE(verdict.correct) << to_string(precision) << ": " << verdict.reason;
+  }
+  if (!ran) GTEST_SKIP() << why_;
 }
 
 std::vector<std::string> reproducible_versions() {

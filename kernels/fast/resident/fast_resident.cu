@@ -9,7 +9,8 @@
 // Why      At n = 65,536 v4 is launches, copies and atomics. Here only k × dim sums a block leave
 //          the chip.
 // Limits   A block's share must fit shared memory: n ≤ 191,000 at dim 32, 1,092,000 at dim 2 (k =
-//          16, H200). The solve is one phase: its iterations have no ranges of their own.
+//          16, H200). Points of 16 bits are widened to fp32 once (lib/NOTES.md), so their limits
+//          are the same. The solve is one phase: its iterations have no ranges of their own.
 // Floor    n = 65,536, k = 16, dim 32: 2.2 µs of arithmetic and 1.2 µs for the barrier.
 // More     solve.cuh has the kernel, an iteration in order. NOTES.md: where the time goes, the same
 //          bits in every run, what was tried.
@@ -137,7 +138,8 @@ LLOYD_CUDA_VERSION(
      .family = "fast",
      .backend = Backend::cuda,
      .parent = "luigi_v4_device_update",
-     .precisions = {Precision::fp32},
+     .precisions = {Precision::fp32, Precision::fp16, Precision::bf16},
+     .widens_halves = true,
      .distance = Distance::direct,
      .reproducible = true,
      .summary = "small n: one launch for the whole solve, points resident in shared memory",

@@ -8,7 +8,7 @@
 // Limits   dim ≤ 32, 512 threads a block, and shared memory for the centroids and the block's sums:
 //          k ≤ 9,680 at dim 2 on an H200. The sums are atomics, so that few large clusters are
 //          slow; fast_private is the version for those. Labels keep the bound of the expanded
-//          distance.
+//          distance. Points of 16 bits are widened to fp32 once (lib/NOTES.md).
 // Floor    n = 1e7, k = 1000, dim 2: two FFMA and a minimum per score, 0.99 ms if they overlapped.
 // More     small/NOTES.md.
 #include "kernels/fast/small/limits.h"
@@ -127,7 +127,8 @@ LLOYD_CUDA_VERSION(
      .backend = Backend::cuda,
      .parent = "luigi_v4_device_update",
      .axes = {"threads_per_block"},
-     .precisions = {Precision::fp32},
+     .precisions = {Precision::fp32, Precision::fp16, Precision::bf16},
+     .widens_halves = true,
      .distance = Distance::expanded,
      .spherical = true,
      .batches = Batches::together,

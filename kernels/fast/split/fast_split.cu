@@ -9,7 +9,8 @@
 //          warp. Here a score is half an instruction for the minimum; the tensor cores do the rest.
 // Limits   dim ≤ 2, compute capability 8.0; 41 bytes of shared memory a centroid. Labels keep the
 //          bound of the expanded distance. Slow where few clusters have most points, because
-//          atomics on one cluster wait for each other.
+//          atomics on one cluster wait for each other. Points of 16 bits are widened to fp32 once
+//          (lib/NOTES.md).
 // Floor    128 scores a clock and multiprocessor, by the products as by the minima. See NOTES.md.
 #include "kernels/fast/small/limits.h"
 #include "kernels/fast/split/sizes.h"
@@ -154,7 +155,8 @@ LLOYD_CUDA_VERSION(
      .family = "fast",
      .backend = Backend::cuda,
      .parent = "fast_assign",
-     .precisions = {Precision::fp32},
+     .precisions = {Precision::fp32, Precision::fp16, Precision::bf16},
+     .widens_halves = true,
      .distance = Distance::expanded,
      .spherical = true,
      .summary = "two dimensions: fp32 scores as bf16 products in three parts, minima of integers",
