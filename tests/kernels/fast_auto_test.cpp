@@ -69,6 +69,97 @@ TEST(FastAuto, EstimatesWhatWasMeasured) {
   EXPECT_NEAR(at(1, 1, 1, "fast_gone"), 0.001, 1e-9);  // there is only one measurement
 }
 
+TEST(FastAuto, BorrowsRowsFor16Bits) {
+  constexpr Measured kMixed[] = {
+      {Precision::fp32, 1'000, 8, 2, "fast_assign", 256, 1.0},
+      {Precision::fp32, 1'000, 8, 2, "fast_fused", 0, 2.0},
+      {Precision::fp16, 1'000, 8, 2, "fast_fused", 0, 3.0},
+      {Precision::fp32, 2'000, 8, 2, "fast_assign", 128, 4.0},
+      {Precision::fp16, 2'000, 8, 2, "fast_assign", 512, 5.0},
+      {Precision::bf16, 3'000, 8, 2, "fast_wgmma", 0, 6.0},
+      {Precision::fp32, 3'000, 8, 2, "fast_screen", 0, 7.0},
+  };
+  std::map<std::tuple<std::string, Precision, std::int64_t>, std::pair<double, int>> rows;
+  const std::vector<Measured> all = with_16_bits(kMixed);
+  for (const Measured& m : all)
+    rows[{m.version, m.precision, m.n}] = {m.iteration_ms, m.threads_per_block};
+  ASSERT_EQ(rows.size(), all.size()) << "a problem has two rows of one version";
+  const auto row = [&](const char* version, Precision precision, std::int64_t n) {
+    const auto found = rows.find({version, precision, n});
+    return found == rows.end() ? std::pair(0.0, 0) : found->second;
+  };
+  constexpr Precision kFp16 = Precision::fp16, kBf16 = Precision::bf16;
+  // A version that widens: what it takes in fp32, unless it was measured in 16 bits.
+  EXPECT_EQ(row("fast_assign", kFp16, 1'000), std::pair(1.0, 256));
+  EXPECT_EQ(row("fast_assign", kBf16, 1'000), std::pair(1.0, 256));
+  EXPECT_EQ(row("fast_assign", kFp16, 2'000), std::pair(5.0, 512));
+  EXPECT_EQ(row("fast_assign", kBf16, 2'000), std::pair(5.0, 512));
+  // Any version: the two 16-bit precisions take the same.
+  EXPECT_EQ(row("fast_fused", kBf16, 1'000), std::pair(3.0, 0));
+  EXPECT_EQ(row("fast_wgmma", kFp16, 3'000), std::pair(6.0, 0));
+  // fast_fused reads 16 bits, so its fp32 says nothing about them, and fast_screen cannot.
+  EXPECT_EQ(row("fast_screen", kFp16, 3'000), std::pair(0.0, 0));
+  EXPECT_EQ(all.size(), std::size(kMixed) + 2 + 1 + 1 + 1);
+}
+
+// What fast_auto knows about a problem on an H200: the versions that are able to, the first first.
+std::vector<Estimate> able_on_h200(Problem problem, Precision precision) {
+  DeviceLimits device;
+  device.compute_capability = 90;
+  device.multiprocessors = 132;
+  device.max_threads_per_block = 1024;
+  device.shared_bytes = 49'152;
+  device.shared_bytes_optin = 232'448;
+  problem.precision = precision;
+  std::vector<Estimate> able = ranked(measured(), problem);
+  std::erase_if(able, [&](const Estimate& e) {
+    return reason_against(e.nearest, problem, {}, device).has_value();
+  });
+  return able;
+}
+
+TEST(FastAuto, TakesWideningVersionsFor16Bits) {
+  struct Choice {
+    Problem problem;
+    const char* version;
+  };
+  // These need no trial: the second one takes more than twice as long.
+  for (const Choice& choice : {Choice{{.n = 10'000'000, .k = 1024, .dim = 2}, "fast_grid"},
+                               Choice{{.n = 10'000'000, .k = 1000, .dim = 2}, "fast_grid"},
+                               Choice{{.n = 10'000'000, .k = 32, .dim = 2}, "fast_grid"},
+                               Choice{{.n = 1'000'000, .k = 1000, .dim = 128}, "fast_wgmma"},
+                               Choice{{.n = 1'000'000, .k = 1000, .dim = 16}, "fast_wgmma"}})
+    for (const Precision precision : {Precision::fp16, Precision::bf16}) {
+      const std::vector<Estimate> able = able_on_h200(choice.problem, precision);
+      EXPECT_EQ(close_to_first(able), 1u) << choice.version;
+      EXPECT_STREQ(able.at(0).nearest.version, choice.version);
+      EXPECT_EQ(able.at(0).nearest.precision, precision);
+    }
+  // And here the trial has what wins in fp32.
+  const std::vector<Estimate> small =
+      able_on_h200({.n = 65'536, .k = 16, .dim = 32}, Precision::fp16);
+  Names tried;
+  for (std::size_t i = 0; i < close_to_first(small); ++i)
+    tried.emplace_back(small[i].nearest.version);
+  EXPECT_NE(std::ranges::find(tried, "fast_resident"), tried.end());
+}
+
+// Where a version that widens is the fastest in fp32, 16 bits take no longer.
+TEST(FastAuto, EstimatesNoMoreFor16BitsWhereWideningVersionsWin) {
+  int compared = 0;
+  for (const Measured& m : measured()) {
+    if (m.precision != Precision::fp32 || m.dim > 4) continue;
+    const Problem problem{.n = m.n, .k = m.k, .dim = m.dim};
+    const Estimate single = able_on_h200(problem, Precision::fp32).at(0);
+    if (!find_version(single.nearest.version)->info.widens_halves) continue;
+    for (const Precision precision : {Precision::fp16, Precision::bf16})
+      EXPECT_LE(able_on_h200(problem, precision).at(0).iteration_ms, 1.001 * single.iteration_ms)
+          << single.nearest.version << " for n " << m.n << ", k " << m.k << ", dim " << m.dim;
+    ++compared;
+  }
+  EXPECT_GT(compared, 30);
+}
+
 TEST(FastAuto, RunsWithTheTunablesThatWereMeasured) {
   const auto all = ranked(kTable, {.n = 10'000, .k = 16, .dim = 2});
   EXPECT_EQ(all.at(0).nearest.threads_per_block, 128);
