@@ -47,14 +47,18 @@ std::string& choice_for(const std::string& question) {
 class Fingerprint {
  public:
   void add(std::uint64_t bits) {
-    for (int byte = 0; byte < 8; ++byte, bits >>= 8) value_ = (value_ ^ (bits & 0xff)) * 0x1000193u;
+    for (int byte = 0; byte < 8; ++byte, bits >>= 8) add_byte(bits & 0xff);
   }
   void add(std::string_view text) {
-    for (const char c : text) add(static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
+    for (const char c : text) add_byte(static_cast<unsigned char>(c));
   }
   std::uint32_t value() const { return value_; }
 
  private:
+  void add_byte(std::uint64_t byte) {
+    value_ = (value_ ^ static_cast<std::uint32_t>(byte)) * 0x1000193u;
+  }
+
   std::uint32_t value_ = 0x811c9dc5u;
 };
 
