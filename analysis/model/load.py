@@ -33,7 +33,7 @@ def _noise(noise: object) -> str | None:
 
 
 _SIZES = [whole(size, needed=True, low=1) for size in ("n", "k", "dim")] + [whole("batch", low=1)]
-_TUNABLES = [whole(axis, low=1) for axis in AXES]
+_TUNABLES = [whole(axis, low=0 if axis == "device_memory" else 1) for axis in AXES]
 # texts, because seeds go up to 2^64 - 1
 _INPUTS = [name(axis, get=str) for axis in INPUT_AXES]
 

@@ -106,7 +106,7 @@ class LabelBuffer {
 };
 
 /// As the default of an axis, this means the number of cores of this machine.
-inline constexpr int kCores = 0;
+inline constexpr int kCores = -3;
 
 /// The axes of a spec that tune a version, with their defaults (1 for kCores). VersionInfo::axes
 /// lists those that a version reads.

@@ -19,7 +19,8 @@ VersionInfo test_version(const char* name, Backend backend) {
 
 VersionInfo version_with_everything() {
   VersionInfo info = test_version("plantest_everything", Backend::cuda);
-  info.axes = {"threads_per_block", "samples_per_thread", "threads", "processes", "gpus"};
+  info.axes = {"threads_per_block", "samples_per_thread", "threads", "processes", "gpus",
+               "device_memory"};
   info.precisions = {Precision::fp32, Precision::fp16};
   info.unsupported = [](const Problem& problem, const Tunables& tunables,
                         const DeviceLimits& device) -> std::optional<std::string> {
@@ -60,6 +61,7 @@ TEST(Plan, IdsCarryEveryAxisInTheContractsOrder) {
 versions: [plantest_everything]
 axes:
   precision: [fp16]
+  device_memory: [8]
   gpus: [6]
   processes: [5]
   threads: [4]
@@ -75,14 +77,16 @@ data: {generator: uniform}
   EXPECT_EQ(point.id,
             "plantest_everything/n:10/k:9/dim:7/threads_per_block:64/samples_per_thread:3/"
             "threads:4/processes:5/"
-            "gpus:6/precision:fp16");
-  EXPECT_EQ(to_json(point), nlohmann::json::parse(R"({
+            "gpus:6/device_memory:8/precision:fp16");
+  EXPECT_EQ(to_json(point),
+            nlohmann::json::parse(R"({
     "point": "plantest_everything/n:10/k:9/dim:7/threads_per_block:64/)"
-                                                  R"(samples_per_thread:3/threads:4/)"
-                                                  R"(processes:5/gpus:6/precision:fp16",
+                                  R"(samples_per_thread:3/threads:4/)"
+                                  R"(processes:5/gpus:6/device_memory:8/precision:fp16",
     "version": "plantest_everything", "n": 10, "k": 9, "dim": 7, "batch": 1,
     "threads_per_block": 64,
-    "samples_per_thread": 3, "threads": 4, "processes": 5, "gpus": 6, "precision": "fp16",
+    "samples_per_thread": 3, "threads": 4, "processes": 5, "gpus": 6, "device_memory": 8,
+    "precision": "fp16",
     "data_name": null, "init": "random_points", "init_seed": 1, "data_seed": 42,
     "host_memory": "pageable",
     "available": true, "reason": null})"));
@@ -93,6 +97,7 @@ data: {generator: uniform}
   EXPECT_EQ(tunables.threads, 4);
   EXPECT_EQ(tunables.processes, 5);
   EXPECT_EQ(tunables.gpus, 6);
+  EXPECT_EQ(tunables.device_memory, 8);
 
   Stop stop;
   stop.iterations = 3;
@@ -114,7 +119,7 @@ data: {generator: uniform}
   ASSERT_EQ(spec.points.size(), 1u);
   const nlohmann::json json = to_json(spec.points.front());
   for (const char* axis :
-       {"threads_per_block", "samples_per_thread", "threads", "processes", "gpus"})
+       {"threads_per_block", "samples_per_thread", "threads", "processes", "gpus", "device_memory"})
     EXPECT_TRUE(json.at(axis).is_null()) << axis;
   EXPECT_EQ(spec.points.front().tunables().threads_per_block, Tunables{}.threads_per_block);
 }
@@ -131,6 +136,7 @@ TEST(Plan, DefaultsOfAxesThatAreLeftOut) {
   EXPECT_GE(point.threads.value(), 1);  // all cores of the machine
   EXPECT_EQ(point.processes, 1);
   EXPECT_EQ(point.gpus, 1);
+  EXPECT_EQ(point.device_memory, 0);  // all
   EXPECT_EQ(point.precision, Precision::fp32);
 }
 

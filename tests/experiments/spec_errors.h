@@ -23,7 +23,7 @@ inline void PrintTo(const ErrorCase& c, std::ostream* out) {
 class SpecErrors : public ::testing::TestWithParam<ErrorCase> {};
 
 inline constexpr const char* kAxes =
-    "n, k, dim, batch, threads_per_block, samples_per_thread, threads, processes, gpus, precision, "
-    "data, data_seed, init, init_seed, host_memory";
+    "n, k, dim, batch, threads_per_block, samples_per_thread, threads, processes, gpus, "
+    "device_memory, precision, data, data_seed, init, init_seed, host_memory";
 
 }  // namespace lloyd::testing

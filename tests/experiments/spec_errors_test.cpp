@@ -185,8 +185,8 @@ INSTANTIATE_TEST_SUITE_P(
             "figures: [{speedup: {x: thread}}, {speedup: {x: size}}]",
             {"s.yaml:8:25: unknown axis 'thread'; did you mean 'threads'?",
              "s.yaml:8:49: unknown axis 'size'; the axes are n, k, dim, batch, threads_per_block, "
-             "samples_per_thread, threads, processes, gpus, precision, data, data_seed, "
-             "init, init_seed, host_memory"}},
+             "samples_per_thread, threads, processes, gpus, device_memory, precision, data, "
+             "data_seed, init, init_seed, host_memory"}},
         ErrorCase{8,
                   "figures: [{speedups: {x: k}}, {roofline: {x: k}}]",
                   {"s.yaml:8:12: unknown figure 'speedups'; did you mean 'speedup'?",
@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "s.yaml:8:32: figure tpb must be a map (key: value), not 'k'",
                    "s.yaml:8:46: figure tpb needs one axis, such as {x: k}; the axes are n, k, "
                    "dim, batch, threads_per_block, samples_per_thread, threads, processes, gpus, "
-                   "precision, data, data_seed, init, init_seed, host_memory",
+                   "device_memory, precision, data, data_seed, init, init_seed, host_memory",
                    "s.yaml:8:53: figures must list names, not a list; an axis is chosen by "
                    "{speedup: {x: k}}"}}));
 

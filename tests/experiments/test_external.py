@@ -264,7 +264,7 @@ DESCRIPTIONS = {
     "babbling": "describe: prints 'hello', not one JSON object",
     "endless": "describe: does not stop printing",
     "misnamed": "describe: name must be that of the file, 'toy_misnamed', not 'toy_other'",
-    "axed": "describe: axes has 'treads'; it may have gpus, processes, samples_per_thread, ",
+    "axed": "describe: axes has 'treads'; it may have device_memory, gpus, processes, ",
     "plain": "describe: backend has 'tpu'; it may have cpu, cuda",
     "typed": "describe: precisions must be a list of texts",
     "absent": "sold out",

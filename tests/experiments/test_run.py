@@ -22,8 +22,8 @@ ROW_FIELDS = set(
     re.findall(
         r"\w+",
         """schema point version family backend reproducible n k dim
-        threads_per_block samples_per_thread threads processes gpus precision host_memory data
-        data_name seed data_seed init init_seed restart launch repetition
+        threads_per_block samples_per_thread threads processes gpus device_memory precision
+        host_memory data data_name seed data_seed init init_seed restart launch repetition
         status reason process_setup_ms init_ms init_device init_threads solve_ms iteration_ms
         setup_ms transfer_ms end_to_end_ms iterations inertia verified verified_points
         label_mismatches max_regret
