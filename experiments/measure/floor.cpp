@@ -36,6 +36,7 @@ IterationWork iteration_work(const Problem& problem) {
   const double labels =
       problem.stop.min_changes > 0 ? 2 * 4 * n : 4 * n / std::max(1, problem.stop.iterations);
   IterationWork work;
+  work.point_bytes = n * dim * coordinate;
   work.resident_bytes = (n + k) * dim * coordinate;
   work.bytes = work.resident_bytes + k * dim * coordinate + labels;
   work.flops = 2 * n * problem.k * dim;
@@ -52,7 +53,14 @@ std::optional<double> floor_ms(const Problem& problem, const FloorRates& rates, 
                     : "the ceilings have no bandwidth of " + level.name;
     return std::nullopt;
   }
-  return std::max(work.bytes / *level.bandwidth, work.flops / *rate) / devices * 1e3;
+  const double crossing = std::max(work.point_bytes / devices - rates.capacity, 0.0);
+  if (crossing > 0 && !rates.upload) {
+    why_not = "the ceilings have no link_h2d";
+    return std::nullopt;
+  }
+  const double link = crossing > 0 ? crossing / *rates.upload : 0;
+  return std::max({work.bytes / *level.bandwidth / devices, work.flops / *rate / devices, link}) *
+         1e3;
 }
 
 std::optional<double> end_to_end_floor_ms(const Problem& problem, const FloorRates& rates,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct FloorRates {
 #include "kernels/core/precisions.inc"
   // Of the link between host and device. Infinite for a CPU.
   std::optional<double> upload, download;
+  // The bytes that a version may allocate on one device: its memory, or less (device_memory).
+  double capacity = std::numeric_limits<double>::infinity();
 };
 
 /// The work that one iteration cannot avoid, of all problems of a batch.
@@ -32,6 +35,7 @@ struct IterationWork {
   double bytes = 0;
   double flops = 0;
   double resident_bytes = 0;  // points and centroids
+  double point_bytes = 0;
 };
 
 /// Bytes: an iteration reads every point once. A coordinate takes 2 B if the arithmetic is fp16 or
@@ -50,8 +54,9 @@ IterationWork iteration_work(const Problem& problem);
 
 /// max(bytes / bandwidth, operations / rate) of one iteration in milliseconds, comparable with
 /// iteration_ms. The work is divided evenly among `devices`. The bandwidth is that of the nearest
-/// level of memory that points and centroids fit into. Returns nullopt if a required ceiling is
-/// missing; `why_not` then names it.
+/// level of memory that points and centroids fit into. Points that do not fit into the capacity of
+/// the devices cross the link in every iteration, and the floor is at least their bytes at the rate
+/// of the upload. Returns nullopt if a required ceiling is missing; `why_not` then names it.
 ///
 /// Two kinds of version can be faster than this floor: those that skip distances (bounds), and
 /// those that compute fp32 from products of narrower types.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -207,17 +208,27 @@ bool Supervisor::profile(const std::vector<Task*>& group, Pass pass, Progress& p
   return finished;
 }
 
+double Supervisor::capacity_of(const Point& point) const {
+  const auto all = static_cast<double>(device_->memory_bytes);
+  const int gib = point.device_memory.value_or(0);
+  return gib > 0 ? std::min(all, std::ldexp(gib, 30)) : all;
+}
+
 void Supervisor::fill_floor(Row& row, const Point& point) const {
   if (row.at("status") != status::ok) return;
   const KnownCeilings& known = row.at("backend") == "cuda" ? gpu_ceilings_ : cpu_ceilings_;
   Problem problem = point.problem(spec_.stop);
   problem.stop.iterations = row.at("iterations");
   const int devices = point.gpus.value_or(1);
+  std::optional<FloorRates> rates = known.rates, sustained_rates = known.sustained;
+  if (row.at("backend") == "cuda")
+    for (std::optional<FloorRates>* of : {&rates, &sustained_rates})
+      if (*of) (*of)->capacity = capacity_of(point);
   std::string why_not = known.why_not, why_not_sustained = known.why_not_sustained;
   std::optional<double> floor, whole, sustained;
-  if (known.rates) floor = floor_ms(problem, *known.rates, devices, why_not);
-  if (floor) whole = end_to_end_floor_ms(problem, *known.rates, devices, *floor, why_not);
-  if (known.sustained) sustained = floor_ms(problem, *known.sustained, devices, why_not_sustained);
+  if (rates) floor = floor_ms(problem, *rates, devices, why_not);
+  if (floor) whole = end_to_end_floor_ms(problem, *rates, devices, *floor, why_not);
+  if (sustained_rates) sustained = floor_ms(problem, *sustained_rates, devices, why_not_sustained);
   const auto fill = [&](const char* field, std::optional<double> value, const std::string& reason) {
     if (value)
       row[field] = *value;

@@ -44,6 +44,8 @@ class Supervisor {
   /// timeline.jsonl and passes.jsonl. They change neither a time nor the exit status. Returns false
   /// if interrupted.
   bool profile(const std::vector<Task*>& group, Pass pass, Progress& progress);
+  /// The bytes that a version may allocate on a device for this point.
+  double capacity_of(const Point& point) const;
   void fill_floor(Row& row, const Point& point) const;
 
   const Spec& spec_;

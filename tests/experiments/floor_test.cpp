@@ -94,6 +94,24 @@ TEST(Floor, ReadsFromTheNearestLevelThatHoldsTheData) {
   EXPECT_DOUBLE_EQ(floor_of(problem(400, 1, 2), 1, cpu), (3200 + 16 + 80) / 1e9 * 1e3);
 }
 
+TEST(Floor, LetsPointsCrossTheLinkThatDoNotFit) {
+  FloorRates small = rates();
+  small.upload = 1e6;
+  small.capacity = 6000;
+  // 8000 B of points: 2000 B cross the link at 1 MB/s, or of fp16's 4000 B none.
+  EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2), 1, small), 2.0);
+  EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2, Precision::bf16), 1, small),
+                   (4000 + 80 + 200) / 1e9 * 1e3);
+  // Two devices have room for all.
+  EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2), 2, small), 40000 / 1e9 / 2 * 1e3);
+  // Where products take longer, they are the floor: 4 · 10^6 operations at 1 GFLOP/s.
+  EXPECT_DOUBLE_EQ(floor_of(problem(1000, 1000, 2), 1, small), 4.0);
+  small.upload.reset();
+  std::string why_not;
+  EXPECT_FALSE(floor_ms(problem(1000, 10, 2), small, 1, why_not));
+  EXPECT_EQ(why_not, "the ceilings have no link_h2d");
+}
+
 TEST(Floor, SaysWhichCeilingIsMissing) {
   std::string why_not;
   EXPECT_FALSE(floor_ms(problem(1000, 10, 2, Precision::fp16), rates(), 1, why_not));
