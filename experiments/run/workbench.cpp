@@ -31,14 +31,14 @@ std::unique_ptr<Session> Workbench::opened(const OpenSession& open) {
 }
 
 Problem Workbench::problem(const Point& point) {
-  pinned_.clear();  // before `inputs_` releases its memory
+  pinned_.reset();  // before `inputs_` releases its memory
   Problem problem = point.problem(job_.stop);
   problem.points = inputs_.points(point);
   problem.centroids = inputs_.centroids(point);
   if (on_gpu_ && !version_.info.external) problem.halves = inputs_.halves(point);
-  if (point.host_memory == kPinned)
-    pinned_ = {session_->pin(std::as_bytes(problem.points)),
-               session_->pin(std::as_bytes(problem.halves))};
+  if (point.host_memory == kPinned)  // what is uploaded: of a 16-bit problem 16 bits
+    pinned_ = problem.halves.empty() ? session_->pin(std::as_bytes(problem.points))
+                                     : session_->pin(std::as_bytes(problem.halves));
   generator_ = data::make_generator(point.source(job_.data));
   problem.spherical = point.source(job_.data).unit_length;
   // Rounded or scaled points are no longer what the generator draws, and those of a batch come from

@@ -69,7 +69,7 @@ class Workbench {
   std::set<unsigned> others_;  // processes that used the GPU before this one did
   double process_setup_ms_ = 0;
   std::unique_ptr<Session> session_;
-  std::vector<std::shared_ptr<const void>> pinned_;  // the arrays of the last problem
+  std::shared_ptr<const void> pinned_;  // the points of the last problem
   VersionFactory make_;
   NoiseMeter noise_;
   TrialFile trials_;
