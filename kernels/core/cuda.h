@@ -86,6 +86,8 @@ class Event {
   }
 
   void record(cudaStream_t stream) { LLOYD_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  /// Makes what follows in `stream` wait until the device reaches the event.
+  void hold(cudaStream_t stream) const { LLOYD_CUDA_CHECK(cudaStreamWaitEvent(stream, event_, 0)); }
   /// The device must have reached both events: synchronize the stream first.
   double ms_since(const Event& first) const {
     float ms = 0;

@@ -1,143 +1,17 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include <array>
-#include <atomic>
-#include <barrier>
 #include <cstring>
-#include <exception>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
+#include "kernels/core/staging.h"
 #include "kernels/core/transfer.h"
 
 namespace lloyd::cuda {
 namespace {
 
-constexpr unsigned kMostThreads = 8;
 constexpr int kBlock = 256;
-
-/// A chunk on its way.
-struct Slot {
-  Slot() {
-    LLOYD_CUDA_CHECK(cudaMallocHost(&pinned, kTransferChunk));
-    LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  }
-  Slot(const Slot&) = delete;
-
-  void* pinned = nullptr;
-  cudaStream_t stream = nullptr;
-  Buffer<char> on_device;  // empty until a conversion needs it
-  std::size_t first = 0, bytes = 0;
-
-  /// The chunk on the device, before or after its conversion.
-  template <typename T>
-  T* device_chunk() {
-    if (on_device.size() == 0) on_device = Buffer<char>(kTransferChunk);
-    return reinterpret_cast<T*>(on_device.data());
-  }
-};
-
-/// What happens to each chunk.
-struct Steps {
-  std::function<void(Slot&)> begin;  // queues the copy of a chunk in its stream
-  std::function<void(Slot&)> end;    // the copy is done; may be empty
-};
-
-class Transfers {
- public:
-  static Transfers& of_current_device() {
-    // Never destroyed: CUDA may be gone before static objects are.
-    static auto& all = *new std::map<int, std::unique_ptr<Transfers>>;
-    static std::mutex mutex;
-    const std::lock_guard lock(mutex);
-    int device = 0;
-    LLOYD_CUDA_CHECK(cudaGetDevice(&device));
-    std::unique_ptr<Transfers>& mine = all[device];
-    if (mine == nullptr) mine.reset(new Transfers(device));
-    return *mine;
-  }
-
-  void run(std::size_t bytes, const Steps& steps, cudaStream_t stream) {
-    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
-    const std::lock_guard lock(mutex_);
-    bytes_ = bytes;
-    steps_ = &steps;
-    next_ = 0;
-    error_ = nullptr;
-    if (bytes <= kTransferChunk) {  // waking the threads takes longer
-      move_chunks(workers_.front());
-    } else {
-      start_.arrive_and_wait();
-      done_.arrive_and_wait();
-    }
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  using Worker = std::array<Slot, 2>;  // one is filled while the other is copied
-
-  explicit Transfers(int device)
-      : workers_(std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMostThreads)),
-        start_(static_cast<std::ptrdiff_t>(workers_.size()) + 1),
-        done_(static_cast<std::ptrdiff_t>(workers_.size()) + 1) {
-    for (Worker& worker : workers_)
-      std::thread([this, device, &worker] {
-        cudaSetDevice(device);  // an error comes back from the first copy
-        while (true) {
-          start_.arrive_and_wait();
-          move_chunks(worker);
-          done_.arrive_and_wait();
-        }
-      }).detach();
-  }
-
-  void move_chunks(Worker& worker) {
-    try {
-      for (Slot& slot : worker) slot.bytes = 0;
-      for (std::size_t turn = 0;; ++turn) {
-        const std::size_t first = kTransferChunk * next_++;
-        if (first >= bytes_) break;
-        Slot& slot = worker[turn % worker.size()];
-        finish(slot);
-        slot.first = first;
-        slot.bytes = std::min(kTransferChunk, bytes_ - first);
-        steps_->begin(slot);
-      }
-      for (Slot& slot : worker) finish(slot);
-    } catch (...) {
-      // The caller's memory must not be in use when the error arrives there.
-      for (Slot& slot : worker) cudaStreamSynchronize(slot.stream);
-      const std::lock_guard lock(error_mutex_);
-      if (!error_) error_ = std::current_exception();
-    }
-  }
-
-  void finish(Slot& slot) {
-    if (slot.bytes == 0) return;
-    LLOYD_CUDA_CHECK(cudaStreamSynchronize(slot.stream));
-    if (steps_->end) steps_->end(slot);
-    slot.bytes = 0;
-  }
-
-  std::vector<Worker> workers_;
-  std::barrier<> start_, done_;
-  std::mutex mutex_, error_mutex_;
-  std::size_t bytes_ = 0;
-  const Steps* steps_ = nullptr;
-  std::atomic<std::size_t> next_ = 0;  // the next chunk
-  std::exception_ptr error_;
-};
-
-bool is_pinned(const void* host) {
-  cudaPointerAttributes attributes{};
-  LLOYD_CUDA_CHECK(cudaPointerGetAttributes(&attributes, host));
-  return attributes.type == cudaMemoryTypeHost;
-}
 
 /// An array on the host whose chunks go to the device.
 struct Source {
@@ -145,7 +19,7 @@ struct Source {
       : first(static_cast<const char*>(array)), pinned(is_pinned(array)) {}
 
   /// Queues the copy of a chunk.
-  void send(Slot& slot, void* to) const {
+  void send(Staging::Slot& slot, void* to) const {
     const void* from = first + slot.first;
     if (!pinned) from = std::memcpy(slot.pinned, from, slot.bytes);
     LLOYD_CUDA_CHECK(cudaMemcpyAsync(to, from, slot.bytes, cudaMemcpyHostToDevice, slot.stream));
@@ -171,7 +45,7 @@ __global__ void widen(const Half* halves, std::int64_t count, float* values) {
 template <typename Half>
 void upload_halves(std::span<const std::uint16_t> halves, float* to, cudaStream_t stream) {
   const Source source(halves.data());
-  const auto begin = [&](Slot& slot) {
+  const auto begin = [&](Staging::Slot& slot) {
     Half* chunk = slot.device_chunk<Half>();
     source.send(slot, chunk);
     const auto count = static_cast<std::int64_t>(slot.bytes / sizeof(Half));
@@ -179,7 +53,7 @@ void upload_halves(std::span<const std::uint16_t> halves, float* to, cudaStream_
                                                                  to + slot.first / sizeof(Half));
     LLOYD_CUDA_CHECK_LAUNCH();
   };
-  Transfers::of_current_device().run(halves.size_bytes(), {begin, nullptr}, stream);
+  Staging::of_current_device().run(halves.size_bytes(), {begin, nullptr}, stream);
 }
 
 template <typename From, typename To>
@@ -192,7 +66,7 @@ __global__ void convert(const From* from, std::int64_t count, To* to) {
 template <typename To, typename From>
 void fill(const Buffer<From>& labels, std::span<std::byte> to, cudaStream_t stream) {
   const bool pinned = is_pinned(to.data());
-  const auto begin = [&](Slot& slot) {
+  const auto begin = [&](Staging::Slot& slot) {
     const From* chunk = labels.data() + slot.first / sizeof(To);
     const void* from = chunk;
     if constexpr (sizeof(From) != sizeof(To)) {
@@ -206,15 +80,15 @@ void fill(const Buffer<From>& labels, std::span<std::byte> to, cudaStream_t stre
     LLOYD_CUDA_CHECK(
         cudaMemcpyAsync(target, from, slot.bytes, cudaMemcpyDeviceToHost, slot.stream));
   };
-  const auto end = [&](Slot& slot) {
+  const auto end = [&](Staging::Slot& slot) {
     if (!pinned) std::memcpy(to.data() + slot.first, slot.pinned, slot.bytes);
   };
-  Transfers::of_current_device().run(to.size(), {begin, end}, stream);
+  Staging::of_current_device().run(to.size(), {begin, end}, stream);
 }
 
 }  // namespace
 
-void prepare_transfers() { Transfers::of_current_device(); }
+void prepare_transfers() { Staging::of_current_device(); }
 
 void upload(const void* from, std::size_t bytes, void* to, cudaStream_t stream) {
   if (bytes == 0) return;
@@ -224,14 +98,16 @@ void upload(const void* from, std::size_t bytes, void* to, cudaStream_t stream) 
     return;
   }
   const Source source(from);
-  const auto begin = [&](Slot& slot) { source.send(slot, static_cast<char*>(to) + slot.first); };
-  Transfers::of_current_device().run(bytes, {begin, nullptr}, stream);
+  const auto begin = [&](Staging::Slot& slot) {
+    source.send(slot, static_cast<char*>(to) + slot.first);
+  };
+  Staging::of_current_device().run(bytes, {begin, nullptr}, stream);
 }
 
 void upload_columns(std::span<const float> points, std::int64_t n, int dim, float* columns,
                     cudaStream_t stream) {
   const Source source(points.data());
-  const auto begin = [&](Slot& slot) {
+  const auto begin = [&](Staging::Slot& slot) {
     auto* chunk = slot.device_chunk<float>();
     source.send(slot, chunk);
     const auto count = static_cast<std::int64_t>(slot.bytes / sizeof(float));
@@ -239,7 +115,7 @@ void upload_columns(std::span<const float> points, std::int64_t n, int dim, floa
         chunk, count, static_cast<std::int64_t>(slot.first / sizeof(float)), n, dim, columns);
     LLOYD_CUDA_CHECK_LAUNCH();
   };
-  Transfers::of_current_device().run(points.size_bytes(), {begin, nullptr}, stream);
+  Staging::of_current_device().run(points.size_bytes(), {begin, nullptr}, stream);
 }
 
 void upload_points(const Problem& problem, float* to, cudaStream_t stream) {
@@ -252,12 +128,12 @@ void upload_points(const Problem& problem, float* to, cudaStream_t stream) {
 }
 
 void download(const void* from, std::size_t bytes, const Receive& receive, cudaStream_t stream) {
-  const auto begin = [&](Slot& slot) {
+  const auto begin = [&](Staging::Slot& slot) {
     LLOYD_CUDA_CHECK(cudaMemcpyAsync(slot.pinned, static_cast<const char*>(from) + slot.first,
                                      slot.bytes, cudaMemcpyDeviceToHost, slot.stream));
   };
-  const auto end = [&](Slot& slot) { receive(slot.pinned, slot.first, slot.bytes); };
-  Transfers::of_current_device().run(bytes, {begin, end}, stream);
+  const auto end = [&](Staging::Slot& slot) { receive(slot.pinned, slot.first, slot.bytes); };
+  Staging::of_current_device().run(bytes, {begin, end}, stream);
 }
 
 template <typename Label>
