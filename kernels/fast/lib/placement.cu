@@ -22,12 +22,13 @@ constexpr int kTryBlock = 128;
 
 // The smallest and the largest value of each dimension. `least` and `most` start at the extremes.
 // Threads along x take dimensions.
-__global__ void find_ranges(const float* points, std::int64_t n, int dim, int* least, int* most) {
+template <typename Given>
+__global__ void find_ranges(const Given* points, std::int64_t n, int dim, int* least, int* most) {
   for (int t = threadIdx.x; t < dim; t += blockDim.x) {
     int low = INT_MAX, high = INT_MIN;
     for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; i < n;
          i += static_cast<std::int64_t>(gridDim.x) * blockDim.y) {
-      const int value = ordered(points[i * dim + t]);
+      const int value = ordered(static_cast<float>(points[i * dim + t]));
       low = min(low, value);
       high = max(high, value);
     }
@@ -93,26 +94,46 @@ float rounded_to(float value) {
 
 }  // namespace
 
-Placement Placement::of(const Problem& problem, const float* points, cudaStream_t stream,
+Ranges::Ranges(int dim, cudaStream_t stream)
+    : low_(static_cast<std::size_t>(dim)), high_(static_cast<std::size_t>(dim)) {
+  const std::vector<int> least(low_.size(), INT_MAX), most(low_.size(), INT_MIN);
+  low_.upload(least, stream);
+  high_.upload(most, stream);
+  LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));  // before the vectors end
+}
+
+template <typename T>
+void Ranges::add(const T* points, std::int64_t n, cudaStream_t stream) {
+  unsigned columns = 1;  // threads along x
+  while (columns < low_.size() && columns < 32) columns *= 2;
+  find_ranges<<<1024, dim3(columns, kBlock / columns), 0, stream>>>(
+      points, n, static_cast<int>(low_.size()), low_.data(), high_.data());
+  LLOYD_CUDA_CHECK_LAUNCH();
+}
+template void Ranges::add<float>(const float*, std::int64_t, cudaStream_t);
+template void Ranges::add<__half>(const __half*, std::int64_t, cudaStream_t);
+template void Ranges::add<__nv_bfloat16>(const __nv_bfloat16*, std::int64_t, cudaStream_t);
+
+std::vector<std::pair<float, float>> Ranges::all(cudaStream_t stream) const {
+  std::vector<int> least(low_.size()), most(low_.size());
+  low_.download(least, stream);
+  high_.download(most, stream);
+  std::vector<std::pair<float, float>> ranges;
+  for (std::size_t t = 0; t < least.size(); ++t)
+    ranges.emplace_back(from_ordered(least[t]), from_ordered(most[t]));
+  return ranges;
+}
+
+Placement Placement::of(const Problem& problem, const Ranges& ranges, cudaStream_t stream,
                         float (*round)(float)) {
   Placement placed;
   const auto dim = static_cast<std::size_t>(problem.dim);
-  std::vector<int> least(dim, INT_MAX), most(dim, INT_MIN);
-  cuda::Buffer<int> low(dim), high(dim);
-  low.upload(least, stream);
-  high.upload(most, stream);
-  unsigned columns = 1;  // threads along x
-  while (columns < dim && columns < 32) columns *= 2;
-  find_ranges<<<1024, dim3(columns, kBlock / columns), 0, stream>>>(
-      points, problem.n * problem.batch, problem.dim, low.data(), high.data());
-  LLOYD_CUDA_CHECK_LAUNCH();
-  low.download(least, stream);
-  high.download(most, stream);
   placed.given_ = problem.centroids;
   placed.centre_.assign(dim, 0);
   double squared_reach = 0;
+  const std::vector<std::pair<float, float>> all = ranges.all(stream);
   for (std::size_t t = 0; t < dim; ++t) {
-    const float a = from_ordered(least[t]), b = from_ordered(most[t]);
+    const auto [a, b] = all[t];
     const float middle = a + (b - a) / 2;
     // Directions are scaled about the origin, and are within 1 of it.
     if (!problem.spherical && std::abs(middle) > 4 * ((b - a) / 2)) {
@@ -134,12 +155,12 @@ Placement Placement::of(const Problem& problem, const float* points, cudaStream_
 }
 
 template <typename T>
-Placement Placement::of(const Problem& problem, const float* points, cudaStream_t stream) {
-  return of(problem, points, stream, rounded_to<T>);
+Placement Placement::of(const Problem& problem, const Ranges& ranges, cudaStream_t stream) {
+  return of(problem, ranges, stream, rounded_to<T>);
 }
-template Placement Placement::of<float>(const Problem&, const float*, cudaStream_t);
-template Placement Placement::of<__half>(const Problem&, const float*, cudaStream_t);
-template Placement Placement::of<__nv_bfloat16>(const Problem&, const float*, cudaStream_t);
+template Placement Placement::of<float>(const Problem&, const Ranges&, cudaStream_t);
+template Placement Placement::of<__half>(const Problem&, const Ranges&, cudaStream_t);
+template Placement Placement::of<__nv_bfloat16>(const Problem&, const Ranges&, cudaStream_t);
 
 void Placement::scale_by(float factor) {
   scale_ *= factor;

@@ -12,13 +12,28 @@
 // More     NOTES.md: the proof.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/core/cuda.h"
 #include "kernels/core/version.h"
 
 namespace lloyd::fast {
+
+/// The smallest and the largest value of each dimension, of points that may come in parts.
+class Ranges {
+ public:
+  Ranges(int dim, cudaStream_t stream);
+  /// Of row-major points on the device, of float, __half or __nv_bfloat16.
+  template <typename T>
+  void add(const T* points, std::int64_t n, cudaStream_t stream);
+  std::vector<std::pair<float, float>> all(cudaStream_t stream) const;
+
+ private:
+  cuda::Buffer<int> low_, high_;
+};
 
 /// placed = (given − centre) · scale, with a centre for each dimension that is 0 for most data. All
 /// problems of a batch are placed alike.
@@ -31,7 +46,14 @@ class Placement {
   /// `points`: n × dim on the device, as they were given. T: the format that the version keeps
   /// (float, __half or __nv_bfloat16).
   template <typename T>
-  static Placement of(const Problem& problem, const float* points, cudaStream_t stream);
+  static Placement of(const Problem& problem, const float* points, cudaStream_t stream) {
+    Ranges ranges(problem.dim, stream);
+    ranges.add(points, problem.n * problem.batch, stream);
+    return of<T>(problem, ranges, stream);
+  }
+  /// The same for points whose ranges are known.
+  template <typename T>
+  static Placement of(const Problem& problem, const Ranges& ranges, cudaStream_t stream);
 
   /// The largest coordinate of points and initial centroids, as it is placed.
   float largest() const { return largest_ * scale_; }
@@ -57,7 +79,7 @@ class Placement {
 
  private:
   /// `round`: to the format that the version keeps.
-  static Placement of(const Problem& problem, const float* points, cudaStream_t stream,
+  static Placement of(const Problem& problem, const Ranges& ranges, cudaStream_t stream,
                       float (*round)(float));
 
   std::span<const float> given_;  // the initial centroids
