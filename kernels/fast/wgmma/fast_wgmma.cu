@@ -17,12 +17,12 @@
 #include "kernels/fast/wgmma/fast_wgmma.h"
 
 #if LLOYD_CUDA
-#include <cmath>
 #include <memory>
 
 #include "kernels/fast/lib/device_loop.h"
 #include "kernels/fast/update/update.h"
 #include "kernels/fast/wgmma/engine.cuh"
+#include "kernels/fast/wgmma/parts.cuh"
 #include "kernels/fast/wgmma/place.cuh"
 #endif
 
@@ -127,11 +127,7 @@ class WgmmaLoop : public DeviceLoop {
     const cudaStream_t stream = context.stream;
     const cuda::Buffer<float> given = upload_points(context);
     placement_ = Placement::of<T>(problem_, given.data(), stream);
-    const float largest = placement_.largest();
-    const int exponent = largest > 0 ? std::ilogb(largest) : 0;
-    constexpr bool kIsHalf = std::is_same_v<T, __half>;
-    if (kIsHalf && exponent < -4) placement_.scale_by(std::ldexp(1.0f, 8 - exponent));
-    if (!kIsHalf && std::abs(exponent) > 30) placement_.scale_by(std::ldexp(1.0f, -exponent));
+    lift<T>(placement_);
     placement_.require_labels(problem_, given.data(), stream);
     initial_.upload(placement_.centroids(), stream);
     cuda::Buffer<float> centre(placement_.centre().size());

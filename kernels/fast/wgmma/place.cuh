@@ -15,8 +15,8 @@ constexpr int kBlock = 256;
 
 // Writes the points centred, scaled and rounded, a warp for each of `rows` rows, of which the last
 // of each problem are padding; and half of their squared norms. `each`: the rows of a problem.
-template <typename T>
-__global__ void place_points(const float* points, std::int64_t n, int dim, const float* centre,
+template <typename T, typename Given>
+__global__ void place_points(const Given* points, std::int64_t n, int dim, const float* centre,
                              float scale, std::int64_t rows, std::int64_t each, int padded,
                              T* placed, float* half_norms) {
   std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
@@ -27,7 +27,8 @@ __global__ void place_points(const float* points, std::int64_t n, int dim, const
   i %= each;
   float norm = 0;
   for (int t = threadIdx.x % 32; t < padded; t += 32) {
-    const T x = static_cast<T>(i < n && t < dim ? (points[i * dim + t] - centre[t]) * scale : 0.0f);
+    const T x = static_cast<T>(
+        i < n && t < dim ? (static_cast<float>(points[i * dim + t]) - centre[t]) * scale : 0.0f);
     placed[i * padded + t] = x;
     norm += static_cast<float>(x) * static_cast<float>(x);
   }
