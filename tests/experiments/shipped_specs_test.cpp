@@ -68,6 +68,7 @@ TEST(ShippedSpecs, Load) {
                                                       {"fast_wide", "peer_flash_kmeans"},
                                                       {"batch", "peer_flash_kmeans"},
                                                       {"ivf", "peer_flash_kmeans"},
+                                                      {"stream", "fast_wgmma"},
                                                       {"real", "peer_flash_kmeans"},
                                                       {"real_cosine", "cpu_openmp"}};
       const auto other = others.find(spec.name);
