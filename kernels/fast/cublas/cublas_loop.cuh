@@ -81,6 +81,7 @@ class CublasLoop : public DeviceLoop {
   void step(Context& context) override {
     assign(context);
     const auto phase = context.phase("update");
+    forget_centroids(context);
     update(context);
     scale_means(context);
   }

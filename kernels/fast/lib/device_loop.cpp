@@ -46,6 +46,11 @@ void DeviceLoop::run(Context& context) {
   }
 }
 
+void DeviceLoop::forget_centroids(Context& context) {
+  if (!problem_.spherical) return;
+  LLOYD_CUDA_CHECK(cudaMemsetAsync(centroids_.data(), 0xff, centroids_.bytes(), context.stream));
+}
+
 void DeviceLoop::scale_means(Context& context) {
   if (!problem_.spherical) return;
   fast::scale_means(centroids_.data(), before_.data(), std::int64_t{problem_.batch} * problem_.k,

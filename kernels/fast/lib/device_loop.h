@@ -76,8 +76,11 @@ class DeviceLoop : public Version {
   /// The same for a kernel that moves centroids to means: null in a spherical problem, where
   /// scale_means() moves them further.
   unsigned* largest_move_to_mean() const { return problem_.spherical ? nullptr : largest_move(); }
-  /// In a spherical problem, scales what step() has moved to means. A version that can solve such
-  /// problems calls it in step().
+  /// A version that can solve spherical problems calls these two in step(), before and after it
+  /// moves centroids to means. The first makes all centroids NaN; those that still are afterwards
+  /// are of clusters without points. The second scales the others to length 1, and takes these back.
+  /// In other problems both do nothing.
+  void forget_centroids(Context& context);
   void scale_means(Context& context);
   /// Before the first iteration, where changes are counted: every label is −1.
   template <typename Label>

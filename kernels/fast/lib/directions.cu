@@ -16,15 +16,12 @@ __global__ void scale_means(float* means, const float* before, std::int64_t coun
   means += j * dim;
   before += j * dim;
   double squares = 0;
-  bool moved = false;
   for (int t = lane; t < dim; t += 32) {
     const double x = means[t];
     squares += x * x;
-    moved |= means[t] != before[t];
   }
   squares = warp_sum(squares);
-  if (__any_sync(kAllLanes, moved) == 0) return;
-  const double by = squares > 0 ? length / sqrt(squares) : 0;
+  const double by = squares > 0 ? length / sqrt(squares) : 0;  // NaN is not > 0
   float move = 0;
   for (int t = lane; t < dim; t += 32) {
     const float scaled = by > 0 ? static_cast<float>(means[t] * by) : before[t];

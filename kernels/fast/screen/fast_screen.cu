@@ -98,6 +98,7 @@ class ScreenVersion : public DeviceLoop {
     const auto phase = context.phase("update");
     if (has_min_changes())
       fast::count_changes(labels_.data(), previous_.data(), problem_.n, changes(), stream);
+    forget_centroids(context);
     update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(),
                 largest_move_to_mean(), stream);
     scale_means(context);

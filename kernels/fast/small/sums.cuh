@@ -72,6 +72,7 @@ class SmallSums : public DeviceLoop {
     const auto phase = context.phase("update");
     constexpr int kBlock = 128;
     const int clusters = problem_.batch * problem_.k;
+    forget_centroids(context);
     move_centroids<<<cuda::blocks_for(clusters, kBlock), kBlock, 0, context.stream>>>(
         sums_.data(), counts_.data(), copies_, centroids_.data(), clusters, problem_.dim,
         largest_move_to_mean() != nullptr ? flags_.data() : nullptr);

@@ -94,6 +94,7 @@ class WgmmaLoop : public DeviceLoop {
     }
     const auto phase = context.phase("update");
     if (!adds_up_at_once()) {
+      forget_centroids(context);
       update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(),
                   largest_move_to_mean(), context.stream);
       scale_means(context);
