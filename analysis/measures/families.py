@@ -8,6 +8,9 @@ CHOOSERS = {"fast": "fast_auto", "fast_cpu": "fast_cpu_auto"}
 """The ladders of this project, each with the version that only passes problems on to the others. So
 a chooser is never itself the fastest."""
 
+OURS = (*CHOOSERS, "stream")
+"""All families of this project's own ladders."""
+
 _PEER = "peer"
 LIBRARIES = ("python_scipy", "python_sklearn")
 """Versions of a study that call a library's k-means, as peers do."""
@@ -20,4 +23,4 @@ def is_peer(points: pd.DataFrame) -> pd.Series:
 
 def is_ours(points: pd.DataFrame) -> pd.Series:
     """True for the rows of this project's ladders, without the choosers."""
-    return points["family"].isin(CHOOSERS) & ~points["version"].isin(CHOOSERS.values())
+    return points["family"].isin(OURS) & ~points["version"].isin(CHOOSERS.values())

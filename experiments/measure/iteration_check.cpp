@@ -162,9 +162,9 @@ std::optional<std::string> IterationCheck::check_iteration(const Solution* after
     }
     // `after` may be the one that went another way.
     const Solution& end = own && (after == nullptr || runs_part) ? *own : *after;
-    const std::span<const std::int64_t> counts = starts_differ
-                                                     ? std::span<const std::int64_t>(clusters.counts)
-                                                     : std::span<const std::int64_t>{};
+    const std::span<const std::int64_t> counts =
+        starts_differ ? std::span<const std::int64_t>(clusters.counts)
+                      : std::span<const std::int64_t>{};
     why = check_pair(end, before, t, slack, counts, mismatches);
     if (!why) return std::nullopt;
     if (attempt + 1 >= kEnoughAlike && !runs_part && !after_is_odd) return why;

@@ -54,7 +54,7 @@ StreamSizes stream_wgmma_sizes(const Problem& problem, const DeviceLimits& devic
           .given = std::int64_t{2} * problem.dim,
           .kept = std::int64_t{2} * padded_for_parts(problem.dim) + 4,
           .label = 4,
-          .fixed = bytes_for_parts(problem.k, problem.dim) + 3 * 4 * cells +
+          .fixed = bytes_for_parts(problem.k, problem.dim) + 12 * cells +
                    4 * kSample * problem.dim + kPages,
           .tile = kPartPoints,
           .wave = std::max(device.multiprocessors, 1)};
@@ -252,7 +252,7 @@ class StreamWgmma : public DeviceLoop {
 LLOYD_CUDA_VERSION(
     StreamWgmma,
     {.name = "stream_wgmma",
-     .family = "fast",
+     .family = "stream",
      .backend = Backend::cuda,
      .parent = "fast_wgmma",
      .axes = {"device_memory"},

@@ -18,7 +18,8 @@ constexpr int padded_for_parts(int dim) {
 constexpr std::int64_t bytes_for_parts(int k, int dim) {
   const std::int64_t padded = padded_for_parts(dim), clusters = k;
   const std::int64_t tile_row = (padded + 63) / 64 * 128 + 4;
-  return clusters * padded * (4 + 8) + clusters * 8 + (clusters + 127) * tile_row + dim * 4;
+  return clusters * padded * (4 + 8) + clusters * 8 + (clusters + 127) * tile_row +
+         std::int64_t{4} * dim;
 }
 
 }  // namespace lloyd::fast
