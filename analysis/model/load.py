@@ -11,7 +11,7 @@ from analysis.model.columns import Column, flag, name, number, time, whole
 from analysis.model.files import RunError, check_shape, printable, read_json
 from analysis.model.rows import frame, read_rows
 from analysis.model.run import Run
-from analysis.model.words import AXES, GPU_AXES, INPUT_AXES, STATUSES
+from analysis.model.words import GPU_AXES, INPUT_AXES, LOWEST, STATUSES
 
 
 def _why_no_time(reasons: object) -> str | None:
@@ -33,7 +33,7 @@ def _noise(noise: object) -> str | None:
 
 
 _SIZES = [whole(size, needed=True, low=1) for size in ("n", "k", "dim")] + [whole("batch", low=1)]
-_TUNABLES = [whole(axis, low=0 if axis == "device_memory" else 1) for axis in AXES]
+_TUNABLES = [whole(axis, low=low) for axis, low in LOWEST.items()]
 # texts, because seeds go up to 2^64 - 1
 _INPUTS = [name(axis, get=str) for axis in INPUT_AXES]
 

@@ -14,7 +14,16 @@ def _names(table: str, macro: str) -> list[str]:
     return re.findall(rf"^{macro}\((\w+),", text, re.MULTILINE)
 
 
-AXES = _names("axes.inc", "LLOYD_TUNABLE")
+LOWEST = {
+    axis: int(low)
+    for axis, low in re.findall(
+        r"^LLOYD_TUNABLE\((\w+), [^,]+, (\d+),",
+        (TABLES / "axes.inc").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+}
+"""The least value of each axis that tunes a version."""
+AXES = list(LOWEST)
 """The axes that tune a version. A row has null for an axis that its version does not use."""
 PROBLEM_AXES = _names("axes.inc", "LLOYD_PROBLEM_AXIS")
 INPUT_AXES = _names("axes.inc", "LLOYD_INPUT_AXIS")

@@ -19,6 +19,7 @@ from analysis.measures.families import LIBRARIES
 from analysis.measures.points import all_points, gather
 from analysis.model.load import load_run
 from analysis.model.numbers import number_text
+from analysis.model.words import AXES
 from analysis.pages.findings import finding
 from analysis.pages.report import subject
 from analysis.pages.tables import every_point_cells, headline
@@ -250,9 +251,7 @@ def test_more_kinds_than_lines_are_counted():
             "status": "failed",
             "reason": [f"{'abcdefghijklmnopqrstuvwxyzABCD'[i]} broke" for i in range(30)],
             **dict.fromkeys(["n", "k", "dim", "precision", "machine"], 1),
-            **dict.fromkeys(
-                ["threads_per_block", "samples_per_thread", "threads", "processes", "gpus"]
-            ),
+            **dict.fromkeys(AXES),
         }
     )
     lines = no_result(frame, "x.csv")
