@@ -38,9 +38,9 @@ class IterationCheck {
   const std::optional<std::string>& drifted() const { return drifted_; }
 
  private:
-  // Runs t − 1 iterations, and t if `after` is null. Returns what is wrong with the pair. If it does
-  // not match, both are run again, as long as reruns differ; then allows for that difference and
-  // for what a few points in another cluster move. `before` receives the last rerun of t − 1.
+  // Runs t − 1 iterations, and t if `after` is null. Returns what is wrong with the pair. If it
+  // does not match, both are run again, as long as reruns differ; then allows for that difference
+  // and for what a few points in another cluster move. `before` receives the last rerun of t − 1.
   std::optional<std::string> check_iteration(const Solution* after, int t, Solution& before,
                                              std::int64_t* mismatches = nullptr);
   // Checks that `after`, of t iterations, continued from `before`, of t − 1. `slack`: how far

@@ -56,8 +56,8 @@ class Timer {
         on_gpu_(on_gpu),
         pins_labels_(pins_labels) {}
 
-  /// Takes the first solve of a point: its answer and its times. The times are those of a cold start,
-  /// and `watch` may add to them.
+  /// Takes the first solve of a point: its answer and its times. The times are those of a cold
+  /// start, and `watch` may add to them.
   Sample first(const Problem& problem, Context& context, std::optional<double> needed_cores,
                const Watch& watch, Solution& answer);
   /// True if the times of a first solve are as good as those of a later one, and the spec asks for

@@ -78,8 +78,8 @@ class DeviceLoop : public Version {
   unsigned* largest_move_to_mean() const { return problem_.spherical ? nullptr : largest_move(); }
   /// A version that can solve spherical problems calls these two in step(), before and after it
   /// moves centroids to means. The first makes all centroids NaN; those that still are afterwards
-  /// are of clusters without points. The second scales the others to length 1, and takes these back.
-  /// In other problems both do nothing.
+  /// are of clusters without points. The second scales the others to length 1, and takes these
+  /// back. In other problems both do nothing.
   void forget_centroids(Context& context);
   void scale_means(Context& context);
   /// Before the first iteration, where changes are counted: every label is −1.
