@@ -23,8 +23,8 @@ namespace {
 constexpr double kLastSeconds = 20, kDrawnSeconds = 1;
 constexpr int kMostDrawn = 4;
 // The most pairs of solves that are made for an iteration. At a near tie the runs of a version
-// whose sums have no fixed order may part, and both solves of a pair must have gone the same way. If
-// half of the runs go either way, one iteration in 64 finds no such pair.
+// whose sums have no fixed order may part, and both solves of a pair must have gone the same way.
+// If half of the runs go either way, one iteration in 64 finds no such pair.
 constexpr int kAttempts = 6;
 // If none of so many reruns differs from the others, runs do not part.
 constexpr int kEnoughAlike = 4;
