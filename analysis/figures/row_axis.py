@@ -24,13 +24,14 @@ def rows_axis(axes: Axes, labels: list[str], rows: int) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def at_right(axes: Axes, row: float, text: str, colour: str = INK) -> None:
-    """Writes `text` to the right of the axes, at a row's height."""
+def at_right(axes: Axes, row: float, text: str, colour: str = INK, inches: float = 0.0) -> None:
+    """Writes `text` to the right of the axes, at a row's height, `inches` from where such text
+    begins."""
     axes.annotate(
         text,
         (1, row),
         xycoords=("axes fraction", "data"),
-        xytext=(4, 0),
+        xytext=(4 + 72 * inches, 0),
         textcoords="offset points",
         va="center",
         color=colour,

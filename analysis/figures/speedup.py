@@ -74,7 +74,7 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     panels = [(values, of) for values, of in shown.groupby(keys, sort=True)]
     header = (subject.title, subtitle(points, subject), notes)
     if one_n:
-        figure = _dots(panels, keys, header, styles, subject)
+        figure = _dots(panels, keys, header, styles, subject, shown)
     else:
         figure = _lines(panels, keys, header, styles, subject, shown, x_axis(shown, x))
     return Drawing(name, figure, rows)
@@ -221,11 +221,14 @@ def _x_label(axes: Axes, label: str, grey: str) -> None:
     )
 
 
-def _dots(panels, keys, header, styles, subject) -> Figure:
+def _dots(panels, keys, header, styles, subject, shown) -> Figure:
     most = max(of["series"].nunique() for _, of in panels)
     labels = {s: break_label(s, min(1.7, 0.35 * style.width())) for s in styles}
     widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
-    columns = columns_of_panels(min(len(panels), 2), widest + 0.8, 1.0)
+    over_cpu = [_over_fastest_cpu(of, shown) for _, of in panels]
+    named = max((text_width(name) for name, _ in over_cpu if name), default=0)
+    right = 0.6 + (named + 0.12 if named else 0)
+    columns = columns_of_panels(min(len(panels), 2), widest + right + 0.2, 1.0)
     tall = max(label.count("\n") + 1 for label in labels.values())
     page = Page(
         *header,
@@ -233,11 +236,11 @@ def _dots(panels, keys, header, styles, subject) -> Figure:
         columns,
         (0.09 + 0.12 * tall) * max(most, 2) + 0.1,
         left=widest + 0.2,
-        right=0.6,
+        right=right,
         below=0.56,
     )
     low, high = _limits(pd.concat([of for _, of in panels]))
-    for (_, of), axes in zip(panels, page.axes, strict=True):
+    for (_, of), (cpu, times), axes in zip(panels, over_cpu, page.axes, strict=True):
         log_axis(axes, "x", low, high)
         axes.axvline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
         ranked = of.sort_values("speedup", kind="stable")
@@ -254,7 +257,13 @@ def _dots(panels, keys, header, styles, subject) -> Figure:
             if point["noisy"] is True:
                 ring(axes, [point["speedup"]], [height])
             at_right(axes, height, f"{number_text(point['speedup'])}×")
+            if point.name in times:
+                at_right(axes, height, f"{number_text(times[point.name])}×", style.GREY, 0.6)
         axes.set_ylim(-0.6, max(most, 2) - 0.4)
+        if cpu:
+            at = of.loc[of["version"] == cpu, "speedup"].iloc[0]
+            axes.axvline(at, color=style.GREY, linewidth=1, linestyle=(0, (1, 2)), zorder=1.5)
+            at_right(axes, max(most, 2) + 0.1, f"over\n{cpu}", style.GREY, 0.6)
         axes.set_yticks(range(len(ranked)), [labels[s] for s in ranked["series"]])
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
@@ -262,3 +271,17 @@ def _dots(panels, keys, header, styles, subject) -> Figure:
         absolute = f"\n({number_text(own.iloc[0])} ms per iteration)" if len(own) == 1 else ""
         axes.set_xlabel(f"speedup over {subject.baseline}{absolute}")
     return page.figure
+
+
+def _over_fastest_cpu(of: pd.DataFrame, shown: pd.DataFrame) -> tuple[str, dict]:
+    """The fastest CPU version beside the points `of` on a GPU, and by the index of each its speedup
+    over that version. "" where there is no one such version, or where it is the baseline."""
+    beside = {index: fastest_cpu_beside(point, shown) for index, point in of.iterrows()}
+    beside = {index: cpu for index, cpu in beside.items() if cpu is not None}
+    names = {cpu["version"] for cpu in beside.values()}
+    if len(names) != 1 or len(of) != of["version"].nunique():
+        return "", {}
+    times = {
+        index: cpu["iteration_ms"] / of.loc[index, "iteration_ms"] for index, cpu in beside.items()
+    }
+    return names.pop(), times

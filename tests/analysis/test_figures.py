@@ -128,6 +128,24 @@ def test_a_slow_cpu_baseline_has_a_second_denominator(make_run):
         assert "it is" not in finding("speedup", drawing.rows, "title")
 
 
+def test_dots_of_one_problem_show_both_denominators(make_run):
+    drawing = drawing_of(make_run(n=(10_000,), k=(5,)), "speedup")
+    drawn = drawing.rows[drawing.rows["drawn"]].set_index("version")
+    (axes,) = drawing.figure.axes
+    cpu = drawn.loc["cpu_openmp"]
+    at = [line.get_xdata()[0] for line in axes.lines if len(set(line.get_xdata())) == 1]
+    assert cpu["speedup"] in at
+    words = texts(drawing.figure)
+    assert "over\ncpu_openmp" in words
+    gpus = drawn[drawn["backend"] == "cuda"]
+    over = {f"{number_text(cpu['iteration_ms'] / ms)}×" for ms in gpus["iteration_ms"]}
+    assert over
+    assert over <= set(words)
+    # one denominator where the baseline is the fastest CPU version
+    drawing = drawing_of(make_run("fastest", n=(10_000,), k=(5,), baseline="cpu_openmp"), "speedup")
+    assert not [word for word in texts(drawing.figure) if word.startswith("over\n")]
+
+
 def test_several_fastest_cpu_versions_are_named_with_their_problems(make_run):
     def fails_at_small_n(row):
         return row["version"] == "cpu_openmp" and row["n"] < 1_000_000
