@@ -107,7 +107,7 @@ def results_of(clone, name):
 
 def listed_files(run):
     """The files that the README shows in a run directory, which are all there."""
-    tree = re.search(r"^results/k1000.*?^```", README, re.MULTILINE | re.DOTALL)[0]
+    tree = re.search(r"^results/ladder.*?^```", README, re.MULTILINE | re.DOTALL)[0]
     shown = re.findall(r"[\w.]+\.(?:jsonl|json|md|yaml|txt)", tree)
     assert len(shown) == 9
     return [run / file for file in shown]
@@ -146,7 +146,7 @@ def test_whoever_has_a_file_of_points_gets_a_figure_of_it(clone):
 
 
 def test_the_first_commands_are_runs_of_specs(clone):
-    """Both are planned, not run: the second takes half an hour."""
+    """Both are planned, not run: the second takes minutes."""
     commands = blocks("sh")[0].splitlines()
     assert commands[0].endswith("/OWNER/lloydbench && cd lloydbench")
     for command in commands[1:]:
