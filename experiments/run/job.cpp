@@ -97,7 +97,8 @@ json device_json(const DeviceLimits& d) {
           {"max_threads_per_block", d.max_threads_per_block},
           {"shared_bytes", d.shared_bytes},
           {"shared_bytes_optin", d.shared_bytes_optin},
-          {"memory_bytes", d.memory_bytes}};
+          {"memory_bytes", d.memory_bytes},
+          {"team", d.team}};
 }
 
 DeviceLimits device_from(const json& j) {
@@ -111,6 +112,7 @@ DeviceLimits device_from(const json& j) {
   d.shared_bytes = j.at("shared_bytes");
   d.shared_bytes_optin = j.at("shared_bytes_optin");
   d.memory_bytes = j.at("memory_bytes");
+  d.team = j.at("team").get<std::vector<int>>();
   return d;
 }
 

@@ -4,11 +4,35 @@
 
 #if LLOYD_CUDA
 #include <cuda_runtime.h>
+
+#include <algorithm>
 #endif
 
 namespace lloyd {
 
 #if LLOYD_CUDA
+namespace {
+
+bool reach_each_other(int one, int other) {
+  int there = 0, back = 0;
+  return cudaDeviceCanAccessPeer(&there, one, other) == cudaSuccess && there != 0 &&
+         cudaDeviceCanAccessPeer(&back, other, one) == cudaSuccess && back != 0;
+}
+
+// Fills in `team` of all devices.
+void form_teams(std::vector<DeviceLimits>& devices) {
+  for (DeviceLimits& first : devices) {
+    first.team = {first.index};
+    for (const DeviceLimits& next : devices)
+      if (next.index > first.index && next.name == first.name &&
+          std::all_of(first.team.begin(), first.team.end(),
+                      [&](int member) { return reach_each_other(member, next.index); }))
+        first.team.push_back(next.index);
+  }
+}
+
+}  // namespace
+
 DeviceQuery query_devices() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
@@ -47,6 +71,7 @@ DeviceQuery query_devices() {
     limits.memory_bytes = static_cast<std::int64_t>(p.totalGlobalMem);
     query.devices.push_back(limits);
   }
+  form_teams(query.devices);
   if (query.devices.empty()) query.problem = "no CUDA device: none answers for its properties";
   return query;
 }

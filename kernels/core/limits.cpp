@@ -71,6 +71,15 @@ std::optional<std::string> optin_shared_shortfall(std::int64_t bytes_per_block,
   return shortfall(bytes_per_block, device.shared_bytes_optin, "opt-in");
 }
 
+std::optional<std::string> gpu_shortfall(int gpus, const DeviceLimits& device) {
+  const auto there = static_cast<std::int64_t>(device.team.size());
+  if (gpus <= 1 || gpus <= there) return std::nullopt;
+  return fmt::format(
+      "needs {} GPUs, this machine has {} (GPU {} and those of its model after it that reach each "
+      "other's memory)",
+      with_commas(gpus), with_commas(std::max<std::int64_t>(there, 1)), device.index);
+}
+
 std::optional<std::string> no_change_count(const Stop& stop) {
   if (stop.min_changes <= 0) return std::nullopt;
   return fmt::format("does not count the points that change cluster (min_changes = {})",

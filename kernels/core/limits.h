@@ -27,6 +27,9 @@ std::optional<std::string> static_shared_shortfall(std::int64_t bytes_per_block,
 std::optional<std::string> optin_shared_shortfall(std::int64_t bytes_per_block,
                                                   const DeviceLimits& device);
 
+/// Set when fewer than `gpus` GPUs can solve a problem together with the device.
+std::optional<std::string> gpu_shortfall(int gpus, const DeviceLimits& device);
+
 /// Set when the problem has the rule `min_changes` and the version does not count changes.
 std::optional<std::string> no_change_count(const Stop& stop);
 
