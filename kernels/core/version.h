@@ -91,7 +91,22 @@ constexpr int label_bytes(int k) { return k <= 1 << 8 ? 1 : k <= 1 << 16 ? 2 : 4
 class LabelBuffer {
  public:
   LabelBuffer(std::size_t n, int k)
-      : size_(n), width_(label_bytes(k)), memory_(n * static_cast<std::size_t>(width_)) {}
+      : size_(n),
+        width_(label_bytes(k)),
+        own_(n * static_cast<std::size_t>(width_)),
+        memory_(own_) {}
+  LabelBuffer(LabelBuffer&&) = default;  // the memory stays where it is
+
+  /// The memory of `count` labels from number `first` on, for a version that fills it in parts.
+  /// This object must outlive the part.
+  LabelBuffer part(std::size_t first, std::size_t count) {
+    LabelBuffer part(0, 1);
+    const auto width = static_cast<std::size_t>(width_);
+    part.size_ = count;
+    part.width_ = width_;
+    part.memory_ = memory_.subspan(first * width, count * width);
+    return part;
+  }
 
   std::size_t size() const { return size_; }
   int width() const { return width_; }  // bytes of a label
@@ -102,7 +117,8 @@ class LabelBuffer {
  private:
   std::size_t size_;
   int width_;
-  std::vector<std::byte> memory_;
+  std::vector<std::byte> own_;  // empty of a part
+  std::span<std::byte> memory_;
 };
 
 /// As the default of an axis, this means the number of cores of this machine.
