@@ -62,9 +62,16 @@ bool DeviceLoop::may_stop(Context& context) {
   if (has_min_changes()) count_changes(context);
   Flags flags;
   flags_.download({&flags, 1}, context.stream);
-  const float move = std::sqrt(std::bit_cast<float>(flags.largest_move)) / placement_.scale();
+  float move = std::sqrt(std::bit_cast<float>(flags.largest_move)) / placement_.scale();
+  auto changed = static_cast<std::int64_t>(flags.changes);
+  if (exchange_ != nullptr) {
+    // All GPUs must decide alike, so they also agree on the move, which should be the same anyway.
+    if (has_tolerance()) move = static_cast<float>(exchange_->largest_of(double{move}));
+    if (has_min_changes())
+      changed = static_cast<std::int64_t>(exchange_->sum_of(static_cast<double>(changed)));
+  }
   if (has_tolerance() && move < problem_.stop.tolerance) return true;
-  return static_cast<std::int64_t>(flags.changes) < problem_.stop.min_changes;
+  return changed < problem_.stop.min_changes;
 }
 
 Solution DeviceLoop::fetch(Context& context) {

@@ -1,6 +1,7 @@
 // Lloyd's loop on the device, for a version whose host launches the kernels of each iteration: the
 // buffers that all of them have, the iteration, the stopping rules and the answer. A version fills
-// in prepare(), begin(), step() and fetch_labels().
+// in prepare(), begin(), step() and fetch_labels(). Where other GPUs have other points of the same
+// problem, it adds up sums and sizes of clusters over all GPUs in step(), through exchange_.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "kernels/core/cuda.h"
 #include "kernels/core/transfer.h"
 #include "kernels/core/version.h"
+#include "kernels/fast/lib/exchange.h"
 #include "kernels/fast/lib/placement.h"
 
 namespace lloyd::fast {
@@ -23,6 +25,9 @@ struct Flags {
 
 class DeviceLoop : public Version {
  public:
+  /// `exchange`: with the other GPUs, of which each has such a loop; null where there are none.
+  explicit DeviceLoop(Exchange* exchange = nullptr) : exchange_(exchange) {}
+
   void run(Context& context) final;
   Solution fetch(Context& context) final;
 
@@ -38,9 +43,9 @@ class DeviceLoop : public Version {
   /// throws Unsupported where rounding would decide the labels.
   template <typename T>
   void place(const cuda::Buffer<float>& given, Distance distance, Context& context) {
-    placement_ = Placement::of<T>(problem_, given.data(), context.stream);
+    placement_ = Placement::of<T>(problem_, given.data(), context.stream, exchange_);
     if (distance == Distance::expanded)
-      placement_.require_labels(problem_, given.data(), context.stream);
+      placement_.require_labels(problem_, given.data(), context.stream, exchange_);
     initial_.upload(placement_.centroids(), context.stream);
   }
   /// All of that for points that stay as they come, in fp32 and row-major: returns them, placed.
@@ -88,6 +93,7 @@ class DeviceLoop : public Version {
     if (!has_min_changes()) return;
     LLOYD_CUDA_CHECK(cudaMemsetAsync(labels.data(), 0xff, labels.bytes(), context.stream));
   }
+  Exchange* exchange_;  // null: this GPU has all points
   Problem problem_;
   Placement placement_;
   cuda::Buffer<float> initial_, centroids_;  // placed

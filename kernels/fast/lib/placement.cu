@@ -114,6 +114,20 @@ template void Ranges::add<float>(const float*, std::int64_t, cudaStream_t);
 template void Ranges::add<__half>(const __half*, std::int64_t, cudaStream_t);
 template void Ranges::add<__nv_bfloat16>(const __nv_bfloat16*, std::int64_t, cudaStream_t);
 
+void Ranges::combine(Exchange& exchange, cudaStream_t stream) {
+  // A double holds every int. The smallest is the largest of the opposite.
+  for (auto [buffer, sign] : {std::pair{&low_, -1.0}, std::pair{&high_, 1.0}}) {
+    std::vector<int> own(buffer->size());
+    buffer->download(own, stream);
+    std::vector<double> values;
+    for (const int value : own) values.push_back(sign * value);
+    exchange.largest(values);
+    for (std::size_t t = 0; t < own.size(); ++t) own[t] = static_cast<int>(sign * values[t]);
+    buffer->upload(own, stream);
+    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));  // before the vector ends
+  }
+}
+
 std::vector<std::pair<float, float>> Ranges::all(cudaStream_t stream) const {
   std::vector<int> least(low_.size()), most(low_.size());
   low_.download(least, stream);
@@ -167,8 +181,8 @@ void Placement::scale_by(float factor) {
   for (float& c : centroids_) c *= factor;
 }
 
-void Placement::require_labels(const Problem& problem, const float* points,
-                               cudaStream_t stream) const {
+void Placement::require_labels(const Problem& problem, const float* points, cudaStream_t stream,
+                               Exchange* exchange) const {
   const bool halves = problem.precision == Precision::fp16 || problem.precision == Precision::bf16;
   const double allowed = halves ? 0.05 : 0.01;
   const std::int64_t n = problem.n * problem.batch, step = (n + kSample - 1) / kSample;
@@ -182,8 +196,10 @@ void Placement::require_labels(const Problem& problem, const float* points,
   LLOYD_CUDA_CHECK_LAUNCH();
   std::vector<float> lost(tried);
   shares.download(lost, stream);
-  double mean = 0;
-  for (const float share : lost) mean += share / static_cast<double>(tried);
+  double all[2] = {0, static_cast<double>(tried)};  // what labels lost, and how many
+  for (const float share : lost) all[0] += share;
+  if (exchange != nullptr) exchange->sum(all);
+  const double mean = all[0] / all[1];
   if (!(mean > allowed)) return;
   char text[256];
   std::snprintf(text, sizeof text,
@@ -191,7 +207,7 @@ void Placement::require_labels(const Problem& problem, const float* points,
                 "the expanded distance loses %.3g%% of the squared distance of a label on average "
                 "(allowed: %g%%), tried on ",
                 reach_, 100 * mean, 100 * allowed);
-  throw Unsupported(text + with_commas(static_cast<std::int64_t>(tried)) + " points");
+  throw Unsupported(text + with_commas(static_cast<std::int64_t>(all[1])) + " points");
 }
 
 void Placement::centre(cuda::Buffer<float>& points, cudaStream_t stream) const {

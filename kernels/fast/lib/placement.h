@@ -19,6 +19,7 @@
 
 #include "kernels/core/cuda.h"
 #include "kernels/core/version.h"
+#include "kernels/fast/lib/exchange.h"
 
 namespace lloyd::fast {
 
@@ -29,6 +30,8 @@ class Ranges {
   /// Of row-major points on the device, of float, __half or __nv_bfloat16.
   template <typename T>
   void add(const T* points, std::int64_t n, cudaStream_t stream);
+  /// Of the points on all GPUs.
+  void combine(Exchange& exchange, cudaStream_t stream);
   std::vector<std::pair<float, float>> all(cudaStream_t stream) const;
 
  private:
@@ -44,11 +47,14 @@ class Placement {
 
   /// For the points and the initial centroids of `problem`, whose spans must outlive this.
   /// `points`: n × dim on the device, as they were given. T: the format that the version keeps
-  /// (float, __half or __nv_bfloat16).
+  /// (float, __half or __nv_bfloat16). `exchange`: with GPUs that have other points, which are
+  /// placed alike; or null.
   template <typename T>
-  static Placement of(const Problem& problem, const float* points, cudaStream_t stream) {
+  static Placement of(const Problem& problem, const float* points, cudaStream_t stream,
+                      Exchange* exchange = nullptr) {
     Ranges ranges(problem.dim, stream);
     ranges.add(points, problem.n * problem.batch, stream);
+    if (exchange != nullptr) ranges.combine(*exchange, stream);
     return of<T>(problem, ranges, stream);
   }
   /// The same for points whose ranges are known.
@@ -69,7 +75,8 @@ class Placement {
   /// nearest initial centroid, although all are placed. `points`: as they were given. A label may
   /// lose on average what the harness lets the inertia of the precision lose: 1%, or 5% in 16 bits.
   /// (Simulated, the inertia of 12 iterations lost a fifth of what labels lost here.)
-  void require_labels(const Problem& problem, const float* points, cudaStream_t stream) const;
+  void require_labels(const Problem& problem, const float* points, cudaStream_t stream,
+                      Exchange* exchange = nullptr) const;
 
   /// Places fp32 points that stay where they were uploaded, row-major.
   void centre(cuda::Buffer<float>& points, cudaStream_t stream) const;

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "kernels/core/cuda.h"
+#include "kernels/fast/lib/exchange.h"
 #include "kernels/fast/lib/warp.cuh"
 #include "kernels/fast/screen/screen.h"
 
@@ -45,16 +47,33 @@ __global__ void largest_distance_to_mean(const float* points, std::int64_t n, in
     atomicMax(largest, static_cast<unsigned long long>(__double_as_longlong(most)));
 }
 
-/// Writes the mean (dim values, rounded to fp32) and returns the scale.
+/// Writes the mean (dim values, rounded to fp32) and returns the scale. `exchange`: with GPUs that
+/// have other points, for which mean and scale are the same; or null. (Labels would be right with a
+/// mean of its own on each GPU. But where points are in order of cluster, a GPU's scale would be so
+/// large that the centroids of other GPUs' points overflow.)
 inline double centre(const float* points, std::int64_t n, int dim, int multiprocessors, float* mean,
-                     cudaStream_t stream) {
-  const auto parts = static_cast<unsigned>(std::min<std::int64_t>(n, 512));
+                     Exchange* exchange, cudaStream_t stream) {
+  auto parts = static_cast<unsigned>(std::min<std::int64_t>(n, 512));
   cuda::Buffer<double> partials(static_cast<std::size_t>(parts) * static_cast<std::size_t>(dim));
   sum_coordinates<<<dim3(cuda::blocks_for(dim, 64), parts), 64, 0, stream>>>(points, n, dim,
                                                                              partials.data());
   LLOYD_CUDA_CHECK_LAUNCH();
-  finish_mean<<<cuda::blocks_for(dim, 64), 64, 0, stream>>>(partials.data(),
-                                                            static_cast<int>(parts), n, dim, mean);
+  std::int64_t count = n;
+  if (exchange != nullptr) {
+    // The number of partial sums may differ from GPU to GPU.
+    std::vector<double> sums(partials.size());
+    partials.download(sums, stream);
+    const auto width = static_cast<std::size_t>(dim);
+    for (std::size_t at = width; at < sums.size(); ++at) sums[at % width] += sums[at];
+    sums.resize(width);
+    exchange->sum(sums);
+    partials.upload(sums, stream);
+    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));  // before the vector ends
+    parts = 1;
+    count = static_cast<std::int64_t>(exchange->sum_of(static_cast<double>(n)));
+  }
+  finish_mean<<<cuda::blocks_for(dim, 64), 64, 0, stream>>>(
+      partials.data(), static_cast<int>(parts), count, dim, mean);
   LLOYD_CUDA_CHECK_LAUNCH();
   cuda::Buffer<unsigned long long> largest(1);
   largest.zero(stream);
@@ -65,6 +84,7 @@ inline double centre(const float* points, std::int64_t n, int dim, int multiproc
   largest.download(std::span(&bits, 1), stream);
   double distance = 0;
   std::memcpy(&distance, &bits, sizeof distance);
+  if (exchange != nullptr) distance = exchange->largest_of(distance);
   return distance > 0 ? std::ldexp(1.0, 7 - std::ilogb(distance)) : 1;
 }
 

@@ -12,6 +12,7 @@
 // Floor    2·n·k·dim fp16 operations and a read of the fp32 points for the sums; at dim 32 the ALU,
 //          with 1.5 operations a score. NOTES.md has the bound, its proof, and what was tried.
 #include "kernels/core/limits.h"
+#include "kernels/fast/screen/fast_screen.h"
 
 #if LLOYD_CUDA
 #include "kernels/fast/lib/device_loop.h"
@@ -55,6 +56,8 @@ struct Lists {
 
 class ScreenVersion : public DeviceLoop {
  public:
+  using DeviceLoop::DeviceLoop;
+
   void prepare(const Problem& problem, Context& context) override {
     allocate(problem);
     engine_ = Engine(problem, context.device);
@@ -77,7 +80,7 @@ class ScreenVersion : public DeviceLoop {
                                           cudaFuncAttributePreferredSharedMemoryCarveout,
                                           cudaSharedmemCarveoutMaxL1));
     update_ = Update<float>(problem.n, problem.k, problem.dim, problem.dim, context.device,
-                            context.stream);
+                            context.stream, exchange_);
   }
 
  private:
@@ -118,8 +121,8 @@ class ScreenVersion : public DeviceLoop {
     largest_norm_bits_ = cuda::Buffer<unsigned>(1);
     largest_norm_bits_.zero(stream);
     mean_ = cuda::Buffer<float>(static_cast<std::size_t>(problem_.dim));
-    scale_ =
-        centre(points_.data(), problem_.n, problem_.dim, multiprocessors_, mean_.data(), stream);
+    scale_ = centre(points_.data(), problem_.n, problem_.dim, multiprocessors_, mean_.data(),
+                    exchange_, stream);
     split_points<<<cuda::blocks_for(problem_.n * 32, kBlock), kBlock, 0, stream>>>(
         points_.data(), problem_.n, problem_.dim, engine_.padded(), engine_.odd_swap(),
         mean_.data(), scale_, accumulation_, high_points_.data(), sides_.data(),
@@ -222,4 +225,11 @@ LLOYD_CUDA_VERSION(
      }});
 
 }  // namespace
+
+#if LLOYD_CUDA
+std::unique_ptr<Version> make_screen_shard(Exchange* exchange) {
+  return std::make_unique<ScreenVersion>(exchange);
+}
+#endif
+
 }  // namespace lloyd::fast

@@ -1,6 +1,8 @@
 // The clusters' sums from the runs' sums, and the centroids from them.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/fast/update/sums.cuh"
 
 namespace lloyd::fast {
@@ -34,12 +36,14 @@ struct Kept {
 // A non-negative float orders like its bits, so atomicMax on integers keeps the largest squared
 // move. Without this launch bound ptxas limits itself to 32 registers, which leaves three loads in
 // flight.
-template <typename Sum>
+// kShared: other GPUs have points of the same clusters. No centroid is moved. `to` becomes the sum
+// of every cluster, width · 4 values each, and then the number of its points.
+template <typename Sum, bool kShared>
 __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
     finish(const Four<Sum>* __restrict__ partials, int width, const unsigned* __restrict__ starts,
            unsigned entries, unsigned runs, int k, int dim, int clusters, const Kept kept,
-           float* __restrict__ centroids, unsigned* __restrict__ totals,
-           unsigned* largest_move_bits) {
+           std::conditional_t<kShared, double, float>* __restrict__ to,
+           unsigned* __restrict__ totals, unsigned* largest_move_bits) {
   constexpr bool kKeeps = sizeof(Sum) == 8;
   constexpr int kInFlight = kSumBytesInFlight / static_cast<int>(sizeof(Four<Sum>));
   __shared__ Four<Sum> sums[kFinishBlock];
@@ -82,21 +86,27 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
     if constexpr (kKeeps)
       kept.sums[std::int64_t{j} * width + column] = count > 0 ? sum : Four<Sum>{};
     float move = 0;
-    if (count == 0) return move;
-    // fp64 divides slowly: one division for four coordinates.
-    const Sum share = Sum{1} / static_cast<Sum>(count);
+    if constexpr (kShared) {
+      double* cell = to + 4 * (std::int64_t{j} * width + column);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int t = 4 * column + i;
-      if (t >= dim) break;
-      const auto mean = kKeeps ? static_cast<float>(sum.values[i] * share)
-                               : static_cast<float>(sum.values[i] / static_cast<Sum>(count));
-      float* centroid = centroids + static_cast<std::int64_t>(j) * dim + t;
-      if (largest_move_bits != nullptr) {
-        const float step = mean - *centroid;
-        move += step * step;
+      for (int i = 0; i < 4; ++i) cell[i] = count > 0 ? sum.values[i] : 0;
+      if (column == 0) to[4 * std::int64_t{k} * width + j] = count;
+    } else if (count > 0) {
+      // fp64 divides slowly: one division for four coordinates.
+      const Sum share = Sum{1} / static_cast<Sum>(count);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int t = 4 * column + i;
+        if (t >= dim) break;
+        const auto mean = kKeeps ? static_cast<float>(sum.values[i] * share)
+                                 : static_cast<float>(sum.values[i] / static_cast<Sum>(count));
+        float* centroid = to + static_cast<std::int64_t>(j) * dim + t;
+        if (largest_move_bits != nullptr) {
+          const float step = mean - *centroid;
+          move += step * step;
+        }
+        *centroid = mean;
       }
-      *centroid = mean;
     }
     return move;
   };
@@ -122,9 +132,14 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
       totals[j] = 0;  // for the next update
       if (kKeeps && kept.anew) kept.sizes[j] = end - start;
     }
-    if (kKeeps && kept.anew && start == end && y == 0)
+    if constexpr (kShared) {
+      if (start == end && y == 0)  // the sum stays
+        for (int column = first_column + x; column < width; column += columns)
+          place(j, column, kept_of(j, column), size_of(j, 0));
+    } else if (kKeeps && kept.anew && start == end && y == 0) {
       for (int column = first_column + x; column < width; column += columns)
         place(j, column, {}, 0);
+    }
     if (start == end || few(start, end)) continue;
     const unsigned count = size_of(j, end - start);
     float move = 0;
@@ -149,6 +164,31 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
       move += __shfl_xor_sync(0xffffffffu >> (32 - blockDim.x), move, half);
     if (x == 0) atomicMax(largest_move_bits, __float_as_uint(move));
   }
+}
+
+constexpr int kMoveBlock = 256;
+
+// Moves centroids to the means of their clusters, a warp each. `all`: sums of `pitch` values for
+// each cluster, then their numbers of points, of all GPUs.
+__global__ void __launch_bounds__(kMoveBlock)
+    move_to_means(const double* __restrict__ all, int pitch, int k, int dim,
+                  float* __restrict__ centroids, unsigned* largest_move_bits) {
+  const int j = (blockIdx.x * kMoveBlock + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (j >= k) return;
+  const double count = all[std::int64_t{k} * pitch + j];
+  if (count == 0) return;
+  const double share = 1 / count;  // fp64 divides slowly
+  float move = 0;
+  for (int t = lane; t < dim; t += 32) {
+    const auto mean = static_cast<float>(all[std::int64_t{j} * pitch + t] * share);
+    float* centroid = centroids + std::int64_t{j} * dim + t;
+    const float step = mean - *centroid;
+    move += step * step;
+    *centroid = mean;
+  }
+  if (largest_move_bits == nullptr) return;
+  for (int offset = 16; offset > 0; offset /= 2) move += __shfl_xor_sync(0xffffffffu, move, offset);
+  if (lane == 0) atomicMax(largest_move_bits, __float_as_uint(move));
 }
 
 }  // namespace update

@@ -39,8 +39,8 @@ void count_changes(const std::int32_t* labels, std::int32_t* previous, std::int6
 
 template <typename Value>
 Update<Value>::Update(std::int64_t n, int k, int dim, std::int64_t stride,
-                      const DeviceLimits& device, cudaStream_t stream)
-    : n_(n), stride_(stride), k_(k), dim_(dim), overlap_(can_overlap(device)) {
+                      const DeviceLimits& device, cudaStream_t stream, Exchange* exchange)
+    : exchange_(exchange), n_(n), stride_(stride), k_(k), dim_(dim), overlap_(can_overlap(device)) {
   for (values_ = 16 / static_cast<int>(sizeof(Value)); stride % values_ != 0;) values_ /= 2;
   vectors_ = (dim + values_ - 1) / values_;
   pitch_ = (vectors_ * values_ + 3) / 4 * 4;
@@ -55,6 +55,7 @@ Update<Value>::Update(std::int64_t n, int k, int dim, std::int64_t stride,
   // A run that meets the end of a cluster begins a new sum.
   const std::size_t sums = (std::size_t{runs_} + clusters) * pitch;
   partials_ = cuda::Buffer<float>(keeps_ ? 2 * sums : sums);
+  if (exchange != nullptr) shared_ = cuda::Buffer<double>(clusters * (pitch + 1));
   partials_.zero(stream);  // finish() reads, and does not use, what pads rows to four coordinates
   if (!keeps_) return;
   previous_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(n));
@@ -76,6 +77,12 @@ void Update<Value>::run(int iteration, const Value* points, const std::int32_t* 
     sort_.changes(labels, previous_.data(), sizes_.data(), stream);
     sum_and_finish<double>(false, points, centroids, largest_move_bits, stream);
   }
+  if (exchange_ == nullptr) return;
+  const Terms all(shared_);
+  exchange_->add_up({&all, 1}, stream);
+  move_to_means<<<cuda::blocks_for(std::int64_t{k_} * 32, kMoveBlock), kMoveBlock, 0, stream>>>(
+      shared_.data(), pitch_, k_, dim_, centroids, largest_move_bits);
+  LLOYD_CUDA_CHECK_LAUNCH();
 }
 
 // `anew`: of all points.
@@ -98,7 +105,10 @@ void Update<Value>::sum_and_finish(bool anew, const Value* points, float* centro
     default:
       sum<Sum, 1>(entries, points, partials, stream);
   }
-  finish(anew, entries, partials, centroids, largest_move_bits, stream);
+  if (exchange_ != nullptr)
+    finish<Sum, true>(anew, entries, partials, shared_.data(), nullptr, stream);
+  else
+    finish<Sum, false>(anew, entries, partials, centroids, largest_move_bits, stream);
 }
 
 template <typename Value>
@@ -113,8 +123,9 @@ void Update<Value>::sum(unsigned entries, const Value* points, Sum* partials, cu
 }
 
 template <typename Value>
-template <typename Sum>
-void Update<Value>::finish(bool anew, unsigned entries, const Sum* partials, float* centroids,
+template <typename Sum, bool kShared>
+void Update<Value>::finish(bool anew, unsigned entries, const Sum* partials,
+                           std::conditional_t<kShared, double, float>* to,
                            unsigned* largest_move_bits, cudaStream_t stream) {
   int columns = 1;  // of four coordinates
   while (4 * columns < dim_ && columns < 32) columns *= 2;
@@ -129,9 +140,9 @@ void Update<Value>::finish(bool anew, unsigned entries, const Sum* partials, flo
                   static_cast<unsigned>(slices));
   const dim3 block(static_cast<unsigned>(columns), static_cast<unsigned>(shares));
   const Kept kept{reinterpret_cast<Four<double>*>(kept_.data()), sizes_.data(), anew};
-  launch(overlap_, update::finish<Sum>, grid, block, 0, stream,
+  launch(overlap_, update::finish<Sum, kShared>, grid, block, 0, stream,
          reinterpret_cast<const Four<Sum>*>(partials), pitch_ / 4, sort_.starts(), entries, runs_,
-         k_, dim_, clusters, kept, centroids, sort_.totals(), largest_move_bits);
+         k_, dim_, clusters, kept, to, sort_.totals(), largest_move_bits);
 }
 
 template class Update<float>;

@@ -13,8 +13,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/core/cuda.h"
+#include "kernels/fast/lib/exchange.h"
 #include "kernels/fast/update/sort.h"
 
 namespace lloyd::fast {
@@ -35,8 +37,9 @@ template <typename Value>
 class Update {
  public:
   Update() = default;
+  /// `exchange`: with GPUs that have other points, whose sums and sizes count, too; or null.
   Update(std::int64_t n, int k, int dim, std::int64_t stride, const DeviceLimits& device,
-         cudaStream_t stream);
+         cudaStream_t stream, Exchange* exchange = nullptr);
 
   /// Replaces `centroids` (k × dim) by the means of the points with their label; those of empty
   /// clusters keep their bits. `largest_move_bits`, where not null, becomes the larger of itself
@@ -51,10 +54,12 @@ class Update {
                       cudaStream_t stream);
   template <typename Sum, int kValues>
   void sum(unsigned entries, const Value* points, Sum* partials, cudaStream_t stream);
-  template <typename Sum>
-  void finish(bool anew, unsigned entries, const Sum* partials, float* centroids,
-              unsigned* largest_move_bits, cudaStream_t stream);
+  template <typename Sum, bool kShared>
+  void finish(bool anew, unsigned entries, const Sum* partials,
+              std::conditional_t<kShared, double, float>* to, unsigned* largest_move_bits,
+              cudaStream_t stream);
 
+  Exchange* exchange_ = nullptr;
   std::int64_t n_ = 0, stride_ = 0;
   unsigned runs_ = 0;  // at most
   int k_ = 0, dim_ = 0;
@@ -66,6 +71,7 @@ class Update {
   cuda::Buffer<float> partials_;         // fp32, or fp64 where sums are kept
   cuda::Buffer<double> kept_;            // the clusters' sums
   cuda::Buffer<unsigned> sizes_;         // and how many points they have
+  cuda::Buffer<double> shared_;          // sums, then sizes: they are added up over all GPUs
 };
 
 }  // namespace lloyd::fast

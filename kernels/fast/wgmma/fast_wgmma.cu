@@ -29,8 +29,6 @@
 namespace lloyd::fast {
 namespace {
 
-constexpr std::int64_t kTile = 256;  // points: of each problem there are whole tiles
-
 #if LLOYD_CUDA
 // From so many clusters on the sums are made in the kernel of the products: of many points, of few.
 // With fewer, a product is done before three warps have added up a tile, and additions to the same
@@ -46,11 +44,12 @@ constexpr int kRenewal = 64;  // iterations, of which the first kUnsettled add u
 template <typename T>
 class WgmmaLoop : public DeviceLoop {
  public:
-  explicit WgmmaLoop(bool ordered) : ordered_(ordered) {}
+  WgmmaLoop(bool ordered, Exchange* exchange) : DeviceLoop(exchange), ordered_(ordered) {}
 
   void prepare(const Problem& problem, Context& context) override {
     allocate(problem);
     engine_ = Engine<T>(problem, context.device);
+    most_points_ = problem.n;
     if (problem.batch > 1 && !engine_.can_add_up())
       throw Unsupported("takes batches with code for sm_90a only, which this build lacks");
     const auto k = static_cast<std::size_t>(problem.batch) * static_cast<std::size_t>(problem.k);
@@ -66,13 +65,20 @@ class WgmmaLoop : public DeviceLoop {
         static_cast<std::size_t>(problem.batch) * static_cast<std::size_t>(centroid_tiles_) *
         static_cast<std::size_t>(tile_bytes(engine_.padded(), engine_.columns())));
     engine_.prepare(points_.data(), rows);
+    if (exchange_ != nullptr)
+      most_points_ =
+          static_cast<std::int64_t>(exchange_->largest_of(static_cast<double>(problem.n)));
     if (adds_up_at_once()) {
       sums_ = cuda::Buffer<float>(k * padded);
       kept_ = cuda::Buffer<double>(k * padded);
       tallies_ = cuda::Buffer<Tally>(k);
+      if (exchange_ != nullptr) {
+        all_sums_ = cuda::Buffer<double>(k * padded);
+        all_tallies_ = cuda::Buffer<Tally>(k);
+      }
     } else {
       update_ = Update<T>(problem.n, problem.k, problem.dim, engine_.padded(), context.device,
-                          context.stream);
+                          context.stream, exchange_);
     }
     place_all(rows, context);
   }
@@ -115,7 +121,7 @@ class WgmmaLoop : public DeviceLoop {
 
   bool adds_up_at_once() const {
     if (problem_.batch > 1) return true;
-    const int fewest = problem_.n <= kFew ? kFewestFusedOfFew : kFewestFused;
+    const int fewest = most_points_ <= kFew ? kFewestFusedOfFew : kFewestFused;
     return !ordered_ && engine_.can_add_up() && problem_.k >= fewest;
   }
   bool adds_all(int iteration) const {
@@ -127,9 +133,9 @@ class WgmmaLoop : public DeviceLoop {
   void place_all(std::int64_t rows, Context& context) {
     const cudaStream_t stream = context.stream;
     const cuda::Buffer<float> given = upload_points(context);
-    placement_ = Placement::of<T>(problem_, given.data(), stream);
+    placement_ = Placement::of<T>(problem_, given.data(), stream, exchange_);
     lift<T>(placement_);
-    placement_.require_labels(problem_, given.data(), stream);
+    placement_.require_labels(problem_, given.data(), stream, exchange_);
     initial_.upload(placement_.centroids(), stream);
     cuda::Buffer<float> centre(placement_.centre().size());
     centre.upload(placement_.centre(), stream);
@@ -159,15 +165,16 @@ class WgmmaLoop : public DeviceLoop {
 
   void move_centroids(bool judged, cudaStream_t stream) {
     const int rows = centroid_tiles_ * engine_.columns();
-    const Sums<T> sums{.sums = sums_.data(),
-                       .kept = kept_.data(),
-                       .tallies = tallies_.data(),
-                       .all = adds_all(iterations_),
-                       .renew = adds_all(iterations_ + 1),
-                       .points = points_.data(),
-                       .labels = labels_.data(),
-                       .n = problem_.n,
-                       .rows = rows_each_};
+    Sums<T> sums{.sums = sums_.data(),
+                 .kept = kept_.data(),
+                 .tallies = tallies_.data(),
+                 .all = adds_all(iterations_),
+                 .renew = adds_all(iterations_ + 1),
+                 .points = points_.data(),
+                 .labels = labels_.data(),
+                 .n = problem_.n,
+                 .rows = rows_each_};
+    if (exchange_ != nullptr && judged && adds_up_at_once()) sums = sums_of_all(sums, stream);
     const bool batched = problem_.batch > 1;
     auto* kernel = batched ? place_centroids<T, true> : place_centroids<T, false>;
     if (problem_.spherical)
@@ -181,10 +188,26 @@ class WgmmaLoop : public DeviceLoop {
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
+  // The sums of the points on all GPUs, as if they were kept ones of which no point came or went.
+  // Each GPU goes on keeping those of its own points.
+  Sums<T> sums_of_all(const Sums<T>& own, cudaStream_t stream) {
+    collect_sums<<<cuda::blocks_for(std::int64_t{problem_.k} * 32, kBlock), kBlock, 0, stream>>>(
+        own, problem_.k, engine_.padded(), all_sums_.data(), all_tallies_.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    const Terms terms[] = {Terms(all_sums_), Terms(all_tallies_)};
+    exchange_->add_up(terms, stream);
+    Sums<T> all = own;
+    all.kept = all_sums_.data();
+    all.tallies = all_tallies_.data();
+    all.all = false;
+    return all;
+  }
+
   bool ordered_;  // sums always by the sorted update
   Engine<T> engine_;
-  int centroid_tiles_ = 0;      // of each problem
-  std::int64_t rows_each_ = 0;  // of points, of each problem
+  std::int64_t most_points_ = 0;  // of a GPU
+  int centroid_tiles_ = 0;        // of each problem
+  std::int64_t rows_each_ = 0;    // of points, of each problem
   cuda::Buffer<T> points_;
   cuda::Buffer<float> half_norms_;
   cuda::Buffer<char> tiles_;  // of centroids
@@ -193,18 +216,22 @@ class WgmmaLoop : public DeviceLoop {
   cuda::Buffer<float> sums_;
   cuda::Buffer<double> kept_;
   cuda::Buffer<Tally> tallies_;
+  // Of the points on all GPUs, where there are several.
+  cuda::Buffer<double> all_sums_;
+  cuda::Buffer<Tally> all_tallies_;
   Update<T> update_;
 };
 
 class WgmmaVersion : public Version {
  public:
-  explicit WgmmaVersion(bool ordered = false) : ordered_(ordered) {}
+  explicit WgmmaVersion(bool ordered = false, Exchange* exchange = nullptr)
+      : ordered_(ordered), exchange_(exchange) {}
 
   void prepare(const Problem& problem, Context& context) override {
     if (problem.precision == Precision::fp16)
-      loop_ = std::make_unique<WgmmaLoop<__half>>(ordered_);
+      loop_ = std::make_unique<WgmmaLoop<__half>>(ordered_, exchange_);
     else
-      loop_ = std::make_unique<WgmmaLoop<__nv_bfloat16>>(ordered_);
+      loop_ = std::make_unique<WgmmaLoop<__nv_bfloat16>>(ordered_, exchange_);
     loop_->prepare(problem, context);
   }
   void run(Context& context) override { loop_->run(context); }
@@ -212,6 +239,7 @@ class WgmmaVersion : public Version {
 
  private:
   bool ordered_;
+  Exchange* exchange_;
   std::unique_ptr<Version> loop_;
 };
 #endif
@@ -230,8 +258,9 @@ LLOYD_CUDA_VERSION(
                 "tensor cores",
      .unsupported = [](const Problem& problem, const Tunables&,
                        const DeviceLimits& device) -> std::optional<std::string> {
-       constexpr std::int64_t kMost = (std::int64_t{1} << 31) - kTile;
-       const std::int64_t points = (problem.n + kTile - 1) / kTile * kTile * problem.batch;
+       constexpr std::int64_t kMost = (std::int64_t{1} << 31) - kWgmmaTile;
+       const std::int64_t points =
+           (problem.n + kWgmmaTile - 1) / kWgmmaTile * kWgmmaTile * problem.batch;
        if (points > kMost)
          return "counts points in 32 bits: at most " + with_commas(kMost) + ", not " +
                 with_commas(problem.n * problem.batch);
@@ -253,6 +282,10 @@ LLOYD_CUDA_VERSION(
 
 #if LLOYD_CUDA
 std::unique_ptr<Version> make_wgmma_ordered() { return std::make_unique<WgmmaVersion>(true); }
+
+std::unique_ptr<Version> make_wgmma_shard(Exchange* exchange) {
+  return std::make_unique<WgmmaVersion>(false, exchange);
+}
 #endif
 
 }  // namespace lloyd::fast

@@ -108,6 +108,34 @@ __device__ void sum_anew(const Sums<T>& in, int j, int padded) {
   __syncthreads();
 }
 
+// Adds what an assignment left in `in` to the kept sums, and writes these and the numbers of points
+// once more where those of all GPUs are added up. A warp for each cluster.
+template <typename T>
+__global__ void __launch_bounds__(kBlock)
+    collect_sums(Sums<T> in, int k, int padded, double* sums, Tally* tallies) {
+  constexpr int kWarps = kBlock / 32;
+  __shared__ bool anew[kWarps];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, j = blockIdx.x * kWarps + warp;
+  const Tally tally = j < k ? in.tallies[j] : 0;
+  const auto count = static_cast<unsigned>(tally);
+  if (lane == 0) anew[warp] = !in.all && worn(count, static_cast<unsigned>(tally >> 32));
+  __syncthreads();
+  for (int w = 0; w < kWarps; ++w)
+    if (anew[w]) sum_anew(in, blockIdx.x * kWarps + w, padded);
+  if (j >= k) return;
+  const bool fresh = in.all || anew[warp];
+  for (int t = lane; t < padded; t += 32) {
+    const std::int64_t at = static_cast<std::int64_t>(j) * padded + t;
+    const double sum = count > 0 ? (fresh ? 0 : in.kept[at]) + in.sums[at] : 0;
+    in.kept[at] = sum;
+    in.sums[at] = 0;
+    sums[at] = sum;
+  }
+  if (lane != 0) return;
+  in.tallies[j] = in.renew ? 0 : count;
+  tallies[j] = count;
+}
+
 // The length of the sum of cluster j, by a warp. Unless the sum is `fresh`, what is kept is added.
 template <typename T>
 __device__ double length_of_sum(const Sums<T>& in, int j, int padded, bool fresh) {
