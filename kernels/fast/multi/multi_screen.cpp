@@ -1,0 +1,56 @@
+// multi_screen: fast_screen on several GPUs.
+//
+// Parent   fast_screen.
+// What     Each GPU has a part of the points and all centroids. It labels its points and adds them
+//          up by the sorted update as fast_screen does. Then one NCCL all-reduce adds up sums and
+//          sizes, in fp64, and every GPU moves the centroids, to the same places. A host thread for
+//          each GPU launches its kernels.
+// Why      All that grows with n is divided by the number of GPUs. The all-reduce moves k · dim sums
+//          and does not grow with n.
+// Limits   fast_screen's. Labels are exact, but NCCL chooses the order of additions, so centroids
+//          need not have the bits of one GPU, nor those of another number of GPUs. Needs NCCL, and
+//          GPUs of one model that reach each other's memory. With fewer tiles of 256 points than
+//          GPUs, some stay idle.
+// Floor    fast_screen's for the largest part, and the all-reduce. NOTES.md has predictions.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kernels/core/limits.h"
+#include "kernels/fast/screen/fast_screen.h"
+
+#if LLOYD_CUDA
+#include "kernels/fast/multi/shards.h"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+#if LLOYD_CUDA
+constexpr std::int64_t kTile = 256;  // points are dealt in whole tiles
+
+class MultiScreen : public Shards {
+ public:
+  MultiScreen() : Shards(kTile, make_screen_shard) {}
+};
+#endif
+
+LLOYD_CUDA_VERSION(
+    MultiScreen, {.name = "multi_screen",
+                  .family = "multi",
+                  .backend = Backend::cuda,
+                  .parent = "fast_screen",
+                  .axes = {"gpus"},
+                  .precisions = {Precision::fp32},
+                  .distance = Distance::direct,
+                  .spherical = true,
+                  .summary = "fast_screen on several GPUs: exact fp32 labels, and sums are added "
+                             "up by NCCL",
+                  .unsupported = [](const Problem& problem, const Tunables& tunables,
+                                    const DeviceLimits& device) -> std::optional<std::string> {
+                    if (auto reason = gpu_shortfall(tunables.gpus, device)) return reason;
+                    return find_version("fast_screen")->info.unsupported(problem, tunables, device);
+                  }});
+
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,52 @@
+// multi_wgmma: fast_wgmma on several GPUs.
+//
+// Parent   fast_wgmma.
+// What     Each GPU has a part of the points, in whole tiles, and all centroids. It labels its points
+//          and keeps the sums of its clusters as fast_wgmma does. Then one NCCL all-reduce adds up
+//          sums and sizes, in fp64, and every GPU moves the centroids, to the same places. A host
+//          thread for each GPU launches its kernels.
+// Why      All that grows with n is divided by the number of GPUs. The all-reduce moves k · dim sums
+//          and does not grow with n.
+// Limits   fast_wgmma's, without batches. Needs NCCL, and GPUs of one model that reach each other's
+//          memory. With fewer tiles of 256 points than GPUs, some stay idle.
+// Floor    fast_wgmma's for the largest part, and the all-reduce. NOTES.md has predictions.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kernels/core/limits.h"
+#include "kernels/fast/wgmma/fast_wgmma.h"
+
+#if LLOYD_CUDA
+#include "kernels/fast/multi/shards.h"
+#endif
+
+namespace lloyd::fast {
+namespace {
+
+#if LLOYD_CUDA
+class MultiWgmma : public Shards {
+ public:
+  MultiWgmma() : Shards(kWgmmaTile, make_wgmma_shard) {}
+};
+#endif
+
+LLOYD_CUDA_VERSION(
+    MultiWgmma, {.name = "multi_wgmma",
+                 .family = "multi",
+                 .backend = Backend::cuda,
+                 .parent = "fast_wgmma",
+                 .axes = {"gpus"},
+                 .precisions = {Precision::fp16, Precision::bf16},
+                 .distance = Distance::expanded,
+                 .spherical = true,
+                 .summary = "fast_wgmma on several GPUs: each has a part of the points, and sums "
+                            "are added up by NCCL",
+                 .unsupported = [](const Problem& problem, const Tunables& tunables,
+                                   const DeviceLimits& device) -> std::optional<std::string> {
+                   if (auto reason = gpu_shortfall(tunables.gpus, device)) return reason;
+                   return find_version("fast_wgmma")->info.unsupported(problem, tunables, device);
+                 }});
+
+}  // namespace
+}  // namespace lloyd::fast

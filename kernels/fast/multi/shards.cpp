@@ -1,0 +1,200 @@
+#include "kernels/fast/multi/shards.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "kernels/core/cuda.h"
+#include "kernels/core/nccl.h"
+#include "kernels/fast/multi/host_sums.h"
+
+namespace lloyd::fast {
+namespace {
+
+// Exchanges after which the host waits for the device. A kernel is loaded at its first launch, and
+// loading may wait until the device is idle. It must not wait for an exchange, which waits for
+// another GPU, whose host may wait for the same lock. (CUDA programming guide, lazy loading:
+// concurrent execution.) All kernels of a loop are launched within so many iterations.
+constexpr int kCautious = 5;
+
+class GroupExchange : public Exchange {
+ public:
+  GroupExchange(ThreadGroup& group, cuda::DeviceSums& sums, int member)
+      : group_(group), sums_(sums), member_(member) {}
+
+  void add_up(std::span<const Terms> arrays, cudaStream_t stream) override {
+    sums_.add_up(member_, arrays, stream);
+    if (++exchanges_ <= kCautious) LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
+  void sum(std::span<double> values) override {
+    group_.combine(member_, values, [](double a, double b) { return a + b; });
+  }
+  void largest(std::span<double> values) override {
+    group_.combine(member_, values, [](double a, double b) { return std::max(a, b); });
+  }
+
+ private:
+  ThreadGroup& group_;
+  cuda::DeviceSums& sums_;
+  int member_;
+  int exchanges_ = 0;
+};
+
+class Stream {
+ public:
+  Stream() { LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~Stream() { cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  operator cudaStream_t() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace
+
+struct Shards::Shard {
+  int member = 0, device = 0;
+  PointRange range{};
+  Problem problem;
+  std::unique_ptr<Exchange> exchange;  // null of one shard
+  // Of all but the first, which works in the stream of the harness:
+  std::optional<Stream> stream;
+  std::optional<cuda::Event> ended;
+  std::unique_ptr<Version> version;
+  Solution solution;
+};
+
+namespace {
+
+// The part of `problem` with these points.
+Problem part_of(const Problem& problem, const PointRange& range) {
+  Problem part = problem;
+  const auto dim = static_cast<std::size_t>(problem.dim);
+  const std::size_t first = static_cast<std::size_t>(range.first) * dim,
+                    values = static_cast<std::size_t>(range.count) * dim;
+  part.n = range.count;
+  part.points = problem.points.subspan(first, values);
+  if (!problem.halves.empty()) part.halves = problem.halves.subspan(first, values);
+  if (range.count < problem.n) part.generator = nullptr;  // it draws all of them
+  return part;
+}
+
+}  // namespace
+
+Shards::Shards(std::int64_t tile, Make make, MakeSums sums)
+    : tile_(tile), make_(std::move(make)), make_sums_(std::move(sums)) {}
+
+Shards::~Shards() = default;
+
+void Shards::prepare(const Problem& problem, Context& context) {
+  const std::vector<PointRange> ranges = deal(problem.n, context.tunables.gpus, tile_);
+  const std::vector<int>& team = context.device.team;
+  if (ranges.size() > std::max<std::size_t>(team.size(), 1))
+    throw std::logic_error("more GPUs than the machine has");  // `unsupported` says so before
+  const auto members = static_cast<int>(ranges.size());
+  std::vector<int> devices(ranges.size(), context.device.index);
+  if (members > 1) std::copy_n(team.begin(), ranges.size(), devices.begin());
+  shards_.clear();
+  group_ = std::make_unique<ThreadGroup>(members, [this] {
+    if (exchanging_ && sums_) sums_->abandon();
+  });
+  failed_ = exchanging_ = false;
+  sums_ = nullptr;
+  if (members > 1) {
+    sums_ = make_sums_(devices, *group_);
+    begun_.emplace();
+  }
+  for (int member = 0; member < members; ++member) {
+    const auto at = static_cast<std::size_t>(member);
+    auto shard = std::make_unique<Shard>();
+    shard->member = member;
+    shard->device = devices[at];
+    shard->range = ranges[at];
+    shard->problem = part_of(problem, ranges[at]);
+    if (members > 1) shard->exchange = std::make_unique<GroupExchange>(*group_, *sums_, member);
+    shard->version = make_(shard->exchange.get());
+    shards_.push_back(std::move(shard));
+  }
+  in_all(context, [](Shard& shard, Context& own) {
+    if (shard.member > 0) {
+      shard.stream.emplace();
+      shard.ended.emplace();
+      own.stream = *shard.stream;
+    }
+    shard.version->prepare(shard.problem, own);
+    if (shard.member > 0) LLOYD_CUDA_CHECK(cudaStreamSynchronize(own.stream));
+  });
+}
+
+// All streams begin after what is queued in the harness's, and what it queues next begins after
+// all have ended: its events take the time of the slowest GPU.
+void Shards::run(Context& context) {
+  if (begun_) begun_->record(context.stream);
+  exchanging_ = true;
+  in_all(context, [&](Shard& shard, Context& own) {
+    if (shard.member > 0) begun_->hold(own.stream);
+    shard.version->run(own);
+    if (shard.member > 0) shard.ended->record(own.stream);
+  });
+  exchanging_ = false;
+  for (const auto& shard : shards_)
+    if (shard->member > 0) shard->ended->hold(context.stream);
+}
+
+Solution Shards::fetch(Context& context) {
+  in_all(context, [&](Shard& shard, Context& own) {
+    std::optional<LabelBuffer> part;
+    if (context.label_buffer != nullptr) {
+      part.emplace(context.label_buffer->part(static_cast<std::size_t>(shard.range.first),
+                                              static_cast<std::size_t>(shard.range.count)));
+      own.label_buffer = &*part;
+    }
+    shard.solution = shard.version->fetch(own);
+    if (part && !part->is_filled)
+      throw std::logic_error("a shard did not fill the memory lent for labels");
+  });
+  Solution solution = std::move(shards_.front()->solution);
+  for (std::size_t s = 1; s < shards_.size(); ++s) {
+    const Solution& next = shards_[s]->solution;
+    if (next.iterations != solution.iterations || next.centroids != solution.centroids)
+      throw std::logic_error("the GPUs moved the centroids to different places");
+    solution.labels.insert(solution.labels.end(), next.labels.begin(), next.labels.end());
+  }
+  if (context.label_buffer != nullptr) context.label_buffer->is_filled = true;
+  return solution;
+}
+
+void Shards::in_all(Context& context, const std::function<void(Shard&, Context&)>& body) {
+  if (failed_) throw std::runtime_error("an earlier failure ended the exchange between the GPUs");
+  try {
+    group_->run([&](int member) {
+      Shard& shard = *shards_[static_cast<std::size_t>(member)];
+      LLOYD_CUDA_CHECK(cudaSetDevice(shard.device));
+      Context own = context;
+      own.device.index = shard.device;
+      own.label_buffer = nullptr;
+      if (member > 0) {
+        own.observers.clear();  // phases are the first shard's
+        own.stream = shard.stream ? static_cast<cudaStream_t>(*shard.stream) : nullptr;
+        own.trial_memory = nullptr;
+      }
+      body(shard, own);
+    });
+  } catch (...) {
+    failed_ = true;
+    throw;
+  }
+}
+
+std::unique_ptr<cuda::DeviceSums> Shards::default_sums(std::span<const int> devices,
+                                                       ThreadGroup& group) {
+  if (std::set<int>(devices.begin(), devices.end()).size() < devices.size())
+    return std::make_unique<HostSums>(group);  // NCCL takes each device once
+  return cuda::nccl_sums(devices);
+}
+
+}  // namespace lloyd::fast
