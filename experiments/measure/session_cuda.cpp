@@ -57,7 +57,7 @@ class CudaSession : public Session {
   std::shared_ptr<const void> pin(std::span<const std::byte> memory) override {
     if (memory.empty()) return nullptr;
     void* first = const_cast<std::byte*>(memory.data());
-    const cudaError_t code = cudaHostRegister(first, memory.size(), cudaHostRegisterDefault);
+    const cudaError_t code = cudaHostRegister(first, memory.size(), cudaHostRegisterPortable);
     if (code == cudaErrorMemoryAllocation) {
       cudaGetLastError();  // clears the error, which the next check would see
       throw Unsupported(fmt::format("the system does not pin {} B of host memory",

@@ -6,6 +6,8 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
+#include <span>
 
 #include "experiments/measure/external.h"
 #include "experiments/measure/trials.h"
@@ -18,6 +20,7 @@
 
 #if LLOYD_CUDA
 #include "kernels/core/cuda.h"
+#include "kernels/core/nccl.h"
 #endif
 
 namespace lloyd {
@@ -78,8 +81,18 @@ void execute(Workbench& bench, const Point& point) {
 
 std::unique_ptr<Session> open_session(const Job& job) {
 #if LLOYD_CUDA
-  if (find_version(job.points.at(0).version)->info.backend == Backend::cuda)
-    return make_cuda_session(job.device->index);
+  if (find_version(job.points.at(0).version)->info.backend == Backend::cuda) {
+    std::unique_ptr<Session> session = make_cuda_session(job.device->index);
+    // What several GPUs need once is part of the set-up of the process, too.
+    std::set<std::size_t> numbers;  // of GPUs
+    for (const Point& point : job.points)
+      if (const auto gpus = static_cast<std::size_t>(point.tunables().gpus);
+          gpus > 1 && gpus <= job.device->team.size())
+        numbers.insert(gpus);
+    for (const std::size_t gpus : numbers)
+      cuda::prepare_team(std::span(job.device->team).first(gpus));
+    return session;
+  }
   if (job.device) return make_judged_cpu_session(job.device->index);
 #else
   static_cast<void>(job);
