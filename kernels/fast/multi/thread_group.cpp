@@ -33,6 +33,7 @@ void ThreadGroup::run(const std::function<void(int)>& body) {
     body_ = &body;
     running_ = members_;
     arrived_ = 0;
+    for (Given& given : given_) given.turn = 0;  // a failure leaves them different
     failed_ = false;
     error_ = nullptr;
     ++runs_;
@@ -73,10 +74,11 @@ void ThreadGroup::execute(int member) noexcept {
 }
 
 void ThreadGroup::share(int member, Bytes mine, const std::function<void(Bytes)>& take) {
-  given_[static_cast<std::size_t>(member)] = mine;
+  Given& own = given_[static_cast<std::size_t>(member)];
+  const unsigned place = own.turn++ % 2;
+  own.places[place].assign(mine.begin(), mine.end());
   meet();
-  for (const Bytes& given : given_) take(given);
-  meet();
+  for (const Given& given : given_) take(given.places[place]);
 }
 
 void ThreadGroup::meet() {

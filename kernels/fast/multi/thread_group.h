@@ -1,6 +1,7 @@
 // Threads that run one function together, exchange values and fail together. Needs no GPU.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -29,36 +30,37 @@ class ThreadGroup {
   int members() const { return members_; }
 
   /// Calls body(member) in every member and returns when all have returned. Where bodies throw,
-  /// rethrows the first exception, in time: others that wait in share() leave with Abandoned.
+  /// rethrows the first exception. The others leave share() with Abandoned: none waits for ever.
   void run(const std::function<void(int)>& body);
 
   // ---- For bodies. ----
 
   using Bytes = std::span<const std::byte>;
-  /// Waits for all members, passes what each of them gave to `take`, in the order of members, and
-  /// returns when nobody reads `mine` any more. `take` must not throw: others may read `mine`.
+  /// Waits for all members and passes what each of them gave to `take`, in the order of members.
   void share(int member, Bytes mine, const std::function<void(Bytes)>& take);
 
   /// Each value becomes with(with(first member's, second's), third's) …: the same bits everywhere.
   template <typename T, typename With>
   void combine(int member, std::span<T> values, With&& with) {
-    std::vector<T> all;
-    bool same_sizes = true;
+    bool first = true;
     share(member, std::as_bytes(values), [&](Bytes bytes) {
       const std::span given(reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T));
-      same_sizes &= given.size() == values.size();
-      if (!same_sizes) return;
-      if (all.empty())
-        all.assign(given.begin(), given.end());
-      else
-        for (std::size_t i = 0; i < all.size(); ++i) all[i] = with(all[i], given[i]);
+      if (given.size() != values.size())
+        throw std::logic_error("members of a group combine different numbers of values");
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = first ? given[i] : with(values[i], given[i]);
+      first = false;
     });
-    if (!same_sizes)
-      throw std::logic_error("members of a group combine different numbers of values");
-    for (std::size_t i = 0; i < all.size(); ++i) values[i] = all[i];
   }
 
  private:
+  // What a member gives, in turn to one of two places: nobody gives to the same place again before
+  // all have come to the meeting in between, and so have read what was there.
+  struct Given {
+    std::array<std::vector<std::byte>, 2> places;
+    unsigned turn = 0;
+  };
+
   void work(int member);
   void execute(int member) noexcept;
   void meet();
@@ -74,7 +76,7 @@ class ThreadGroup {
   int meetings_ = 0;  // ended
   bool failed_ = false, closing_ = false;
   std::exception_ptr error_;
-  std::vector<Bytes> given_;  // by each member; written before a meeting, read after it
+  std::vector<Given> given_;  // by each member; not under the mutex
   std::vector<std::thread> threads_;
 };
 
