@@ -2,13 +2,13 @@
 // tested on a machine with one. "Apart" takes two GPUs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "kernels/core/device.h"
 #include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
-#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <memory>
@@ -503,7 +503,8 @@ TEST_P(MultiExchange, EndsWhenOneGpuCannotPrepare) {
   expect_sums();
 }
 
-INSTANTIATE_TEST_SUITE_P(Lloyd, MultiExchange, testing::ValuesIn(std::span(kTeams).subspan(1)),
+INSTANTIATE_TEST_SUITE_P(Lloyd, MultiExchange,
+                         testing::ValuesIn(std::vector(std::begin(kTeams) + 1, std::end(kTeams))),
                          [](const auto& tested) { return tested.param.name; });
 #endif
 
