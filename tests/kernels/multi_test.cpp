@@ -344,15 +344,16 @@ TEST_P(MultiGpu, KeepsSums) {
   }
 }
 
+const Solver kSolvers[] = {{"multi_wgmma", Precision::fp16},
+                           {"multi_wgmma", Precision::bf16},
+                           {"multi_screen", Precision::fp32}};
+
 INSTANTIATE_TEST_SUITE_P(Lloyd, MultiGpu,
-                         testing::Combine(testing::Values(Solver{"multi_wgmma", Precision::fp16},
-                                                          Solver{"multi_wgmma", Precision::bf16},
-                                                          Solver{"multi_screen", Precision::fp32}),
-                                          testing::ValuesIn(kTeams)),
+                         testing::Combine(testing::ValuesIn(kSolvers), testing::ValuesIn(kTeams)),
                          [](const auto& tested) {
-                           const auto& [solver, team] = tested.param;
+                           const Solver& solver = std::get<0>(tested.param);
                            return solver.version + "_" + std::string(to_string(solver.precision)) +
-                                  "_" + team.name;
+                                  "_" + std::get<1>(tested.param).name;
                          });
 
 // ---- Exchanges and failures, with a version of the test's own. ----

@@ -36,13 +36,13 @@ struct Kept {
 // A non-negative float orders like its bits, so atomicMax on integers keeps the largest squared
 // move. Without this launch bound ptxas limits itself to 32 registers, which leaves three loads in
 // flight.
-// kShared: other GPUs have points of the same clusters. No centroid is moved. `to` becomes the sum
+// kShared: other GPUs have points of the same clusters. No centroid is moved. `target` becomes the sum
 // of every cluster, width · 4 values each, and then the number of its points.
 template <typename Sum, bool kShared>
 __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
     finish(const Four<Sum>* __restrict__ partials, int width, const unsigned* __restrict__ starts,
            unsigned entries, unsigned runs, int k, int dim, int clusters, const Kept kept,
-           std::conditional_t<kShared, double, float>* __restrict__ to,
+           std::conditional_t<kShared, double, float>* __restrict__ target,
            unsigned* __restrict__ totals, unsigned* largest_move_bits) {
   constexpr bool kKeeps = sizeof(Sum) == 8;
   constexpr int kInFlight = kSumBytesInFlight / static_cast<int>(sizeof(Four<Sum>));
@@ -87,10 +87,10 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
       kept.sums[std::int64_t{j} * width + column] = count > 0 ? sum : Four<Sum>{};
     float move = 0;
     if constexpr (kShared) {
-      double* cell = to + 4 * (std::int64_t{j} * width + column);
+      double* cell = target + 4 * (std::int64_t{j} * width + column);
 #pragma unroll
       for (int i = 0; i < 4; ++i) cell[i] = count > 0 ? sum.values[i] : 0;
-      if (column == 0) to[4 * std::int64_t{k} * width + j] = count;
+      if (column == 0) target[4 * std::int64_t{k} * width + j] = count;
     } else if (count > 0) {
       // fp64 divides slowly: one division for four coordinates.
       const Sum share = Sum{1} / static_cast<Sum>(count);
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
         if (t >= dim) break;
         const auto mean = kKeeps ? static_cast<float>(sum.values[i] * share)
                                  : static_cast<float>(sum.values[i] / static_cast<Sum>(count));
-        float* centroid = to + static_cast<std::int64_t>(j) * dim + t;
+        float* centroid = target + static_cast<std::int64_t>(j) * dim + t;
         if (largest_move_bits != nullptr) {
           const float step = mean - *centroid;
           move += step * step;

@@ -125,7 +125,7 @@ void Update<Value>::sum(unsigned entries, const Value* points, Sum* partials, cu
 template <typename Value>
 template <typename Sum, bool kShared>
 void Update<Value>::finish(bool anew, unsigned entries, const Sum* partials,
-                           std::conditional_t<kShared, double, float>* to,
+                           std::conditional_t<kShared, double, float>* target,
                            unsigned* largest_move_bits, cudaStream_t stream) {
   int columns = 1;  // of four coordinates
   while (4 * columns < dim_ && columns < 32) columns *= 2;
@@ -142,7 +142,7 @@ void Update<Value>::finish(bool anew, unsigned entries, const Sum* partials,
   const Kept kept{reinterpret_cast<Four<double>*>(kept_.data()), sizes_.data(), anew};
   launch(overlap_, update::finish<Sum, kShared>, grid, block, 0, stream,
          reinterpret_cast<const Four<Sum>*>(partials), pitch_ / 4, sort_.starts(), entries, runs_,
-         k_, dim_, clusters, kept, to, sort_.totals(), largest_move_bits);
+         k_, dim_, clusters, kept, target, sort_.totals(), largest_move_bits);
 }
 
 template class Update<float>;

@@ -56,7 +56,7 @@ class Update {
   void sum(unsigned entries, const Value* points, Sum* partials, cudaStream_t stream);
   template <typename Sum, bool kShared>
   void finish(bool anew, unsigned entries, const Sum* partials,
-              std::conditional_t<kShared, double, float>* to, unsigned* largest_move_bits,
+              std::conditional_t<kShared, double, float>* target, unsigned* largest_move_bits,
               cudaStream_t stream);
 
   Exchange* exchange_ = nullptr;
