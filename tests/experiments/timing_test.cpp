@@ -145,6 +145,19 @@ TEST(LabelBuffer, IsAsNarrowAsTheClustersAllow) {
   expect_labels_of<std::int32_t>(65'537, 65'536);
 }
 
+TEST(LabelBuffer, IsFilledInParts) {
+  for (const int k : {200, 3'000, 70'000}) {
+    LabelBuffer whole(5, k);
+    std::memset(whole.memory().data(), 0, whole.memory().size());
+    LabelBuffer part = whole.part(3, 2);
+    ASSERT_EQ(part.size(), 2u);
+    ASSERT_EQ(part.width(), whole.width());
+    std::memset(part.memory().data(), 1, 1);  // the lowest byte of its first label
+    EXPECT_EQ(whole.widened(), (std::vector<std::int32_t>{0, 0, 0, 1, 0}));
+    EXPECT_EQ(part.widened(), (std::vector<std::int32_t>{1, 0}));
+  }
+}
+
 // Returns its labels in the memory that the harness lends.
 struct Borrower : Version {
   explicit Borrower(std::vector<std::size_t>& lent_sizes) : lent(lent_sizes) {}
