@@ -43,6 +43,8 @@ std::optional<std::string> unsupported_reason(const VersionInfo& version, const 
   if (version.backend == Backend::cuda && points > kMostPointsOnDevice)
     return fmt::format("counts points in 32 bits: at most {}, not {}",
                        with_commas(kMostPointsOnDevice), with_commas(points));
+  if (version.backend == Backend::cuda)
+    if (auto reason = gpu_shortfall(tunables.gpus, device)) return reason;
   if (version.unsupported)
     if (auto reason = version.unsupported(problem, tunables, device)) return reason;
   const bool has_blocks = std::find(version.axes.begin(), version.axes.end(),

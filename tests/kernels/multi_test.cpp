@@ -38,7 +38,7 @@ TEST(Multi, SaysHowManyGpusAreMissing) {
     device.index = 1;
     device.team = {1, 2};
     const auto reason = [&](int gpus) {
-      return version.info.unsupported(problem, {.gpus = gpus}, device).value_or("");
+      return unsupported_reason(version.info, problem, {.gpus = gpus}, device).value_or("");
     };
     EXPECT_EQ(reason(1), "") << version.info.name;
     EXPECT_EQ(reason(2), "") << version.info.name;

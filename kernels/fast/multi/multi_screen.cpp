@@ -16,7 +16,6 @@
 #include <optional>
 #include <string>
 
-#include "kernels/core/limits.h"
 #include "kernels/fast/screen/fast_screen.h"
 
 #if LLOYD_CUDA
@@ -48,7 +47,6 @@ LLOYD_CUDA_VERSION(
                              "up by NCCL",
                   .unsupported = [](const Problem& problem, const Tunables& tunables,
                                     const DeviceLimits& device) -> std::optional<std::string> {
-                    if (auto reason = gpu_shortfall(tunables.gpus, device)) return reason;
                     return find_version("fast_screen")->info.unsupported(problem, tunables, device);
                   }});
 

@@ -14,7 +14,6 @@
 #include <optional>
 #include <string>
 
-#include "kernels/core/limits.h"
 #include "kernels/fast/wgmma/fast_wgmma.h"
 
 #if LLOYD_CUDA
@@ -44,7 +43,6 @@ LLOYD_CUDA_VERSION(
                             "are added up by NCCL",
                  .unsupported = [](const Problem& problem, const Tunables& tunables,
                                    const DeviceLimits& device) -> std::optional<std::string> {
-                   if (auto reason = gpu_shortfall(tunables.gpus, device)) return reason;
                    return find_version("fast_wgmma")->info.unsupported(problem, tunables, device);
                  }});
 

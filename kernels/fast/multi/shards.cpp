@@ -94,7 +94,7 @@ void Shards::prepare(const Problem& problem, Context& context) {
   const std::vector<PointRange> ranges = deal(problem.n, context.tunables.gpus, tile_);
   const std::vector<int>& team = context.device.team;
   if (ranges.size() > std::max<std::size_t>(team.size(), 1))
-    throw std::logic_error("more GPUs than the machine has");  // `unsupported` says so before
+    throw std::logic_error("more GPUs than the machine has");  // limits.h says so before
   const auto members = static_cast<int>(ranges.size());
   std::vector<int> devices(ranges.size(), context.device.index);
   if (members > 1) std::copy_n(team.begin(), ranges.size(), devices.begin());
