@@ -55,8 +55,7 @@ class GridVersion : public DeviceLoop {
     lists_ = ListSizes(problem, context.device);
     const auto n = static_cast<std::size_t>(problem.n), k = static_cast<std::size_t>(problem.k);
     const auto dim = static_cast<std::size_t>(problem.dim);
-    replicas_ = 1;
-    while (replicas_ < kMostReplicas && 2LL * replicas_ * problem.k <= 4096) replicas_ *= 2;
+    replicas_ = replicas_for(problem.k);
     sums_ = cuda::Buffer<Sum>(static_cast<std::size_t>(replicas_) * k * (2 * dim + 1));
     block_owners_ = cuda::Buffer<int>(static_cast<std::size_t>(tree_.blocks.count));
     wide_nodes_ = cuda::Buffer<int>(static_cast<std::size_t>(tree_.nodes.count) + 1);

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/fast/grid/tree.cuh"
+#include "kernels/core/version.h"
+#include "kernels/fast/grid/sizes.h"
 
 namespace lloyd::fast {
 namespace {

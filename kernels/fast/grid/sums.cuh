@@ -11,10 +11,6 @@ namespace {
 using exact::kCells;
 using exact::Sum;
 
-/// One address takes one addition after the other, so with few centroids the blocks spread their
-/// additions over copies of the sums; in move_centroids a lane takes a copy.
-constexpr int kMostReplicas = 32;
-
 struct Output {
   Sum* sums;  // of each cluster its cells: [replicas][k][kCells]
   exact::FixedPoint<kMostDims> fixed;
@@ -41,8 +37,44 @@ __device__ void add_stored(const Output& out, Sum* sums, int id, const Level<dou
   out.fixed.template add_points<D>(to, points);
 }
 
-/// Each warp moves a centroid, each lane reads a replica. Leaves the sums and the list of wide
-/// nodes empty for the next iteration.
+/// A warp adds up the replicas of cluster j's sums, one per lane, and calls take(t, total) for each
+/// of the kCells<D> totals, in all lanes. The sums are left empty for the next iteration.
+template <int D, typename Take>
+__device__ __forceinline__ void take_sums(const Output& out, int k, std::int64_t j, int lane,
+                                          Take&& take) {
+  Sum total[kCells<D>];
+  for (int t = 0; t < kCells<D>; ++t) {
+    Sum* const from = out.sums + (static_cast<std::int64_t>(lane) * k + j) * kCells<D> + t;
+    total[t] = lane < out.replicas ? *from : 0;
+    if (lane < out.replicas) *from = 0;
+  }
+#pragma unroll
+  for (int t = 0; t < kCells<D>; ++t) {
+    if (t <= D || __any_sync(kAllLanes, total[t] != 0) != 0)
+      for (int offset = kLanes / 2; offset > 0; offset /= 2)
+        total[t] += __shfl_xor_sync(kAllLanes, total[t], offset);
+    take(t, total[t]);
+  }
+}
+
+/// A thread moves centroid j to the mean of its points, if it has any.
+template <int D>
+__device__ __forceinline__ void move_centroid(const Output& out, const Sum (&total)[kCells<D>],
+                                              float* centroids, int k, std::int64_t j,
+                                              unsigned* largest_move_bits) {
+  if (total[D] == 0) return;
+  float move = 0;
+  for (int t = 0; t < D; ++t) {
+    float& c = centroids[static_cast<std::int64_t>(t) * k + j];
+    const float mean = out.fixed.template mean<D>(total, t);
+    move += (mean - c) * (mean - c);
+    c = mean;
+  }
+  if (largest_move_bits != nullptr) atomicMax(largest_move_bits, __float_as_uint(move));
+}
+
+/// Each warp moves a centroid. Leaves the sums and the list of wide nodes empty for the next
+/// iteration.
 template <int D>
 __global__ void move_centroids(Output out, float* centroids, int k, unsigned* largest_move_bits) {
   wait_for_previous_kernel();
@@ -52,25 +84,8 @@ __global__ void move_centroids(Output out, float* centroids, int k, unsigned* la
   if (j >= k) return;  // whole warps: kBlock is a multiple of 32
   if (j == 0 && lane == 0) *out.wide_count = 0;
   Sum total[kCells<D>];
-  for (int t = 0; t < kCells<D>; ++t) {
-    Sum* const from = out.sums + (static_cast<std::int64_t>(lane) * k + j) * kCells<D> + t;
-    total[t] = lane < out.replicas ? *from : 0;
-    if (lane < out.replicas) *from = 0;
-  }
-  for (int t = 0; t < kCells<D>; ++t) {
-    if (t > D && __any_sync(kAllLanes, total[t] != 0) == 0) continue;
-    for (int offset = kLanes / 2; offset > 0; offset /= 2)
-      total[t] += __shfl_xor_sync(kAllLanes, total[t], offset);
-  }
-  if (lane != 0 || total[D] == 0) return;
-  float move = 0;
-  for (int t = 0; t < D; ++t) {
-    float& c = centroids[static_cast<std::int64_t>(t) * k + j];
-    const float mean = out.fixed.template mean<D>(total, t);
-    move += (mean - c) * (mean - c);
-    c = mean;
-  }
-  if (largest_move_bits != nullptr) atomicMax(largest_move_bits, __float_as_uint(move));
+  take_sums<D>(out, k, j, lane, [&](int t, Sum sum) { total[t] = sum; });
+  if (lane == 0) move_centroid<D>(out, total, centroids, k, j, largest_move_bits);
 }
 
 }  // namespace

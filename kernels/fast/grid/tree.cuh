@@ -6,18 +6,11 @@
 #include <cstdint>
 
 #include "kernels/core/cuda.h"
+#include "kernels/fast/grid/sizes.h"
 #include "kernels/fast/lib/warp.cuh"
 
 namespace lloyd::fast {
 namespace {
-
-constexpr int kMostDims = 4;
-constexpr int kLanes = 32;
-constexpr int kLeaf = 32;                // points of a leaf: one per lane
-constexpr int kNode = kLeaf * kLanes;    // points of a node: one leaf per lane
-constexpr int kWarps = 8;                // nodes of a block: one per warp
-constexpr int kBlock = kWarps * kLanes;  // threads, and leaves
-constexpr int kRegionBlocks = 8;         // blocks of a region
 
 /// Boxes of `count` runs of consecutive points, and the sums of their points: [D][count].
 template <typename Sum>
@@ -81,11 +74,10 @@ struct TreeMemory {
   TreeMemory() = default;
   TreeMemory(std::int64_t n, int dim)
       : points(static_cast<std::size_t>(n * dim)), order(static_cast<std::size_t>(n)) {
-    const auto runs = [](std::int64_t count, int of) { return (count + of - 1) / of; };
-    leaves = LevelMemory<float>(runs(n, kLeaf), dim);
-    nodes = LevelMemory<double>(runs(leaves.count, kLanes), dim);
-    blocks = LevelMemory<double>(runs(nodes.count, kWarps), dim);
-    regions = LevelMemory<double>(runs(blocks.count, kRegionBlocks), dim);
+    leaves = LevelMemory<float>(runs_of(n, kLeaf), dim);
+    nodes = LevelMemory<double>(runs_of(leaves.count, kLanes), dim);
+    blocks = LevelMemory<double>(runs_of(nodes.count, kWarps), dim);
+    regions = LevelMemory<double>(runs_of(blocks.count, kRegionBlocks), dim);
   }
   Tree view() const {
     return {points.data(), static_cast<std::int64_t>(order.size()), leaves.view(), nodes.view(),
