@@ -22,6 +22,9 @@
 #include "kernels/fast/grid/build.cuh"
 #include "kernels/fast/grid/labels.cuh"
 #include "kernels/fast/grid/list_sizes.h"
+#include "kernels/fast/grid/part.cuh"
+#include "kernels/fast/grid/team.cuh"
+#include "kernels/fast/grid/together.cuh"
 #include "kernels/fast/grid/wide.cuh"
 #include "kernels/fast/lib/device_loop.h"
 #endif
@@ -48,14 +51,35 @@ void with_low_dim(int dim, Body&& body) {
 
 class GridVersion : public DeviceLoop {
  public:
+  GridVersion() = default;
+  /// Has some regions of the tree; the other members of the team have the others.
+  GridVersion(GridTeam& team, int member, Exchange* exchange)
+      : DeviceLoop(exchange), team_(exchange == nullptr ? nullptr : &team), member_(member) {}
+
   void prepare(const Problem& problem, Context& context) override {
-    allocate(problem);
+    allocate(team_ == nullptr ? problem : team_->problem);
     overlap_ = can_overlap(context.device);
-    tree_ = TreeMemory(problem.n, problem.dim);
-    lists_ = ListSizes(problem, context.device);
-    const auto n = static_cast<std::size_t>(problem.n), k = static_cast<std::size_t>(problem.k);
-    const auto dim = static_cast<std::size_t>(problem.dim);
-    replicas_ = replicas_for(problem.k);
+    cuda::Buffer<float> points = team_ == nullptr
+                                     ? upload_points(context)
+                                     : gather_points(*team_, member_, problem, *exchange_, context);
+    const auto phase = context.phase("init");
+    placement_ = Placement::of<float>(problem_, points.data(), context.stream);
+    placement_.centre(points, context.stream);
+    tree_ = TreeMemory(problem_.n, problem_.dim);
+    with_low_dim(problem_.dim, [&](auto d) {
+      const std::vector<float> largest = build<d.value>(points, problem_.n, tree_, context.stream);
+      fixed_ = exact::FixedPoint<kMostDims>::of(problem_.n, largest);
+    });
+    if (team_ != nullptr) take_part(context);
+    allocate_lists(context);
+  }
+
+ private:
+  void allocate_lists(Context& context) {
+    lists_ = ListSizes(problem_, context.device);
+    const auto n = tree_.order.size(), k = static_cast<std::size_t>(problem_.k);
+    const auto dim = static_cast<std::size_t>(problem_.dim);
+    replicas_ = replicas_for(problem_.k);
     sums_ = cuda::Buffer<Sum>(static_cast<std::size_t>(replicas_) * k * (2 * dim + 1));
     block_owners_ = cuda::Buffer<int>(static_cast<std::size_t>(tree_.blocks.count));
     wide_nodes_ = cuda::Buffer<int>(static_cast<std::size_t>(tree_.nodes.count) + 1);
@@ -74,19 +98,12 @@ class GridVersion : public DeviceLoop {
     std::vector<int> every_id(k);
     std::iota(every_id.begin(), every_id.end(), 0);
     every_id_.upload(every_id, context.stream);
-
-    cuda::Buffer<float> points = upload_points(context);
-    const auto phase = context.phase("init");
-    placement_ = Placement::of<float>(problem, points.data(), context.stream);
-    placement_.centre(points, context.stream);
     std::vector<float> columns(k * dim);
     for (std::size_t j = 0; j < k; ++j)
       for (std::size_t t = 0; t < dim; ++t)
         columns[t * k + j] = placement_.centroids()[j * dim + t];
     initial_.upload(columns, context.stream);
-    with_low_dim(problem.dim, [&](auto d) {
-      const std::vector<float> largest = build<d.value>(points, problem.n, tree_, context.stream);
-      fixed_ = exact::FixedPoint<kMostDims>::of(problem.n, largest);
+    with_low_dim(problem_.dim, [&](auto d) {
       with_candidates([&](auto candidates) {
         LLOYD_CUDA_CHECK(cudaFuncSetAttribute(
             assign_and_sum<d.value, candidates.value>, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -95,7 +112,25 @@ class GridVersion : public DeviceLoop {
     });
   }
 
- private:
+  /// Keeps the member's regions of the tree. All other sizes stay those of the whole problem: they
+  /// decide what is added up in fp32.
+  void take_part(Context& context) {
+    const Part part{.index = member_, .of = static_cast<int>(team_->members.size())};
+    tree_ = part.kept(tree_, problem_.dim, context.stream);
+    link_ = team_->peers->link(member_);
+    with_low_dim(problem_.dim, [](auto d) {
+      load(filter_regions<d.value>, assign_wide_nodes<d.value>, move_centroids_together<d.value>,
+           fast::count_changes);
+    });
+  }
+
+  /// A kernel's first launch may wait for all others on its GPU, and so for another shard.
+  template <typename... Kernels>
+  static void load(Kernels*... kernels) {
+    cudaFuncAttributes attributes;
+    (LLOYD_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernels)), ...);
+  }
+
   void begin(Context& context) override {
     sums_.zero(context.stream);
     wide_nodes_.zero(context.stream);
@@ -139,19 +174,28 @@ class GridVersion : public DeviceLoop {
              lists_.wide_shared_bytes(), tree, all, regions, lists_.wide, out);
     }
     const auto phase = context.phase("update");
-    launch(context, move_centroids<D>, (problem_.k + kWarps - 1) / kWarps, kBlock, 0, out,
-           centroids_.data(), problem_.k, largest_move());
+    const int blocks = (problem_.k + kWarps - 1) / kWarps;
+    if (team_ == nullptr)
+      launch(context, move_centroids<D>, blocks, kBlock, 0, out, centroids_.data(), problem_.k,
+             largest_move());
+    else
+      launch(context, move_centroids_together<D>, std::min(blocks, context.device.multiprocessors),
+             kBlock, 0, out, centroids_.data(), problem_.k, largest_move(), link_,
+             team_->peers->next(member_));
   }
 
   void count_changes(Context& context) override {
     fast::
         count_changes<<<cuda::blocks_for(tree_.leaves.count, kBlock), kBlock, 0, context.stream>>>(
             leaf_labels_[1 - now_].data(), labels_[1 - now_].data(), leaf_labels_[now_].data(),
-            labels_[now_].data(), problem_.n, tree_.leaves.count, changes());
+            labels_[now_].data(), own_points(), tree_.leaves.count, changes());
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
+    if (team_ != nullptr)
+      return fetch_range(*team_, member_, leaf_labels_[now_].data(), labels_[now_].data(),
+                         tree_.order, *exchange_, context);
     const cuda::Buffer<std::int32_t> labels(tree_.order.size());
     spread_labels<<<cuda::blocks_for(problem_.n, kBlock), kBlock, 0, context.stream>>>(
         leaf_labels_[now_].data(), labels_[now_].data(), tree_.order.data(), problem_.n,
@@ -184,6 +228,12 @@ class GridVersion : public DeviceLoop {
                  static_cast<std::int64_t>(shared), context.stream, arguments...);
   }
 
+  /// Of this GPU.
+  std::int64_t own_points() const { return static_cast<std::int64_t>(tree_.order.size()); }
+
+  GridTeam* team_ = nullptr;  // null: this GPU has all regions
+  int member_ = 0;
+  PeerLink link_{};
   TreeMemory tree_;
   ListSizes lists_;
   exact::FixedPoint<kMostDims> fixed_{};
@@ -226,4 +276,11 @@ LLOYD_CUDA_VERSION(GridVersion,
                     }});
 
 }  // namespace
+
+#if LLOYD_CUDA
+std::unique_ptr<Version> make_grid_shard(GridTeam& team, int member, Exchange* exchange) {
+  return std::make_unique<GridVersion>(team, member, exchange);
+}
+#endif
+
 }  // namespace lloyd::fast
