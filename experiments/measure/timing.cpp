@@ -112,7 +112,7 @@ Sample Timer::first(const Problem& problem, Context& context, std::optional<doub
 
 bool Timer::suffices(const Sample& first) const {
   return !on_gpu_ && measure_.repetitions <= 1 && measure_.warmup <= 1 &&
-         first.solve_ms > kOwnWarmUpMs;
+         measure_.warm_seconds == 0 && first.solve_ms > kOwnWarmUpMs;
 }
 
 Sample Timer::take_unthrottled(const Problem& problem, Context& context, const Check& check) {
@@ -156,16 +156,15 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
   s.setup_ms = timed([&] { part("setup", [&] { version->prepare(problem, context); }); });
   if (const auto* chooser = dynamic_cast<const Chooser*>(version.get()))
     s.chosen = chooser->chosen();
-  if (watch == nullptr && measure_.l2_cold)
-    session_.evict_caches();
-  else if (watch == nullptr && on_gpu_ && (!last_ms_ || *last_ms_ < kWarmSolveMs))
-    version->run(context);
+  if (watch == nullptr) warm_up(*version, context);
   noise_.start();
   const double waited_from = now_ms();
   session_.start();
   part("solve", [&] { version->run(context); });
   s.solve_ms = session_.stop();
-  s.waited_ms = now_ms() - waited_from;
+  const double end = now_ms();
+  s.waited_ms = end - waited_from;
+  if (watch == nullptr) last_end_ = end;
   s.noise = noise_.stop(s.solve_ms);
   if (nvml_ != nullptr) s.gpu = nvml_->state(gpu_uuid_);
   Solution solution;
@@ -189,6 +188,24 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
   s.repetition = next_repetition_;
   if (watch == nullptr) last_ms_ = s.solve_ms;
   return s;
+}
+
+void Timer::warm_up(Version& version, Context& context) {
+  const double start = now_ms();
+  // A GPU at its power limit lowers its clock within a second of load, and raises it in a pause.
+  const double whole_ms = measure_.warm_seconds * 1e3;
+  const double load_ms = last_end_ ? std::min(whole_ms, start - *last_end_) : whole_ms;
+  const auto solve = [&] {
+    version.run(context);
+    session_.synchronize();
+  };
+  if (load_ms > 0) {
+    do solve();
+    while (now_ms() - start < load_ms);
+  } else if (!measure_.l2_cold && on_gpu_ && (!last_ms_ || *last_ms_ < kWarmSolveMs)) {
+    version.run(context);
+  }
+  if (measure_.l2_cold) session_.evict_caches();
 }
 
 }  // namespace lloyd

@@ -80,6 +80,8 @@ class Timer {
   /// With `watch` the solve is the first one: nothing warms up for it.
   Sample take(const Problem& problem, Context& context, const Check& check,
               const Watch* watch = nullptr);
+  /// Solves without timing, right before the timed solve.
+  void warm_up(Version& version, Context& context);
 
   Session& session_;
   const VersionFactory& make_;
@@ -91,7 +93,8 @@ class Timer {
   std::optional<double> needed_cores_;
   int next_repetition_ = 0;
   std::mt19937_64 random_{std::random_device{}()};
-  std::optional<double> last_ms_;  // solve_ms of this process's last sample
+  std::optional<double> last_ms_;   // solve_ms of this process's last sample
+  std::optional<double> last_end_;  // when its solve ended, as now_ms()
 };
 
 }  // namespace lloyd

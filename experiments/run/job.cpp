@@ -192,7 +192,8 @@ json to_json(const Job& job) {
             {"l2_cold", m.l2_cold},
             {"verify", m.verify},
             {"verify_sample", m.verify_sample},
-            {"retry_throttled", m.retry_throttled}}},
+            {"retry_throttled", m.retry_throttled},
+            {"warm_seconds", m.warm_seconds}}},
           {"profile",
            {{"nvtx", job.profile.nvtx},
             {"counters", job.profile.counters},
@@ -229,6 +230,7 @@ Job job_from_json(const json& j) {
   job.measure.verify = m.at("verify");
   job.measure.verify_sample = m.at("verify_sample");
   job.measure.retry_throttled = m.at("retry_throttled");
+  job.measure.warm_seconds = m.at("warm_seconds");
   const json& profile = j.at("profile");
   job.profile = {profile.at("nvtx"), profile.at("counters"), profile.at("timeline"),
                  profile.at("cpu")};

@@ -70,6 +70,15 @@ std::vector<Key> measure_keys() {
        .example = "retry",
        .noun = "way with throttled samples",
        .words = {"keep", "retry"}},
+      {.section = "measure",
+       .name = "warm_seconds",
+       .kind = Kind::real,
+       .text =
+           "The version repeats the solve for so many seconds before its first sample, which is "
+           "then one under sustained load, and before each further sample for as long as the "
+           "pause between the two was.",
+       .example = 1,
+       .sign = Sign::not_negative},
       {.section = "measure.verify",
        .name = "sample",
        .kind = Kind::whole,

@@ -127,6 +127,7 @@ void read_measure(Draft& draft, const Section& root) {
   draft.yaml.read(*section, "l2", l2);
   draft.yaml.read(*section, "timeout", measure.timeout);
   draft.yaml.read(*section, "throttled", throttled);
+  draft.yaml.read(*section, "warm_seconds", measure.warm_seconds);
   const Entry* verify = section->find("verify");
   if (verify != nullptr && verify->value.IsMap()) {
     if (const auto how = draft.yaml.section(*section, "verify")) {

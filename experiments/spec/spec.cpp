@@ -110,7 +110,8 @@ nlohmann::json Spec::resolved() const {
             {"timeout", measure.timeout},
             {"verify", measure.verify_sample > 0 ? nlohmann::json{{"sample", measure.verify_sample}}
                                                  : nlohmann::json(measure.verify)},
-            {"throttled", measure.retry_throttled ? "retry" : "keep"}}},
+            {"throttled", measure.retry_throttled ? "retry" : "keep"},
+            {"warm_seconds", measure.warm_seconds}}},
           {"profile",
            {{"nvtx", profile.nvtx},
             {"counters", profile.counters},

@@ -61,6 +61,7 @@ struct Measure {
   bool verify = true;
   std::int64_t verify_sample = 0;  // the labels of so many points are verified; 0: of all
   bool retry_throttled = false;    // throttled samples are taken again
+  double warm_seconds = 0;         // of the same load right before a sample
 };
 
 struct Profile {

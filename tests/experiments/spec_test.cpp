@@ -51,6 +51,7 @@ measure:
   repetitions: 11
   launches: 3
   throttled: retry
+  warm_seconds: 0.5
   max_noise: 0.05
   max_seconds: 2.5
   l2: cold
@@ -72,7 +73,7 @@ figures: [speedup, noise]
               "init": "kmeans++", "init_file": null, "seed": 9, "restarts": 4},
     "measure": {"launches": 3, "warmup": 0, "repetitions": 11, "max_noise": 0.05,
                 "max_seconds": 2.5, "l2": "cold", "timeout": 30.0, "verify": false,
-                "throttled": "retry"},
+                "throttled": "retry", "warm_seconds": 0.5},
     "profile": {"nvtx": false, "counters": ["l1", "dram__bytes.sum"], "timeline": true,
                 "convergence": true, "cpu": ["cycles", "instructions"]},
     "shuffle": true, "shuffle_seed": 1, "figures": ["speedup", "noise"],

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <regex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace lloyd {
@@ -38,7 +41,7 @@ struct HotGpu : profiling::Nvml {
 
 std::vector<Sample> samples_of(
     HotGpu& gpu, bool retry, const VersionFactory& make = find_version("cpu_sequential")->make,
-    const Timer::Check& check = [](const Solution&, const Sample&) {}) {
+    const Timer::Check& check = [](const Solution&, const Sample&) {}, double warm_seconds = 0) {
   const std::array<float, 4> points{0, 1, 2, 3};
   const std::array<float, 2> centroids{0, 3};
   Problem problem{.n = 4, .k = 2, .dim = 1};
@@ -49,6 +52,7 @@ std::vector<Sample> samples_of(
   measure.repetitions = 3;
   measure.max_seconds = 1e-9;
   measure.retry_throttled = retry;
+  measure.warm_seconds = warm_seconds;
   const auto session = make_cpu_session();
   NoiseMeter noise({.run = getpid()});
   const std::string uuid = "GPU-hot";
@@ -127,6 +131,7 @@ TEST(Timer, LongSolvesOnTheCpuAreTheirOwnWarmUp) {
   EXPECT_FALSE(suffices(61e3, true, {.repetitions = 1}));
   EXPECT_FALSE(suffices(61e3, false, {.repetitions = 2}));
   EXPECT_FALSE(suffices(61e3, false, {.warmup = 2, .repetitions = 1}));
+  EXPECT_FALSE(suffices(61e3, false, {.repetitions = 1, .warm_seconds = 1}));
 }
 
 template <typename Label>
@@ -182,6 +187,35 @@ TEST(Timer, LendsLabelsForEachSample) {
       [&](const Solution& solution, const Sample&) { answers.push_back(solution.labels); });
   EXPECT_EQ(lent, (std::vector<std::size_t>{4, 4, 4}));  // 8 bits each
   EXPECT_EQ(answers, std::vector(3, std::vector<std::int32_t>{1, 1, 1, 1}));
+}
+
+// Writes down its solves; one takes at least 2 ms.
+struct Diary : Version {
+  explicit Diary(std::string& pages) : written(pages) {}
+  void prepare(const Problem&, Context&) override { written += 'p'; }
+  void run(Context&) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    written += 'r';
+  }
+  Solution fetch(Context&) override {
+    written += 'f';
+    return {{0, 0, 1, 1}, {0, 3}, 2};
+  }
+  std::string& written;
+};
+
+TEST(Timer, SolvesUnderLoadOnlyIfAsked) {
+  HotGpu gpu(0);
+  std::string diary;
+  const auto make = [&] { return std::make_unique<Diary>(diary); };
+  const Timer::Check check = [](const Solution&, const Sample&) {};
+  samples_of(gpu, false, make, check);
+  EXPECT_EQ(diary, "prfprfprf");
+  diary.clear();
+  samples_of(gpu, false, make, check, 0.02);
+  // Before the first sample there are up to ten solves, and before the others as many as the pause
+  // was long. At least one of each is no sample.
+  EXPECT_TRUE(std::regex_match(diary, std::regex("prr{1,10}f(prr{1,10}f){2}"))) << diary;
 }
 
 }  // namespace

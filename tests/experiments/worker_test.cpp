@@ -136,6 +136,7 @@ TEST(Job, SurvivesTheTrip) {
   job.stop = {.iterations = 9, .tolerance = 1e-3, .min_changes = 4};
   job.measure.max_noise = 0.125;
   job.measure.retry_throttled = true;
+  job.measure.warm_seconds = 0.25;
   job.profile.counters = {"l1"};
   job.profile.cpu = {"cycles"};
   job.pass = Pass::cpu;
