@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "data/sources/generators.h"
 #include "data/sources/memory.h"
 #include "experiments/run/launch.h"
@@ -18,7 +20,10 @@ std::optional<std::string> why_not(const Point& point, const Stop& stop,
   const VersionInfo& info = version->info;
   const bool on_gpu = info.backend == Backend::cuda;
   if (const std::string reason = unavailable_here(*version); !reason.empty()) return reason;
-  if (on_gpu && !device) return no_device_reason;
+  if (on_gpu && !device)
+    return point.gpus.value_or(1) == 1
+               ? no_device_reason
+               : fmt::format("needs {} GPUs; {}", *point.gpus, no_device_reason);
   Problem problem = point.problem(stop);
   const auto generator = data::make_generator(point.source(data));
   problem.generator = generator.get();
@@ -56,6 +61,12 @@ void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
       point.reason = error.what();
     }
   }
+}
+
+int most_gpus(const std::vector<Point>& points) {
+  int most = 1;
+  for (const Point& point : points) most = std::max(most, point.gpus.value_or(1));
+  return most;
 }
 
 }  // namespace lloyd

@@ -193,6 +193,9 @@ void decide_availability(std::vector<Point>& points, const Stop& stop,
 /// Marks what cannot run here: no such device, the version's own limits, too little memory.
 void decide_availability(Spec& spec, const DeviceQuery& gpus, int device);
 
+/// How many GPUs the point that uses the most of them uses. At least 1.
+int most_gpus(const std::vector<Point>& points);
+
 /// A column as JSON: its number or its name.
 nlohmann::json to_json(const data::Column& column);
 /// A point as JSON: `point`, `version`, every axis (null where unused), `available`, `reason`.

@@ -364,6 +364,27 @@ TEST(Availability, ThreadsPerBlock) {
       (Words{"", "needs 1024 threads per block, device allows 512"}));
 }
 
+TEST(Availability, AsManyGpusAsReachEachOther) {
+  const std::string two =
+      "needs 2 GPUs, this machine has 1 (GPU 0 and those of its model after it "
+      "that reach each other's memory)";
+  EXPECT_EQ(reasons("plantest_everything", "k: [5], gpus: [1, 2]", small_device()),
+            (Words{"", two}));
+  DeviceLimits pair = small_device();
+  pair.team = {0, 1};
+  EXPECT_EQ(reasons("plantest_everything", "k: [5], gpus: [1, 2]", pair), (Words{"", ""}));
+  EXPECT_EQ(reasons("plantest_everything", "k: [5], gpus: [1, 2]", std::nullopt),
+            (Words{"no NVIDIA GPU was found", "needs 2 GPUs; no NVIDIA GPU was found"}));
+}
+
+TEST(Plan, KnowsTheMostGpusOfItsPoints) {
+  EXPECT_EQ(most_gpus({}), 1);
+  EXPECT_EQ(most_gpus(load_text("name: t\nversions: [cpu_sequential, plantest_everything]\n"
+                                "axes: {n: [10], k: [2], gpus: [1, 4, 2]}\n")
+                          .points),
+            4);
+}
+
 TEST(Availability, AVersionThatThisBuildDoesNotKnow) {
   std::vector<Point> points(1);
   points.front().version = "plantest_gone";
