@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "experiments/measure/profile.h"
 #include "experiments/run/passes.h"
 #include "experiments/run/run_pass.h"
@@ -13,6 +15,9 @@ Reply profiling_pass(Workbench& bench, const Request& request) {
   const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
   Reply reply;
   run_pass(bench, reply, [&] {
+    if (const int gpus = point.gpus.value_or(1); job.pass == Pass::counters && gpus > 1)
+      throw profiling::Unavailable(
+          fmt::format("CUPTI's range profiler counts on one GPU, this point uses {}", gpus));
     const Point run = profiled_point(job.pass, point);
     Problem problem = bench.problem(run);
     problem.stop.iterations = profiled_iterations(job.pass, bench.version().backend, job.stop);
