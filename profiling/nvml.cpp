@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <map>
+#include <sstream>
 #include <utility>
+#include <vector>
 
 namespace lloyd::profiling {
 namespace {
@@ -200,6 +203,30 @@ class Library : public Nvml {
     return failure(call<Return(Device)>("nvmlDeviceResetGpuLockedClocks", device));
   }
 
+  std::optional<int> nvlinks(const std::string& uuid) override {
+    constexpr unsigned kMostLinks = 18;  // NVML_NVLINK_MAX_LINKS
+    Device device = find(uuid);
+    std::optional<int> up;
+    for (unsigned link = 0; device != nullptr && link < kMostLinks; ++link) {
+      unsigned active = 0;
+      if (call<Return(Device, unsigned, unsigned*)>("nvmlDeviceGetNvLinkState", device, link,
+                                                    &active) == kSuccess)
+        up = up.value_or(0) + (active != 0 ? 1 : 0);
+    }
+    return up;
+  }
+
+  std::optional<bool> nvlink_between(const std::string& one, const std::string& other) override {
+    constexpr int kOverNvlink = 2;  // NVML_P2P_CAPS_INDEX_NVLINK
+    Device first = find(one), second = find(other);
+    int status = 0;  // NVML_P2P_STATUS_OK, else why not
+    if (first == nullptr || second == nullptr ||
+        call<Return(Device, Device, int, int*)>("nvmlDeviceGetP2PStatus", first, second,
+                                                kOverNvlink, &status) != kSuccess)
+      return std::nullopt;
+    return status == 0;
+  }
+
  private:
   std::string failure(Return code) const {
     constexpr Return kNotSupported = 3, kNoPermission = 4;
@@ -237,7 +264,42 @@ class Library : public Nvml {
   void* handle_;
 };
 
+template <typename T, typename Choose>
+std::optional<T> over_all(std::span<const GpuState> states, std::optional<T> GpuState::*field,
+                          Choose&& choose) {
+  std::optional<T> all;
+  for (const GpuState& each : states) {
+    if (!(each.*field)) return std::nullopt;
+    all = all ? choose(*all, *(each.*field)) : *(each.*field);
+  }
+  return all;
+}
+
 }  // namespace
+
+GpuState together(std::span<const GpuState> states) {
+  const auto lower = [](int a, int b) { return std::min(a, b); };
+  GpuState all;
+  all.sm_mhz = over_all(states, &GpuState::sm_mhz, lower);
+  all.mem_mhz = over_all(states, &GpuState::mem_mhz, lower);
+  all.temp_c = over_all(states, &GpuState::temp_c, [](int a, int b) { return std::max(a, b); });
+  all.power_w = over_all(states, &GpuState::power_w, std::plus<>());
+  all.throttle =
+      over_all(states, &GpuState::throttle, [](std::string names, const std::string& more) {
+        std::istringstream words(more);
+        for (std::string word; std::getline(words, word, '+');)
+          if (('+' + names + '+').find('+' + word + '+') == std::string::npos)
+            names += (names.empty() ? "" : "+") + word;
+        return names;
+      });
+  return all;
+}
+
+GpuState state_of(Nvml& nvml, std::span<const std::string> uuids) {
+  std::vector<GpuState> states;
+  for (const std::string& uuid : uuids) states.push_back(nvml.state(uuid));
+  return together(states);
+}
 
 std::shared_ptr<Nvml> Nvml::open(std::string& why_not) {
   void* handle = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 
 namespace lloyd::profiling {
@@ -17,6 +18,10 @@ struct GpuState {
   std::optional<double> power_w;
   std::optional<std::string> throttle;  // reasons joined by '+', "" when none
 };
+
+/// One state of GPUs that work together: the lowest clocks, the highest temperature, all power and
+/// each reason that throttles one of them.
+GpuState together(std::span<const GpuState> states);
 
 class Nvml {
  public:
@@ -44,6 +49,13 @@ class Nvml {
   virtual std::string lock_clocks(const std::string& uuid, unsigned mhz) = 0;
   /// Unlocks the SM clock. Returns "" on success, else the reason.
   virtual std::string reset_clocks(const std::string& uuid) = 0;
+  /// How many of the GPU's NVLinks are up. nullopt when the driver does not report it.
+  virtual std::optional<int> nvlinks(const std::string& uuid) = 0;
+  /// Whether two GPUs reach each other over NVLink. nullopt when the driver does not report it.
+  virtual std::optional<bool> nvlink_between(const std::string& one, const std::string& other) = 0;
 };
+
+/// The state of GPUs that work together.
+GpuState state_of(Nvml& nvml, std::span<const std::string> uuids);
 
 }  // namespace lloyd::profiling

@@ -18,13 +18,21 @@ constexpr double kMostWatts = 1000;  // more than any package draws
 
 class GpuEnergy : public EnergyCounter {
  public:
-  GpuEnergy(std::shared_ptr<profiling::Nvml> nvml, std::string uuid)
-      : nvml_(std::move(nvml)), uuid_(std::move(uuid)) {}
-  std::optional<double> joules() override { return nvml_->energy_j(uuid_); }
+  GpuEnergy(std::shared_ptr<profiling::Nvml> nvml, std::vector<std::string> uuids)
+      : nvml_(std::move(nvml)), uuids_(std::move(uuids)) {}
+  std::optional<double> joules() override {
+    double sum = 0;
+    for (const std::string& uuid : uuids_) {
+      const auto one = nvml_->energy_j(uuid);
+      if (!one) return std::nullopt;
+      sum += *one;
+    }
+    return sum;
+  }
 
  private:
   std::shared_ptr<profiling::Nvml> nvml_;
-  std::string uuid_;
+  std::vector<std::string> uuids_;
 };
 
 std::optional<double> read_number(const fs::path& path) {
@@ -66,12 +74,11 @@ class CpuEnergy : public EnergyCounter {
 }  // namespace
 
 std::unique_ptr<EnergyCounter> gpu_energy(std::shared_ptr<profiling::Nvml> nvml,
-                                          const std::string& uuid, std::string& why_not) {
-  if (!nvml->energy_j(uuid)) {
-    why_not = "NVML does not count the energy of this GPU (it does from Volta on)";
-    return nullptr;
-  }
-  return std::make_unique<GpuEnergy>(std::move(nvml), uuid);
+                                          std::vector<std::string> uuids, std::string& why_not) {
+  auto counter = std::make_unique<GpuEnergy>(std::move(nvml), std::move(uuids));
+  if (counter->joules()) return counter;
+  why_not = "NVML does not count the energy of this GPU (it does from Volta on)";
+  return nullptr;
 }
 
 std::unique_ptr<EnergyCounter> cpu_energy(const fs::path& powercap, std::string& why_not) {

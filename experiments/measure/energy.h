@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "profiling/nvml.h"
 
@@ -21,9 +22,10 @@ class EnergyCounter {
   virtual double overflow_s() const { return 0; }
 };
 
-/// The NVML energy counter of a GPU. Null if there is none; `why_not` then gives the reason.
+/// The sum of the NVML energy counters of some GPUs. Null if one has none; `why_not` then gives the
+/// reason.
 std::unique_ptr<EnergyCounter> gpu_energy(std::shared_ptr<profiling::Nvml> nvml,
-                                          const std::string& uuid, std::string& why_not);
+                                          std::vector<std::string> uuids, std::string& why_not);
 /// The sum of the package counters (RAPL) in `powercap`, which covers everything that runs on the
 /// machine's CPUs. Null if none can be read; `why_not` then gives the reason.
 std::unique_ptr<EnergyCounter> cpu_energy(const std::filesystem::path& powercap,

@@ -168,8 +168,9 @@ NoiseMeter::NoiseMeter(Watched watched) : watched_(std::move(watched)) {
   if (const auto reading = read_cpu(watched_.run)) readings_.push_back(*reading);
 }
 
-void NoiseMeter::begin(std::optional<double> needed) {
+void NoiseMeter::begin(std::optional<double> needed, std::size_t gpus) {
   needed_ = needed;
+  gpus_ = gpus;
   if (const auto reading = read_cpu(watched_.run)) readings_.push_back(*reading);
   migrations_ = sum_over_threads(getpid(), "sched", "se.nr_migrations");
 }
@@ -197,8 +198,10 @@ Noise NoiseMeter::stop(double solve_ms) {
     }
     readings_.push_back(*now);
   }
-  if (watched_.gpu)
-    noise.other_gpu = watched_.gpu->nvml->others_percent(watched_.gpu->uuid, watched_.gpu->own);
+  if (const auto& gpus = watched_.gpus)
+    for (std::size_t i = 0; i < std::min(gpus_, gpus->uuids.size()); ++i)
+      if (const auto used = gpus->nvml->others_percent(gpus->uuids[i], gpus->own))
+        noise.other_gpu = std::max(noise.other_gpu.value_or(0), *used);
   const double needed = needed_.value_or(std::max(1.0, noise.own_cpu.value_or(1)));
   noise.reasons = disturbances(noise, solve_ms, needed, cores);
   return noise;
@@ -218,7 +221,7 @@ NoiseMeter::Solvers NoiseMeter::read_solvers() const {
   return solvers;
 }
 
-Load measure_load(profiling::Nvml* nvml, const std::string& gpu_uuid) {
+Load measure_load(profiling::Nvml* nvml, const std::vector<std::string>& gpus) {
   Load load;
   const auto first = read_cpu(getpid());
   usleep(static_cast<useconds_t>(kWindowMs * 1e3));
@@ -227,8 +230,12 @@ Load measure_load(profiling::Nvml* nvml, const std::string& gpu_uuid) {
     load.other_cpu = others_between(*first, *last);
     load.cores = last->cores;
   }
-  if (nvml != nullptr)
-    if (const auto running = nvml->processes(gpu_uuid)) load.gpu_processes = running->size();
+  std::set<unsigned> all;
+  for (const std::string& gpu : gpus)
+    if (const auto running = nvml == nullptr ? std::nullopt : nvml->processes(gpu)) {
+      all.insert(running->begin(), running->end());
+      load.gpu_processes = all.size();
+    }
   return load;
 }
 

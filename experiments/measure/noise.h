@@ -28,7 +28,8 @@ struct Noise {
   // second if the sample is shorter.
   std::optional<double> other_cpu;
   std::optional<double> own_cpu;     // the same for the run itself
-  std::optional<double> other_gpu;   // percent of the GPU that others used in a second
+  std::optional<double> other_gpu;   // percent of the GPU that others used in a second; of several
+                                     // GPUs, of the one that they used most
   std::vector<std::string> reasons;  // why the sample is noisy; empty when it is not
 };
 
@@ -60,10 +61,10 @@ std::optional<CpuReading> read_cpu(pid_t root);
 /// The CPU that other processes used between two readings, in cores.
 double others_between(const CpuReading& first, const CpuReading& last);
 
-/// A GPU to watch: its NVML handle, its UUID and our processes on it.
-struct WatchedGpu {
+/// GPUs to watch: NVML, their UUIDs and our processes on them.
+struct WatchedGpus {
   std::shared_ptr<profiling::Nvml> nvml;
-  std::string uuid;
+  std::vector<std::string> uuids;
   std::set<unsigned> own;
 };
 
@@ -73,13 +74,14 @@ class NoiseMeter {
     pid_t run = 0;  // the supervisor; it and its descendants count as ours
     // The descendants of this process solve too. 0: only this process solves.
     pid_t solvers = 0;
-    std::optional<WatchedGpu> gpu;
+    std::optional<WatchedGpus> gpus;
   };
   explicit NoiseMeter(Watched watched);
 
   /// Call before the set-up of a sample. It takes the readings that are slow. `needed`: how many
-  /// cores the version needs; if empty, as many as the run is seen to use.
-  void begin(std::optional<double> needed);
+  /// cores the version needs; if empty, as many as the run is seen to use. `gpus`: how many of the
+  /// watched GPUs it uses, from the first.
+  void begin(std::optional<double> needed, std::size_t gpus = 1);
   /// Call right before the solve.
   void start();
   /// Call right after the solve.
@@ -93,6 +95,7 @@ class NoiseMeter {
 
   Watched watched_;
   std::optional<double> needed_;
+  std::size_t gpus_ = 1;
   std::deque<CpuReading> readings_;
   std::optional<std::int64_t> migrations_;
   Solvers before_;
@@ -103,13 +106,14 @@ class NoiseMeter {
 struct Load {
   std::optional<double> other_cpu;  // cores
   int cores = 0;
-  std::optional<std::size_t> gpu_processes;  // empty: no GPU, or its driver does not say
+  // On the GPUs that the run uses. Empty: no GPU, or its driver does not say.
+  std::optional<std::size_t> gpu_processes;
 };
 nlohmann::ordered_json to_json(const Load& load);
 /// For example "others use 0.1 of 2 cores, no process on the GPU".
 std::string to_text(const Load& load);
 /// Takes half a second.
-Load measure_load(profiling::Nvml* nvml, const std::string& gpu_uuid);
+Load measure_load(profiling::Nvml* nvml, const std::vector<std::string>& gpus);
 
 /// The part of a sample that the summary of its point needs.
 struct SampleNoise {

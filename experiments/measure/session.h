@@ -64,9 +64,10 @@ class CpuSession : public Session {
 };
 
 std::unique_ptr<Session> make_cpu_session();
-/// Throws an error that names the failed call if the device is unavailable. Exists only in a build
-/// with CUDA.
-std::unique_ptr<Session> make_cuda_session(int device);
+/// On `device`; versions may use `others` beside it, where their work ends before that of the
+/// stream. Throws an error that names the failed call if a device is unavailable. Exists only in a
+/// build with CUDA.
+std::unique_ptr<Session> make_cuda_session(int device, std::vector<int> others = {});
 /// A CPU session whose reference computes on the given GPU if the problem is large, with the same
 /// bits. Exists only in a build with CUDA.
 std::unique_ptr<Session> make_judged_cpu_session(int device);

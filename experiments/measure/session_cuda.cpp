@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "experiments/measure/session.h"
 #include "kernels/core/cuda.h"
@@ -12,10 +16,16 @@ namespace {
 
 class CudaSession : public Session {
  public:
-  explicit CudaSession(int device) {
-    LLOYD_CUDA_CHECK(cudaSetDevice(device));
+  explicit CudaSession(std::vector<int> devices) : devices_(std::move(devices)) {
+    for_each_device([](int) {
+      // The context, too, is made before any time is taken.
+      LLOYD_CUDA_CHECK(cudaFree(nullptr));
+      cuda::prepare_transfers();
+    });
     LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    cuda::prepare_transfers();
+    // An event belongs to the device that is current.
+    start_.emplace();
+    stop_.emplace();
   }
   ~CudaSession() override { cudaStreamDestroy(stream_); }
 
@@ -24,23 +34,28 @@ class CudaSession : public Session {
   void start() override {
     // Wait until the device is idle: the first event must not wait for earlier work.
     synchronize();
-    start_.record(stream_);
+    start_->record(stream_);
   }
   double stop() override {
-    stop_.record(stream_);
+    stop_->record(stream_);
     synchronize();
-    return stop_.ms_since(start_);
+    return stop_->ms_since(*start_);
   }
-  void synchronize() override { LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream_)); }
+  void synchronize() override {
+    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream_));
+    if (devices_.size() == 1) return;
+    // An error on one of the other devices must not wait for the next point.
+    for_each_device([](int) { LLOYD_CUDA_CHECK(cudaDeviceSynchronize()); });
+  }
   void evict_caches() override {
-    if (sweep_.size() == 0) {
-      int device = 0, l2 = 0;
-      LLOYD_CUDA_CHECK(cudaGetDevice(&device));
+    for_each_device([this](int device) {
+      int l2 = 0;
       LLOYD_CUDA_CHECK(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
-      sweep_ = cuda::Buffer<char>(static_cast<std::size_t>(l2) * 2);
-    }
-    sweep_.zero(stream_);
-    synchronize();
+      cuda::Buffer<char>& sweep = sweeps_[device];
+      if (sweep.size() == 0) sweep = cuda::Buffer<char>(static_cast<std::size_t>(l2) * 2);
+      LLOYD_CUDA_CHECK(cudaMemset(sweep.data(), 0, sweep.bytes()));
+      LLOYD_CUDA_CHECK(cudaDeviceSynchronize());
+    });
   }
   bool mark(std::size_t slot) override {
     while (marks_.size() <= slot) marks_.emplace_back();
@@ -68,10 +83,20 @@ class CudaSession : public Session {
   }
 
  private:
+  /// Makes each device current in turn, the first one last: it stays so.
+  template <typename Body>
+  void for_each_device(Body&& body) const {
+    for (auto device = devices_.rbegin(); device != devices_.rend(); ++device) {
+      LLOYD_CUDA_CHECK(cudaSetDevice(*device));
+      body(*device);
+    }
+  }
+
+  std::vector<int> devices_;
   cudaStream_t stream_ = nullptr;
-  cuda::Event start_, stop_;
   std::vector<cuda::Event> marks_;
-  cuda::Buffer<char> sweep_;
+  std::optional<cuda::Event> start_, stop_;
+  std::map<int, cuda::Buffer<char>> sweeps_;
 };
 
 // While the version is timed, the process has an idle CUDA context and no memory on the GPU.
@@ -100,8 +125,9 @@ class JudgedCpuSession : public CpuSession {
 
 }  // namespace
 
-std::unique_ptr<Session> make_cuda_session(int device) {
-  return std::make_unique<CudaSession>(device);
+std::unique_ptr<Session> make_cuda_session(int device, std::vector<int> others) {
+  others.insert(others.begin(), device);
+  return std::make_unique<CudaSession>(std::move(others));
 }
 
 std::unique_ptr<Session> make_judged_cpu_session(int device) {

@@ -134,7 +134,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
     watch == nullptr ? body() : (*watch)(name, body);
   };
   Sample s;
-  noise_.begin(needed_cores_);
+  noise_.begin(needed_cores_, gpus_.size());
   PhaseTimes transfers(session_);
   const auto timed = [&](auto&& body) {
     context.observers.push_back(&transfers);
@@ -166,7 +166,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
   s.waited_ms = end - waited_from;
   if (watch == nullptr) last_end_ = end;
   s.noise = noise_.stop(s.solve_ms);
-  if (nvml_ != nullptr) s.gpu = nvml_->state(gpu_uuid_);
+  if (nvml_ != nullptr) s.gpu = profiling::state_of(*nvml_, gpus_);
   Solution solution;
   s.fetch_ms = timed([&] { part("fetch", [&] { solution = version->fetch(context); }); });
   context.label_buffer = nullptr;

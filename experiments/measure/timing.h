@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/measure/noise.h"
@@ -43,16 +44,17 @@ class Timer {
   /// Calls `body`, which is the part of a solve named "setup", "solve" or "fetch".
   using Watch = std::function<void(const char* part, const std::function<void()>& body)>;
 
-  /// `nvml` is null if the version does not run on a GPU or NVML is unavailable. All arguments must
-  /// outlive this object. `pins_labels`: lends labels in pinned memory.
+  /// `nvml` is null if the version does not run on a GPU or NVML is unavailable. `gpus`: the UUIDs
+  /// of those that the version uses. `pins_labels`: lends labels in pinned memory. References and
+  /// pointers must outlive this object.
   Timer(Session& session, const VersionFactory& make, const Measure& measure, NoiseMeter& noise,
-        profiling::Nvml* nvml, const std::string& gpu_uuid, bool on_gpu, bool pins_labels = false)
+        profiling::Nvml* nvml, std::vector<std::string> gpus, bool on_gpu, bool pins_labels = false)
       : session_(session),
         make_(make),
         measure_(measure),
         noise_(noise),
         nvml_(nvml),
-        gpu_uuid_(gpu_uuid),
+        gpus_(std::move(gpus)),
         on_gpu_(on_gpu),
         pins_labels_(pins_labels) {}
 
@@ -88,7 +90,7 @@ class Timer {
   const Measure& measure_;
   NoiseMeter& noise_;
   profiling::Nvml* nvml_;
-  const std::string& gpu_uuid_;
+  std::vector<std::string> gpus_;  // the UUIDs of those that the version uses
   bool on_gpu_, pins_labels_;
   std::optional<double> needed_cores_;
   int next_repetition_ = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <array>
@@ -112,7 +113,7 @@ Row measurement_row(const Point& point, const RowSource& source,
     row[field] = nullptr;
   const bool on_gpu = info.backend == Backend::cuda && device;
   row["gpu"] = on_gpu ? Row(device->name) : Row(nullptr);
-  row["gpu_uuid"] = on_gpu ? Row(device->uuid) : Row(nullptr);
+  row["gpu_uuid"] = on_gpu ? Row(fmt::format("{}", fmt::join(source.gpus, ","))) : Row(nullptr);
   for (const char* field :
        {"sm_mhz", "mem_mhz", "temp_c", "power_w", "throttle", "energy_j", "noisy", "noise"})
     row[field] = nullptr;

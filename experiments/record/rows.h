@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "experiments/spec/spec.h"
 
@@ -33,6 +34,7 @@ struct RowSource {
   data::Extent file;                  // empty for generated data
   std::string binding;      // of MPI ranks: core, hwthread or none; empty for other workers
   std::string node, shard;  // where a part of a sweep runs, and which; may be empty
+  std::vector<std::string> gpus = {};  // the UUIDs of those that the version uses
 };
 
 /// Describes which part of a data file a problem uses, such as "first 1,000 of 5,000 rows, first 2

@@ -83,22 +83,30 @@ ClockLock::~ClockLock() {
     std::cerr << "the GPU's clock may still be locked; free it with: nvidia-smi -rgc\n";
 }
 
-int keep_clock(const std::string& uuid) {
+int keep_clock(const std::string& uuids) {
   // A signal that ends the run must not end the keeper before it has released the clock.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
   std::string problem;
   const auto nvml = profiling::Nvml::open(problem);
   unsigned mhz = 0;
-  if (nvml) {
-    const auto sustainable = nvml->sustainable_mhz(uuid);
-    if (!sustainable) {
-      problem = "NVML does not say which clocks the GPU offers";
-    } else {
+  std::vector<std::string> locked;
+  const auto release = [&] {
+    bool released = true;
+    for (const std::string& uuid : locked) released &= nvml->reset_clocks(uuid).empty();
+    return released;
+  };
+  std::istringstream all(uuids);
+  for (std::string uuid; nvml && problem.empty() && std::getline(all, uuid, ',');) {
+    if (const auto sustainable = nvml->sustainable_mhz(uuid)) {
       mhz = *sustainable;
       problem = nvml->lock_clocks(uuid, mhz);
+      if (problem.empty()) locked.push_back(uuid);
+    } else {
+      problem = "NVML does not say which clocks the GPU offers";
     }
   }
   if (!problem.empty()) {
+    release();
     std::cout << problem << std::endl;
     return 1;
   }
@@ -108,7 +116,7 @@ int keep_clock(const std::string& uuid) {
     const ssize_t got = read(STDIN_FILENO, ignored.data(), ignored.size());
     if (got == 0 || (got < 0 && errno != EINTR)) break;
   }
-  return nvml->reset_clocks(uuid).empty() ? 0 : 1;
+  return release() ? 0 : 1;
 }
 
 }  // namespace lloyd

@@ -1,4 +1,4 @@
-// Locks a GPU's clock for a run, and releases it however the run ends.
+// Locks the clock of a run's GPUs, and releases it however the run ends.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ struct ClocksNotLocked : std::runtime_error {
 /// process holds that input open, so the clock is released when we exit or are killed.
 class ClockLock {
  public:
-  /// `command` runs keep_clock() for the GPU. Throws ClocksNotLocked.
+  /// `command` runs keep_clock() for the GPUs. Throws ClocksNotLocked.
   explicit ClockLock(std::vector<std::string> command);
   ClockLock(const ClockLock&) = delete;
   /// Returns once the clock is released.
@@ -35,8 +35,9 @@ class ClockLock {
   unsigned mhz_ = 0;
 };
 
-/// Runs in the keeper process: locks the clock, reports that on standard output, and releases the
-/// clock at the end of standard input. Returns the exit status.
-int keep_clock(const std::string& uuid);
+/// Runs in the keeper process: locks the clock of the GPUs with these UUIDs, which are of one model
+/// and separated by commas, reports that on standard output, and releases the clock at the end of
+/// standard input. Returns the exit status.
+int keep_clock(const std::string& uuids);
 
 }  // namespace lloyd

@@ -9,7 +9,7 @@ Reply energy_pass(Workbench& bench, const Request& request) {
   Reply reply;
   run_pass(bench, reply, [&] {
     const std::unique_ptr<EnergyCounter> counter =
-        bench.on_gpu() && bench.nvml() ? gpu_energy(bench.nvml(), bench.gpu_uuid(), reply.reason)
+        bench.on_gpu() && bench.nvml() ? gpu_energy(bench.nvml(), bench.gpus(point), reply.reason)
         : bench.on_gpu()               ? nullptr
                                        : cpu_energy(powercap_directory(), reply.reason);
     if (!counter) throw Unsupported(reply.reason.empty() ? bench.no_nvml() : reply.reason);

@@ -161,13 +161,15 @@ Point point_of(const Job& job, const Request& request) {
 }
 
 RowSource row_source(const Job& job, const Point& point) {
+  const bool on_gpu = find_version(point.version)->info.backend == Backend::cuda;
   return {point.source(job.data).describe(),
           point.data_seed,
           job.cores,
           point.extent(job.data),
           job.binding,
           job.node,
-          job.shard};
+          job.shard,
+          on_gpu ? first_gpus(job.team, point.gpus.value_or(1)) : std::vector<std::string>{}};
 }
 
 json to_json(const Job& job) {
@@ -202,6 +204,7 @@ json to_json(const Job& job) {
           {"pass", to_string(job.pass)},
           {"experiment", job.experiment},
           {"device", job.device ? device_json(*job.device) : json(nullptr)},
+          {"team", job.team},
           {"points", points},
           {"save", job.save},
           {"answers", job.answers.string()},
@@ -237,6 +240,7 @@ Job job_from_json(const json& j) {
   job.pass = parse_pass(j.at("pass").get<std::string>());
   job.experiment = j.at("experiment");
   if (!j.at("device").is_null()) job.device = device_from(j.at("device"));
+  job.team = j.at("team").get<std::vector<std::string>>();
   for (const json& point : j.at("points")) job.points.push_back(point_from_json(point));
   job.save = j.at("save").get<std::vector<std::string>>();
   job.answers = j.at("answers").get<std::string>();

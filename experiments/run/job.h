@@ -11,6 +11,8 @@
 // worker has several ranks, rank 0 reads and replies (experiments/run/launch.h).
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -40,6 +42,7 @@ struct Job {
   Pass pass = Pass::timing;
   std::string experiment;              // the spec's name
   std::optional<DeviceLimits> device;  // for versions that need one
+  std::vector<std::string> team;       // the UUIDs of the GPUs in device->team
   std::vector<Point> points;           // all have the same version and number of processes
   std::vector<std::string> save;       // the parts of the answers to keep
   std::filesystem::path answers;       // the folder to keep them in
@@ -76,6 +79,13 @@ struct Reply {
 Point point_of(const Job& job, const Request& request);
 
 RowSource row_source(const Job& job, const Point& point);
+
+/// The first `count` GPUs of a team, or all if it has fewer.
+template <typename Gpu>
+std::vector<Gpu> first_gpus(const std::vector<Gpu>& team, int count) {
+  const auto there = static_cast<std::ptrdiff_t>(team.size());
+  return {team.begin(), team.begin() + std::min<std::ptrdiff_t>(count, there)};
+}
 
 /// What to_json(const Point&) writes, in jobs and in plan.json.
 Point point_from_json(const nlohmann::json& json);

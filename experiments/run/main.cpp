@@ -80,15 +80,17 @@ Spec load(CommandLine& line, const DeviceQuery& gpus) {
   return spec;
 }
 
-/// Holds the clock of the GPU that the run uses. Throws UsageError.
-std::unique_ptr<ClockLock> lock_clock(const DeviceQuery& gpus, int device) {
+/// Holds the clock of the GPUs that the run uses. Throws UsageError.
+std::unique_ptr<ClockLock> lock_clock(const Spec& spec, const DeviceQuery& gpus, int device) {
   if (static_cast<std::size_t>(device) >= gpus.devices.size())
     throw UsageError(fmt::format("--lock-clocks: there is no GPU to lock ({})",
                                  gpus.devices.empty() ? gpus.problem : "--device is too high"));
-  const std::string& uuid = gpus.devices[static_cast<std::size_t>(device)].uuid;
+  const std::vector<std::string> team =
+      team_uuids(gpus, gpus.devices[static_cast<std::size_t>(device)]);
+  const std::string uuids = join(first_gpus(team, most_gpus(spec.points)), ",");
   try {
     return std::make_unique<ClockLock>(
-        std::vector<std::string>{program_path(), "--keep-clocks", uuid});
+        std::vector<std::string>{program_path(), "--keep-clocks", uuids});
   } catch (const ClocksNotLocked& error) {
     throw UsageError(
         fmt::format("--lock-clocks: the GPU's clock cannot be locked: {}", error.what()));
@@ -129,7 +131,7 @@ int run_spec(CommandLine& line, const DeviceQuery& gpus) {
   }
   std::unique_ptr<ClockLock> lock;
   if (line.lock_clocks) {
-    lock = lock_clock(gpus, line.options.device);
+    lock = lock_clock(spec, gpus, line.options.device);
     line.options.locked_mhz = lock->mhz();
   }
   start_folder_keeper();

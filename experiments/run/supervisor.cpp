@@ -40,12 +40,13 @@ std::string name_of(const Turn& turn, const Spec& spec) {
 }  // namespace
 
 Supervisor::Supervisor(const Spec& spec, const EnergyPlan& energy,
-                       std::optional<DeviceLimits> device, const std::vector<std::string>& save,
-                       RunDirectory directory, KnownCeilings gpu_ceilings,
-                       KnownCeilings cpu_ceilings)
+                       std::optional<DeviceLimits> device, std::vector<std::string> team,
+                       const std::vector<std::string>& save, RunDirectory directory,
+                       KnownCeilings gpu_ceilings, KnownCeilings cpu_ceilings)
     : spec_(spec),
       energy_(energy),
       device_(std::move(device)),
+      team_(std::move(team)),
       save_(save),
       directory_(std::move(directory)),
       log_(directory_.path() / "log.txt"),
@@ -122,6 +123,7 @@ Job Supervisor::job(Pass pass, const std::vector<const Point*>& points) const {
           pass,
           spec_.name,
           device_,
+          team_,
           {},
           save_,
           save_.empty() ? "" : fs::absolute(answers_folder(directory_.path())),

@@ -19,11 +19,11 @@ namespace lloyd {
 /// Runs the tasks and writes their rows. A point that fails costs only itself.
 class Supervisor {
  public:
-  /// `device` is for GPU versions. `save` are the parts of the answers to keep. `spec` and `energy`
-  /// must outlive the supervisor.
+  /// `device` is for GPU versions; `team` has the UUIDs of the GPUs in device->team. `save` are the
+  /// parts of the answers to keep. `spec` and `energy` must outlive the supervisor.
   Supervisor(const Spec& spec, const EnergyPlan& energy, std::optional<DeviceLimits> device,
-             const std::vector<std::string>& save, RunDirectory directory,
-             KnownCeilings gpu_ceilings, KnownCeilings cpu_ceilings);
+             std::vector<std::string> team, const std::vector<std::string>& save,
+             RunDirectory directory, KnownCeilings gpu_ceilings, KnownCeilings cpu_ceilings);
 
   RunDirectory& directory() { return directory_; }
 
@@ -51,6 +51,7 @@ class Supervisor {
   const Spec& spec_;
   const EnergyPlan& energy_;
   std::optional<DeviceLimits> device_;
+  std::vector<std::string> team_;
   std::vector<std::string> save_;
   RunDirectory directory_;
   BoundedLog log_;

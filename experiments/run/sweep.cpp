@@ -10,6 +10,7 @@
 #include "experiments/record/answers.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/run_directory.h"
+#include "experiments/run/job.h"
 #include "experiments/run/progress.h"
 #include "experiments/run/results.h"
 #include "experiments/run/start.h"
@@ -29,16 +30,17 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   std::optional<DeviceLimits> device;
   if (const auto index = static_cast<std::size_t>(options.device); index < gpus.devices.size())
     device = gpus.devices[index];
-  const std::string gpu_uuid = device ? device->uuid : "";
+  const std::vector<std::string> team =
+      device ? team_uuids(gpus, *device) : std::vector<std::string>{};
   std::string no_nvml;
   const auto nvml = device ? profiling::Nvml::open(no_nvml) : nullptr;
-  const EnergyPlan energy = plan_energy(spec, nvml, gpu_uuid, no_nvml);
+  const EnergyPlan energy = plan_energy(spec, nvml, device ? device->uuid : "", no_nvml);
   const std::vector<Task> tasks = remaining_tasks(spec, energy, directory, options.retry_failed);
 
   nlohmann::ordered_json environment = describe_environment(gpus);
   KnownCeilings gpu_ceilings, cpu_ceilings = find_cpu_ceilings();
   if (device) gpu_ceilings = find_gpu_ceilings(*device);
-  const Load load = measure_load(nvml.get(), gpu_uuid);
+  const Load load = measure_load(nvml.get(), first_gpus(team, most_gpus(spec.points)));
   environment["load_before"] = to_json(load);
   environment["locked_sm_mhz"] =
       options.locked_mhz ? nlohmann::ordered_json(*options.locked_mhz) : nullptr;
@@ -53,7 +55,7 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   }
 
   install_interrupt_handlers();
-  Supervisor supervisor(spec, energy, device, options.save, std::move(directory),
+  Supervisor supervisor(spec, energy, device, team, options.save, std::move(directory),
                         std::move(gpu_ceilings), std::move(cpu_ceilings));
   const bool finished = [&] {
     Progress progress(spec, tasks, options.quiet, options.progress);

@@ -48,7 +48,7 @@ EnergyPlan plan_energy(const Spec& spec, std::shared_ptr<profiling::Nvml> nvml,
     return plan;
   }
   if (nvml)
-    gpu_energy(std::move(nvml), gpu_uuid, plan.no_gpu);
+    gpu_energy(std::move(nvml), {gpu_uuid}, plan.no_gpu);
   else
     plan.no_gpu = no_nvml.empty() ? "no GPU" : no_nvml;
   cpu_energy(powercap_directory(), plan.no_cpu);

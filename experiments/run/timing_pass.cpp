@@ -37,7 +37,7 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
   Reply beginning;
   beginning.last = false;
   Timer timer(bench.session(), make, job.measure, bench.noise(), bench.nvml().get(),
-              bench.gpu_uuid(), bench.on_gpu(), point.host_memory == kPinned);
+              bench.gpus(point), bench.on_gpu(), point.host_memory == kPinned);
   // The first solve is the warm-up, gives the phase times and is verified. A baseline may need
   // minutes for a solve, so one solve serves all three. Its times count only where marking phases
   // and a cold start cannot matter.

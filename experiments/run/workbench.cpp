@@ -15,9 +15,9 @@ Workbench::Workbench(Job job, const OpenSession& open, Inputs& inputs)
       version_(*find_version(job_.points.at(0).version)),
       inputs_(inputs),
       on_gpu_(version_.info.backend == Backend::cuda),
-      gpu_uuid_(on_gpu_ ? job_.device->uuid : ""),
+      gpus_(on_gpu_ ? first_gpus(job_.team, most_gpus(job_.points)) : std::vector<std::string>{}),
       nvml_(on_gpu_ ? profiling::Nvml::open(no_nvml_) : nullptr),
-      others_(processes_on_gpu()),
+      others_(processes_on_gpus()),
       session_(opened(open)),
       make_(session_->factory(version_)),
       noise_(watched()),
@@ -64,11 +64,19 @@ std::optional<double> Workbench::needed_cores(const Point& point) const {
   if (point.threads || point.processes)
     return double{1} * point.threads.value_or(1) * point.processes.value_or(1);
   if (!on_gpu_ && external_file(point.version)) return std::nullopt;
-  return 1;
+  return point.gpus.value_or(1);  // a thread for each
 }
 
-std::set<unsigned> Workbench::processes_on_gpu() const {
-  return nvml_ ? nvml_->processes(gpu_uuid_).value_or(std::set<unsigned>{}) : std::set<unsigned>{};
+std::vector<std::string> Workbench::gpus(const Point& point) const {
+  return first_gpus(gpus_, point.gpus.value_or(1));
+}
+
+std::set<unsigned> Workbench::processes_on_gpus() const {
+  std::set<unsigned> all;
+  if (nvml_)
+    for (const std::string& gpu : gpus_)
+      if (const auto running = nvml_->processes(gpu)) all.insert(running->begin(), running->end());
+  return all;
 }
 
 NoiseMeter::Watched Workbench::watched() const {
@@ -81,10 +89,10 @@ NoiseMeter::Watched Workbench::watched() const {
   if (!nvml_) return watched;
   // In a container the driver may number processes differently than we do. Ours are those that
   // appeared with the session.
-  std::set<unsigned> own = processes_on_gpu();
+  std::set<unsigned> own = processes_on_gpus();
   for (const unsigned other : others_) own.erase(other);
   own.insert(static_cast<unsigned>(getpid()));
-  watched.gpu = WatchedGpu{nvml_, gpu_uuid_, own};
+  watched.gpus = WatchedGpus{nvml_, gpus_, own};
   return watched;
 }
 

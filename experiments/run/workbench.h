@@ -48,14 +48,15 @@ class Workbench {
   Session& session() { return *session_; }
   NoiseMeter& noise() { return noise_; }
   bool on_gpu() const { return on_gpu_; }
-  const std::string& gpu_uuid() const { return gpu_uuid_; }
+  /// The UUIDs of the GPUs that the point uses. None if its version does not run on a GPU.
+  std::vector<std::string> gpus(const Point& point) const;
   /// Null if the version does not run on a GPU or NVML is unavailable; no_nvml() then says why.
   const std::shared_ptr<profiling::Nvml>& nvml() const { return nvml_; }
   const std::string& no_nvml() const { return no_nvml_; }
 
  private:
   std::unique_ptr<Session> opened(const OpenSession& open);
-  std::set<unsigned> processes_on_gpu() const;
+  std::set<unsigned> processes_on_gpus() const;
   NoiseMeter::Watched watched() const;
 
   Job job_;
@@ -63,10 +64,10 @@ class Workbench {
   const RegisteredVersion& version_;
   Inputs& inputs_;
   bool on_gpu_;
-  std::string gpu_uuid_;
+  std::vector<std::string> gpus_;  // of the points together
   std::string no_nvml_;
   std::shared_ptr<profiling::Nvml> nvml_;
-  std::set<unsigned> others_;  // processes that used the GPU before this one did
+  std::set<unsigned> others_;  // processes that used the GPUs before this one did
   double process_setup_ms_ = 0;
   std::unique_ptr<Session> session_;
   std::shared_ptr<const void> pinned_;  // the points of the last problem

@@ -8,6 +8,8 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "experiments/measure/external.h"
 #include "experiments/measure/trials.h"
@@ -82,15 +84,17 @@ void execute(Workbench& bench, const Point& point) {
 std::unique_ptr<Session> open_session(const Job& job) {
 #if LLOYD_CUDA
   if (find_version(job.points.at(0).version)->info.backend == Backend::cuda) {
-    std::unique_ptr<Session> session = make_cuda_session(job.device->index);
+    const std::vector<int>& team = job.device->team;
+    std::vector<int> others = first_gpus(team, most_gpus(job.points));
+    std::erase(others, job.device->index);
+    std::unique_ptr<Session> session = make_cuda_session(job.device->index, std::move(others));
     // What several GPUs need once is part of the set-up of the process, too.
     std::set<std::size_t> numbers;  // of GPUs
     for (const Point& point : job.points)
       if (const auto gpus = static_cast<std::size_t>(point.tunables().gpus);
-          gpus > 1 && gpus <= job.device->team.size())
+          gpus > 1 && gpus <= team.size())
         numbers.insert(gpus);
-    for (const std::size_t gpus : numbers)
-      cuda::prepare_team(std::span(job.device->team).first(gpus));
+    for (const std::size_t gpus : numbers) cuda::prepare_team(std::span(team).first(gpus));
     return session;
   }
   if (job.device) return make_judged_cpu_session(job.device->index);

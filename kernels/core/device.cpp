@@ -79,4 +79,12 @@ DeviceQuery query_devices() {
 DeviceQuery query_devices() { return {{}, "built without CUDA (configure with -DLLOYD_CUDA=ON)"}; }
 #endif
 
+std::vector<std::string> team_uuids(const DeviceQuery& query, const DeviceLimits& device) {
+  std::vector<std::string> uuids;
+  for (const int member : device.team)
+    for (const DeviceLimits& each : query.devices)
+      if (each.index == member) uuids.push_back(each.uuid);
+  return uuids;
+}
+
 }  // namespace lloyd

@@ -17,4 +17,7 @@ struct DeviceQuery {
 /// `problem`.
 DeviceQuery query_devices();
 
+/// The UUIDs of the GPUs in `device.team`, in its order.
+std::vector<std::string> team_uuids(const DeviceQuery& query, const DeviceLimits& device);
+
 }  // namespace lloyd

@@ -36,6 +36,10 @@ struct HotGpu : profiling::Nvml {
   std::optional<unsigned> sustainable_mhz(const std::string&) override { return std::nullopt; }
   std::string lock_clocks(const std::string&, unsigned) override { return "no"; }
   std::string reset_clocks(const std::string&) override { return "no"; }
+  std::optional<int> nvlinks(const std::string&) override { return std::nullopt; }
+  std::optional<bool> nvlink_between(const std::string&, const std::string&) override {
+    return std::nullopt;
+  }
   int throttled, readings = 0;
 };
 
@@ -55,8 +59,7 @@ std::vector<Sample> samples_of(
   measure.warm_seconds = warm_seconds;
   const auto session = make_cpu_session();
   NoiseMeter noise({.run = getpid()});
-  const std::string uuid = "GPU-hot";
-  Timer timer(*session, make, measure, noise, &gpu, uuid, false);
+  Timer timer(*session, make, measure, noise, &gpu, {"GPU-hot"}, false);
   Context context;
   std::vector<Sample> samples;
   timer.run("point", problem, context, {}, 1, check,
@@ -100,8 +103,7 @@ TEST(Timer, TakesTheFirstSolveInParts) {
   const auto session = make_cpu_session();
   NoiseMeter noise({.run = getpid()});
   const VersionFactory make = find_version("cpu_sequential")->make;
-  const std::string uuid;
-  Timer timer(*session, make, {}, noise, nullptr, uuid, false);
+  Timer timer(*session, make, {}, noise, nullptr, {}, false);
   Context context;
   std::vector<std::string> parts;
   Solution answer;
@@ -121,9 +123,8 @@ TEST(Timer, LongSolvesOnTheCpuAreTheirOwnWarmUp) {
   const auto session = make_cpu_session();
   NoiseMeter noise({.run = getpid()});
   const VersionFactory make;
-  const std::string uuid;
   const auto suffices = [&](double solve_ms, bool on_gpu, const Measure& measure) {
-    const Timer timer(*session, make, measure, noise, nullptr, uuid, on_gpu);
+    const Timer timer(*session, make, measure, noise, nullptr, {}, on_gpu);
     return timer.suffices(Sample{.solve_ms = solve_ms});
   };
   EXPECT_TRUE(suffices(61e3, false, {.repetitions = 1}));

@@ -49,6 +49,14 @@ int nvmlDeviceSetGpuLockedClocks(void*, unsigned low, unsigned high) {
   return note(__func__, "lock " + std::to_string(low) + " " + std::to_string(high));
 }
 int nvmlDeviceResetGpuLockedClocks(void*) { return note(__func__, "reset"); }
+int nvmlDeviceGetNvLinkState(void*, unsigned link, unsigned* active) {
+  *active = link < 4 ? 1 : 0;
+  return link < 6 ? 0 : 2;
+}
+int nvmlDeviceGetP2PStatus(void*, void*, int over, int* status) {
+  *status = over == 2 ? 0 : 1;
+  return 0;
+}
 int nvmlDeviceGetTotalEnergyConsumption(void*, unsigned long long* millijoules) {
   static unsigned long long used = 5000;
   *millijoules = used += 1500;

@@ -13,7 +13,9 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <vector>
 
+#include "experiments/measure/energy.h"
 #include "experiments/run/clock_lock.h"
 #include "tests/files.h"
 
@@ -44,8 +46,8 @@ class FakeNvml : public testing::Test {
     text << std::ifstream(log()).rdbuf();
     return text.str();
   }
-  static std::vector<std::string> keeper() {
-    return {file_of_tests("run_experiment", LLOYD_PROGRAM), "--keep-clocks", kGpu};
+  static std::vector<std::string> keeper(const std::string& uuids = kGpu) {
+    return {file_of_tests("run_experiment", LLOYD_PROGRAM), "--keep-clocks", uuids};
   }
 
   fs::path folder_;
@@ -57,6 +59,14 @@ TEST_F(FakeNvml, ClocksAreHeldAsLongAsTheLockLives) {
     EXPECT_EQ(lock.mhz(), 1575u);  // the highest up to 80% of 1980
     EXPECT_EQ(told(), "lock 1575 1575\n");
   }
+  EXPECT_EQ(told(), "lock 1575 1575\nreset\n");
+}
+
+TEST_F(FakeNvml, ClocksOfSeveralGpusAreHeldTogetherOrNotAtAll) {
+  { const ClockLock lock(keeper("GPU-fake,GPU-fake")); }
+  EXPECT_EQ(told(), "lock 1575 1575\nlock 1575 1575\nreset\nreset\n");
+  fs::remove(log());
+  EXPECT_THROW(ClockLock(keeper("GPU-fake,GPU-other")), ClocksNotLocked);
   EXPECT_EQ(told(), "lock 1575 1575\nreset\n");
 }
 
@@ -111,6 +121,26 @@ TEST_F(FakeNvml, ARefusalIsTold) {
   EXPECT_EQ(told(), "");
 }
 
+TEST(GpuState, OfGpusThatWorkTogether) {
+  const GpuState first{
+      .sm_mhz = 1500, .mem_mhz = 3201, .temp_c = 40, .power_w = 600, .throttle = "sw_power_cap"};
+  const GpuState second{.sm_mhz = 1400,
+                        .mem_mhz = 3201,
+                        .temp_c = 50,
+                        .power_w = 650.5,
+                        .throttle = "sw_power_cap+sw_thermal"};
+  const GpuState both = together(std::vector{first, second});
+  EXPECT_EQ(both.sm_mhz, 1400);
+  EXPECT_EQ(both.mem_mhz, 3201);
+  EXPECT_EQ(both.temp_c, 50);
+  EXPECT_EQ(both.power_w, 1250.5);
+  EXPECT_EQ(both.throttle, "sw_power_cap+sw_thermal");
+  EXPECT_EQ(together(std::vector{second, first}).throttle, "sw_power_cap+sw_thermal");
+  EXPECT_EQ(together(std::vector{first}).throttle, "sw_power_cap");
+  // What one of them does not report is not known of both.
+  EXPECT_EQ(together(std::vector{first, GpuState{}}).power_w, std::nullopt);
+}
+
 // In this process the fake is already loaded under the name with which NVML is opened.
 TEST(Nvml, ReadsEnergyAndWhoUsesTheGpu) {
   const std::string folder = file_of_tests("fake_nvml", LLOYD_FAKE_NVML);
@@ -126,6 +156,15 @@ TEST(Nvml, ReadsEnergyAndWhoUsesTheGpu) {
   EXPECT_EQ(nvml->others_percent(kGpu, {11}), 30);  // the mean of 20 and 40
   EXPECT_EQ(nvml->others_percent(kGpu, {11, 12}), 0);
   EXPECT_EQ(nvml->energy_j("GPU-other"), std::nullopt);
+  const auto both = gpu_energy(nvml, {kGpu, kGpu}, why_not);
+  ASSERT_TRUE(both) << why_not;
+  const auto earlier = both->joules(), later = both->joules();
+  EXPECT_EQ(*later - *earlier, 6);  // four readings, each of 1.5 J more
+  EXPECT_EQ(gpu_energy(nvml, {kGpu, "GPU-other"}, why_not), nullptr);
+  EXPECT_EQ(nvml->nvlinks(kGpu), 4);
+  EXPECT_EQ(nvml->nvlinks("GPU-other"), std::nullopt);
+  EXPECT_EQ(nvml->nvlink_between(kGpu, kGpu), true);
+  EXPECT_EQ(nvml->nvlink_between(kGpu, "GPU-other"), std::nullopt);
   setenv("FAKE_NVML_FAIL", "nvmlDeviceGetTotalEnergyConsumption=3", 1);
   EXPECT_EQ(nvml->energy_j(kGpu), std::nullopt);
   setenv("FAKE_NVML_FAIL", "nvmlDeviceGetProcessUtilization=6", 1);
