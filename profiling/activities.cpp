@@ -13,6 +13,7 @@ namespace lloyd::profiling {
 namespace {
 
 constexpr std::array kKinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                            CUPTI_ACTIVITY_KIND_MEMCPY2,  // between GPUs
                             CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME};
 // CUPTI requires 8-byte alignment and recommends 1 to 10 MB. This size holds about ten thousand
 // records.
@@ -68,14 +69,30 @@ Activity base(Activity::Kind kind, std::uint64_t begin, std::uint64_t end,
   return activity;
 }
 
+// The parts that the records of all device work have in common.
+template <typename Record>
+Activity device_work(Activity::Kind kind, const Record& record) {
+  Activity activity = base(kind, record.start, record.end, record.correlationId);
+  activity.device = record.deviceId;
+  activity.stream = record.streamId;
+  return activity;
+}
+
+template <typename Record>
+Activity copy_of(const Record& record) {
+  Activity activity = device_work(Activity::Kind::copy, record);
+  activity.name = direction(record.copyKind);
+  activity.bytes = record.bytes;
+  return activity;
+}
+
 void keep(const Cupti& cupti, const CUpti_Activity* record) {
   switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
     case CUPTI_ACTIVITY_KIND_KERNEL: {
       const auto& k = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
-      Activity a = base(Activity::Kind::kernel, k.start, k.end, k.correlationId);
+      Activity a = device_work(Activity::Kind::kernel, k);
       a.name = kernel_name(k.name == nullptr ? "" : k.name);
-      a.stream = k.streamId;
       a.grid = {k.gridX, k.gridY, k.gridZ};
       a.block = {k.blockX, k.blockY, k.blockZ};
       a.registers_per_thread = k.registersPerThread;
@@ -83,20 +100,18 @@ void keep(const Cupti& cupti, const CUpti_Activity* record) {
       recorded.activities.push_back(std::move(a));
       break;
     }
-    case CUPTI_ACTIVITY_KIND_MEMCPY: {
-      const auto& c = *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
-      Activity a = base(Activity::Kind::copy, c.start, c.end, c.correlationId);
-      a.name = direction(c.copyKind);
-      a.stream = c.streamId;
-      a.bytes = c.bytes;
-      recorded.activities.push_back(std::move(a));
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      recorded.activities.push_back(
+          copy_of(*reinterpret_cast<const CUpti_ActivityMemcpy6*>(record)));
       break;
-    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      recorded.activities.push_back(
+          copy_of(*reinterpret_cast<const CUpti_ActivityMemcpyPtoP4*>(record)));
+      break;
     case CUPTI_ACTIVITY_KIND_MEMSET: {
       const auto& m = *reinterpret_cast<const CUpti_ActivityMemset4*>(record);
-      Activity a = base(Activity::Kind::memset, m.start, m.end, m.correlationId);
+      Activity a = device_work(Activity::Kind::memset, m);
       a.name = "memset";
-      a.stream = m.streamId;
       a.bytes = m.bytes;
       recorded.activities.push_back(std::move(a));
       break;

@@ -16,8 +16,9 @@ struct Activity {
   Kind kind = Kind::api;
   std::string name;  // of the kernel or call; "memset"; "copy HtoD"
   std::int64_t begin_ns = 0, end_ns = 0;
-  std::uint32_t correlation = 0;  // shared by a call and the device work that it started
-  std::uint32_t stream = 0, thread = 0;
+  std::uint32_t correlation = 0;         // shared by a call and the device work that it started
+  std::uint32_t device = 0, stream = 0;  // of device work; CUDA's number of the GPU
+  std::uint32_t thread = 0;              // of a call
   std::uint64_t bytes = 0;
   std::array<int, 3> grid{}, block{};
   int registers_per_thread = 0, shared_bytes = 0;

@@ -120,6 +120,7 @@ class Timeline {
 #if LLOYD_CUDA
   Row& device(const char* kind, const Activity& activity, const RangeLog::Where& where) {
     Row& row = add(kind, activity.name, where, activity.begin_ns, activity.end_ns);
+    row["device"] = activity.device;
     row["stream"] = activity.stream;
     return row;
   }

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <compare>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "experiments/text/text.h"
@@ -16,21 +18,33 @@ constexpr int kFirstTrack = 100'000;
 
 class Tracks {
  public:
-  // Returns the numbers of the point's process and of the event's track in it. When a number is
-  // new, appends the name that the viewer shows.
-  std::pair<int, int> of(const Row& event, std::string& out) {
+  // Returns the numbers of the point's process and of the event's track in it.
+  std::pair<int, int> of(const Row& event) {
     const std::string& point = event.at("point").get_ref<const std::string&>();
-    const auto [process, is_new] =
-        processes_.emplace(point, static_cast<int>(processes_.size()) + 1);
-    if (is_new) append(out, name("process_name", process->second, kFirstTrack, point));
-    const std::string track = event.contains("stream") ? "stream " + json_text(event.at("stream"))
-                              : event.contains("thread")
-                                  ? "CUDA calls, thread " + json_text(event.at("thread"))
-                                  : "ranges";
-    const auto [number, is_new_track] = tracks_.emplace(
-        std::pair(process->second, track), kFirstTrack + static_cast<int>(tracks_.size()));
-    if (is_new_track) append(out, name("thread_name", process->second, number->second, track));
-    return {process->second, number->second};
+    const int process =
+        processes_.emplace(point, static_cast<int>(processes_.size()) + 1).first->second;
+    Track track{process, "ranges", ""};
+    if (event.contains("stream")) {
+      track.name = "stream " + json_text(event.at("stream"));
+      track.device = json_text(event.value("device", Row(0)));  // older rows have none
+      devices_[process].insert(track.device);
+    } else if (event.contains("thread")) {
+      track.name = "CUDA calls, thread " + json_text(event.at("thread"));
+    }
+    return {process,
+            tracks_.emplace(std::move(track), kFirstTrack + static_cast<int>(tracks_.size()))
+                .first->second};
+  }
+
+  // Appends the names that the viewer shows. A point on several GPUs names them.
+  void append_names(std::string& out) const {
+    for (const auto& [point, process] : processes_)
+      append(out, name("process_name", process, kFirstTrack, point));
+    for (const auto& [track, number] : tracks_) {
+      const bool several = !track.device.empty() && devices_.at(track.process).size() > 1;
+      const std::string gpu = several ? "GPU " + track.device + ", " : "";
+      append(out, name("thread_name", track.process, number, gpu + track.name));
+    }
   }
 
   static void append(std::string& out, const Row& entry) {
@@ -38,13 +52,21 @@ class Tracks {
   }
 
  private:
+  struct Track {
+    int process;
+    std::string name;
+    std::string device;  // empty: of the host
+    auto operator<=>(const Track&) const = default;
+  };
+
   static Row name(const char* what, int process, int track, const std::string& text) {
     return {
         {"ph", "M"}, {"name", what}, {"pid", process}, {"tid", track}, {"args", {{"name", text}}}};
   }
 
   std::map<std::string, int> processes_;
-  std::map<std::pair<int, std::string>, int> tracks_;
+  std::map<Track, int> tracks_;
+  std::map<int, std::set<std::string>> devices_;  // by process
 };
 
 }  // namespace
@@ -56,7 +78,7 @@ std::string timeline_file(const RunDirectory& run) {
   run.for_each_row("timeline.jsonl", [&](const Row& event) {
     any = true;
     if (event.at("kind") == "trace") return;  // describes the trace, not an event
-    const auto [process, track] = tracks.of(event, entries);
+    const auto [process, track] = tracks.of(event);
     Row entry;
     entry["ph"] = "X";
     entry["name"] = event.at("kind") == "iteration"
@@ -74,6 +96,7 @@ std::string timeline_file(const RunDirectory& run) {
     Tracks::append(entries, entry);
   });
   if (!any) return "";
+  tracks.append_names(entries);
   return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + entries + "\n]}\n";
 }
 

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "experiments/record/started_run.h"
+#include "experiments/record/timeline_file.h"
 
 namespace lloyd {
 namespace {
@@ -297,6 +302,25 @@ TEST_F(RunDirectoryTest, SaysWhatIsWrongWithAPlan) {
     const std::string why = refusal_of(wrong);
     EXPECT_NE(why.find("plan.json: is damaged"), std::string::npos) << wrong << ": " << why;
   }
+}
+
+TEST_F(RunDirectoryTest, ATimelineNamesTheGpusOfAPointThatUsesSeveral) {
+  RunDirectory run = RunDirectory::create(root_ / "run");
+  const auto kernel = [](const char* point, int device) {
+    return Row{{"point", point},     {"kind", "kernel"}, {"name", "assign"}, {"start_us", 1.5},
+               {"duration_us", 2.5}, {"stream", 7},      {"device", device}};
+  };
+  run.append("timeline.jsonl", {kernel("one", 1), kernel("two", 0), kernel("two", 1)});
+  const Row timeline = Row::parse(timeline_file(run));
+  std::vector<std::string> tracks;
+  std::set<int> numbers;
+  for (const Row& event : timeline.at("traceEvents")) {
+    if (event.at("name") == "thread_name") tracks.push_back(event.at("args").at("name"));
+    if (event.at("ph") == "X") numbers.insert(event.at("tid").get<int>());
+  }
+  std::ranges::sort(tracks);
+  EXPECT_EQ(tracks, (std::vector<std::string>{"GPU 0, stream 7", "GPU 1, stream 7", "stream 7"}));
+  EXPECT_EQ(numbers.size(), 3u);
 }
 
 }  // namespace
