@@ -13,11 +13,12 @@ std::vector<Check> examine(const DeviceQuery& gpus, int device, const std::files
     std::move(more.begin(), more.end(), std::back_inserter(checks));
   };
   add({compiler_check()});
-  if (static_cast<std::size_t>(device) < gpus.devices.size()) {
+  if (const auto index = static_cast<std::size_t>(device); index < gpus.devices.size()) {
     add({counter_permission()});
-    add(gpu_state_checks(gpus.devices[static_cast<std::size_t>(device)]));
+    add(gpu_state_checks(gpus.devices[index]));
+    add({peer_check(gpus, gpus.devices[index])});
   } else {
-    for (const char* name : {"counters", "clocks", "mig", "exclusive"})
+    for (const char* name : {"counters", "clocks", "mig", "exclusive", "peers"})
       checks.push_back({name, Health::missing, "no GPU to ask", ""});
   }
   add({other_profilers(), cpu_counters()});

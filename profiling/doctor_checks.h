@@ -15,6 +15,12 @@ namespace lloyd::profiling {
 std::vector<Check> gpu_checks(const DeviceQuery& gpus, int device);
 /// What NVML reports about one GPU: clocks, MIG, other processes (doctor_gpu.cpp).
 std::vector<Check> gpu_state_checks(const DeviceLimits& device);
+/// Which GPUs can work together with this one, and by what link (doctor_gpu.cpp).
+Check peer_check(const DeviceQuery& gpus, const DeviceLimits& device);
+/// `others`: how many other GPUs the machine has. `nvlinks`: how many of this one's are up, if NVML
+/// reports it. `over_nvlink`: whether they lead to the whole team.
+Check judge_peers(const DeviceLimits& device, int others, std::optional<int> nvlinks,
+                  std::optional<bool> over_nvlink);
 /// Compares versions as CUDA gives them: 13000 for 13.0.
 Check judge_cuda_versions(int runtime, int driver);
 

@@ -123,6 +123,41 @@ std::vector<Check> gpu_checks(const DeviceQuery& gpus, int device) {
   return checks;
 }
 
+Check peer_check(const DeviceQuery& gpus, const DeviceLimits& device) {
+  std::string why_not;
+  const auto nvml = Nvml::open(why_not);
+  std::optional<bool> over_nvlink;
+  for (const std::string& uuid : team_uuids(gpus, device)) {
+    if (!nvml || uuid == device.uuid) continue;
+    if (const auto linked = nvml->nvlink_between(device.uuid, uuid))
+      over_nvlink = over_nvlink.value_or(true) && *linked;
+  }
+  return judge_peers(device, static_cast<int>(gpus.devices.size()) - 1,
+                     nvml ? nvml->nvlinks(device.uuid) : std::nullopt, over_nvlink);
+}
+
+Check judge_peers(const DeviceLimits& device, int others, std::optional<int> nvlinks,
+                  std::optional<bool> over_nvlink) {
+  if (others == 0)
+    return {"peers", Health::ok, "this is the only GPU here; versions for several are unsupported",
+            ""};
+  const std::size_t size = device.team.size();
+  std::string detail =
+      size == 1 ? fmt::format("GPU {} reaches no other of its model after it", device.index)
+                : fmt::format("GPUs {} work together", fmt::join(device.team, ", "));
+  if (size > 1 && over_nvlink) {
+    detail += *over_nvlink ? ", over NVLink" : ", not all over NVLink";
+    if (*over_nvlink && nvlinks) detail += fmt::format(" ({} links up)", *nvlinks);
+  }
+  if (static_cast<int>(size) == others + 1)
+    return {"peers", Health::ok, std::move(detail), ""};
+  return {"peers", Health::warn,
+          fmt::format("{} of {} GPUs here: {}", size, others + 1, detail),
+          "a team has GPUs of one model from --device on: order them by CUDA_VISIBLE_DEVICES; "
+          "where none is reached, see nvidia-smi topo -p2p r, and whether an IOMMU or a container "
+          "forbids peer access"};
+}
+
 std::vector<Check> gpu_state_checks(const DeviceLimits& device) {
   std::string why_not;
   const auto nvml = Nvml::open(why_not);

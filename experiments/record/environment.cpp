@@ -204,10 +204,17 @@ Json describe_environment(const DeviceQuery& gpus) {
     gpu["memory_bytes"] = d.memory_bytes;
     gpu["shared_bytes_per_block"] = d.shared_bytes;
     gpu["shared_bytes_per_block_optin"] = d.shared_bytes_optin;
-    if (nvml)
+    gpu["team"] = d.team;
+    if (nvml) {
       gpu.update(Json(nvml->describe(d.uuid)));
-    else
+      gpu["nvlinks"] = or_null(nvml->nvlinks(d.uuid));
+      gpu["over_nvlink"] = Json::array();
+      for (const DeviceLimits& other : gpus.devices)
+        if (other.index != d.index && nvml->nvlink_between(d.uuid, other.uuid).value_or(false))
+          gpu["over_nvlink"].push_back(other.index);
+    } else {
       gpu["nvml"] = no_nvml;
+    }
     env["gpus"].push_back(gpu);
   }
   if (gpus.devices.empty()) env["no_gpu"] = gpus.problem;

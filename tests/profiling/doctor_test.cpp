@@ -48,6 +48,24 @@ TEST(Pmu, SplitsTheReasonFromTheRemedy) {
   EXPECT_EQ(check.remedy, "have root run it");
 }
 
+TEST(Peers, AreThoseThatWorkTogether) {
+  DeviceLimits device;
+  device.team = {0};
+  EXPECT_EQ(judge_peers(device, 0, std::nullopt, std::nullopt).health, Health::ok);
+  const Check alone = judge_peers(device, 1, std::nullopt, std::nullopt);
+  EXPECT_EQ(alone.health, Health::warn);
+  EXPECT_EQ(alone.detail,
+            "1 of 2 GPUs here: GPU 0 reaches no other of its model after it");
+  device.team = {0, 1, 3};
+  EXPECT_EQ(judge_peers(device, 3, std::nullopt, false).detail,
+            "3 of 4 GPUs here: GPUs 0, 1, 3 work together, not all over NVLink");
+  const Check all = judge_peers(device, 2, 18, true);
+  EXPECT_EQ(all.health, Health::ok);
+  EXPECT_EQ(all.detail, "GPUs 0, 1, 3 work together, over NVLink (18 links up)");
+  EXPECT_EQ(judge_peers(device, 2, std::nullopt, std::nullopt).detail,
+            "GPUs 0, 1, 3 work together");
+}
+
 TEST(Examine, WorksWithoutAGpuAndAsksNothingOfOne) {
   const DeviceQuery none{{}, "no CUDA device: there is none"};
   std::vector<std::string> names;
@@ -59,8 +77,8 @@ TEST(Examine, WorksWithoutAGpuAndAsksNothingOfOne) {
       EXPECT_EQ(check.health, Health::missing);
     }
   }
-  for (const char* name : {"gpu", "counters", "profiler", "clocks", "mig", "exclusive", "pmu",
-                           "mpi", "nsys", "ncu", "python"})
+  for (const char* name : {"gpu", "counters", "profiler", "clocks", "mig", "exclusive", "peers",
+                           "pmu", "mpi", "nsys", "ncu", "python"})
     EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
 }
 
