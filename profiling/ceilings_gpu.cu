@@ -74,6 +74,33 @@ struct PinnedBuffer {
   std::size_t bytes;
 };
 
+/// Makes a device current, and then the one again that was.
+class Current {
+ public:
+  explicit Current(int device) {
+    LLOYD_CUDA_CHECK(cudaGetDevice(&before_));
+    LLOYD_CUDA_CHECK(cudaSetDevice(device));
+  }
+  ~Current() { cudaSetDevice(before_); }
+  Current(const Current&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+/// Lets the current device copy straight to the memory of another.
+class PeerAccess {
+ public:
+  explicit PeerAccess(int other) : other_(other) {
+    LLOYD_CUDA_CHECK(cudaDeviceEnablePeerAccess(other, 0));
+  }
+  ~PeerAccess() { cudaDeviceDisablePeerAccess(other_); }
+  PeerAccess(const PeerAccess&) = delete;
+
+ private:
+  int other_;
+};
+
 enum class Cache { all, l2_only };
 
 template <Cache cache>
@@ -257,6 +284,7 @@ class Bench {
     LLOYD_CUDA_CHECK(cudaDeviceGetAttribute(&l2_bytes_, cudaDevAttrL2CacheSize, device_.index));
     dram();
     link();
+    peers();
     l2();
     on_chip();
     arithmetic();
@@ -409,6 +437,26 @@ class Bench {
     };
     copy("link_d2h", "to pinned memory", host.data, device.data(), cudaMemcpyDeviceToHost);
     copy("link_h2d", "from pinned memory", device.data(), host.data, cudaMemcpyHostToDevice);
+  }
+
+  void peers() {
+    constexpr std::size_t kBytes = std::size_t{256} << 20;
+    if (device_.team.size() < 2)
+      return cannot("peer_copy", "GB/s", "no other GPU of its model whose memory this one reaches");
+    const auto from = random_buffer(kBytes, stream_);
+    for (const int other : device_.team) {
+      if (other == device_.index) continue;
+      const PeerAccess access(other);
+      const auto there = [&] {
+        const Current current(other);
+        return cuda::Buffer<char>(kBytes);
+      }();
+      take("peer_copy", "GB/s", text("cudaMemcpyPeerAsync of ", mib(kBytes), " to GPU ", other),
+           static_cast<double>(kBytes), [&] {
+             LLOYD_CUDA_CHECK(cudaMemcpyPeerAsync(there.data(), other, from.data(), device_.index,
+                                                  kBytes, stream_));
+           });
+    }
   }
 
   void l2() {

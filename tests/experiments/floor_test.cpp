@@ -104,6 +104,8 @@ TEST(Floor, LetsPointsCrossTheLinkThatDoNotFit) {
                    (4000 + 80 + 200) / 1e9 * 1e3);
   // Two devices have room for all.
   EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2), 2, small), 40000 / 1e9 / 2 * 1e3);
+  // Of 20,000 B on two devices, each brings the 4000 B of its half over its own link.
+  EXPECT_DOUBLE_EQ(floor_of(problem(2500, 10, 2), 2, small), 4.0);
   // Where products take longer, they are the floor: 4 · 10^6 operations at 1 GFLOP/s.
   EXPECT_DOUBLE_EQ(floor_of(problem(1000, 1000, 2), 1, small), 4.0);
   small.upload.reset();
