@@ -24,7 +24,8 @@ from analysis.model.words import AXES
 NAME = "scaling"
 ALL = "workers"
 """What is on x unless an axis is: all kinds of workers, multiplied."""
-WORKERS = ["threads", "processes", "gpus"]
+LABELS = {"threads": "threads", "processes": "processes", "gpus": "GPUs"}
+WORKERS = list(LABELS)
 SHOWN = ["n", "k", "dim", "precision", "data"]
 
 
@@ -35,7 +36,11 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
 
     Workers are threads × processes × GPUs. If threads vary, too, each number of processes has its
     own line, as in biason_romania's figure 6. With one of WORKERS as `x`, the others have lines of
-    their own. With another axis, each number of workers has a line over it."""
+    their own. With another axis, each number of workers has a line over it.
+
+    A version for several GPUs is compared with its parent on one GPU, where that was measured
+    beside it and the spec names no baseline: a version may be slow on one GPU only because it can
+    use several."""
     name = named(NAME, x, ALL)
     points = needing_no_baseline(data.points)
     ok = points[points["status"].eq("ok")].copy()
@@ -50,8 +55,9 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     ok["series"] = series_names(ok, x) if len(ok) else ""
     ok = _split_workers(ok, x) if x in WORKERS else _split_processes(ok)
     along = None if x in (ALL, *WORKERS) else x_axis(ok, x)
-    strong = _strong(ok, points, subject.baseline, along)
-    weak = _weak(ok) if along is None else strong.iloc[:0]
+    parents = _Parents(points, data.parents)
+    strong = _strong(ok, points, subject.baseline, parents, along)
+    weak = _weak(ok, parents) if along is None else strong.iloc[:0]
     rows = pd.concat([part for part in (strong, weak) if len(part)] or [strong])
     if rows.empty:
         rows = csv_rows(points, ok.index[:0])
@@ -73,14 +79,23 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     lines = sum(text.count("\n") + 1 for text in labels.values())
     least = int(rows["workers"].min())
     fewest = "one worker" if least == 1 else f"{least} workers"
-    over = f"{fewest} of the same version"
-    if subject.baseline and rows["over"].eq(subject.baseline).any():
-        over = subject.baseline
+    over = _over(rows, subject.baseline, fewest)
+    used = [w for w in counted if shown[w].notna().any()]
+    workers = LABELS[used[0]] if len(used) == 1 else "workers"
+    timed = points.loc[[*shown.index, *parents.used]]
     notes = method_notes(
-        shown, f"Speedup over {over}; efficiency: speedup by workers", "95% interval (bootstrap)", 0
+        timed,
+        f"Speedup over {over}; efficiency: speedup by {workers}",
+        "95% interval (bootstrap)",
+        0,
     )
     if len(weak):
-        notes.append(f"Weak: N grows with the workers; efficiency is T({fewest}) / T(workers).")
+        alone = f"T({fewest})"
+        if weak["over"].ne(weak["version"]).any():
+            alone = "T(1)"
+        notes.append(f"Weak: N grows with the {workers}; efficiency is {alone} / T({workers}).")
+        if alone == "T(1)":
+            notes[-1] += f" T(1) is that of {_over(weak, '', fewest)}."
     if not rows["noisy"].notna().any():
         rows = rows.drop(columns="noisy")
     columns = columns_of_panels(2 if len(panels) > 1 else 1, widest + 0.76, 1.2)
@@ -88,7 +103,7 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     page = Page(
         f"{subject.title}: scaling{'' if x == ALL else f' over {along.short if along else x}'}",
         subtitle(shown, subject),
-        small_print(points, shown.index, notes, f"{name}.csv"),
+        small_print(points, timed.index, notes, f"{name}.csv"),
         [title for title, _, _ in panels],
         columns,
         max(1.6, 0.125 * lines),
@@ -126,7 +141,8 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
         if along is not None:
             axes.set_xlabel(along.label)
         else:
-            axes.set_xlabel("workers (threads × processes × GPUs)" if x == ALL else x)
+            every = " × ".join(LABELS.values())
+            axes.set_xlabel(workers if len(used) == 1 else f"workers ({every})")
         axes.set_ylabel(what)
         label_ends(axes, ends)
     return Drawing(name, page.figure, rows)
@@ -159,6 +175,50 @@ def _split_workers(ok: pd.DataFrame, x: str) -> pd.DataFrame:
     return ok
 
 
+class _Parents:
+    """The versions for one GPU that versions for several stand on."""
+
+    SAME = ("machine", "place", "n", "k", "dim", "precision", "data")
+
+    def __init__(self, points: pd.DataFrame, parents: dict[str, str]):
+        ok = points[points["status"].eq("ok") & points["gpus"].isna()]
+        self._points = ok.assign(place=ok["node"].fillna(""))
+        self._parents = parents
+        self.used: list = []
+        """The index of each point whose samples were given."""
+
+    def samples(self, line: pd.DataFrame, n: float) -> tuple | None:
+        """The samples of the parent of the line's version on `n` points, and its name. None if it
+        was not measured, or if the version does not use several GPUs."""
+        first = line.iloc[0]
+        parent = self._parents.get(first["version"])
+        if not parent or line["gpus"].isna().all():
+            return None
+        same = self._points["version"].eq(parent)
+        for column in self.SAME:
+            same &= self._points[column].eq(n if column == "n" else first[column])
+        if not same.any():
+            return None
+        best = self._points.loc[self._points.loc[same, "iteration_ms"].idxmin()]
+        if best.name not in self.used:
+            self.used.append(best.name)
+        return best["times_ms"], parent
+
+
+def _over(rows: pd.DataFrame, baseline: str, fewest: str) -> str:
+    """What the ratios of `rows` are over, in words."""
+    if baseline and rows["over"].eq(baseline).any():
+        return baseline
+    parents = list(dict.fromkeys(rows.loc[rows["over"].ne(rows["version"]), "over"]))
+    texts = []
+    if parents:
+        texts.append(f"{', '.join(parents[:-1]) + ' or ' if parents[1:] else ''}{parents[-1]}")
+        texts[0] += ", the version for one GPU"
+    if rows["over"].eq(rows["version"]).any():
+        texts.append(f"{fewest} of the same version")
+    return "; else over ".join(texts)
+
+
 def _rows(of: pd.DataFrame, problem: str, kind: str, base, over: str, at: float) -> pd.DataFrame:
     """The rows of a line: the speedup of each point over the `base` samples, and its efficiency."""
     rows = of[["machine", "point", "version", "series", *SHOWN]]
@@ -172,7 +232,11 @@ def _rows(of: pd.DataFrame, problem: str, kind: str, base, over: str, at: float)
 
 
 def _strong(
-    ok: pd.DataFrame, points: pd.DataFrame, baseline: str, along: XAxis | None
+    ok: pd.DataFrame,
+    points: pd.DataFrame,
+    baseline: str,
+    parents: _Parents,
+    along: XAxis | None,
 ) -> pd.DataFrame:
     parts = []
     over = [along.name] if along and along.name not in ("n", "k", "dim", "data") else []
@@ -194,12 +258,17 @@ def _strong(
         # only the fastest combination for each number of workers
         quickest = of.loc[of.groupby(["series", "workers"], sort=False)["iteration_ms"].idxmin()]
         for _, line in quickest.groupby("series", sort=False):
-            if len(line) < 2 or line["version"].iloc[0] == baseline:
+            if line["workers"].max() == 1 or line["version"].iloc[0] == baseline:
                 continue
             same = base[base["precision"].eq(line["precision"].iloc[0])]
+            parent = None if len(same) else parents.samples(line, n)
+            if len(line) < 2 and parent is None:
+                continue
             if len(same):
                 samples = same.loc[same["iteration_ms"].idxmin(), "times_ms"]
                 parts.append(_rows(line, problem, "strong", samples, baseline, 1.0))
+            elif parent:
+                parts.append(_rows(line, problem, "strong", *parent, 1.0))
             else:
                 first = line.loc[line["workers"].idxmin()]
                 own = (first["times_ms"], first["version"], first["workers"])
@@ -224,18 +293,24 @@ def _sources(ok: pd.DataFrame) -> dict[str, str]:
     return {data: f", {text}" for data, text in zip(ok["data"], source_texts(ok), strict=True)}
 
 
-def _weak(ok: pd.DataFrame) -> pd.DataFrame:
+def _weak(ok: pd.DataFrame, parents: _Parents) -> pd.DataFrame:
     parts = []
     ok = ok.assign(share=ok["n"].astype(float) / ok["workers"], place=ok["node"].fillna(""))
     sources = _sources(ok)
     key = ["machine", "place", "series", "k", "dim", "share", "data"]
     quickest = ok.loc[ok.groupby([*key, "workers"], sort=False)["iteration_ms"].idxmin()]
     for values, of in quickest.groupby(key, sort=False):
-        if len(of) < 3 or of["n"].nunique() < 3:
+        # without a parent beside them, two points may have one share by chance
+        if of["n"].nunique() < 2:
             continue
         _, _, _, k, dim, share, source = values
-        problem = f"{count_text(round(share))} points per worker, K = {count_text(k)}, dim {dim}"
+        parent = parents.samples(of, share)
+        if parent is None and (len(of) < 3 or of["n"].nunique() < 3):
+            continue
+        worker = "worker" if parent is None else "GPU"
+        problem = f"{count_text(round(share))} points per {worker}, K = {count_text(k)}, dim {dim}"
         problem += sources.get(source, "")
         first = of.loc[of["workers"].idxmin()]
-        parts.append(_rows(of, problem, "weak", first["times_ms"], first["version"], 1.0))
+        single = parent or (first["times_ms"], first["version"])
+        parts.append(_rows(of, problem, "weak", *single, 1.0))
     return pd.concat(parts) if parts else ok.iloc[:0].assign(problem="", over="")

@@ -30,7 +30,10 @@ PARENTS = {
     "luigi_v2_split": "luigi_v1_fused",
     "luigi_v3_shared_centroids": "luigi_v1_fused",
     "luigi_v4_device_update": "luigi_v3_shared_centroids",
+    "multi_wgmma": "fast_wgmma",
 }
+MULTI = {1: 1.01, 2: 1.04, 4: 1.1, 8: 1.3}
+"""What each number of GPUs costs multi_wgmma, relative to its share of fast_wgmma's time."""
 
 
 @dataclass
@@ -44,6 +47,7 @@ class Sweep:
     dim: tuple[int, ...] = (2,)
     threads_per_block: tuple[int, ...] = (128, 256, 512, 1024)
     threads: tuple[int, ...] = (1, 2, 4)
+    gpus: tuple[int, ...] = ()
     repetitions: int = 9
     gpu: str | None = GPU
     gpu_speed: float = 1.0
@@ -76,6 +80,12 @@ def point_rows(sweep: Sweep) -> Iterable[dict]:
                         unfit = 1 + 0.12 * abs(np.log2(block / 256)) ** 1.5
                         ms = (n * k * dim * cost * unfit / 1e6 + launch / 1e3) / sweep.gpu_speed
                         yield _named(blank, version, "cuda", n, k, dim, ms, threads_per_block=block)
+                ms = n * k * dim * 3e-9
+                if sweep.gpus:
+                    yield _named(blank, "fast_wgmma", "cuda", n, k, dim, ms)
+                for gpus in sweep.gpus:
+                    own = ms / gpus * MULTI[gpus]
+                    yield _named(blank, "multi_wgmma", "cuda", n, k, dim, own, gpus=gpus)
 
 
 def _named(blank, version, backend, n, k, dim, ms, **tunables) -> dict:

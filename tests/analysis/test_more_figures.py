@@ -154,6 +154,51 @@ def test_weak_scaling_is_found_where_n_grows_with_the_workers(make_run):
     assert rows.loc[4.0, "efficiency"] == pytest.approx(expected)
 
 
+def test_several_gpus_are_compared_with_the_version_for_one(make_run):
+    sizes = {"n": (8 * 10**6,), "k": (1024,), "dim": (128,), "threads": (1,), "baseline": None}
+    path = make_run(**sizes, gpus=(1, 2, 4))
+    drawing = drawing_of(path, "scaling")
+    rows = drawing.rows.set_index("workers")
+    points = gather([load_run(path)], "").points
+    single = points.loc[points["version"].eq("fast_wgmma"), "iteration_ms"].iloc[0]
+    assert set(rows["over"]) == {"fast_wgmma"}
+    for gpus in (1, 2, 4):
+        own = points[points["version"].eq("multi_wgmma") & points["gpus"].eq(gpus)]
+        speedup = single / own["iteration_ms"].iloc[0]
+        assert rows.loc[gpus, "speedup"] == pytest.approx(speedup)
+        assert rows.loc[gpus, "efficiency"] == pytest.approx(speedup / gpus)
+    assert rows.loc[1, "efficiency"] < 1
+    said = " ".join(text.get_text() for text in drawing.figure.texts).replace("\n", " ")
+    assert "Speedup over fast_wgmma, the version for one GPU; efficiency: speedup by GPUs" in said
+    assert {axes.get_xlabel() for axes in drawing.figure.axes} == {"GPUs"}
+    # one number of GPUs suffices beside the version for one, and none does without it
+    assert drawing_of(make_run("two", **sizes, gpus=(2,)), "scaling").rows["workers"].tolist() == [
+        2
+    ]
+    alone = [(lambda p: p["version"] == "fast_wgmma", "not run", "")]
+    drawing = drawing_of(make_run("alone", **sizes, gpus=(2,), faults=alone), "scaling")
+    assert drawing.figure is None
+
+
+def test_weak_scaling_of_gpus_needs_two_sizes_and_the_version_for_one(make_run):
+    def other(point):
+        several = point["version"] == "multi_wgmma" and point["n"] != 10**8 * point["gpus"]
+        return several or (point["version"] == "fast_wgmma" and point["n"] != 10**8)
+
+    sizes = {"n": (10**8, 2 * 10**8), "k": (64,), "threads": (1,), "baseline": None}
+    path = make_run(**sizes, gpus=(1, 2), faults=[(other, "not run", "")])
+    drawing = drawing_of(path, "scaling")
+    rows = drawing.rows.set_index("workers")
+    points = gather([load_run(path)], "").points
+    single = points.loc[points["version"].eq("fast_wgmma"), "iteration_ms"].iloc[0]
+    both = points.loc[points["gpus"].eq(2), "iteration_ms"].iloc[0]
+    assert set(rows["kind"]) == {"weak"}
+    assert rows.loc[2, "efficiency"] == pytest.approx(single / both)
+    assert "100,000,000 points per GPU" in rows["problem"].iloc[0].replace("10⁸", "100,000,000")
+    said = " ".join(text.get_text() for text in drawing.figure.texts).replace("\n", " ")
+    assert "efficiency is T(1) / T(GPUs). T(1) is that of fast_wgmma, the version for one" in said
+
+
 def test_scaling_of_a_run_without_workers_says_so(make_run):
     drawing = drawing_of(make_run(n=(10**6,), k=(30,), threads=(4,)), "scaling")
     assert drawing.figure is None
