@@ -32,6 +32,7 @@ from analysis.pages import (
     artifact,
     choices,
     counted,
+    gpu_model,
     profiler,
     readme,
     regimes,
@@ -365,6 +366,8 @@ def run_readme(options: argparse.Namespace) -> int:
             return spec_keys.table(readme.schema_of(options.program), name.removeprefix("spec:"))
         if (kind, name) == ("table", "studies"):
             return tables.studies(read_studies())
+        if (kind, name) == ("table", "gpu-model"):
+            return gpu_model.predictions().table_alone()
         name, _, part = name.partition(":")
         if kind == "figure" and part not in {*FIGURES, *EXPLAINED}:
             raise RunError(

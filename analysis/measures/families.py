@@ -8,7 +8,7 @@ CHOOSERS = {"fast": "fast_auto", "fast_cpu": "fast_cpu_auto"}
 """The ladders of this project, each with the version that only passes problems on to the others. So
 a chooser is never itself the fastest."""
 
-OURS = (*CHOOSERS, "stream")
+OURS = (*CHOOSERS, "stream", "multi")
 """All families of this project's own ladders."""
 
 _PEER = "peer"

@@ -1,0 +1,73 @@
+"""The model of several GPUs, by hand."""
+
+import pytest
+
+from analysis.measures.gpu_model import (
+    GPUS,
+    STRONG,
+    WEAK,
+    Case,
+    efficiency,
+    exchange_ms,
+    iteration_ms,
+    stream_efficiency,
+    stream_gb_s,
+)
+from analysis.pages.gpu_model import predictions
+
+
+def case(**values):
+    usual = {"single_ms": 10.0, "fixed_ms": 0.5, "sum_bytes": 1000}
+    return Case("v", n=10**6, k=1000, dim=2, precision="fp32", **{**usual, **values})
+
+
+def test_an_exchange_over_nccl_is_what_was_measured_on_two_gpus():
+    assert case().megabytes == 1
+    assert exchange_ms(case(), 2, 1, rest_ms=1) == pytest.approx(0.0195)
+    assert exchange_ms(case(sum_bytes=20), 2, 1, rest_ms=1) == pytest.approx(0.0130)
+    # nothing hides its launch
+    assert exchange_ms(case(sum_bytes=20), 2, 1, rest_ms=0.02) == pytest.approx(0.0276)
+
+
+def test_an_exchange_between_peers_is_two_flags_and_what_the_others_store():
+    peers = case(peers=True, sum_bytes=396)
+    assert exchange_ms(peers, 4, 1, rest_ms=1) == pytest.approx((2 * 1.24 + 3 * 1.0) / 1e3)
+
+
+def test_nodes_cost_steps_and_the_bytes_of_each_adapter():
+    one = exchange_ms(case(), 8, 1, rest_ms=1)
+    many = exchange_ms(case(), 8, 8, rest_ms=1)
+    # three doublings, and an eighth of a megabyte there and back at 45 GB/s
+    assert many - one == pytest.approx((30 + 1 / 8 * 2 * 7 / 8 / 45 * 1e3) / 1e3)
+    # memory of another node cannot be stored into
+    assert exchange_ms(case(peers=True), 8, 8, rest_ms=1) == many
+
+
+def test_efficiency_is_over_one_gpu():
+    strong = 0.5 + 9.5 / 2 + 0.0195
+    assert iteration_ms(case(), 2) == pytest.approx(strong)
+    assert efficiency(case(), 2) == pytest.approx(10 / (2 * strong))
+    assert iteration_ms(case(), 2, weak=True) == pytest.approx(10.0195)
+    assert efficiency(case(), 2, weak=True) == pytest.approx(10 / 10.0195)
+
+
+def test_more_gpus_are_never_more_efficient():
+    for each, weak in [*((c, False) for c in STRONG), *((c, True) for c in WEAK)]:
+        shares = [efficiency(each, gpus, weak=weak) for gpus in GPUS] + [
+            efficiency(each, 8, 8, weak)
+        ]
+        assert shares == sorted(shares, reverse=True)
+        assert 0 < shares[-1] and shares[0] < 1
+
+
+def test_links_add_up_until_the_hosts_memory_is_the_limit():
+    assert stream_gb_s(2) == pytest.approx(110.8)
+    assert stream_gb_s(8) == stream_gb_s(4) == 119
+    assert stream_efficiency(2) == 1
+    assert stream_efficiency(8, 8) == pytest.approx(119 / (8 * 55.4))
+
+
+def test_the_table_has_a_row_for_each_problem():
+    table = predictions()
+    assert len(table.rows) == len(STRONG) + len(WEAK) + 1
+    assert all(len(row) == len(table.header) for row in table.rows)
