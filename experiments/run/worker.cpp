@@ -142,7 +142,8 @@ int run_traced(const std::filesystem::path& job_file) {
       auto& bench = benches[point.version];
       if (!bench) {
         Job own = job;
-        own.points = {point};
+        std::erase_if(own.points,
+                      [&](const Point& other) { return other.version != point.version; });
         bench = std::make_unique<Workbench>(std::move(own), open_session, inputs);
       }
       execute(*bench, point);
