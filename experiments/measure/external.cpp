@@ -11,7 +11,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "data/sources/memory.h"
 #include "experiments/measure/external_process.h"
 #include "experiments/measure/external_protocol.h"
 #include "experiments/measure/session.h"
@@ -22,6 +21,7 @@
 #include "experiments/text/text.h"
 #include "kernels/core/axes.h"
 #include "kernels/core/batch.h"
+#include "kernels/core/free_memory.h"
 #include "kernels/core/limits.h"
 #include "kernels/core/version.h"
 
@@ -135,7 +135,7 @@ fs::path base_for(std::uintmax_t bytes) {
     return !error && access(base.c_str(), W_OK | X_OK) == 0 && space.available >= bytes;
   };
   const fs::path memory = "/dev/shm", disk = fs::temp_directory_path();
-  if (has_room(memory) && data::free_memory().value_or(0) >= 2 * bytes) return memory;
+  if (has_room(memory) && free_memory().value_or(0) >= 2 * bytes) return memory;
   if (has_room(disk)) return disk;
   throw Unsupported(fmt::format("needs {} B in {} to hand over the problem",
                                 with_commas(static_cast<std::int64_t>(bytes)), disk.string()));
@@ -168,7 +168,7 @@ class ExternalVersion : public Version {
       const fs::path& folder = external_->conversation->folder();
       write_points(folder / kPoints, problem);
       write_array(folder / kCentroids, problem.centroids);
-      const auto memory = data::free_memory();
+      const auto memory = free_memory();
       nlohmann::json request = {
           {"do", "prepare"},
           {"n", problem.n},

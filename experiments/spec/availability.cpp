@@ -7,6 +7,7 @@
 #include "experiments/run/launch.h"
 #include "experiments/spec/spec.h"
 #include "kernels/core/device.h"
+#include "kernels/core/free_memory.h"
 #include "kernels/core/limits.h"
 
 namespace lloyd {
@@ -51,7 +52,7 @@ void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
   else if (!gpus.devices.empty())
     why = fmt::format("no CUDA device {}: this machine has {}", device, gpus.devices.size());
   decide_availability(spec.points, spec.stop, limits, why, spec.data);
-  const std::optional<std::uint64_t> free = data::free_memory();
+  const std::optional<std::uint64_t> free = free_memory();
   for (Point& point : spec.points) {
     if (!point.available) continue;
     try {

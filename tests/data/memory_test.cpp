@@ -1,6 +1,7 @@
 #include "data/sources/memory.h"
 
 #include "data/sources/text.h"
+#include "kernels/core/free_memory.h"
 #include "testing.h"
 
 namespace lloyd::data {
