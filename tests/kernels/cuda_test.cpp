@@ -1,12 +1,17 @@
-// Device memory: requests larger than the device, and memory that another process holds.
+// Device memory: requests larger than the device, and memory that another process holds. Host memory
+// that the device reads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
+#include <vector>
 
 #include "kernels/core/device.h"
 
 #if LLOYD_CUDA
 #include "kernels/core/cuda.h"
+#include "kernels/core/host_memory.h"
+#include "kernels/core/staging.h"
 #endif
 
 namespace lloyd {
@@ -55,6 +60,33 @@ TEST_F(Cuda, SaysWhenSomebodyElseHoldsTheMemory) {
   // The failed call has left no error for the next one to find.
   const cuda::Buffer<char> buffer(std::size_t{1} << 20);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST_F(Cuda, ReadsAndWritesMappedMemory) {
+  cuda::MappedBuffer<int> mapped(3'000'001);
+  EXPECT_TRUE(cuda::is_pinned(mapped.data()));
+  EXPECT_EQ(mapped.data()[3'000'000], 0);
+  std::vector<int> values(mapped.size());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i);
+  cuda::Buffer<int> on_device(values.size());
+  on_device.upload(values, nullptr);
+  LLOYD_CUDA_CHECK(
+      cudaMemcpy(mapped.data(), on_device.data(), on_device.bytes(), cudaMemcpyDefault));
+  EXPECT_TRUE(std::equal(values.begin(), values.end(), mapped.data()));
+  mapped = {};
+  EXPECT_EQ(mapped.data(), nullptr);
+}
+
+TEST_F(Cuda, SaysWhenTheHostsMemoryIsTooSmall) {
+  try {
+    const cuda::MappedBuffer<char> large(std::size_t{1} << 50);
+    FAIL() << "more than the host has was given";
+  } catch (const Unsupported& error) {
+    EXPECT_TRUE(std::regex_match(
+        error.what(), std::regex("needs 1,125,899,906,842,624 B of pinned host memory, [0-9,]+ B "
+                                 "are free")))
+        << error.what();
+  }
 }
 
 TEST_F(Cuda, ErrorsNameTheCallAndThePlace) {
