@@ -10,10 +10,10 @@ namespace {
 /// A block of threads takes a block of the tree, each warp one of its nodes, each lane one of the
 /// node's leaves, and at last each lane one point of a leaf. On each level the candidates are those
 /// that the level above left. Where one is left, the stored sums are added and nothing below is
-/// read.
-template <int D, int Candidates>
+/// read. AnyTree: Tree, or one like it with its points elsewhere.
+template <int D, int Candidates, typename AnyTree = Tree>
 __global__ void __launch_bounds__(kBlock)
-    assign_and_sum(Tree tree, List centroids, Regions regions, int capacity, int* block_owners,
+    assign_and_sum(AnyTree tree, List centroids, Regions regions, int capacity, int* block_owners,
                    const __grid_constant__ Output out) {
   wait_for_previous_kernel();
   extern __shared__ float shared[];
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kBlock)
   const auto in_node = static_cast<int>(points_of(tree, node, kNode));
   const float* coordinates[D];
   for (int t = 0; t < D; ++t)
-    coordinates[t] = tree.points + t * tree.n + static_cast<std::int64_t>(node) * kNode + lane;
+    coordinates[t] = tree.coordinate(t, static_cast<std::int64_t>(node) * kNode) + lane;
   const auto load = [&](float(&x)[D]) {
     const int of = highest_bit(to_load);
     const bool wanted = to_load != 0 && of * kLeaf + lane < in_node;

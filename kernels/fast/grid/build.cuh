@@ -71,12 +71,10 @@ __device__ Key hilbert(unsigned (&x)[D]) {
   return key;
 }
 
-// The grid's cells are squares: the widest side of the box has 2^kBits of them.
+// The place of a point whose coordinates are `stride` apart. The grid's cells are squares: the
+// widest side of the box has 2^kBits of them.
 template <int D>
-__global__ void place_on_curve(const float* points, std::int64_t n, const int* box, Key* keys,
-                               unsigned* order) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= n) return;
+__device__ Key place_of(const float* point, std::int64_t stride, const int* box) {
   double widest = 0;
   for (int t = 0; t < D; ++t)
     widest = fmax(widest, static_cast<double>(from_ordered(box[D + t])) - from_ordered(box[t]));
@@ -84,10 +82,18 @@ __global__ void place_on_curve(const float* points, std::int64_t n, const int* b
   unsigned cell[D];
   for (int t = 0; t < D; ++t) {
     const double at =
-        (static_cast<double>(points[i * D + t]) - from_ordered(box[t])) / widest * kCells;
+        (static_cast<double>(point[t * stride]) - from_ordered(box[t])) / widest * kCells;
     cell[t] = widest > 0 ? static_cast<unsigned>(fmin(at, kCells - 1)) : 0;
   }
-  keys[i] = hilbert<D>(cell);
+  return hilbert<D>(cell);
+}
+
+template <int D>
+__global__ void place_on_curve(const float* points, std::int64_t n, const int* box, Key* keys,
+                               unsigned* order) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  keys[i] = place_of<D>(points + i * D, 1, box);
   order[i] = static_cast<unsigned>(i);
 }
 
@@ -126,51 +132,86 @@ __global__ void gather_level(Level<Sum> to, const float* low, const float* high,
   }
 }
 
+/// Sorts points along the curve, again and again with the same memory.
+template <int D>
+class CurveSort {
+ public:
+  /// Of at most `most` points at a time.
+  explicit CurveSort(std::int64_t most)
+      : order_(static_cast<std::size_t>(most)),
+        keys_(static_cast<std::size_t>(most)),
+        other_keys_(static_cast<std::size_t>(most)) {
+    std::size_t bytes = 0;
+    sort(nullptr, bytes, nullptr, most, nullptr);
+    scratch_ = cuda::Buffer<char>(std::max<std::size_t>(bytes, 1));
+  }
+
+  /// order[i]: the index of the i-th along the curve of n row-major points, which are in `box`. Of
+  /// points in one cell, the one with the lower index is first.
+  void operator()(const float* points, std::int64_t n, const int* box, unsigned* order,
+                  cudaStream_t stream) {
+    place_on_curve<D><<<cuda::blocks_for(n, kBlock), kBlock, 0, stream>>>(
+        points, n, box, keys_.data(), order_.data());
+    LLOYD_CUDA_CHECK_LAUNCH();
+    std::size_t bytes = scratch_.size();
+    sort(scratch_.data(), bytes, order, n, stream);
+  }
+
+ private:
+  void sort(void* scratch, std::size_t& bytes, unsigned* order, std::int64_t n,
+            cudaStream_t stream) {
+    LLOYD_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys_.data(),
+                                                     other_keys_.data(), order_.data(), order,
+                                                     static_cast<int>(n), 0, kBits<D> * D, stream));
+  }
+
+  cuda::Buffer<unsigned> order_;
+  cuda::Buffer<Key> keys_, other_keys_;
+  cuda::Buffer<char> scratch_;
+};
+
+/// Gathers a level of boxes and sums from the arrays below it, of `count` entries in each of D rows.
+template <int D, typename Sum, typename Below>
+void gather(const Level<Sum>& to, const float* low, const float* high, const Below* sum,
+            std::int64_t count, int fan, cudaStream_t stream) {
+  gather_level<D>
+      <<<cuda::blocks_for(to.count, kWarps), kBlock, 0, stream>>>(to, low, high, sum, count, fan);
+  LLOYD_CUDA_CHECK_LAUNCH();
+}
+
+/// Gathers all levels above the leaves.
+template <int D>
+void gather_above_leaves(const LevelsMemory& levels, cudaStream_t stream) {
+  const auto from = [&](const auto& to, const auto& below, int fan) {
+    gather<D>(to.view(), below.low.data(), below.high.data(), below.sum.data(),
+              std::int64_t{below.count}, fan, stream);
+  };
+  from(levels.nodes, levels.leaves, kLanes);
+  from(levels.blocks, levels.nodes, kWarps);
+  from(levels.regions, levels.blocks, kRegionBlocks);
+}
+
 /// Fills `tree` from row-major points. Returns the largest magnitude of each coordinate.
 template <int D>
 std::vector<float> build(const cuda::Buffer<float>& points, std::int64_t n, TreeMemory& tree,
                          cudaStream_t stream) {
   const unsigned blocks = cuda::blocks_for(n, kBlock);
-  const auto size = static_cast<std::size_t>(n);
   int ranges[2 * D];
   std::fill_n(ranges, D, INT_MAX);
   std::fill_n(ranges + D, D, INT_MIN);
   cuda::Buffer<int> box(2 * D);
   box.upload(ranges, stream);
-  cuda::Buffer<unsigned> order(size);
-  cuda::Buffer<Key> keys(size), other_keys(size);
+  CurveSort<D> sort(n);
   bound<D><<<std::min(blocks, 1024u), kBlock, 0, stream>>>(points.data(), n, box.data());
   LLOYD_CUDA_CHECK_LAUNCH();
-  place_on_curve<D>
-      <<<blocks, kBlock, 0, stream>>>(points.data(), n, box.data(), keys.data(), order.data());
-  LLOYD_CUDA_CHECK_LAUNCH();
-  const auto sort = [&](void* scratch, std::size_t& bytes) {
-    LLOYD_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.data(), other_keys.data(),
-                                                     order.data(), tree.order.data(),
-                                                     static_cast<int>(n), 0, kBits<D> * D, stream));
-  };
-  std::size_t bytes = 0;
-  sort(nullptr, bytes);
-  cuda::Buffer<char> scratch(std::max<std::size_t>(bytes, 1));
-  sort(scratch.data(), bytes);
+  sort(points.data(), n, box.data(), tree.order.data(), stream);
   reorder<D>
       <<<blocks, kBlock, 0, stream>>>(points.data(), n, tree.order.data(), tree.points.data());
   LLOYD_CUDA_CHECK_LAUNCH();
 
-  const auto gather = [&](const auto& to, const auto* low, const auto* high, const auto* sum,
-                          std::int64_t count, int fan) {
-    gather_level<D>
-        <<<cuda::blocks_for(to.count, kWarps), kBlock, 0, stream>>>(to, low, high, sum, count, fan);
-    LLOYD_CUDA_CHECK_LAUNCH();
-  };
-  const auto gather_from = [&](const auto& to, const auto& below, int fan) {
-    gather(to, below.low, below.high, below.sum, below.count, fan);
-  };
   const float* const all = tree.points.data();
-  gather(tree.leaves.view(), all, all, all, n, kLeaf);
-  gather_from(tree.nodes.view(), tree.leaves.view(), kLanes);
-  gather_from(tree.blocks.view(), tree.nodes.view(), kWarps);
-  gather_from(tree.regions.view(), tree.blocks.view(), kRegionBlocks);
+  gather<D>(tree.leaves.view(), all, all, all, n, kLeaf, stream);
+  gather_above_leaves<D>(tree, stream);
 
   box.download(ranges, stream);
   std::vector<float> largest;

@@ -25,6 +25,9 @@ struct Tree {
   std::int64_t n;
   Level<float> leaves;
   Level<double> nodes, blocks;
+
+  /// Where coordinate t of point i is. Those of the next points of its node follow.
+  __device__ const float* coordinate(int t, std::int64_t i) const { return points + t * n + i; }
 };
 
 template <int D>
@@ -46,7 +49,8 @@ __device__ void centre(const Box<D>& box, float (&x)[D]) {
 }
 
 /// Points of the i-th run of `size` points; the last run may have fewer.
-__device__ std::int64_t points_of(const Tree& tree, int i, int size) {
+template <typename AnyTree>
+__device__ std::int64_t points_of(const AnyTree& tree, int i, int size) {
   return min(tree.n - static_cast<std::int64_t>(i) * size, static_cast<std::int64_t>(size));
 }
 
@@ -65,20 +69,28 @@ struct LevelMemory {
   Level<Sum> view() const { return {low.data(), high.data(), sum.data(), count}; }
 };
 
-struct TreeMemory {
-  cuda::Buffer<float> points;    // [dim][n], along the curve
-  cuda::Buffer<unsigned> order;  // along the curve → the caller's index
+/// All levels of a tree over n points.
+struct LevelsMemory {
   LevelMemory<float> leaves;
   LevelMemory<double> nodes, blocks, regions;
 
+  LevelsMemory() = default;
+  LevelsMemory(std::int64_t n, int dim)
+      : leaves(runs_of(n, kLeaf), dim),
+        nodes(runs_of(leaves.count, kLanes), dim),
+        blocks(runs_of(nodes.count, kWarps), dim),
+        regions(runs_of(blocks.count, kRegionBlocks), dim) {}
+};
+
+struct TreeMemory : LevelsMemory {
+  cuda::Buffer<float> points;    // [dim][n], along the curve
+  cuda::Buffer<unsigned> order;  // along the curve → the caller's index
+
   TreeMemory() = default;
   TreeMemory(std::int64_t n, int dim)
-      : points(static_cast<std::size_t>(n * dim)), order(static_cast<std::size_t>(n)) {
-    leaves = LevelMemory<float>(runs_of(n, kLeaf), dim);
-    nodes = LevelMemory<double>(runs_of(leaves.count, kLanes), dim);
-    blocks = LevelMemory<double>(runs_of(nodes.count, kWarps), dim);
-    regions = LevelMemory<double>(runs_of(blocks.count, kRegionBlocks), dim);
-  }
+      : LevelsMemory(n, dim),
+        points(static_cast<std::size_t>(n * dim)),
+        order(static_cast<std::size_t>(n)) {}
   Tree view() const {
     return {points.data(), static_cast<std::int64_t>(order.size()), leaves.view(), nodes.view(),
             blocks.view()};

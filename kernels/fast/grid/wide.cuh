@@ -14,9 +14,9 @@ constexpr int kWideParts = kLanes / kWarps;  // blocks of a wide node: a warp ta
 
 /// Which of equally near centroids prunes does not show here: points are compared one by one, and
 /// those of a leaf with equal labels are added up in one way.
-template <int D>
+template <int D, typename AnyTree = Tree>
 __global__ void __launch_bounds__(kBlock)
-    assign_wide_nodes(Tree tree, List centroids, Regions regions, int capacity,
+    assign_wide_nodes(AnyTree tree, List centroids, Regions regions, int capacity,
                       const __grid_constant__ Output out) {
   wait_for_previous_kernel();
   extern __shared__ float node_centroids[];  // [D][capacity], then their indices
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kBlock)
     const auto size = static_cast<int>(points_of(tree, leaf, kLeaf));
     const std::int64_t point = static_cast<std::int64_t>(leaf) * kLeaf + lane;
     float x[D];
-    for (int t = 0; t < D; ++t) x[t] = lane < size ? tree.points[t * tree.n + point] : 0;
+    for (int t = 0; t < D; ++t) x[t] = lane < size ? *tree.coordinate(t, point) : 0;
 
     // 32 candidates at a time: first one lane per candidate, to see which the leaf has left, and
     // then these with one lane per point.
