@@ -13,6 +13,7 @@
 #include "kernels/fast/stream/stream_wgmma.h"
 
 #include "kernels/core/limits.h"
+#include "kernels/fast/stream/capacity.h"
 #include "kernels/fast/wgmma/parts_sizes.h"
 
 #if LLOYD_CUDA
@@ -33,9 +34,6 @@ namespace lloyd::fast {
 
 namespace {
 
-constexpr std::int64_t kGiB = std::int64_t{1} << 30;
-// What the driver and the harness need of a device beside a version.
-constexpr std::int64_t kLeftFree = kGiB;
 // The driver allocates in pages of 2 MiB.
 constexpr std::int64_t kPages = 16 << 20;
 constexpr std::int64_t kSample = 1024;  // points by which expanded distances are judged
@@ -130,11 +128,7 @@ class StreamWgmma : public DeviceLoop {
   }
 
   StreamPlan planned(const Problem& problem, const Context& context) const {
-    std::size_t available = 0, total = 0;
-    LLOYD_CUDA_CHECK(cudaMemGetInfo(&available, &total));
-    std::int64_t most = static_cast<std::int64_t>(available) - kLeftFree;
-    const std::int64_t cap = capacity_ > 0 ? capacity_ : context.tunables.device_memory * kGiB;
-    if (cap > 0) most = std::min(most, cap);
+    const std::int64_t most = capacity_now(context.tunables, capacity_);
     const StreamSizes sizes = stream_wgmma_sizes(problem, context.device);
     if (auto plan = plan_stream(sizes, most)) return *std::move(plan);
     throw Unsupported(too_large(sizes, most));
@@ -273,8 +267,7 @@ LLOYD_CUDA_VERSION(
        if (problem.dim > kMostPartDim)
          return "takes up to " + with_commas(kMostPartDim) + " dimensions, not " +
                 with_commas(problem.dim);
-       std::int64_t capacity = device.memory_bytes - kLeftFree;
-       if (tunables.device_memory > 0) capacity = std::min(capacity, tunables.device_memory * kGiB);
+       const std::int64_t capacity = capacity_of(device.memory_bytes, tunables);
        const StreamSizes sizes = stream_wgmma_sizes(problem, device);
        if (capacity < least_capacity(sizes)) return too_large(sizes, capacity);
        return std::nullopt;
