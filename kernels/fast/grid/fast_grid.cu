@@ -16,16 +16,11 @@
 #include "kernels/core/limits.h"
 
 #if LLOYD_CUDA
-#include <numeric>
-
-#include "kernels/fast/grid/assign.cuh"
 #include "kernels/fast/grid/build.cuh"
+#include "kernels/fast/grid/iteration.cuh"
 #include "kernels/fast/grid/labels.cuh"
-#include "kernels/fast/grid/list_sizes.h"
 #include "kernels/fast/grid/part.cuh"
 #include "kernels/fast/grid/team.cuh"
-#include "kernels/fast/grid/together.cuh"
-#include "kernels/fast/grid/wide.cuh"
 #include "kernels/fast/lib/device_loop.h"
 #endif
 
@@ -37,18 +32,6 @@ constexpr int kMostDimensions = 4;
 #if LLOYD_CUDA
 static_assert(kMostDimensions == kMostDims);
 
-template <typename Body>
-void with_low_dim(int dim, Body&& body) {
-  if (dim == 1)
-    body(std::integral_constant<int, 1>{});
-  else if (dim == 2)
-    body(std::integral_constant<int, 2>{});
-  else if (dim == 3)
-    body(std::integral_constant<int, 3>{});
-  else
-    body(std::integral_constant<int, kMostDims>{});
-}
-
 class GridVersion : public DeviceLoop {
  public:
   GridVersion() = default;
@@ -58,7 +41,6 @@ class GridVersion : public DeviceLoop {
 
   void prepare(const Problem& problem, Context& context) override {
     allocate(team_ == nullptr ? problem : team_->problem);
-    overlap_ = can_overlap(context.device);
     cuda::Buffer<float> points = team_ == nullptr
                                      ? upload_points(context)
                                      : gather_points(*team_, member_, problem, *exchange_, context);
@@ -66,61 +48,32 @@ class GridVersion : public DeviceLoop {
     placement_ = Placement::of<float>(problem_, points.data(), context.stream);
     placement_.centre(points, context.stream);
     tree_ = TreeMemory(problem_.n, problem_.dim);
+    std::vector<float> largest;
     with_low_dim(problem_.dim, [&](auto d) {
-      const std::vector<float> largest = build<d.value>(points, problem_.n, tree_, context.stream);
-      fixed_ = exact::FixedPoint<kMostDims>::of(problem_.n, largest);
+      largest = build<d.value>(points, problem_.n, tree_, context.stream);
     });
     if (team_ != nullptr) take_part(context);
-    allocate_lists(context);
+    iteration_ = Iteration<Tree>(problem_, context.device, tree_, largest, context.stream);
+    for (int i = 0; i < (has_min_changes() ? 2 : 1); ++i) {
+      leaf_labels_[i] = cuda::Buffer<int>(static_cast<std::size_t>(tree_.leaves.count));
+      labels_[i] = cuda::Buffer<int>(tree_.order.size());
+    }
+    const std::vector<float> columns =
+        transposed(placement_.centroids(), static_cast<std::size_t>(problem_.k),
+                   static_cast<std::size_t>(problem_.dim));
+    initial_.upload(columns, context.stream);
+    LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));  // before the vector ends
   }
 
  private:
-  void allocate_lists(Context& context) {
-    lists_ = ListSizes(problem_, context.device);
-    const auto n = tree_.order.size(), k = static_cast<std::size_t>(problem_.k);
-    const auto dim = static_cast<std::size_t>(problem_.dim);
-    replicas_ = replicas_for(problem_.k);
-    sums_ = cuda::Buffer<Sum>(static_cast<std::size_t>(replicas_) * k * (2 * dim + 1));
-    block_owners_ = cuda::Buffer<int>(static_cast<std::size_t>(tree_.blocks.count));
-    wide_nodes_ = cuda::Buffer<int>(static_cast<std::size_t>(tree_.nodes.count) + 1);
-    if (lists_.region > 0) {
-      const auto regions = static_cast<std::size_t>(tree_.regions.count);
-      const auto entries = regions * static_cast<std::size_t>(lists_.region);
-      region_centroids_ = cuda::Buffer<float>(entries * dim);
-      region_ids_ = cuda::Buffer<int>(entries);
-      region_counts_ = cuda::Buffer<int>(regions);
-    }
-    for (int i = 0; i < (has_min_changes() ? 2 : 1); ++i) {
-      leaf_labels_[i] = cuda::Buffer<int>(static_cast<std::size_t>(tree_.leaves.count));
-      labels_[i] = cuda::Buffer<int>(n);
-    }
-    every_id_ = cuda::Buffer<int>(k);
-    std::vector<int> every_id(k);
-    std::iota(every_id.begin(), every_id.end(), 0);
-    every_id_.upload(every_id, context.stream);
-    std::vector<float> columns(k * dim);
-    for (std::size_t j = 0; j < k; ++j)
-      for (std::size_t t = 0; t < dim; ++t)
-        columns[t * k + j] = placement_.centroids()[j * dim + t];
-    initial_.upload(columns, context.stream);
-    with_low_dim(problem_.dim, [&](auto d) {
-      with_candidates([&](auto candidates) {
-        LLOYD_CUDA_CHECK(cudaFuncSetAttribute(
-            assign_and_sum<d.value, candidates.value>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-            static_cast<int>(lists_.shared_bytes(candidates.value))));
-      });
-    });
-  }
-
   /// Keeps the member's regions of the tree. All other sizes stay those of the whole problem: they
   /// decide what is added up in fp32.
   void take_part(Context& context) {
     const Part part{.index = member_, .of = static_cast<int>(team_->members.size())};
     tree_ = part.kept(tree_, problem_.dim, context.stream);
-    link_ = team_->peers->link(member_);
     with_low_dim(problem_.dim, [](auto d) {
-      load(filter_regions<d.value>, assign_wide_nodes<d.value>, move_centroids_together<d.value>,
-           fast::count_changes);
+      load(filter_regions<d.value>, assign_wide_nodes<d.value, Tree>,
+           move_centroids_together<d.value>, fast::count_changes);
     });
   }
 
@@ -132,56 +85,24 @@ class GridVersion : public DeviceLoop {
   }
 
   void begin(Context& context) override {
-    sums_.zero(context.stream);
-    wide_nodes_.zero(context.stream);
-    // −1: unknown.
-    LLOYD_CUDA_CHECK(
-        cudaMemsetAsync(block_owners_.data(), 0xff, block_owners_.bytes(), context.stream));
+    iteration_.begin(context.stream);
     forget(leaf_labels_[1], context);
     forget(labels_[1], context);
   }
 
   void step(Context& context) override {
     now_ = has_min_changes() ? iterations_ % 2 : 0;
-    with_low_dim(problem_.dim, [&](auto d) { step<d.value>(context); });
-  }
-
-  template <int D>
-  void step(Context& context) {
-    const Output out{.sums = sums_.data(),
-                     .fixed = fixed_,
-                     .replicas = replicas_,
-                     .wide_nodes = wide_nodes_.data() + 1,
-                     .wide_count = wide_nodes_.data(),
-                     .leaf_labels = wants_labels() ? leaf_labels_[now_].data() : nullptr,
-                     .labels = wants_labels() ? labels_[now_].data() : nullptr};
-    const Tree tree = tree_.view();
-    const List all{centroids_.data(), every_id_.data(), problem_.k, problem_.k};
-    const Regions regions{region_centroids_.data(), region_ids_.data(), region_counts_.data(),
-                          lists_.region};
-    {
-      const auto phase = context.phase("assign");
-      if (lists_.region > 0)
-        launch(context, filter_regions<D>, tree_.regions.count, kRegionBlock, 0,
-               tree_.regions.view(), all, regions);
-      with_candidates([&](auto candidates) {
-        launch(context, assign_and_sum<D, candidates.value>, tree.blocks.count, kBlock,
-               lists_.shared_bytes(candidates.value), tree, all, regions, lists_.block,
-               block_owners_.data(), out);
-      });
-      launch(context, assign_wide_nodes<D>,
-             std::min(tree.nodes.count, context.device.multiprocessors) * kWideParts, kBlock,
-             lists_.wide_shared_bytes(), tree, all, regions, lists_.wide, out);
-    }
-    const auto phase = context.phase("update");
-    const int blocks = (problem_.k + kWarps - 1) / kWarps;
-    if (team_ == nullptr)
-      launch(context, move_centroids<D>, blocks, kBlock, 0, out, centroids_.data(), problem_.k,
-             largest_move());
-    else
-      launch(context, move_centroids_together<D>, std::min(blocks, context.device.multiprocessors),
-             kBlock, 0, out, centroids_.data(), problem_.k, largest_move(), link_,
-             team_->peers->next(member_));
+    int* const leaf_labels = wants_labels() ? leaf_labels_[now_].data() : nullptr;
+    int* const labels = wants_labels() ? labels_[now_].data() : nullptr;
+    with_low_dim(problem_.dim, [&](auto d) {
+      if (team_ == nullptr)
+        iteration_.step<d.value>(tree_.view(), tree_.regions.view(), centroids_.data(), leaf_labels,
+                                 labels, largest_move(), context);
+      else
+        iteration_.step_together<d.value>(tree_.view(), tree_.regions.view(), centroids_.data(),
+                                          leaf_labels, labels, largest_move(), *team_->peers,
+                                          member_, context);
+    });
   }
 
   void count_changes(Context& context) override {
@@ -205,27 +126,8 @@ class GridVersion : public DeviceLoop {
   }
 
   std::vector<float> fetch_centroids(Context& context) override {
-    const std::vector<float> columns = DeviceLoop::fetch_centroids(context);
-    const auto k = static_cast<std::size_t>(problem_.k), dim = columns.size() / k;
-    std::vector<float> rows(columns.size());
-    for (std::size_t j = 0; j < k; ++j)
-      for (std::size_t t = 0; t < dim; ++t) rows[j * dim + t] = columns[t * k + j];
-    return rows;
-  }
-
-  template <typename Body>
-  void with_candidates(Body&& body) const {
-    if (lists_.many)
-      body(std::integral_constant<int, kManyCandidates>{});
-    else
-      body(std::integral_constant<int, kFewCandidates>{});
-  }
-
-  template <typename... Parameters, typename... Arguments>
-  void launch(const Context& context, void (*kernel)(Parameters...), int blocks, int threads,
-              std::size_t shared, const Arguments&... arguments) {
-    fast::launch(overlap_, kernel, static_cast<unsigned>(blocks), static_cast<unsigned>(threads),
-                 static_cast<std::int64_t>(shared), context.stream, arguments...);
+    return transposed(DeviceLoop::fetch_centroids(context), static_cast<std::size_t>(problem_.dim),
+                      static_cast<std::size_t>(problem_.k));
   }
 
   /// Of this GPU.
@@ -233,19 +135,9 @@ class GridVersion : public DeviceLoop {
 
   GridTeam* team_ = nullptr;  // null: this GPU has all regions
   int member_ = 0;
-  PeerLink link_{};
   TreeMemory tree_;
-  ListSizes lists_;
-  exact::FixedPoint<kMostDims> fixed_{};
-  bool overlap_ = false;
-  int replicas_ = 1;
+  Iteration<Tree> iteration_;
   int now_ = 0;  // which of the labels are the last iteration's
-  cuda::Buffer<Sum> sums_;
-  cuda::Buffer<int> every_id_;      // 0, 1, … k − 1
-  cuda::Buffer<int> block_owners_;  // who was nearest to a block's centre last time, or −1
-  cuda::Buffer<int> wide_nodes_;    // their number, then they
-  cuda::Buffer<float> region_centroids_;
-  cuda::Buffer<int> region_ids_, region_counts_;
   cuda::Buffer<int> leaf_labels_[2], labels_[2];
 };
 #endif

@@ -8,6 +8,7 @@
 #include "kernels/core/version.h"
 #include "kernels/fast/grid/assign.cuh"
 #include "kernels/fast/grid/list_sizes.h"
+#include "kernels/fast/grid/together.cuh"
 #include "kernels/fast/grid/wide.cuh"
 
 namespace lloyd::fast {
@@ -87,6 +88,29 @@ class Iteration {
   template <int D>
   void step(const AnyTree& tree, const Level<double>& regions_of_tree, float* centroids,
             int* leaf_labels, int* labels, unsigned* largest_move, Context& context) {
+    const Output out = assign<D>(tree, regions_of_tree, centroids, leaf_labels, labels, context);
+    const auto phase = context.phase("update");
+    launch(context.stream, move_centroids<D>, blocks_to_move(), kBlock, 0, out, centroids, k_,
+           largest_move);
+  }
+
+  /// The same where the tree is a part of one, and other GPUs have the other parts.
+  template <int D>
+  void step_together(const AnyTree& tree, const Level<double>& regions_of_tree, float* centroids,
+                     int* leaf_labels, int* labels, unsigned* largest_move, PeerExchange& peers,
+                     int member, Context& context) {
+    const Output out = assign<D>(tree, regions_of_tree, centroids, leaf_labels, labels, context);
+    const auto phase = context.phase("update");
+    launch(context.stream, move_centroids_together<D>, std::min(blocks_to_move(), multiprocessors_),
+           kBlock, 0, out, centroids, k_, largest_move, peers.link(member), peers.next(member));
+  }
+
+ private:
+  int blocks_to_move() const { return (k_ + kWarps - 1) / kWarps; }
+
+  template <int D>
+  Output assign(const AnyTree& tree, const Level<double>& regions_of_tree, float* centroids,
+                int* leaf_labels, int* labels, Context& context) {
     const Output out{.sums = sums_.data(),
                      .fixed = fixed_,
                      .replicas = replicas_,
@@ -98,26 +122,21 @@ class Iteration {
     const Regions regions{region_centroids_.data(), region_ids_.data(), region_counts_.data(),
                           lists_.region};
     const cudaStream_t stream = context.stream;
-    {
-      const auto phase = context.phase("assign");
-      if (lists_.region > 0)
-        launch(stream, filter_regions<D>, regions_of_tree.count, kRegionBlock, 0, regions_of_tree,
-               all, regions);
-      with_candidates([&](auto candidates) {
-        launch(stream, assign_and_sum<D, candidates.value, AnyTree>, tree.blocks.count, kBlock,
-               lists_.shared_bytes(candidates.value), tree, all, regions, lists_.block,
-               block_owners_.data(), out);
-      });
-      launch(stream, assign_wide_nodes<D, AnyTree>,
-             std::min(tree.nodes.count, multiprocessors_) * kWideParts, kBlock,
-             lists_.wide_shared_bytes(), tree, all, regions, lists_.wide, out);
-    }
-    const auto phase = context.phase("update");
-    launch(stream, move_centroids<D>, (k_ + kWarps - 1) / kWarps, kBlock, 0, out, centroids, k_,
-           largest_move);
+    const auto phase = context.phase("assign");
+    if (lists_.region > 0)
+      launch(stream, filter_regions<D>, regions_of_tree.count, kRegionBlock, 0, regions_of_tree,
+             all, regions);
+    with_candidates([&](auto candidates) {
+      launch(stream, assign_and_sum<D, candidates.value, AnyTree>, tree.blocks.count, kBlock,
+             lists_.shared_bytes(candidates.value), tree, all, regions, lists_.block,
+             block_owners_.data(), out);
+    });
+    launch(stream, assign_wide_nodes<D, AnyTree>,
+           std::min(tree.nodes.count, multiprocessors_) * kWideParts, kBlock,
+           lists_.wide_shared_bytes(), tree, all, regions, lists_.wide, out);
+    return out;
   }
 
- private:
   template <typename Body>
   void with_candidates(Body&& body) const {
     if (lists_.many)
