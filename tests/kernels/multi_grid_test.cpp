@@ -6,6 +6,7 @@
 #if LLOYD_CUDA
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -24,6 +25,10 @@ namespace lloyd {
 namespace {
 
 #if LLOYD_CUDA
+// Several shards on one GPU wait for each other, so their streams must not share a hardware queue.
+// CUDA reads this when it starts; by default there are 8 queues for all streams of the process.
+[[maybe_unused]] const int queues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+
 using Points = std::vector<float>;
 
 struct Case {

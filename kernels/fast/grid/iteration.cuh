@@ -101,8 +101,10 @@ class Iteration {
                      int member, Context& context) {
     const Output out = assign<D>(tree, regions_of_tree, centroids, leaf_labels, labels, context);
     const auto phase = context.phase("update");
-    launch(context.stream, move_centroids_together<D>, std::min(blocks_to_move(), multiprocessors_),
-           kBlock, 0, out, centroids, k_, largest_move, peers.link(member), peers.next(member));
+    // All blocks must be resident, and leave room for what those of another shard wait for.
+    const int most = std::max(multiprocessors_ / peers.sharers(member), 1);
+    launch(context.stream, move_centroids_together<D>, std::min(blocks_to_move(), most), kBlock, 0,
+           out, centroids, k_, largest_move, peers.link(member), peers.next(member));
   }
 
  private:

@@ -13,10 +13,11 @@ namespace {
 using cuda::Terms;
 
 constexpr int kBlock = 256;
-// Blocks wait for those of other members, so all must be resident. These few always are, also where
-// all members have one device.
+// Of all members that have one device. Blocks wait for those of other members, so all must be
+// resident.
 constexpr int kMostBlocks = 64;
 constexpr int kMostArrays = 8;
+static_assert(kMostBlocks >= kMostShards);
 
 /// Arrays one after another, in units of 8 bytes: a value, or two of 4 bytes.
 struct Arrays {
@@ -170,6 +171,13 @@ PeerExchange::PeerExchange(std::span<const int> devices, std::int64_t capacity)
 
 PeerExchange::~PeerExchange() = default;  // here Member is complete
 
+int PeerExchange::sharers(int member) const {
+  const int device = members_[static_cast<std::size_t>(member)].device;
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(), [&](const Member& other) {
+    return other.device == device;
+  }));
+}
+
 PeerLink PeerExchange::link(int member) const {
   PeerLink link{.shard = member,
                 .shards = static_cast<int>(members_.size()),
@@ -196,10 +204,10 @@ void PeerExchange::add_up(int member, std::span<const Terms> terms, cudaStream_t
                                  term.type};
   }
   const PeerLink to = link(member);
+  const auto most = static_cast<unsigned>(kMostBlocks / sharers(member));
   for (std::int64_t first = 0; first < units; first += capacity_) {
     const std::int64_t end = std::min(first + capacity_, units);
-    const unsigned blocks =
-        std::min(cuda::blocks_for(end - first, kBlock), static_cast<unsigned>(kMostBlocks));
+    const unsigned blocks = std::min(cuda::blocks_for(end - first, kBlock), most);
     add_up_over_link<<<blocks, kBlock, 0, stream>>>(arrays, first, end, to, next(member));
     LLOYD_CUDA_CHECK_LAUNCH();
   }

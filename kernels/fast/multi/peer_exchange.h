@@ -29,6 +29,8 @@ class PeerExchange : public cuda::DeviceSums {
   void add_up(int member, std::span<const cuda::Terms> arrays, cudaStream_t stream) override;
   void abandon() noexcept override;
 
+  /// How many members have the device of this one.
+  int sharers(int member) const;
   /// For a kernel that exchanges values itself.
   PeerLink link(int member) const;
   /// The number of the member's next exchange, of which each has one. Throws once a member has
