@@ -1,9 +1,9 @@
 // How kernels of several GPUs add up values while they run. Each shard stores its values into an
 // inbox of every shard, its own included, over NVLink; then it reads what its own inbox got.
 //
-// Half a value and the number of its exchange travel in one access, so the number says that the half
-// is there: no fence, no flag that follows the data, one way over the link (NCCL's LL protocol).
-// NOTES.md: why that is correct.
+// Half a value and the number of its exchange travel in one access, so the number says that the
+// half is there: no fence, no flag that follows the data, one way over the link (NCCL's LL
+// protocol). NOTES.md: why that is correct.
 #pragma once
 
 #include <cstdint>

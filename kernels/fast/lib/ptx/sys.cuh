@@ -1,5 +1,5 @@
-// PTX ISA, "Data Movement and Conversion Instructions: ld, st" with .relaxed.sys: words that several
-// GPUs of one host, and the host, read and write at the same time.
+// PTX ISA, "Data Movement and Conversion Instructions: ld, st" with .relaxed.sys: words that
+// several GPUs of one host, and the host, read and write at the same time.
 #pragma once
 
 #include <cuda_runtime.h>
