@@ -190,6 +190,7 @@ def test_weak_scaling_of_gpus_needs_two_sizes_and_the_version_for_one(make_run):
     drawing = drawing_of(path, "scaling")
     rows = drawing.rows.set_index("workers")
     points = gather([load_run(path)], "").points
+    points = points[points["status"].eq("ok")]
     single = points.loc[points["version"].eq("fast_wgmma"), "iteration_ms"].iloc[0]
     both = points.loc[points["gpus"].eq(2), "iteration_ms"].iloc[0]
     assert set(rows["kind"]) == {"weak"}
