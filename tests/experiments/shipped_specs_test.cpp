@@ -47,12 +47,15 @@ TEST(ShippedSpecs, Load) {
       EXPECT_EQ(spec.name, entry.path().stem());
       // These specs have a baseline other than cpu_sequential. The flores_alves study compares with
       // its OpenMP program. In `dims` a single core would take hours. Weak scaling compares with
-      // one worker of the same version. counters and convergence compare no versions.
+      // one worker of the same version, and several GPUs each with its own version for one.
+      // counters and convergence compare no versions.
       const std::map<std::string, std::string> others{{"counters", ""},
                                                       {"convergence", ""},
                                                       {"cpu_regimes", "best:cpu"},
                                                       {"cpu_sweep", "best:cpu"},
                                                       {"luigi_nvprof", ""},
+                                                      {"multi_gpu", ""},
+                                                      {"multi_gpu_weak", ""},
                                                       {"flores", "cpu_openmp"},
                                                       {"peers", "peer_torch"},
                                                       {"dims", "wang_global"},
