@@ -143,8 +143,8 @@ struct DeviceLimits {
   std::int64_t shared_bytes = 0;        // without opting in ("static"): 49,152 on every GPU so far
   std::int64_t shared_bytes_optin = 0;  // with cudaFuncAttributeMaxDynamicSharedMemorySize
   std::int64_t memory_bytes = 0;        // of the whole device
-  // The indices of the GPUs that can solve a problem together: this one, and those of its model that
-  // follow it and reach the memory of all others here. Empty in a default-constructed object.
+  // The indices of the GPUs that can solve a problem together: this one, and those of its model
+  // that follow it and reach the memory of all others here. Empty in a default-constructed object.
   std::vector<int> team;
 };
 

@@ -358,8 +358,8 @@ INSTANTIATE_TEST_SUITE_P(Lloyd, MultiGpu,
 
 // ---- Exchanges and failures, with a version of the test's own. ----
 
-// Adds up arrays of all types, `turns` times. In the turn `failing_turn` the member `failing` fails,
-// before prepare() where that is −1.
+// Adds up arrays of all types, `turns` times. The member `failing` fails in turn `failing_turn`, or
+// in prepare() where that is −1.
 struct Script {
   int turns = 10, failing = -1, failing_turn = 0;
 };

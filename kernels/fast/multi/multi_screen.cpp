@@ -2,15 +2,13 @@
 //
 // Parent   fast_screen.
 // What     Each GPU has a part of the points and all centroids. It labels its points and adds them
-//          up by the sorted update as fast_screen does. Then one NCCL all-reduce adds up sums and
-//          sizes, in fp64, and every GPU moves the centroids, to the same places. A host thread for
-//          each GPU launches its kernels.
-// Why      All that grows with n is divided by the number of GPUs. The all-reduce moves k · dim sums
-//          and does not grow with n.
-// Limits   fast_screen's. Labels are exact, but NCCL chooses the order of additions, so centroids
-//          need not have the bits of one GPU, nor those of another number of GPUs. Needs NCCL, and
-//          GPUs of one model that reach each other's memory. With fewer tiles of 256 points than
-//          GPUs, some stay idle.
+//          up as fast_screen does. Then one NCCL all-reduce adds up sums and sizes, in fp64, and
+//          every GPU moves the centroids, to the same places.
+// Why      All that grows with n is divided by the number of GPUs. The all-reduce moves k × dim
+//          sums and does not grow with n.
+// Limits   fast_screen's. Labels are exact, but NCCL chooses the order of additions: centroids need
+//          not have the bits of one GPU. Needs NCCL, and GPUs of one model that reach each other's
+//          memory. With fewer tiles of 256 points than GPUs, some stay idle.
 // Floor    fast_screen's for the largest part, and the all-reduce. NOTES.md has predictions.
 #include <memory>
 #include <optional>

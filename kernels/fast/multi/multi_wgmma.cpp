@@ -1,12 +1,12 @@
 // multi_wgmma: fast_wgmma on several GPUs.
 //
 // Parent   fast_wgmma.
-// What     Each GPU has a part of the points, in whole tiles, and all centroids. It labels its points
-//          and keeps the sums of its clusters as fast_wgmma does. Then one NCCL all-reduce adds up
-//          sums and sizes, in fp64, and every GPU moves the centroids, to the same places. A host
-//          thread for each GPU launches its kernels.
-// Why      All that grows with n is divided by the number of GPUs. The all-reduce moves k · dim sums
-//          and does not grow with n.
+// What     Each GPU has a part of the points, in whole tiles, and all centroids. It labels its
+//          points and keeps the sums of its clusters as fast_wgmma does. Then one NCCL all-reduce
+//          adds up sums and sizes, in fp64, and every GPU moves the centroids, to the same places.
+//          A host thread for each GPU launches its kernels.
+// Why      All that grows with n is divided by the number of GPUs. The all-reduce moves k × dim
+//          sums and does not grow with n.
 // Limits   fast_wgmma's, without batches. Needs NCCL, and GPUs of one model that reach each other's
 //          memory. With fewer tiles of 256 points than GPUs, some stay idle.
 // Floor    fast_wgmma's for the largest part, and the all-reduce. NOTES.md has predictions.

@@ -36,8 +36,8 @@ struct Kept {
 // A non-negative float orders like its bits, so atomicMax on integers keeps the largest squared
 // move. Without this launch bound ptxas limits itself to 32 registers, which leaves three loads in
 // flight.
-// kShared: other GPUs have points of the same clusters. No centroid is moved. `target` becomes the sum
-// of every cluster, width · 4 values each, and then the number of its points.
+// kShared: other GPUs have points of the same clusters. No centroid is moved. `target` becomes the
+// sum of every cluster, 4 · width values each, and then the number of its points.
 template <typename Sum, bool kShared>
 __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
     finish(const Four<Sum>* __restrict__ partials, int width, const unsigned* __restrict__ starts,
