@@ -39,9 +39,7 @@ def predictions() -> Table:
 
 def _row(case: Case, weak: bool) -> list[Words]:
     sizes = [count_text(case.n), count_text(case.k), str(case.dim), case.precision]
-    cells = [
-        _cell(iteration_ms(case, *at, weak), "", efficiency(case, *at, weak)) for at in PLACES
-    ]
+    cells = [_cell(iteration_ms(case, *at, weak), "", efficiency(case, *at, weak)) for at in PLACES]
     kind = "weak" if weak else "strong"
     return [Code(case.version), *sizes, kind, number_text(case.single_ms), *cells]
 
