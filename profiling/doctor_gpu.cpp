@@ -149,10 +149,8 @@ Check judge_peers(const DeviceLimits& device, int others, std::optional<int> nvl
     detail += *over_nvlink ? ", over NVLink" : ", not all over NVLink";
     if (*over_nvlink && nvlinks) detail += fmt::format(" ({} links up)", *nvlinks);
   }
-  if (static_cast<int>(size) == others + 1)
-    return {"peers", Health::ok, std::move(detail), ""};
-  return {"peers", Health::warn,
-          fmt::format("{} of {} GPUs here: {}", size, others + 1, detail),
+  if (static_cast<int>(size) == others + 1) return {"peers", Health::ok, std::move(detail), ""};
+  return {"peers", Health::warn, fmt::format("{} of {} GPUs here: {}", size, others + 1, detail),
           "a team has GPUs of one model from --device on: order them by CUDA_VISIBLE_DEVICES; "
           "where none is reached, see nvidia-smi topo -p2p r, and whether an IOMMU or a container "
           "forbids peer access"};

@@ -54,8 +54,7 @@ TEST(Peers, AreThoseThatWorkTogether) {
   EXPECT_EQ(judge_peers(device, 0, std::nullopt, std::nullopt).health, Health::ok);
   const Check alone = judge_peers(device, 1, std::nullopt, std::nullopt);
   EXPECT_EQ(alone.health, Health::warn);
-  EXPECT_EQ(alone.detail,
-            "1 of 2 GPUs here: GPU 0 reaches no other of its model after it");
+  EXPECT_EQ(alone.detail, "1 of 2 GPUs here: GPU 0 reaches no other of its model after it");
   device.team = {0, 1, 3};
   EXPECT_EQ(judge_peers(device, 3, std::nullopt, false).detail,
             "3 of 4 GPUs here: GPUs 0, 1, 3 work together, not all over NVLink");
