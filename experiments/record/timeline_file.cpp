@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <compare>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "experiments/text/text.h"
@@ -56,7 +56,9 @@ class Tracks {
     int process;
     std::string name;
     std::string device;  // empty: of the host
-    auto operator<=>(const Track&) const = default;
+    bool operator<(const Track& other) const {
+      return std::tie(process, name, device) < std::tie(other.process, other.name, other.device);
+    }
   };
 
   static Row name(const char* what, int process, int track, const std::string& text) {

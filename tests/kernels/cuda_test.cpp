@@ -1,5 +1,5 @@
-// Device memory: requests larger than the device, and memory that another process holds. Host memory
-// that the device reads.
+// Device memory: requests larger than the device, and memory that another process holds. Memory of
+// the host that the device reads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

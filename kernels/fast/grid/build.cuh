@@ -170,7 +170,7 @@ class CurveSort {
   cuda::Buffer<char> scratch_;
 };
 
-/// Gathers a level of boxes and sums from the arrays below it, of `count` entries in each of D rows.
+/// Gathers a level of boxes and sums from the arrays below it: D rows of `count` entries in each.
 template <int D, typename Sum, typename Below>
 void gather(const Level<Sum>& to, const float* low, const float* high, const Below* sum,
             std::int64_t count, int fan, cudaStream_t stream) {

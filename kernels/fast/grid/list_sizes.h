@@ -27,14 +27,16 @@ struct ListSizes {
     many = (problem.dim > 2 || kManyFrom * problem.k > problem.n) &&
            room_for_block(kManyCandidates, device) >= kBlockAtLeast;
     // Eight times the centroids that a block's or region's points have if all clusters are equal.
-    const auto eightfold = [&](std::int64_t points) { return 8 * points * problem.k / problem.n; };
+    const auto eightfold = [&](int points) {
+      return 8 * std::int64_t{points} * problem.k / problem.n;
+    };
     const int room = room_for_block(many ? kManyCandidates : kFewCandidates, device);
     block = static_cast<int>(std::clamp<std::int64_t>(
         eightfold(kWarps * kNode), std::min(room, kBlockAtLeast), std::min(room, kBlockAtMost)));
     wide = std::min(problem.k, kWideBytes / floats_of(1) / static_cast<int>(sizeof(float)));
     if (problem.k >= kRegionsFrom)
-      region = static_cast<int>(std::clamp<std::int64_t>(eightfold(kRegionBlocks * kWarps * kNode),
-                                                         kRegionAtLeast, problem.k));
+      region =
+          static_cast<int>(std::clamp<std::int64_t>(eightfold(kRegion), kRegionAtLeast, problem.k));
   }
 
   /// Shared memory of assign_and_sum: the columns of `candidates` in each warp, and the block's
