@@ -120,6 +120,11 @@ def check_sources(root: Path, built: dict) -> None:
         )
 
 
+def portable(text: str) -> str:
+    """The text with this machine's paths relative to the project or to the user's folder."""
+    return text.replace(f"{ROOT}/", "").replace(f"{Path.home()}/", "~/")
+
+
 def _git(root: Path, *arguments: str) -> str:
     command = ["git", "-C", str(root), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip()
@@ -213,8 +218,7 @@ class Recorder:
         return True
 
     def _place(self, run: Path, recorded: Path) -> None:
-        """Compacts a copy of the run and puts it where recordings lie. Paths of this machine become
-        relative to the project."""
+        """Compacts a copy of the run and puts it where recordings lie."""
         fresh = recorded.with_name(f".{recorded.name}")
         shutil.rmtree(fresh, ignore_errors=True)
         recorded.parent.mkdir(parents=True, exist_ok=True)
@@ -223,7 +227,7 @@ class Recorder:
         for name in ("environment.json", "plan.json", "log.txt"):
             if (file := fresh / name).exists():
                 text = file.read_text(encoding="utf-8")
-                file.write_text(text.replace(f"{ROOT}/", ""), encoding="utf-8")
+                file.write_text(portable(text), encoding="utf-8")
         shutil.rmtree(recorded, ignore_errors=True)
         fresh.rename(recorded)
         (run / ".recorded").touch()

@@ -123,6 +123,11 @@ def test_a_machine_is_named_by_its_gpu_or_its_cpu():
     assert record.machine_name({"gpus": [], "cpu": cpu}) == "intel-xeon-processor-16-cores"
 
 
+def test_paths_of_the_machine_are_not_recorded():
+    text = f"{record.ROOT}/kernels/python/a.py, {Path.home()}/.cache/b.json"
+    assert record.portable(text) == "kernels/python/a.py, ~/.cache/b.json"
+
+
 def test_only_committed_sources_are_recorded(tmp_path):
     def git(*arguments: str) -> str:
         who = ["-c", "user.name=a", "-c", "user.email=a@b"]
