@@ -22,25 +22,16 @@
 #include "kernels/fast/lib/device_loop.h"
 #include "kernels/fast/update/update.h"
 #include "kernels/fast/wgmma/engine.cuh"
+#include "kernels/fast/wgmma/kept_sums.cuh"
 #include "kernels/fast/wgmma/parts.cuh"
 #include "kernels/fast/wgmma/place.cuh"
+#include "kernels/fast/wgmma/when.h"
 #endif
 
 namespace lloyd::fast {
 namespace {
 
 #if LLOYD_CUDA
-// From so many clusters on the sums are made in the kernel of the products: of many points, of few.
-// With fewer, a product is done before three warps have added up a tile, and additions to the same
-// cluster wait for each other. NOTES.md has the times beside the sorted update's.
-constexpr int kFewestFused = 512, kFewestFusedOfFew = 64;
-constexpr std::int64_t kFew = 200'000;
-// Points a cluster below which most change in every iteration, so that all are added up. Batches
-// have a bound of their own: the blocks that sum worn clusters anew (place.cuh) read the labels of
-// one problem only.
-constexpr int kFewestKept = 256, kFewestKeptOfBatch = 64;
-constexpr int kRenewal = 64;  // iterations, of which the first kUnsettled add up all points
-
 template <typename T>
 class WgmmaLoop : public DeviceLoop {
  public:
@@ -69,13 +60,7 @@ class WgmmaLoop : public DeviceLoop {
       most_points_ =
           static_cast<std::int64_t>(exchange_->largest_of(static_cast<double>(problem.n)));
     if (adds_up_at_once()) {
-      sums_ = cuda::Buffer<float>(k * padded);
-      kept_ = cuda::Buffer<double>(k * padded);
-      tallies_ = cuda::Buffer<Tally>(k);
-      if (exchange_ != nullptr) {
-        all_sums_ = cuda::Buffer<double>(k * padded);
-        all_tallies_ = cuda::Buffer<Tally>(k);
-      }
+      kept_ = KeptSums<T>(k, padded, exchange_);
     } else {
       update_ = Update<T>(problem.n, problem.k, problem.dim, engine_.padded(), context.device,
                           context.stream, exchange_);
@@ -86,10 +71,7 @@ class WgmmaLoop : public DeviceLoop {
  private:
   void begin(Context& context) override {
     LLOYD_CUDA_CHECK(cudaMemsetAsync(labels_.data(), 0xff, labels_.bytes(), context.stream));
-    if (adds_up_at_once()) {
-      sums_.zero(context.stream);
-      tallies_.zero(context.stream);
-    }
+    if (adds_up_at_once()) kept_.begin(context.stream);
     move_centroids(false, context.stream);  // only lays out the initial ones
   }
 
@@ -121,12 +103,10 @@ class WgmmaLoop : public DeviceLoop {
 
   bool adds_up_at_once() const {
     if (problem_.batch > 1) return true;
-    const int fewest = most_points_ <= kFew ? kFewestFusedOfFew : kFewestFused;
-    return !ordered_ && engine_.can_add_up() && problem_.k >= fewest;
+    return !ordered_ && engine_.can_add_up() && sums_pay(most_points_, problem_.k);
   }
   bool adds_all(int iteration) const {
-    const int fewest = problem_.batch > 1 ? kFewestKeptOfBatch : kFewestKept;
-    return iteration % kRenewal < kUnsettled || problem_.n / problem_.k < fewest;
+    return adds_all_points(iteration, problem_.n, problem_.k, problem_.batch > 1);
   }
 
   // Centres and scales points and centroids, exactly: a power of two lifts what would be subnormal.
@@ -156,8 +136,8 @@ class WgmmaLoop : public DeviceLoop {
             .k = problem_.k,
             .labels = labels_.data(),
             .changes = changes(),
-            .sums = sums_.data(),
-            .tallies = tallies_.data(),
+            .sums = kept_.sums(),
+            .tallies = kept_.tallies(),
             .all = adds_all(iterations_),
             .tiles_each = tiles_each()};
   }
@@ -165,16 +145,16 @@ class WgmmaLoop : public DeviceLoop {
 
   void move_centroids(bool judged, cudaStream_t stream) {
     const int rows = centroid_tiles_ * engine_.columns();
-    Sums<T> sums{.sums = sums_.data(),
-                 .kept = kept_.data(),
-                 .tallies = tallies_.data(),
+    Sums<T> sums{.sums = kept_.sums(),
+                 .kept = kept_.kept(),
+                 .tallies = kept_.tallies(),
                  .all = adds_all(iterations_),
                  .renew = adds_all(iterations_ + 1),
                  .points = points_.data(),
                  .labels = labels_.data(),
                  .n = problem_.n,
                  .rows = rows_each_};
-    if (exchange_ != nullptr && judged && adds_up_at_once()) sums = sums_of_all(sums, stream);
+    if (judged && adds_up_at_once()) sums = kept_.of_all(sums, stream);
     const bool batched = problem_.batch > 1;
     auto* kernel = batched ? place_centroids<T, true> : place_centroids<T, false>;
     if (problem_.spherical)
@@ -188,21 +168,6 @@ class WgmmaLoop : public DeviceLoop {
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
-  // The sums of the points on all GPUs, as if they were kept ones of which no point came or went.
-  // Each GPU goes on keeping those of its own points.
-  Sums<T> sums_of_all(const Sums<T>& own, cudaStream_t stream) {
-    collect_sums<<<cuda::blocks_for(std::int64_t{problem_.k} * 32, kBlock), kBlock, 0, stream>>>(
-        own, problem_.k, engine_.padded(), all_sums_.data(), all_tallies_.data());
-    LLOYD_CUDA_CHECK_LAUNCH();
-    const Terms terms[] = {Terms(all_sums_), Terms(all_tallies_)};
-    exchange_->add_up(terms, stream);
-    Sums<T> all = own;
-    all.kept = all_sums_.data();
-    all.tallies = all_tallies_.data();
-    all.all = false;
-    return all;
-  }
-
   bool ordered_;  // sums always by the sorted update
   Engine<T> engine_;
   std::int64_t most_points_ = 0;  // of a GPU
@@ -212,13 +177,7 @@ class WgmmaLoop : public DeviceLoop {
   cuda::Buffer<float> half_norms_;
   cuda::Buffer<char> tiles_;  // of centroids
   cuda::Buffer<std::int32_t> labels_;
-  // Of sums that are made at once: what came and went in an iteration, the clusters' sums, counts.
-  cuda::Buffer<float> sums_;
-  cuda::Buffer<double> kept_;
-  cuda::Buffer<Tally> tallies_;
-  // Of the points on all GPUs, where there are several.
-  cuda::Buffer<double> all_sums_;
-  cuda::Buffer<Tally> all_tallies_;
+  KeptSums<T> kept_;  // of sums that are made at once
   Update<T> update_;
 };
 
