@@ -27,13 +27,17 @@ Kernels = dict[tuple[str, str], Counter[str]]
 
 
 def tool(name: str) -> str:
-    """The toolkit's program `name`: from PATH, else beside the nvcc that the build uses."""
+    """The toolkit's program `name`: from PATH, else beside the nvcc that the build uses, else of a
+    wheel beside this Python."""
     if found := shutil.which(name):
         return found
     script = Path(__file__).with_name("find-cuda.sh")
     nvcc = subprocess.run([script], capture_output=True, text=True, check=False).stdout.strip()
     if nvcc and (beside := Path(nvcc).with_name(name)).exists():
         return str(beside)
+    wheels = Path(sys.prefix).glob(f"lib/python*/site-packages/nvidia/*/bin/{name}")
+    if (found := next(wheels, None)) is not None:
+        return str(found)
     sys.exit(
         f"{name} is not on PATH, nor beside nvcc. A full CUDA toolkit has it; so has the wheel\n"
         f"nvidia-cuda-{name}: .venv/bin/pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm"
