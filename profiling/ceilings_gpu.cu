@@ -14,6 +14,7 @@
 
 #include "kernels/core/cublas.h"
 #include "kernels/core/cuda.h"
+#include "kernels/core/stream.h"
 #include "profiling/ceilings.h"
 
 // <mma.h> declares this tag only for compute capability 8.0 and newer. Template arguments below
@@ -40,17 +41,6 @@ constexpr double kWarmUpMs = 150;
 constexpr double kLoadMs = 1000, kLoadedSampleMs = 30;
 constexpr int kBlock = 256;
 constexpr int kUnroll = 8;
-
-class Stream {
- public:
-  Stream() { LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  operator cudaStream_t() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
 
 class Event {
  public:
@@ -590,7 +580,7 @@ class Bench {
   int l2_bytes_ = 0;
   bool sustained_ = false;
   std::map<std::string, int> turns_;  // methods so far, by the ceiling's full name
-  Stream stream_;
+  cuda::Stream stream_;
   Event start_, end_;
   cuda::Buffer<double> never_{1};
   std::vector<Ceiling> results_;

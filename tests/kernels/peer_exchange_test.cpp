@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/core/cuda.h"
+#include "kernels/core/stream.h"
 #include "kernels/fast/multi/peer_exchange.h"
 #include "kernels/fast/multi/thread_group.h"
 #endif
@@ -30,17 +31,6 @@ struct Arrays {
   std::vector<float> floats;
   std::vector<double> doubles;
   bool operator==(const Arrays&) const = default;
-};
-
-class Stream {
- public:
-  Stream() { LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  operator cudaStream_t() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
 };
 
 class PeerSums : public testing::Test {
@@ -109,7 +99,7 @@ TEST_F(PeerSums, AddsArraysOfAllTypesAndSizes) {
       group.run([&](int member) {
         const auto at = static_cast<std::size_t>(member);
         LLOYD_CUDA_CHECK(cudaSetDevice(devices[at]));
-        const Stream stream;
+        const cuda::Stream stream;
         Arrays& own = got[at] = given[at];
         Buffer<unsigned long long> integers(own.integers.size());
         Buffer<unsigned> counts(own.counts.size());
@@ -147,7 +137,7 @@ TEST_F(PeerSums, AddsArraysOfAllTypesAndSizes) {
 TEST_F(PeerSums, EndsKernelsThatWaitForAFailedMember) {
   const std::vector<int> devices(2, team_.front());
   PeerExchange exchange(devices, 100);
-  const Stream stream;
+  const cuda::Stream stream;
   Buffer<unsigned> values(50);
   values.zero(stream);
   const Terms terms(values);

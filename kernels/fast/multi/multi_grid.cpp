@@ -79,7 +79,6 @@ LLOYD_CUDA_VERSION(
        if (tunables.gpus > kMostGpus)
          return "takes at most " + std::to_string(kMostGpus) + " GPUs, not " +
                 with_commas(tunables.gpus);
-       if (const auto shortfall = gpu_shortfall(tunables.gpus, device)) return shortfall;
        return find_version("fast_grid")->info.unsupported(problem, tunables, device);
      }});
 

@@ -9,6 +9,7 @@
 
 #include "kernels/core/cuda.h"
 #include "kernels/core/nccl.h"
+#include "kernels/core/stream.h"
 #include "kernels/fast/multi/host_sums.h"
 
 namespace lloyd::fast {
@@ -43,17 +44,6 @@ class GroupExchange : public Exchange {
   int exchanges_ = 0;
 };
 
-class Stream {
- public:
-  Stream() { LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  operator cudaStream_t() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
 }  // namespace
 
 struct Shards::Shard {
@@ -62,7 +52,7 @@ struct Shards::Shard {
   Problem problem;
   std::unique_ptr<Exchange> exchange;  // null of one shard
   // Of all but the first, which works in the stream of the harness:
-  std::optional<Stream> stream;
+  std::optional<cuda::Stream> stream;
   std::optional<cuda::Event> ended;
   std::unique_ptr<Version> version;
   Solution solution;
