@@ -81,7 +81,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     every = shown[["times", "times_low", "times_high"]].to_numpy(float)
     low, high = min(float(np.nanmin(every)), 1.0), float(np.nanmax(every))
     for place, ((_, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
-        log_axis(axes, "x", low, high)
+        log_axis(axes, "x", low, high, width=page.axes_width)
         axes.axvline(1, color=style.INK, linewidth=1.2)
         ranked = of.sort_values("times", kind="stable")
         for height, (index, point) in enumerate(ranked.iterrows()):

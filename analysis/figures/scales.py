@@ -16,16 +16,21 @@ def tick_text(value: float) -> str:
     return count_text(round(value)) if value >= 1e4 else f"{value:,.10g}"
 
 
-def log_axis(axes: Axes, which: str, low: float, high: float, wanted: int = 5) -> None:
+def log_axis(
+    axes: Axes, which: str, low: float, high: float, wanted: int = 5, width: float | None = None
+) -> None:
     """Makes a logarithmic axis over low..high (> 0), both included, with about `wanted` round ticks
-    for any span.
+    for any span. On an x axis of `width` inches there are fewer where their labels would touch.
     """
     margin = max(1.12, (high / low) ** 0.04)  # keeps marks at the ends whole
     low, high = low / margin, high * margin
     axis = axes.xaxis if which == "x" else axes.yaxis
     getattr(axes, f"set_{which}scale")("log")
     getattr(axes, f"set_{which}lim")(low, high)
-    axis.set_major_locator(FixedLocator(log_ticks(low, high, wanted)))
+    ticks = log_ticks(low, high, wanted)
+    if width is not None:
+        ticks = _apart(ticks, (low, high), wanted, width)
+    axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
 
@@ -47,6 +52,17 @@ def log_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
             return ticks
     ticks = MaxNLocator(nbins=wanted, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     return [float(t) for t in ticks if low <= t <= high]
+
+
+def _apart(
+    ticks: list[float], limits: tuple[float, float], wanted: int, width: float
+) -> list[float]:
+    """The ticks, or fewer of them, so that their labels fit side by side along `width` inches."""
+    for fewer in (ticks, *(log_ticks(*limits, n) for n in range(wanted - 1, 2, -1))):
+        kept = fitting(log_positions(limits, fewer, width), [tick_text(t) for t in fewer])
+        if len(kept) == len(fewer):
+            break
+    return [fewer[i] for i in kept]
 
 
 def log_positions(limits: tuple[float, float], values: list[float], width: float) -> list[float]:

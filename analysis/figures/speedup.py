@@ -241,7 +241,7 @@ def _dots(panels, keys, header, styles, subject, shown) -> Figure:
     )
     low, high = _limits(pd.concat([of for _, of in panels]))
     for (_, of), (cpu, times), axes in zip(panels, over_cpu, page.axes, strict=True):
-        log_axis(axes, "x", low, high)
+        log_axis(axes, "x", low, high, width=page.axes_width)
         axes.axvline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
         ranked = of.sort_values("speedup", kind="stable")
         for height, (_, point) in enumerate(ranked.iterrows()):

@@ -2,10 +2,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.placement import spread
-from analysis.figures.scales import fitting, log_ticks
+from analysis.figures.scales import fitting, log_axis, log_positions, log_ticks, tick_text
 from analysis.figures.typeset import break_label, shorten, text_width, wrap
 from analysis.model.numbers import count_text, number_text
 
@@ -91,6 +92,19 @@ def test_every_log_axis_has_a_few_ticks(low, high):
     assert 3 <= len(ticks) <= 8
     assert all(low <= tick <= high for tick in ticks)
     assert ticks == sorted(set(ticks))
+
+
+@pytest.mark.parametrize(("high", "width"), [(7120, 1.0), (7120, 3.0), (2.4, 0.9), (1e9, 1.2)])
+def test_labels_of_a_narrow_log_axis_do_not_touch(high, width):
+    axes = Figure().subplots()
+    log_axis(axes, "x", 1, high, width=width)
+    ticks = [float(t) for t in axes.get_xticks()]
+    at = log_positions(axes.get_xlim(), ticks, width)
+    halves = [text_width(tick_text(t)) / 2 for t in ticks]
+    assert len(ticks) >= 2
+    assert all(
+        b - a >= p + q for (a, b), (p, q) in zip(pairwise(at), pairwise(halves), strict=True)
+    )
 
 
 def test_labels_that_fit_do_not_touch_and_keep_the_ends():
