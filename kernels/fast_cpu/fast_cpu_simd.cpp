@@ -7,7 +7,7 @@
 // Why      cpu_openmp waits for a chain of additions per distance. Here 24 chains are in flight,
 //          and the loads are a fraction of the arithmetic.
 //          In few dimensions the comparisons take most of the time, three per distance. So with
-//          many clusters it keeps only the block of 16 that has the best score, one comparison
+//          many clusters it keeps only the block of 8 or 16 that has the best score, one comparison
 //          per distance, and finds the centroid in its block at the end.
 // Limits   The multiply-add units; in few dimensions the comparisons. Twice the memory of the
 //          points.
@@ -48,7 +48,10 @@ class Simd : public PieceLoop {
     std::int32_t labels[kTile];
     for (std::int64_t first = piece.first; first < piece.last; first += kTile) {
       label_tile(tile(first), *groups_, labels);
-      take(piece, first, points_from(first), labels);
+      if (problem_.dim <= kFewDimensions)
+        take_tile(piece, first, points_from(first), tile(first), labels);
+      else
+        take(piece, first, points_from(first), labels);
     }
   }
 

@@ -30,8 +30,13 @@ TEST_P(Blocks, GiveTheLabelsOfSingleCentroids) {
   const Floats tile = hwy::AllocateAligned<float>(static_cast<std::size_t>(dim * kTile));
   for (const Score score : {Score::expanded, Score::direct}) {
     CentroidGroups blocks(k, dim, score, Asked::labels), singles(k, dim, score, Asked::scores);
-    EXPECT_EQ(blocks.finds_block_first(), dim <= 4 && k >= 400);
-    EXPECT_FALSE(singles.finds_block_first());
+    if (dim > 4 || dim * k < 128) {
+      EXPECT_EQ(blocks.search(), Search::one_by_one);
+    }
+    if (dim <= 4 && k >= 400) {
+      EXPECT_EQ(blocks.search(), Search::many_blocks);
+    }
+    EXPECT_EQ(singles.search(), Search::one_by_one);
     std::vector<float> centroid(static_cast<std::size_t>(dim));
     for (int j = 0; j < k; ++j) {
       std::generate(centroid.begin(), centroid.end(), draw);
@@ -55,11 +60,13 @@ std::string name_of(const testing::TestParamInfo<Blocks::ParamType>& tested) {
   return spaces()[space].name + std::to_string(dim) + "d" + std::to_string(k);
 }
 
-INSTANTIATE_TEST_SUITE_P(FastCpu, Blocks,
-                         testing::Combine(testing::Range(std::size_t{0}, spaces().size()),
-                                          testing::Values(1, 2, 3, 4, 5),
-                                          testing::Values(399, 400, 401, 1000)),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    FastCpu, Blocks,
+    testing::Combine(testing::Range(std::size_t{0}, spaces().size()),
+                     testing::Values(1, 2, 3, 4, 5),
+                     // On every CPU some of these have small and some large blocks.
+                     testing::Values(31, 32, 33, 64, 100, 128, 250, 401, 1000)),
+    name_of);
 
 }  // namespace
 }  // namespace lloyd::fast_cpu

@@ -71,6 +71,12 @@ void PieceLoop::take(Piece& piece, std::int64_t first, int count, const std::int
                                labels_.data() + first, {piece.sums.data(), piece.counts.data()});
 }
 
+void PieceLoop::take_tile(Piece& piece, std::int64_t first, int count, const float* tile,
+                          const std::int32_t* fresh) {
+  piece.changes += fast_cpu::take_tile(tile, count, problem_.dim, fresh, labels_.data() + first,
+                                       {piece.sums.data(), piece.counts.data()});
+}
+
 void PieceLoop::show(int j) {
   std::vector<double> placed(centre_.size());
   for (std::size_t t = 0; t < placed.size(); ++t) placed[t] = centroid(j)[t] - centre_[t];

@@ -42,13 +42,16 @@ class PieceLoop : public Version {
   virtual void show_centroid(int j, const double* placed) = 0;
   /// Before the points of an iteration are labelled. Iteration 0 begins a run.
   virtual void begin(int /*iteration*/) {}
-  /// Labels the points of a piece and gives each of them to take() once.
+  /// Labels the points of a piece and gives each of them to take() or take_tile() once.
   virtual void label(Piece& piece) = 0;
 
   // ---- What a version calls in them. ----
 
   /// The labels of the points first, …, first + count − 1. Points whose label is −1 are left out.
   void take(Piece& piece, std::int64_t first, int count, const std::int32_t* fresh);
+  /// The same, with the centred points in `tile` (dim × kTile). At most kFewDimensions.
+  void take_tile(Piece& piece, std::int64_t first, int count, const float* tile,
+                 const std::int32_t* fresh);
   const float* point(std::int64_t i) const { return problem_.points.data() + i * problem_.dim; }
   const double* centroid(int j) const {
     return centroids_.data() + static_cast<std::int64_t>(j) * problem_.dim;

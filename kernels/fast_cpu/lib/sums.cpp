@@ -24,47 +24,58 @@ HWY_ATTR void add_vectors(const float* point, const float* centre, int dim, floa
   }
 }
 
-// Dim = 0 means `dim`. With few dimensions the loop over them costs more than the additions.
-template <int Dim>
 HWY_ATTR void add_points(const float* points, int count, const float* centre, int dim,
                          const std::int32_t* labels, Sums sums) {
-  if constexpr (Dim > 0) dim = Dim;
   for (int p = 0; p < count; ++p, points += dim) {
     if (labels[p] < 0) continue;
     ++sums.counts[labels[p]];
     float* sum = sums.values + static_cast<std::int64_t>(labels[p]) * dim;
     int t = 0;
-    if constexpr (Dim == 0) {
-      add_vectors<hn::MaxLanes(Widest())>(points, centre, dim, sum, t);
-      add_vectors<8>(points, centre, dim, sum, t);
-      add_vectors<4>(points, centre, dim, sum, t);
-    }
+    add_vectors<hn::MaxLanes(Widest())>(points, centre, dim, sum, t);
+    add_vectors<8>(points, centre, dim, sum, t);
+    add_vectors<4>(points, centre, dim, sum, t);
     for (; t < dim; ++t) sum[t] += points[t] - centre[t];
   }
 }
 
-HWY_ATTR std::int64_t take_points(const float* points, int count, const float* centre, int dim,
-                                  const std::int32_t* fresh, std::int32_t* labels, Sums sums) {
+// With few dimensions a loop over them would cost more than the additions.
+template <int Dim>
+HWY_ATTR void add_tile(const float* tile, int count, const std::int32_t* labels, Sums sums) {
+  for (int p = 0; p < count; ++p) {
+    ++sums.counts[labels[p]];
+    float* sum = sums.values + static_cast<std::int64_t>(labels[p]) * Dim;
+    for (int t = 0; t < Dim; ++t) sum[t] += tile[t * kTile + p];
+  }
+}
+
+// Returns how many labels changed.
+HWY_ATTR std::int64_t replace_labels(const std::int32_t* fresh, int count, std::int32_t* labels) {
   std::int32_t changes = 0;
   for (int p = 0; p < count; ++p) {
     const std::int32_t label = fresh[p] < 0 ? labels[p] : fresh[p];
     changes += label != labels[p];
     labels[p] = label;
   }
-  switch (dim) {
-    case 1:
-      add_points<1>(points, count, centre, dim, fresh, sums);
-      break;
-    case 2:
-      add_points<2>(points, count, centre, dim, fresh, sums);
-      break;
-    case 3:
-      add_points<3>(points, count, centre, dim, fresh, sums);
-      break;
-    default:
-      add_points<0>(points, count, centre, dim, fresh, sums);
-  }
   return changes;
+}
+
+HWY_ATTR std::int64_t take_points(const float* points, int count, const float* centre, int dim,
+                                  const std::int32_t* fresh, std::int32_t* labels, Sums sums) {
+  add_points(points, count, centre, dim, fresh, sums);
+  return replace_labels(fresh, count, labels);
+}
+
+HWY_ATTR std::int64_t take_tile(const float* tile, int count, int dim, const std::int32_t* fresh,
+                                std::int32_t* labels, Sums sums) {
+  if (dim == 1)
+    add_tile<1>(tile, count, fresh, sums);
+  else if (dim == 2)
+    add_tile<2>(tile, count, fresh, sums);
+  else if (dim == 3)
+    add_tile<3>(tile, count, fresh, sums);
+  else
+    add_tile<4>(tile, count, fresh, sums);
+  return replace_labels(fresh, count, labels);
 }
 
 }  // namespace lloyd::fast_cpu::HWY_NAMESPACE
@@ -74,10 +85,16 @@ HWY_AFTER_NAMESPACE();
 namespace lloyd::fast_cpu {
 
 HWY_EXPORT(take_points);
+HWY_EXPORT(take_tile);
 
 std::int64_t take_points(const float* points, int count, const float* centre, int dim,
                          const std::int32_t* fresh, std::int32_t* labels, Sums sums) {
   return HWY_DYNAMIC_DISPATCH(take_points)(points, count, centre, dim, fresh, labels, sums);
+}
+
+std::int64_t take_tile(const float* tile, int count, int dim, const std::int32_t* fresh,
+                       std::int32_t* labels, Sums sums) {
+  return HWY_DYNAMIC_DISPATCH(take_tile)(tile, count, dim, fresh, labels, sums);
 }
 
 }  // namespace lloyd::fast_cpu

@@ -16,4 +16,15 @@ struct Sums {
 std::int64_t take_points(const float* points, int count, const float* centre, int dim,
                          const std::int32_t* fresh, std::int32_t* labels, Sums sums);
 
+/// A tile: its points lie dimension by dimension, this far apart. A multiple of every vector width
+/// that we use.
+constexpr std::int64_t kTile = 64;
+/// Up to so many dimensions the sums are taken from tiles.
+constexpr int kFewDimensions = 4;
+
+/// The same for the points of a tile (dim × kTile, minus centre), all of which have a fresh label.
+/// At most kFewDimensions.
+std::int64_t take_tile(const float* tile, int count, int dim, const std::int32_t* fresh,
+                       std::int32_t* labels, Sums sums);
+
 }  // namespace lloyd::fast_cpu

@@ -2,8 +2,9 @@
 // instruction set (foreach_target.h includes this file again), and chooses one at run time.
 #include "kernels/fast_cpu/simd/nearest.h"
 
+#include <algorithm>
 #include <limits>
-#include <type_traits>
+#include <new>
 
 // Vectors whose length is known only at run time cannot be in arrays. The other two add nothing
 // here to their neighbours SSE4 and AVX3.
@@ -18,12 +19,20 @@
 namespace lloyd::fast_cpu {
 
 /// Up to 4 dimensions the points stay in registers, which leaves room for fewer centroids. A block
-/// has several narrow groups, for the search of many clusters.
-constexpr int kWideGroup = 6, kNarrowGroup = 2, kBlock = 16, kFewDimensions = 4;
+/// has several narrow groups.
+constexpr int kWideGroup = 6, kNarrowGroup = 2, kSmallBlock = 8, kLargeBlock = 16;
 
-/// Whether it pays to find a point's block first and the centroid in it at the end. With 256
-/// clusters it did not, with 512 it did (an EPYC, AVX-512, 2026-11-24).
-constexpr bool are_many(int k, int dim) { return dim <= kFewDimensions && k >= 400; }
+/// How the centroids are searched where only labels are asked for. `lanes`: of a vector.
+///
+/// With few clusters the blocks cost more than they save. A table is one vector, with an entry for
+/// each block. With more blocks than that, the centroid in a block is found point by point, which
+/// did not pay with 256 clusters and did with 512 (an EPYC, AVX-512, 2026-11-24).
+constexpr Search search_for(int k, int dim, int lanes) {
+  if (dim > kFewDimensions || dim * k < 128) return Search::one_by_one;
+  if (k <= kSmallBlock * lanes) return Search::small_blocks;
+  if (k <= kLargeBlock * lanes) return Search::large_blocks;
+  return k < 400 ? Search::one_by_one : Search::many_blocks;
+}
 
 }  // namespace lloyd::fast_cpu
 #endif
@@ -120,9 +129,35 @@ HWY_ATTR void label_vectors(const float* tile, const CentroidGroups& centroids,
   }
 }
 
-/// The first centroid of block g that has the score `best` for a point, whose coordinates are kTile
-/// apart. The lanes are centroids here. They compute the same bits as add_dimensions().
-template <int Dim, Score kScore>
+/// For each point of a vector the first centroid of its block that has the score `best`, by looking
+/// up the r-th centroid of every block in a table. Computes the same bits as add_dimensions().
+template <int Dim, int kBlock, Score kScore>
+HWY_INLINE HWY_ATTR hn::Vec<Indices> find_in_tables(const float* points,
+                                                    const CentroidGroups& centroids,
+                                                    hn::Vec<Indices> block, Vector best) {
+  const Lanes d;
+  const Indices di;
+  const auto entry = hn::IndicesFromVec(d, block);
+  const auto look_up = [&](const float* table)
+                           HWY_ATTR { return hn::TableLookupLanes(hn::Load(d, table), entry); };
+  // A score that overflowed equals none, so the point gets centroid 0, as in label_vectors().
+  const auto infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+  best = hn::IfThenElse(hn::Lt(best, infinity), best, hn::NaN(d));
+  auto rank = hn::Zero(di);
+  for (int r = kBlock - 1; r >= 0; --r) {
+    const float* tables = centroids.tables(r);
+    Vector score = look_up(tables);
+    for (std::int64_t t = 0; t < Dim; ++t)
+      score = add<kScore>(hn::Load(d, points + t * kTile),
+                          look_up(tables + (t + 1) * CentroidGroups::kTable), score);
+    rank = hn::IfThenElse(hn::RebindMask(di, hn::Eq(score, best)), hn::Set(di, r), rank);
+  }
+  return hn::Add(hn::Mul(block, hn::Set(di, kBlock)), rank);
+}
+
+/// The same for one point, whose coordinates are kTile apart. The lanes are the centroids of its
+/// block g here.
+template <int Dim, int kBlock, Score kScore>
 HWY_INLINE HWY_ATTR std::int32_t find(const float* point, const CentroidGroups& centroids, int g,
                                       float best) {
   const Lanes d;
@@ -140,9 +175,9 @@ HWY_INLINE HWY_ATTR std::int32_t find(const float* point, const CentroidGroups& 
 }
 
 // As label_vectors(), for few dimensions and many clusters. It keeps only in which block the best
-// score is, which takes one comparison per score instead of three, and finds the centroid in its
-// block at the end.
-template <int Dim, Score kScore>
+// score is, which takes little more than one comparison per score instead of three, and finds the
+// centroid in its block at the end.
+template <int Dim, int kBlock, Score kScore>
 HWY_ATTR void label_by_blocks(const float* tile, const CentroidGroups& centroids,
                               std::int32_t* labels) {
   const Lanes d;
@@ -176,6 +211,14 @@ HWY_ATTR void label_by_blocks(const float* tile, const CentroidGroups& centroids
       block[v] = hn::IfThenElse(hn::RebindMask(di, nearer), index, block[v]);
     }
   }
+  if (centroids.search() != Search::many_blocks) {
+#pragma GCC unroll 8
+    for (std::int64_t v = 0; v < kVectors; ++v)
+      hn::StoreU(
+          find_in_tables<Dim, kBlock, kScore>(tile + v * kLanes, centroids, block[v], best[v]), di,
+          labels + v * kLanes);
+    return;
+  }
   float scores[kVectors * kLanes];
 #pragma GCC unroll 8
   for (std::int64_t v = 0; v < kVectors; ++v) {
@@ -184,7 +227,21 @@ HWY_ATTR void label_by_blocks(const float* tile, const CentroidGroups& centroids
   }
   for (std::int64_t p = 0; p < kVectors * kLanes; ++p)
     if (scores[p] < std::numeric_limits<float>::infinity())
-      labels[p] = find<Dim, kScore>(tile + p, centroids, labels[p], scores[p]);
+      labels[p] = find<Dim, kBlock, kScore>(tile + p, centroids, labels[p], scores[p]);
+}
+
+template <int kBlock, Score kScore>
+HWY_ATTR void label_tile_by_blocks(const float* tile, const CentroidGroups& centroids,
+                                   std::int32_t* labels) {
+  for (std::int64_t p = 0; p < kTile; p += kVectors * kLanes)
+    if (centroids.dim() == 1)
+      label_by_blocks<1, kBlock, kScore>(tile + p, centroids, labels + p);
+    else if (centroids.dim() == 2)
+      label_by_blocks<2, kBlock, kScore>(tile + p, centroids, labels + p);
+    else if (centroids.dim() == 3)
+      label_by_blocks<3, kBlock, kScore>(tile + p, centroids, labels + p);
+    else
+      label_by_blocks<4, kBlock, kScore>(tile + p, centroids, labels + p);
 }
 
 template <Score kScore, bool kKeep>
@@ -204,18 +261,15 @@ HWY_ATTR void label_all(const float* tile, const CentroidGroups& centroids, std:
 template <Score kScore>
 HWY_ATTR void label_tile_by(const float* tile, const CentroidGroups& centroids,
                             std::int32_t* labels) {
-  if (!centroids.finds_block_first())
-    return label_all<kScore, false>(tile, centroids, labels, nullptr);
-  for (std::int64_t p = 0; p < kTile; p += kVectors * kLanes)
-    if (centroids.dim() == 1)
-      label_by_blocks<1, kScore>(tile + p, centroids, labels + p);
-    else if (centroids.dim() == 2)
-      label_by_blocks<2, kScore>(tile + p, centroids, labels + p);
-    else if (centroids.dim() == 3)
-      label_by_blocks<3, kScore>(tile + p, centroids, labels + p);
-    else
-      label_by_blocks<4, kScore>(tile + p, centroids, labels + p);
+  if (centroids.search() == Search::one_by_one)
+    label_all<kScore, false>(tile, centroids, labels, nullptr);
+  else if (centroids.search() == Search::small_blocks)
+    label_tile_by_blocks<kSmallBlock, kScore>(tile, centroids, labels);
+  else
+    label_tile_by_blocks<kLargeBlock, kScore>(tile, centroids, labels);
 }
+
+int lanes() { return static_cast<int>(kLanes); }
 
 HWY_ATTR void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels) {
   if (centroids.score() == Score::expanded)
@@ -240,17 +294,26 @@ namespace lloyd::fast_cpu {
 
 HWY_EXPORT(label_tile);
 HWY_EXPORT(score_tile);
+HWY_EXPORT(lanes);
 
 CentroidGroups::CentroidGroups(int k, int dim, Score score, Asked asked)
     : dim_(dim),
-      finds_block_first_(asked == Asked::labels && are_many(k, dim)),
-      width_(dim > kFewDimensions ? kWideGroup
-             : finds_block_first_ ? kBlock
-                                  : kNarrowGroup),
+      search_(asked == Asked::labels ? search_for(k, dim, HWY_DYNAMIC_DISPATCH(lanes)())
+                                     : Search::one_by_one),
+      width_(search_ == Search::small_blocks ? kSmallBlock
+             : search_ != Search::one_by_one ? kLargeBlock
+             : dim > kFewDimensions          ? kWideGroup
+                                             : kNarrowGroup),
       count_((k + width_ - 1) / width_),
       score_(score),
       coordinates_(static_cast<std::size_t>(count_) * width_ * dim),
-      starts_(static_cast<std::size_t>(count_) * width_, std::numeric_limits<float>::infinity()) {}
+      starts_(static_cast<std::size_t>(count_) * width_, std::numeric_limits<float>::infinity()) {
+  if (search_ != Search::small_blocks && search_ != Search::large_blocks) return;
+  const std::size_t size = static_cast<std::size_t>(width_) * (dim + 1) * kTable;
+  tables_ = hwy::AllocateAligned<float>(size);
+  if (!tables_) throw std::bad_alloc();
+  std::fill_n(tables_.get(), size, std::numeric_limits<float>::infinity());
+}
 
 void CentroidGroups::set(int j, const float* centroid) {
   const std::size_t group = static_cast<std::size_t>(j / width_);
@@ -260,6 +323,10 @@ void CentroidGroups::set(int j, const float* centroid) {
     norm += static_cast<double>(centroid[t]) * centroid[t];
   }
   starts_[j] = score_ == Score::expanded ? static_cast<float>(norm / 2) : 0;
+  if (!tables_) return;
+  float* entry = tables_.get() + static_cast<std::size_t>(j % width_) * (dim_ + 1) * kTable + group;
+  *entry = starts_[j];
+  for (int t = 0; t < dim_; ++t) entry[(t + 1) * kTable] = centroid[t];
 }
 
 void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels) {

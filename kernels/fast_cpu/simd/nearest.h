@@ -6,10 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace lloyd::fast_cpu {
+#include "kernels/fast_cpu/lib/sums.h"
 
-/// Points in a tile, whose lanes the vectors take. A multiple of every vector width that we use.
-constexpr std::int64_t kTile = 64;
+namespace lloyd::fast_cpu {
 
 /// Float arrays that start on a cache line and are not written when they are allocated, so that
 /// each page belongs to the memory of the thread that fills it.
@@ -24,6 +23,14 @@ enum class Score {
 /// What is asked of the search: labels only, or the two smallest scores, too.
 enum class Asked { labels, scores };
 
+/// How the nearest centroid is found.
+enum class Search {
+  one_by_one,    // each score is compared with the best so far
+  small_blocks,  // first the block of 8 centroids, then the centroid in it, by tables of the blocks
+  large_blocks,  // the same with blocks of 16
+  many_blocks,   // blocks of 16, and the centroid in it point by point
+};
+
 /// The centroids, in groups (or larger blocks) of `width` whose coordinates lie side by side. The
 /// last one is filled up with centroids that are infinitely far away.
 class CentroidGroups {
@@ -36,21 +43,27 @@ class CentroidGroups {
   int width() const { return width_; }
   int dim() const { return dim_; }
   Score score() const { return score_; }
-  /// Whether label_tile() finds the block of each point first, and then the centroid in it.
-  bool finds_block_first() const { return finds_block_first_; }
+  Search search() const { return search_; }
   /// Group g: `width` coordinates of dimension 0, `width` of dimension 1, …
   const float* coordinates(int g) const {
     return coordinates_.data() + static_cast<std::size_t>(g) * dim_ * width_;
   }
   /// What the scores of group g start from.
   const float* starts(int g) const { return starts_.data() + static_cast<std::size_t>(g) * width_; }
+  /// Centroid r of every block, as dim + 1 tables of kTable entries, one for each block: what the
+  /// score starts from, then the coordinates.
+  const float* tables(int r) const {
+    return tables_.get() + static_cast<std::size_t>(r) * (dim_ + 1) * kTable;
+  }
+  static constexpr int kTable = 16;  // the widest vector
 
  private:
   int dim_;
-  bool finds_block_first_;
+  Search search_;
   int width_, count_;
   Score score_;
   std::vector<float> coordinates_, starts_;
+  Floats tables_;
 };
 
 /// Labels the points of one tile: labels[p] is the centroid with the smallest score, the lowest
