@@ -12,21 +12,26 @@
 #include "kernels/core/transfer.h"
 #include "kernels/core/version.h"
 #include "kernels/fast/lib/exchange.h"
+#include "kernels/fast/lib/move_bits.h"
 #include "kernels/fast/lib/placement.h"
 
 namespace lloyd::fast {
 
 /// What an iteration tells the stopping rules.
-struct Flags {
-  unsigned changes;       // points that changed cluster
-  unsigned largest_move;  // bits of the largest squared move: non-negative floats order like them
-  unsigned blocks_done;   // for a kernel whose last block goes on alone: 0 between kernels
+template <typename Real>
+struct FlagsOf {
+  unsigned changes;             // points that changed cluster
+  MoveBits<Real> largest_move;  // bits of the largest squared move
+  unsigned blocks_done;         // for a kernel whose last block goes on alone: 0 between kernels
 };
+using Flags = FlagsOf<float>;
 
-class DeviceLoop : public Version {
+/// Real: the type of the centroids, float or double. A loop with double places nothing.
+template <typename Real>
+class DeviceLoopOf : public Version {
  public:
   /// `exchange`: with the other GPUs, of which each has such a loop; null where there are none.
-  explicit DeviceLoop(Exchange* exchange = nullptr) : exchange_(exchange) {}
+  explicit DeviceLoopOf(Exchange* exchange = nullptr) : exchange_(exchange) {}
 
   void run(Context& context) final;
   Solution fetch(Context& context) final;
@@ -38,6 +43,8 @@ class DeviceLoop : public Version {
   void allocate(const Problem& problem);
   /// Uploads the points of the problem as they are given, in the phase "transfer".
   cuda::Buffer<float> upload_points(Context& context) const;
+  /// Uploads the initial centroids.
+  void upload_initial(std::span<const float> centroids, Context& context);
   /// Decides how points and centroids are placed, and uploads the initial centroids. `given`: as
   /// upload_points() returned them. T: the format in which the version keeps its points. Expanded:
   /// throws Unsupported where rounding would decide the labels.
@@ -46,7 +53,7 @@ class DeviceLoop : public Version {
     placement_ = Placement::of<T>(problem_, given.data(), context.stream, exchange_);
     if (distance == Distance::expanded)
       placement_.require_labels(problem_, given.data(), context.stream, exchange_);
-    initial_.upload(placement_.centroids(), context.stream);
+    upload_initial(placement_.centroids(), context);
   }
   /// All of that for points that stay as they come, in fp32 and row-major: returns them, placed.
   cuda::Buffer<float> upload_placed(Distance distance, Context& context);
@@ -63,7 +70,7 @@ class DeviceLoop : public Version {
   /// cuda::download_labels() of the last iteration's labels.
   virtual std::vector<std::int32_t> fetch_labels(Context& context) = 0;
   /// centroids_, row-major.
-  virtual std::vector<float> fetch_centroids(Context& context);
+  virtual std::vector<Real> fetch_centroids(Context& context);
 
   // ---- What a version asks in them. ----
 
@@ -75,12 +82,14 @@ class DeviceLoop : public Version {
   /// Where kernels count the points that changed cluster; null where no rule asks.
   unsigned* changes() const { return has_min_changes() ? &flags_.data()->changes : nullptr; }
   /// Where kernels keep the largest squared move; null where no rule asks.
-  unsigned* largest_move() const {
+  MoveBits<Real>* largest_move() const {
     return has_tolerance() ? &flags_.data()->largest_move : nullptr;
   }
   /// The same for a kernel that moves centroids to means: null in a spherical problem, where
   /// scale_means() moves them further.
-  unsigned* largest_move_to_mean() const { return problem_.spherical ? nullptr : largest_move(); }
+  MoveBits<Real>* largest_move_to_mean() const {
+    return problem_.spherical ? nullptr : largest_move();
+  }
   /// A version that can solve spherical problems calls these two in step(), before and after it
   /// moves centroids to means. The first makes all centroids NaN; those that still are afterwards
   /// are of clusters without points. The second scales the others to length 1, and takes these
@@ -96,13 +105,15 @@ class DeviceLoop : public Version {
   Exchange* exchange_;  // null: this GPU has all points
   Problem problem_;
   Placement placement_;
-  cuda::Buffer<float> initial_, centroids_;  // placed
-  cuda::Buffer<float> before_;               // the step; only of a spherical problem
-  cuda::Buffer<Flags> flags_;                // zero before each iteration, where there is a rule
-  int iterations_ = 0;                       // done
+  cuda::Buffer<Real> initial_, centroids_;  // placed
+  cuda::Buffer<Real> before_;               // the step; only of a spherical problem
+  cuda::Buffer<FlagsOf<Real>> flags_;       // zero before each iteration, where there is a rule
+  int iterations_ = 0;                      // done
 
  private:
   bool may_stop(Context& context);
 };
+
+using DeviceLoop = DeviceLoopOf<float>;
 
 }  // namespace lloyd::fast

@@ -35,8 +35,13 @@ __device__ __forceinline__ unsigned warp_inclusive_sum(unsigned value) {
   return value;
 }
 
-/// A float as an integer of the same order, and back: for atomicMin and atomicMax. (The bits of a
-/// float that is not negative are such an integer already.)
+/// The bits of a value that is not negative: an integer of the same order, for atomicMax.
+__device__ __forceinline__ unsigned bits_of(float value) { return __float_as_uint(value); }
+__device__ __forceinline__ unsigned long long bits_of(double value) {
+  return static_cast<unsigned long long>(__double_as_longlong(value));
+}
+
+/// Any float as an integer of the same order, and back: for atomicMin and atomicMax.
 __host__ __device__ inline int ordered(float value) {
   int bits;
   memcpy(&bits, &value, sizeof bits);
