@@ -3,6 +3,8 @@
 
 #include <type_traits>
 
+#include "kernels/fast/lib/move_bits.h"
+#include "kernels/fast/lib/warp.cuh"
 #include "kernels/fast/update/sums.cuh"
 
 namespace lloyd::fast {
@@ -20,40 +22,45 @@ using Four = Vector<Sum, 4>;
 
 // The clusters' sums and sizes; null where none are kept. `anew`: the partial sums are of all
 // points, else of those that changed.
+template <typename Sum>
 struct Kept {
-  Four<double>* sums;
+  Four<Sum>* sums;
   unsigned* sizes;
   bool anew;
 };
 
+// Where finish() writes: centroids, which are fp64 where sums are Twice, or sums in fp64 (kShared).
+template <typename Sum, bool kShared>
+using Target = std::conditional_t<kShared || std::is_same_v<Sum, Twice>, double, float>;
+
 // Adds up the partial sums of each cluster and moves its centroid. fp64 sums are kept; fp32 sums
-// are of all points.
+// are of all points; sums that are Twice are kept if there is memory for them.
 // Threads along x, and blocks along y, take four coordinates each. A block has `clusters`
 // consecutive clusters. Where it has several, one thread along y adds up a cluster that has few
 // sums; all other clusters are shared by all threads along y, each with every blockDim.y-th sum,
 // because there are many sums where one cluster has most points. Where the largest move is asked
 // for, there is one block along y and one cluster in a block.
-// A non-negative float orders like its bits, so atomicMax on integers keeps the largest squared
-// move. Without this launch bound ptxas limits itself to 32 registers, which leaves three loads in
+// Without this launch bound ptxas limits itself to 32 registers, which leaves three loads in
 // flight.
 // kShared: other GPUs have points of the same clusters. No centroid is moved. `target` becomes the
 // sum of every cluster, 4 · width values each, and then the number of its points.
 template <typename Sum, bool kShared>
 __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
     finish(const Four<Sum>* __restrict__ partials, int width, const unsigned* __restrict__ starts,
-           unsigned entries, unsigned runs, int k, int dim, int clusters, const Kept kept,
-           std::conditional_t<kShared, double, float>* __restrict__ target,
-           unsigned* __restrict__ totals, unsigned* largest_move_bits) {
-  constexpr bool kKeeps = sizeof(Sum) == 8;
+           unsigned entries, unsigned runs, int k, int dim, int clusters, const Kept<Sum> kept,
+           Target<Sum, kShared>* __restrict__ target, unsigned* __restrict__ totals,
+           MoveBits<Target<Sum, false>>* largest_move_bits) {
+  using Real = Target<Sum, false>;  // of centroids
+  const bool keeps = sizeof(Sum) == 8 || (sizeof(Sum) > 8 && kept.sums != nullptr);
   constexpr int kInFlight = kSumBytesInFlight / static_cast<int>(sizeof(Four<Sum>));
   __shared__ Four<Sum> sums[kFinishBlock];
   const int x = threadIdx.x, y = threadIdx.y;
   wait_for_previous_kernel();
   let_next_kernel_start();
   const unsigned run = run_of(entries != 0 ? entries : starts[k], runs);
-  const auto add = [](Four<Sum>& sum, const Four<Sum>& other) {
+  const auto add_four = [](Four<Sum>& sum, const Four<Sum>& other) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sum.values[i] += other.values[i];
+    for (int i = 0; i < 4; ++i) add(sum.values[i], other.values[i]);
   };
   // The sums of cluster j in `column`, from first on, every step-th.
   const auto sum_of = [&](int j, int column, unsigned first, unsigned last, unsigned step) {
@@ -65,44 +72,40 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
 #pragma unroll
       for (int u = 0; u < kInFlight; ++u) loaded[u] = at(w + u * step);
 #pragma unroll
-      for (int u = 0; u < kInFlight; ++u) add(sum, loaded[u]);
+      for (int u = 0; u < kInFlight; ++u) add_four(sum, loaded[u]);
     }
-    for (; w <= last; w += step) add(sum, at(w));
+    for (; w <= last; w += step) add_four(sum, at(w));
     return sum;
   };
   // The kept sum of cluster j, to which the partial sums are added.
   const auto kept_of = [&](int j, int column) {
     Four<Sum> sum{};
-    if constexpr (kKeeps)
-      if (!kept.anew && column < width) sum = kept.sums[std::int64_t{j} * width + column];
+    if (keeps && !kept.anew && column < width) sum = kept.sums[std::int64_t{j} * width + column];
     return sum;
   };
   const auto size_of = [&](int j, unsigned entries_of) {
-    return kKeeps && !kept.anew ? kept.sizes[j] : entries_of;
+    return keeps && !kept.anew ? kept.sizes[j] : entries_of;
   };
   // Moves the centroid of cluster j. Returns the squared move of these coordinates, where asked
   // for.
   const auto place = [&](int j, int column, const Four<Sum>& sum, unsigned count) {
-    if constexpr (kKeeps)
-      kept.sums[std::int64_t{j} * width + column] = count > 0 ? sum : Four<Sum>{};
-    float move = 0;
+    if (keeps) kept.sums[std::int64_t{j} * width + column] = count > 0 ? sum : Four<Sum>{};
+    Real move = 0;
     if constexpr (kShared) {
       double* cell = target + 4 * (std::int64_t{j} * width + column);
 #pragma unroll
       for (int i = 0; i < 4; ++i) cell[i] = count > 0 ? sum.values[i] : 0;
       if (column == 0) target[4 * std::int64_t{k} * width + j] = count;
     } else if (count > 0) {
-      // fp64 divides slowly: one division for four coordinates.
-      const Sum share = Sum{1} / static_cast<Sum>(count);
+      const Mean<Sum> mean_of(count);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int t = 4 * column + i;
         if (t >= dim) break;
-        const auto mean = kKeeps ? static_cast<float>(sum.values[i] * share)
-                                 : static_cast<float>(sum.values[i] / static_cast<Sum>(count));
-        float* centroid = target + static_cast<std::int64_t>(j) * dim + t;
+        const Real mean = mean_of(sum.values[i]);
+        Real* centroid = target + static_cast<std::int64_t>(j) * dim + t;
         if (largest_move_bits != nullptr) {
-          const float step = mean - *centroid;
+          const Real step = mean - *centroid;
           move += step * step;
         }
         *centroid = mean;
@@ -121,7 +124,7 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
       const unsigned count = size_of(j, end - start);
       for (int column = first_column + x; column < width; column += columns) {
         Four<Sum> sum = kept_of(j, column);
-        add(sum, sum_of(j, column, start / run, (end - 1) / run, 1));
+        add_four(sum, sum_of(j, column, start / run, (end - 1) / run, 1));
         place(j, column, sum, count);
       }
     }
@@ -130,29 +133,30 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
     const unsigned start = starts[j], end = starts[j + 1];
     if (x == 0 && y == 0 && blockIdx.y == 0) {
       totals[j] = 0;  // for the next update
-      if (kKeeps && kept.anew) kept.sizes[j] = end - start;
+      if (keeps && kept.anew) kept.sizes[j] = end - start;
     }
     if constexpr (kShared) {
       if (start == end && y == 0)  // the sum stays
         for (int column = first_column + x; column < width; column += columns)
           place(j, column, kept_of(j, column), size_of(j, 0));
-    } else if (kKeeps && kept.anew && start == end && y == 0) {
+    } else if (keeps && kept.anew && start == end && y == 0) {
       for (int column = first_column + x; column < width; column += columns)
         place(j, column, {}, 0);
     }
     if (start == end || few(start, end)) continue;
     const unsigned count = size_of(j, end - start);
-    float move = 0;
+    Real move = 0;
     for (int begin = first_column; begin < width; begin += columns) {
       const int column = begin + x;
       Four<Sum> sum{};
       if (y == 0) sum = kept_of(j, column);
-      if (column < width) add(sum, sum_of(j, column, start / run + y, (end - 1) / run, blockDim.y));
+      if (column < width)
+        add_four(sum, sum_of(j, column, start / run + y, (end - 1) / run, blockDim.y));
       sums[y * blockDim.x + x] = sum;
       __syncthreads();
       for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
         if (y < half) {
-          add(sum, sums[(y + half) * blockDim.x + x]);
+          add_four(sum, sums[(y + half) * blockDim.x + x]);
           sums[y * blockDim.x + x] = sum;
         }
         __syncthreads();
@@ -162,7 +166,7 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
     if (largest_move_bits == nullptr || y != 0) continue;
     for (unsigned half = blockDim.x / 2; half > 0; half /= 2)
       move += __shfl_xor_sync(0xffffffffu >> (32 - blockDim.x), move, half);
-    if (x == 0) atomicMax(largest_move_bits, __float_as_uint(move));
+    if (x == 0) atomicMax(largest_move_bits, bits_of(move));
   }
 }
 

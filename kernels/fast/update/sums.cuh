@@ -8,6 +8,7 @@
 
 #include "kernels/fast/lib/dependent_launch.cuh"
 #include "kernels/fast/lib/ptx/ld.cuh"
+#include "kernels/fast/update/twice.cuh"
 
 namespace lloyd::fast {
 namespace {
@@ -41,20 +42,22 @@ struct alignas(sizeof(Value) * kValues) Vector {
 template <typename Sum, int kValues>
 constexpr int kSumBlocks = kValues == 8       ? 4
                            : sizeof(Sum) == 4 ? 8
-                                              : 6;
+                           : sizeof(Sum) == 8 ? 6
+                                              : 5;
 
 // A warp adds up a run of entries. Each cluster that it meets there makes one sum, in slot warp +
 // cluster, which no other pair of warp and cluster has. `group` lanes (a power of two) load a row's
 // vectors, 32 / group rows at once; rows wider than 32 vectors are shared out over blockIdx.y.
 // `entries`: how many there are, or 0 where only the device knows, in starts[k].
-// Sum: float, of points that came, or double, where entries may also be of points that left.
+// Sum: float, of points that came, or double or Twice, where entries may also be of points that
+// left.
 template <typename Value, int kValues, typename Sum>
 __global__ void __launch_bounds__(kSumBlock, kSumBlocks<Sum, kValues>)
     sum_rows(const Value* __restrict__ points, std::int64_t stride, int vectors, int group,
              const std::int32_t* __restrict__ order, const unsigned* __restrict__ starts, int k,
              unsigned entries, unsigned runs, Sum* __restrict__ partials, int pitch) {
   using Row = Vector<Value, kValues>;
-  constexpr bool kKeeps = sizeof(Sum) == 8;
+  constexpr bool kKeeps = sizeof(Sum) > 4;
   const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * kSumBlock + threadIdx.x) / 32;
   wait_for_previous_kernel();
   let_next_kernel_start();
@@ -101,15 +104,14 @@ __global__ void __launch_bounds__(kSumBlock, kSumBlocks<Sum, kValues>)
           if (begin + u * rows >= many) break;
           const float sign = kKeeps && (left >> u & 1) != 0 ? -1.0f : 1.0f;
 #pragma unroll
-          for (int v = 0; v < kValues; ++v)
-            sum[v] += static_cast<Sum>(sign * as_float(loaded[u].values[v]));
+          for (int v = 0; v < kValues; ++v) add(sum[v], sign * as_float(loaded[u].values[v]));
         }
       }
     }
     at = end;
     for (int offset = group; offset < 32; offset *= 2)
 #pragma unroll
-      for (int v = 0; v < kValues; ++v) sum[v] += __shfl_xor_sync(0xffffffffu, sum[v], offset);
+      for (int v = 0; v < kValues; ++v) add(sum[v], from_lane_across(sum[v], offset));
     if (row == 0 && in_row) {
       constexpr int kFit = 16 / static_cast<int>(sizeof(Sum)),
                     kStore = kValues < kFit ? kValues : kFit;

@@ -9,6 +9,12 @@ namespace lloyd::fast {
 namespace {
 namespace update {
 
+// The types of sums: of the first iterations, and where they are kept.
+template <typename Real>
+using FirstSum = std::conditional_t<std::is_same_v<Real, double>, Twice, float>;
+template <typename Real>
+using KeptSum = std::conditional_t<std::is_same_v<Real, double>, Twice, double>;
+
 // Points a cluster from which on sums are kept: reading and writing the sums must cost less than
 // reading all points.
 constexpr int kFewestKept = 32;
@@ -37,9 +43,9 @@ void count_changes(const std::int32_t* labels, std::int32_t* previous, std::int6
   LLOYD_CUDA_CHECK_LAUNCH();
 }
 
-template <typename Value>
-Update<Value>::Update(std::int64_t n, int k, int dim, std::int64_t stride,
-                      const DeviceLimits& device, cudaStream_t stream, Exchange* exchange)
+template <typename Value, typename Real>
+Update<Value, Real>::Update(std::int64_t n, int k, int dim, std::int64_t stride,
+                            const DeviceLimits& device, cudaStream_t stream, Exchange* exchange)
     : exchange_(exchange), n_(n), stride_(stride), k_(k), dim_(dim), overlap_(can_overlap(device)) {
   for (values_ = 16 / static_cast<int>(sizeof(Value)); stride % values_ != 0;) values_ /= 2;
   vectors_ = (dim + values_ - 1) / values_;
@@ -54,42 +60,46 @@ Update<Value>::Update(std::int64_t n, int k, int dim, std::int64_t stride,
   const auto clusters = static_cast<std::size_t>(k), pitch = static_cast<std::size_t>(pitch_);
   // A run that meets the end of a cluster begins a new sum.
   const std::size_t sums = (std::size_t{runs_} + clusters) * pitch;
-  partials_ = cuda::Buffer<float>(keeps_ ? 2 * sums : sums);
+  const std::size_t bytes = keeps_ ? sizeof(KeptSum<Real>) : sizeof(FirstSum<Real>);
+  partials_ = cuda::Buffer<float>(sums * bytes / sizeof(float));
   if (exchange != nullptr) shared_ = cuda::Buffer<double>(clusters * (pitch + 1));
   partials_.zero(stream);  // finish() reads, and does not use, what pads rows to four coordinates
   if (!keeps_) return;
   previous_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(n));
-  kept_ = cuda::Buffer<double>(clusters * pitch);
+  kept_ = cuda::Buffer<double>(clusters * pitch * sizeof(KeptSum<Real>) / sizeof(double));
   sizes_ = cuda::Buffer<unsigned>(clusters);
 }
 
-template <typename Value>
-void Update<Value>::run(int iteration, const Value* points, const std::int32_t* labels,
-                        float* centroids, unsigned* largest_move_bits, cudaStream_t stream) {
+template <typename Value, typename Real>
+void Update<Value, Real>::run(int iteration, const Value* points, const std::int32_t* labels,
+                              Real* centroids, MoveBits<Real>* largest_move_bits,
+                              cudaStream_t stream) {
   if (!keeps_ || iteration + 1 < kUnsettled) {
     // fp32 is faster, and exact enough where the next iteration starts anew.
     sort_.all(labels, nullptr, stream);
-    sum_and_finish<float>(true, points, centroids, largest_move_bits, stream);
+    sum_and_finish<FirstSum<Real>>(true, points, centroids, largest_move_bits, stream);
   } else if (iteration < kUnsettled) {
     sort_.all(labels, previous_.data(), stream);
-    sum_and_finish<double>(true, points, centroids, largest_move_bits, stream);
+    sum_and_finish<KeptSum<Real>>(true, points, centroids, largest_move_bits, stream);
   } else {
     sort_.changes(labels, previous_.data(), sizes_.data(), stream);
-    sum_and_finish<double>(false, points, centroids, largest_move_bits, stream);
+    sum_and_finish<KeptSum<Real>>(false, points, centroids, largest_move_bits, stream);
   }
   if (exchange_ == nullptr) return;
-  const Terms all(shared_);
-  exchange_->add_up({&all, 1}, stream);
-  move_to_means<<<cuda::blocks_for(std::int64_t{k_} * 32, kMoveBlock), kMoveBlock, 0, stream>>>(
-      shared_.data(), pitch_, k_, dim_, centroids, largest_move_bits);
-  LLOYD_CUDA_CHECK_LAUNCH();
+  if constexpr (std::is_same_v<Real, float>) {
+    const Terms all(shared_);
+    exchange_->add_up({&all, 1}, stream);
+    move_to_means<<<cuda::blocks_for(std::int64_t{k_} * 32, kMoveBlock), kMoveBlock, 0, stream>>>(
+        shared_.data(), pitch_, k_, dim_, centroids, largest_move_bits);
+    LLOYD_CUDA_CHECK_LAUNCH();
+  }
 }
 
 // `anew`: of all points.
-template <typename Value>
+template <typename Value, typename Real>
 template <typename Sum>
-void Update<Value>::sum_and_finish(bool anew, const Value* points, float* centroids,
-                                   unsigned* largest_move_bits, cudaStream_t stream) {
+void Update<Value, Real>::sum_and_finish(bool anew, const Value* points, Real* centroids,
+                                         MoveBits<Real>* largest_move_bits, cudaStream_t stream) {
   auto* partials = reinterpret_cast<Sum*>(partials_.data());
   const unsigned entries = anew ? static_cast<unsigned>(n_) : 0;
   switch (values_) {
@@ -105,15 +115,16 @@ void Update<Value>::sum_and_finish(bool anew, const Value* points, float* centro
     default:
       sum<Sum, 1>(entries, points, partials, stream);
   }
-  if (exchange_ != nullptr)
-    finish<Sum, true>(anew, entries, partials, shared_.data(), nullptr, stream);
-  else
-    finish<Sum, false>(anew, entries, partials, centroids, largest_move_bits, stream);
+  if constexpr (std::is_same_v<Real, float>)
+    if (exchange_ != nullptr)
+      return finish<Sum, true>(anew, entries, partials, shared_.data(), nullptr, stream);
+  finish<Sum, false>(anew, entries, partials, centroids, largest_move_bits, stream);
 }
 
-template <typename Value>
+template <typename Value, typename Real>
 template <typename Sum, int kValues>
-void Update<Value>::sum(unsigned entries, const Value* points, Sum* partials, cudaStream_t stream) {
+void Update<Value, Real>::sum(unsigned entries, const Value* points, Sum* partials,
+                              cudaStream_t stream) {
   if constexpr (kValues * sizeof(Value) <= 16) {
     const dim3 grid(cuda::blocks_for(std::int64_t{runs_} * 32, kSumBlock),
                     static_cast<unsigned>((vectors_ + 31) / 32));
@@ -122,11 +133,11 @@ void Update<Value>::sum(unsigned entries, const Value* points, Sum* partials, cu
   }
 }
 
-template <typename Value>
+template <typename Value, typename Real>
 template <typename Sum, bool kShared>
-void Update<Value>::finish(bool anew, unsigned entries, const Sum* partials,
-                           std::conditional_t<kShared, double, float>* target,
-                           unsigned* largest_move_bits, cudaStream_t stream) {
+void Update<Value, Real>::finish(bool anew, unsigned entries, const Sum* partials,
+                                 std::conditional_t<kShared, double, Real>* target,
+                                 MoveBits<Real>* largest_move_bits, cudaStream_t stream) {
   int columns = 1;  // of four coordinates
   while (4 * columns < dim_ && columns < 32) columns *= 2;
   const int shares = kFinishBlock / columns;
@@ -139,13 +150,14 @@ void Update<Value>::finish(bool anew, unsigned entries, const Sum* partials,
   const dim3 grid(static_cast<unsigned>((k_ + clusters - 1) / clusters),
                   static_cast<unsigned>(slices));
   const dim3 block(static_cast<unsigned>(columns), static_cast<unsigned>(shares));
-  const Kept kept{reinterpret_cast<Four<double>*>(kept_.data()), sizes_.data(), anew};
+  const Kept<Sum> kept{reinterpret_cast<Four<Sum>*>(kept_.data()), sizes_.data(), anew};
   launch(overlap_, update::finish<Sum, kShared>, grid, block, 0, stream,
          reinterpret_cast<const Four<Sum>*>(partials), pitch_ / 4, sort_.starts(), entries, runs_,
          k_, dim_, clusters, kept, target, sort_.totals(), largest_move_bits);
 }
 
 template class Update<float>;
+template class Update<float, double>;
 template class Update<__half>;
 template class Update<__nv_bfloat16>;
 

@@ -8,6 +8,7 @@
 // After the first iterations only points that changed cluster are sorted and added up: once for the
 // cluster they came to and once, negatively, for the one they left. The sums are then kept from one
 // iteration to the next, in fp64: a sum of fp32 values that comes and goes leaves nothing there.
+// For centroids in fp64 all sums are made in twice its digits (twice.cuh).
 // No float is added atomically, so nothing depends on the GPU's scheduling.
 // Floor: one read of the points, or of the labels twice. NOTES.md has what was tried.
 #pragma once
@@ -17,6 +18,7 @@
 
 #include "kernels/core/cuda.h"
 #include "kernels/fast/lib/exchange.h"
+#include "kernels/fast/lib/move_bits.h"
 #include "kernels/fast/update/sort.h"
 
 namespace lloyd::fast {
@@ -32,31 +34,31 @@ void count_changes(const std::int32_t* labels, std::int32_t* previous, std::int6
 /// Value (float, __half or __nv_bfloat16). Rows are `stride` values apart; what lies between dim
 /// and stride is never used, and where stride is a multiple of 16 bytes, rows are read 16 bytes at
 /// a time. Takes 4 bytes a point, 12 where sums are kept, and more where k is too large to count in
-/// shared memory.
-template <typename Value>
+/// shared memory. Real: the type of the centroids, float or double.
+template <typename Value, typename Real = float>
 class Update {
  public:
   Update() = default;
-  /// `exchange`: with GPUs that have other points, whose sums and sizes count, too; or null.
+  /// `exchange`: with GPUs that have other points, whose sums and sizes count, too; or null, as it
+  /// must be for centroids in fp64.
   Update(std::int64_t n, int k, int dim, std::int64_t stride, const DeviceLimits& device,
          cudaStream_t stream, Exchange* exchange = nullptr);
 
   /// Replaces `centroids` (k × dim) by the means of the points with their label; those of empty
   /// clusters keep their bits. `largest_move_bits`, where not null, becomes the larger of itself
-  /// and the largest squared move, as the bits of a float. `iteration`: how often this was called
-  /// since the solve began.
-  void run(int iteration, const Value* points, const std::int32_t* labels, float* centroids,
-           unsigned* largest_move_bits, cudaStream_t stream);
+  /// and the largest squared move. `iteration`: how often this was called since the solve began.
+  void run(int iteration, const Value* points, const std::int32_t* labels, Real* centroids,
+           MoveBits<Real>* largest_move_bits, cudaStream_t stream);
 
  private:
   template <typename Sum>
-  void sum_and_finish(bool anew, const Value* points, float* centroids, unsigned* largest_move_bits,
-                      cudaStream_t stream);
+  void sum_and_finish(bool anew, const Value* points, Real* centroids,
+                      MoveBits<Real>* largest_move_bits, cudaStream_t stream);
   template <typename Sum, int kValues>
   void sum(unsigned entries, const Value* points, Sum* partials, cudaStream_t stream);
   template <typename Sum, bool kShared>
   void finish(bool anew, unsigned entries, const Sum* partials,
-              std::conditional_t<kShared, double, float>* target, unsigned* largest_move_bits,
+              std::conditional_t<kShared, double, Real>* target, MoveBits<Real>* largest_move_bits,
               cudaStream_t stream);
 
   Exchange* exchange_ = nullptr;
@@ -68,8 +70,8 @@ class Update {
   bool keeps_ = false, overlap_ = false;
   LabelSort sort_;
   cuda::Buffer<std::int32_t> previous_;  // the labels before, where sums are kept
-  cuda::Buffer<float> partials_;         // fp32, or fp64 where sums are kept
-  cuda::Buffer<double> kept_;            // the clusters' sums
+  cuda::Buffer<float> partials_;         // of any type of sum
+  cuda::Buffer<double> kept_;            // the clusters' sums, or twice as many for Twice
   cuda::Buffer<unsigned> sizes_;         // and how many points they have
   cuda::Buffer<double> shared_;          // sums, then sizes: they are added up over all GPUs
 };
