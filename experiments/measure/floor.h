@@ -59,7 +59,7 @@ IterationWork iteration_work(const Problem& problem);
 /// of the upload. Returns nullopt if a required ceiling is missing; `why_not` then names it.
 ///
 /// Two kinds of version can be faster than this floor: those that skip distances (bounds), and
-/// those that compute fp32 from products of narrower types.
+/// those that compute fp32 or fp64 from products of narrower types.
 std::optional<double> floor_ms(const Problem& problem, const FloorRates& rates, int devices,
                                std::string& why_not);
 

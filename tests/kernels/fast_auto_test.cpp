@@ -177,12 +177,12 @@ TEST(FastAuto, KnowsWhoCannot) {
   EXPECT_EQ(reason_against(kTable[1], flat, {}, device), std::nullopt);
   EXPECT_EQ(reason_against(kTable[1], wide, {}, device),
             "needs 1,028,000 B of shared memory per block, device allows 232,448 B (opt-in)");
-  // No version in the table computes in fp64, and the reason names each of them.
-  Problem exact = flat;
-  exact.precision = Precision::fp64;
+  // No version in the table computes in tf32, and the reason names each of them.
+  Problem rough = flat;
+  rough.precision = Precision::tf32;
   const VersionInfo& info = find_version("fast_auto")->info;
   EXPECT_EQ(unsupported_reason(info, flat, {}, device), std::nullopt);
-  EXPECT_EQ(info.unsupported(exact, {}, device)
+  EXPECT_EQ(info.unsupported(rough, {}, device)
                 .value_or("")
                 .rfind("none of the measured versions can: ", 0),
             0u);

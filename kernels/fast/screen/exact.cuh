@@ -6,27 +6,37 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace lloyd::fast {
 namespace {
 
+// Four coordinates of a point or a centroid, which is float or double.
+struct alignas(16) FourDoubles {
+  double x, y, z, w;
+};
+template <typename Real>
+using FourOf = std::conditional_t<std::is_same_v<Real, double>, FourDoubles, float4>;
+
 // One rounding per operation, dimensions in order: the bits of kernels/core/reference.cpp.
-__device__ __noinline__ double exact_distance(const float* x, const float* c, int dim) {
+template <typename Real>
+__device__ __noinline__ double exact_distance(const float* x, const Real* c, int dim) {
   double sum = 0;
-  const auto add = [&sum](float x_t, float c_t) {
+  const auto add = [&sum](float x_t, Real c_t) {
     const double difference = static_cast<double>(x_t) - static_cast<double>(c_t);
     sum = __dadd_rn(sum, __dmul_rn(difference, difference));
   };
   if (dim % 4 == 0) {
     // Several loads of each in flight: rows come from all over the memory.
-    constexpr int kAhead = 8;
+    constexpr int kAhead = 32 / sizeof(Real);
     for (int begin = 0; begin < dim; begin += 4 * kAhead) {
-      float4 xs[kAhead], cs[kAhead];
+      float4 xs[kAhead];
+      FourOf<Real> cs[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
         const int t = min(begin + 4 * u, dim - 4);
         xs[u] = *reinterpret_cast<const float4*>(x + t);
-        cs[u] = *reinterpret_cast<const float4*>(c + t);
+        cs[u] = *reinterpret_cast<const FourOf<Real>*>(c + t);
       }
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
@@ -67,11 +77,12 @@ struct Near {
 
 // A warp as groups of `lanes` lanes, a power of two. Each group has a point, and its lanes read
 // rows together, so that they use whole cache lines. Whole warps call these functions.
+template <typename Real>
 class Groups {
  public:
   static constexpr int kAtOnce = 2;  // rows, with two loads of each in flight
 
-  __device__ Groups(const float* points, const float* centroids, int dim, int lanes)
+  __device__ Groups(const float* points, const Real* centroids, int dim, int lanes)
       : points_(points), centroids_(centroids), dim_(dim), lanes_(lanes) {}
 
   __device__ int count() const { return 32 / lanes_; }
@@ -83,9 +94,9 @@ class Groups {
   __device__ void compare(std::int64_t point, const int (&j)[kAtOnce], Near& near) const {
     double sums[kAtOnce] = {};
     if (dim_ % 4 == 0)
-      add_up<float4>(point, j, sums);
+      add_up<float4, FourOf<Real>>(point, j, sums);
     else
-      add_up<float>(point, j, sums);
+      add_up<float, Real>(point, j, sums);
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       for (int offset = 1; offset < lanes_; offset *= 2)
@@ -142,14 +153,15 @@ class Groups {
     return exact_distance(points_ + point * dim_, centroids_ + std::int64_t{j} * dim_, dim_);
   }
 
-  // This lane's parts of the squared distances.
-  template <typename Values>
+  // This lane's parts of the squared distances. Values, Centroid: what it loads at once of each.
+  template <typename Values, typename Centroid>
   __device__ void add_up(std::int64_t point, const int (&j)[kAtOnce],
                          double (&sums)[kAtOnce]) const {
-    constexpr int kWidth = sizeof(Values) / sizeof(float), kLoads = 2;
+    constexpr int kWidth = sizeof(Values) / sizeof(float), kLoads = 8 / sizeof(Real);
     const int step = kWidth * lanes_;
     for (int begin = kWidth * place(); begin < dim_; begin += kLoads * step) {
-      Values x[kLoads] = {}, c[kLoads][kAtOnce] = {};
+      Values x[kLoads] = {};
+      Centroid c[kLoads][kAtOnce] = {};
 #pragma unroll
       for (int l = 0; l < kLoads; ++l) {
         const int t = begin + l * step;
@@ -158,13 +170,15 @@ class Groups {
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i)
           if (j[i] >= 0)
-            c[l][i] = *reinterpret_cast<const Values*>(centroids_ + std::int64_t{j[i]} * dim_ + t);
+            c[l][i] =
+                *reinterpret_cast<const Centroid*>(centroids_ + std::int64_t{j[i]} * dim_ + t);
       }
 #pragma unroll
       for (int l = 0; l < kLoads; ++l)
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
-          float xs[kWidth], cs[kWidth];
+          float xs[kWidth];
+          Real cs[kWidth];
           memcpy(xs, &x[l], sizeof xs);
           memcpy(cs, &c[l][i], sizeof cs);
 #pragma unroll
@@ -183,7 +197,8 @@ class Groups {
     return index == INT_MAX ? 0 : index;
   }
 
-  const float *points_, *centroids_;
+  const float* points_;
+  const Real* centroids_;
   int dim_, lanes_;
 };
 

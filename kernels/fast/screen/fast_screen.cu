@@ -8,13 +8,14 @@
 // Why      fp16 products run at 16 times the rate of fp32. TF32 alone would mislabel 0.03% of
 //          normal points, and it has fp16's mantissa.
 // Limits   dim ≤ 65,536, for the bound's share of accumulation grows with dim. Labels are those of
-//          the float64 oracle, ties to the lowest index.
+//          the float64 oracle, ties to the lowest index. In fp64 centroids are fp64, too.
 // Floor    2·n·k·dim fp16 operations and a read of the fp32 points for the sums; at dim 32 the ALU,
 //          with 1.5 operations a score. NOTES.md has the bound, its proof, and what was tried.
 #include "kernels/core/limits.h"
 #include "kernels/fast/screen/fast_screen.h"
 
 #if LLOYD_CUDA
+#include "kernels/core/either_precision.h"
 #include "kernels/fast/lib/device_loop.h"
 #include "kernels/fast/screen/centre.cuh"
 #include "kernels/fast/screen/engine.cuh"
@@ -54,18 +55,24 @@ struct Lists {
   cuda::Buffer<std::int32_t> candidates;
 };
 
-class ScreenVersion : public DeviceLoop {
+// Real: the type of the centroids, float or double. The points are float in either precision.
+template <typename Real>
+class ScreenLoop : public DeviceLoopOf<Real> {
+  using Loop = DeviceLoopOf<Real>;
+  using Loop::has_min_changes, Loop::changes, Loop::largest_move_to_mean, Loop::forget;
+  using Loop::problem_, Loop::exchange_, Loop::iterations_, Loop::initial_, Loop::centroids_;
+
  public:
-  using DeviceLoop::DeviceLoop;
+  using Loop::Loop;
 
   void prepare(const Problem& problem, Context& context) override {
-    allocate(problem);
+    Loop::allocate(problem);
     engine_ = Engine(problem, context.device);
     accumulation_ = accumulation_error(engine_.padded());
     multiprocessors_ = context.device.multiprocessors;
     overlap_ = can_overlap(context.device);
-    points_ = upload_points(context);
-    initial_.upload(problem.centroids, context.stream);
+    points_ = Loop::upload_points(context);
+    Loop::upload_initial(problem.centroids, context);
     labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
     if (has_min_changes()) previous_ = cuda::Buffer<std::int32_t>(labels_.size());
     split_all_points(context.stream);
@@ -76,11 +83,11 @@ class ScreenVersion : public DeviceLoop {
                    static_cast<std::size_t>(engine_.segment(batch)));
     // Rows that lanes read come again, so the last kernel gets as much L1 as there is, although the
     // one before it has it as shared memory.
-    LLOYD_CUDA_CHECK(cudaFuncSetAttribute(label_ambiguous,
+    LLOYD_CUDA_CHECK(cudaFuncSetAttribute(label_ambiguous<Real>,
                                           cudaFuncAttributePreferredSharedMemoryCarveout,
                                           cudaSharedmemCarveoutMaxL1));
-    update_ = Update<float>(problem.n, problem.k, problem.dim, problem.dim, context.device,
-                            context.stream, exchange_);
+    update_ = Update<float, Real>(problem.n, problem.k, problem.dim, problem.dim, context.device,
+                                  context.stream, exchange_);
   }
 
  private:
@@ -101,10 +108,10 @@ class ScreenVersion : public DeviceLoop {
     const auto phase = context.phase("update");
     if (has_min_changes())
       fast::count_changes(labels_.data(), previous_.data(), problem_.n, changes(), stream);
-    forget_centroids(context);
+    Loop::forget_centroids(context);
     update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(),
                 largest_move_to_mean(), stream);
-    scale_means(context);
+    Loop::scale_means(context);
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
@@ -139,15 +146,16 @@ class ScreenVersion : public DeviceLoop {
   }
 
   void split_all_centroids(cudaStream_t stream) {
-    launch(overlap_, split_centroids, static_cast<unsigned>(engine_.centroid_rows() / kSameNorm),
-           kSameNorm * 32, 0, stream, centroids_.data(), problem_.k, problem_.dim, engine_.padded(),
-           mean_.data(), scale_, accumulation_, largest_norm_bits_.data(), high_centroids_.data(),
-           bounds_.data(), errors_.data(), tiles_.data(), engine_.columns(), lists_.again.data());
+    launch(overlap_, split_centroids<Real>,
+           static_cast<unsigned>(engine_.centroid_rows() / kSameNorm), kSameNorm * 32, 0, stream,
+           centroids_.data(), problem_.k, problem_.dim, engine_.padded(), mean_.data(), scale_,
+           accumulation_, largest_norm_bits_.data(), high_centroids_.data(), bounds_.data(),
+           errors_.data(), tiles_.data(), engine_.columns(), lists_.again.data());
   }
 
   void label_the_ambiguous(const Screen& s, cudaStream_t stream) {
-    launch(overlap_, label_ambiguous, 8 * static_cast<unsigned>(multiprocessors_), kExactBlock, 0,
-           stream, s, points_.data(), centroids_.data(), problem_.k,
+    launch(overlap_, label_ambiguous<Real>, 8 * static_cast<unsigned>(multiprocessors_),
+           kExactBlock, 0, stream, s, points_.data(), centroids_.data(), problem_.k,
            static_cast<int>(engine_.blocks(s.last - s.first)), row_lanes());
   }
 
@@ -201,8 +209,10 @@ class ScreenVersion : public DeviceLoop {
   cuda::Buffer<float2> bounds_, errors_;      // of each centroid
   cuda::Buffer<std::int32_t> labels_, previous_;
   Lists lists_;
-  Update<float> update_;
+  Update<float, Real> update_;
 };
+
+using ScreenVersion = EitherPrecision<ScreenLoop<float>, ScreenLoop<double>>;
 #endif
 
 LLOYD_CUDA_VERSION(
@@ -211,7 +221,7 @@ LLOYD_CUDA_VERSION(
      .family = "fast",
      .backend = Backend::cuda,
      .parent = "fast_counting_sort",
-     .precisions = {Precision::fp32},
+     .precisions = {Precision::fp32, Precision::fp64},
      .distance = Distance::direct,
      .spherical = true,
      .reproducible = true,
@@ -228,7 +238,7 @@ LLOYD_CUDA_VERSION(
 
 #if LLOYD_CUDA
 std::unique_ptr<Version> make_screen_shard(Exchange* exchange) {
-  return std::make_unique<ScreenVersion>(exchange);
+  return std::make_unique<ScreenLoop<float>>(exchange);
 }
 #endif
 

@@ -17,13 +17,14 @@ constexpr int kParts = 8;         // blocks that share a segment
 
 // Labels the ambiguous points. Half of the warps take those whose candidates were known at once,
 // the others those of the second look. Where these have more candidates than places, a warp tries
-// every centroid.
+// every centroid. Real: the type of the centroids, float or double.
+template <typename Real>
 __global__ void __launch_bounds__(kExactBlock, 8)
-    label_ambiguous(const Screen s, const float* points, const float* centroids, int k,
-                    int segments, int lanes) {
+    label_ambiguous(const Screen s, const float* points, const Real* centroids, int k, int segments,
+                    int lanes) {
   constexpr int kWarps = kExactBlock / 32;
   const int warp = threadIdx.x / 32;
-  const Groups groups(points, centroids, s.dim, lanes);
+  const Groups<Real> groups(points, centroids, s.dim, lanes);
   // Labels the group's point (−1: none). pair(i): its i-th and next candidate of at most `most`, −1
   // after the last. The first `rows` of `candidates` are the same in any order and with gaps.
   const auto label = [&](std::int64_t point, const std::int32_t* candidates, int rows, auto most,

@@ -69,8 +69,10 @@ __host__ __device__ constexpr std::int64_t streamed_tile_bytes(int columns, int 
 // −C_h, bounds and errors of each centroid to the end of the last tile: a warp each, a block for
 // kSameNorm of them.
 // wide: the same once more in tiles for wgmma, or null. columns: of a tile that is streamed, or 0.
+// Real: the type of the centroids, float or double.
+template <typename Real>
 __global__ void __launch_bounds__(kSameNorm * 32)
-    split_centroids(const float* centroids, int k, int dim, int padded, const float* mean,
+    split_centroids(const Real* centroids, int k, int dim, int padded, const float* mean,
                     double scale, double accumulation, const unsigned* largest_norm_bits,
                     __half* high, float2* bounds, float2* errors, char* wide, int columns,
                     unsigned* again) {
@@ -81,7 +83,7 @@ __global__ void __launch_bounds__(kSameNorm * 32)
   const int lane = threadIdx.x % 32;
   if (j == 0 && lane == 0) *again = 0;
   double square = 0, low_square = 0, largest = 0;
-  const float* centroid = centroids + static_cast<std::int64_t>(j) * dim;
+  const Real* centroid = centroids + static_cast<std::int64_t>(j) * dim;
   const auto coordinate = [&](int t) {
     return j < k && t < dim ? scale * (static_cast<double>(centroid[t]) - mean[t]) : 0;
   };
