@@ -144,6 +144,15 @@ TEST(FastAuto, TakesWideningVersionsFor16Bits) {
   EXPECT_NE(std::ranges::find(tried, "fast_resident"), tried.end());
 }
 
+TEST(FastAuto, TakesFp64WithoutRowsOfIt) {
+  for (const std::int64_t n : {1'000, 1'000'000})
+    for (const int dim : {2, 128}) {
+      const auto able = able_on_h200({.n = n, .k = 100, .dim = dim}, Precision::fp64);
+      ASSERT_EQ(able.size(), 1u);
+      EXPECT_EQ(able.front().nearest.version, "fast_screen");
+    }
+}
+
 // Where a version that widens is the fastest in fp32, 16 bits take no longer.
 TEST(FastAuto, EstimatesNoMoreFor16BitsWhereWideningVersionsWin) {
   int compared = 0;
