@@ -13,7 +13,35 @@ import pytest
 os.environ.setdefault("LLOYDBENCH_TRIALS", "")
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+# The files that take longest (`pytest --durations=0`), the longest first.
+LONG_FILES = [
+    ROOT / "tests" / name
+    for name in (
+        "crash/test_crash_points.py",
+        "experiments/test_cheats.py",
+        "analysis/test_report.py",
+        "experiments/test_restarts.py",
+        "experiments/test_mpi.py",
+        "experiments/test_hostile.py",
+        "profiling/test_cpu_counters.py",
+        "test_examples.py",
+        "test_comparing_page.py",
+        "test_paper_page.py",
+        "analysis/test_figures.py",
+        "experiments/test_slurm.py",
+    )
+]
 BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
+
+
+def pytest_collection_modifyitems(config, items):
+    """In one of several processes (tools/test.sh), long files begin first. Otherwise one of them
+    may begin last, and all other processes wait for it."""
+    missing = [file for file in LONG_FILES if not file.exists()]
+    assert not missing, f"tests/conftest.py lists {missing}"
+    if hasattr(config, "workerinput"):
+        places = {file: place for place, file in enumerate(LONG_FILES)}
+        items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @dataclass(frozen=True)

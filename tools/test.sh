@@ -35,9 +35,15 @@ cpp_tests() {
   [ "$status" = 0 ] && [ -z "$left" ]
 }
 
+# Several tests run at once. A thread of OpenMP that waits must not keep a core from another test.
+export OMP_WAIT_POLICY=passive
+
 tools/build.sh build all "$@" || exit
 step "C++ tests" cpp_tests build
-step "Python tests" .venv/bin/python -m pytest --junitxml=build/test-reports/python.xml
+# A file's tests share what they make first, so they stay in one process. tests/conftest.py says in
+# which order the files begin.
+step "Python tests" .venv/bin/python -m pytest --junitxml=build/test-reports/python.xml \
+  --numprocesses="${JOBS:-$(nproc)}" --dist=loadfile --no-loadscope-reorder
 
 # -O1, because the tests would crawl without it. More optimisation is not needed, because no version
 # has to be fast here.
