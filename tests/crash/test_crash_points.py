@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 
@@ -208,7 +209,7 @@ def test_a_folder_with_anything_else_is_left_as_it_is(runs):
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "folder"])
 def test_files_that_are_no_files_are_refused(runs, tmp_path, name, kind):
     out, victim = tmp_path / "out", tmp_path / "victim"
-    assert runs.run(runs.spec, "--out", out).returncode == 0
+    shutil.copytree(runs.folder / "quiet", out)
     content = (out / name).read_text() if (out / name).exists() else ""
     (out / name).unlink(missing_ok=True)
     if kind == "link":
