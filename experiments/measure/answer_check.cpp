@@ -55,7 +55,7 @@ std::optional<std::string> wrong_form(const Problem& problem, const Solution& s)
 std::optional<std::string> wrong_answer(const Problem& problem, const Solution& solution,
                                         Verdict& verdict, ClusterSums& clusters) {
   if (auto why = wrong_form(problem, solution)) return why;
-  clusters = cluster_sums(problem.points, problem.n, problem.dim, problem.k, solution.labels);
+  clusters = cluster_sums(problem, solution.labels);
   const MeansVerdict means = check_means(problem, solution, clusters);
   verdict.max_mean_error = std::max(verdict.max_mean_error.value_or(0), means.max_error);
   if (means.vague)

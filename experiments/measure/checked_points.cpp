@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/core/philox.h"
+#include "kernels/core/point_rows.h"
 
 namespace lloyd {
 
@@ -32,12 +33,14 @@ CheckedPoints::CheckedPoints(const Problem& problem, std::int64_t sample, std::u
   numbers_ = sampled_points(problem.n, sample, seed);
   const auto dim = static_cast<std::size_t>(problem.dim);
   gathered_.resize(numbers_.size() * dim);
+  std::vector<float> memory;
   for (std::size_t at = 0; at < numbers_.size(); ++at)
-    std::ranges::copy(problem.points.subspan(static_cast<std::size_t>(numbers_[at]) * dim, dim),
+    std::ranges::copy(points_of(problem, numbers_[at], 1, memory),
                       gathered_.begin() + static_cast<std::ptrdiff_t>(at * dim));
   problem_.n = sample;
   problem_.points = gathered_;
   problem_.halves = {};
+  problem_.rows = nullptr;
   problem_.generator = nullptr;
 }
 

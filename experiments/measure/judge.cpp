@@ -76,8 +76,7 @@ CheckedPoints Judge::checked(int index, const Problem& problem) const {
 }
 
 std::unique_ptr<Reference> Judge::reference(const CheckedPoints& points) const {
-  const Problem& problem = points.problem();
-  return session_.reference(problem.points, problem.n, problem.dim);
+  return reference_of(session_, points.problem());
 }
 
 template <typename Body>
@@ -187,7 +186,7 @@ Solution Judge::finish() {
     const ExpectedRun* run = run_of(at);
     // Only the comparison with a run needs a reference.
     const std::unique_ptr<Reference> nearest =
-        run == nullptr ? nullptr : session_.reference(problem.points, problem.n, problem.dim);
+        run == nullptr ? nullptr : reference_of(session_, problem);
     Verdict& verdict = verdicts_[at];
     Recheck(problem, version_.distance, run).full(part, nearest.get(), verdict);
     if (verdict.correct) return;

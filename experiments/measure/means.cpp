@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "experiments/measure/vectors.h"
+#include "kernels/core/point_rows.h"
 
 namespace lloyd {
 namespace {
@@ -26,17 +27,20 @@ std::vector<double> sequential_errors(const Problem& problem, const Solution& so
   std::vector<T> sums(cells);
   std::vector<Exact> exact(cells);
   std::vector<double> errors(cells);
+  for_all_points(
+      problem, [&](std::int64_t first, std::int64_t count, std::span<const float> values) {
+        const std::int32_t* const labels = solution.labels.data() + first;
 #pragma omp parallel for schedule(static)
-  for (std::int64_t t = 0; t < problem.dim; ++t)
-    for (std::size_t i = 0; i < solution.labels.size(); ++i) {
-      const float x = problem.points[i * dim + static_cast<std::size_t>(t)];
-      const std::size_t c =
-          static_cast<std::size_t>(solution.labels[i]) * dim + static_cast<std::size_t>(t);
-      sums[c] += static_cast<T>(x);
-      exact[c] += static_cast<Exact>(x);
-      errors[c] = std::max(errors[c],
-                           std::abs(static_cast<double>(static_cast<Exact>(sums[c]) - exact[c])));
-    }
+        for (std::size_t t = 0; t < dim; ++t)
+          for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+            const float x = values[i * dim + t];
+            const std::size_t c = static_cast<std::size_t>(labels[i]) * dim + t;
+            sums[c] += static_cast<T>(x);
+            exact[c] += static_cast<Exact>(x);
+            errors[c] = std::max(
+                errors[c], std::abs(static_cast<double>(static_cast<Exact>(sums[c]) - exact[c])));
+          }
+      });
   for (std::size_t c = 0; c < cells; ++c)
     errors[c] /= static_cast<double>(std::max<std::int64_t>(1, clusters.counts[c / dim]));
   return errors;

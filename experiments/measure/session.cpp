@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+
+#include "kernels/core/point_rows.h"
 
 namespace lloyd {
 
@@ -23,6 +26,35 @@ void CpuSession::evict_caches() {
 std::unique_ptr<Reference> CpuSession::reference(std::span<const float> points, std::int64_t n,
                                                  int dim) const {
   return make_cpu_reference(points, n, dim);
+}
+
+namespace {
+
+class ChunkedReference : public Reference {
+ public:
+  ChunkedReference(const Session& session, const Problem& problem)
+      : session_(session), problem_(problem) {}
+
+  void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
+               std::span<double> distances) override {
+    for_all_points(
+        problem_, [&](std::int64_t first, std::int64_t count, std::span<const float> values) {
+          const auto at = static_cast<std::size_t>(first), size = static_cast<std::size_t>(count);
+          session_.reference(values, count, problem_.dim)
+              ->nearest(centroids, k, labels.subspan(at, size), distances.subspan(at, size));
+        });
+  }
+
+ private:
+  const Session& session_;
+  Problem problem_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reference> reference_of(const Session& session, const Problem& problem) {
+  if (problem.rows == nullptr) return session.reference(problem.points, problem.n, problem.dim);
+  return std::make_unique<ChunkedReference>(session, problem);
 }
 
 std::unique_ptr<Session> make_cpu_session() { return std::make_unique<CpuSession>(); }

@@ -63,6 +63,10 @@ class CpuSession : public Session {
   std::vector<char> sweep_;
 };
 
+/// The session's reference for a problem's points. If they are not in memory, it takes
+/// points_at_once() of them after one another. The points must outlive it.
+std::unique_ptr<Reference> reference_of(const Session& session, const Problem& problem);
+
 std::unique_ptr<Session> make_cpu_session();
 /// On `device`; versions may use `others` beside it, where their work ends before that of the
 /// stream. Throws an error that names the failed call if a device is unavailable. Exists only in a

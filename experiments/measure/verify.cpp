@@ -108,8 +108,7 @@ Verdict verify(const Solution& whole, Trials& trials, const Problem& problem, Di
 
 std::optional<std::string> Recheck::quick(const Solution& solution, Verdict& verdict) const {
   if (auto why = wrong_form(problem_, solution)) return why;
-  const ClusterSums clusters =
-      cluster_sums(problem_.points, problem_.n, problem_.dim, problem_.k, solution.labels);
+  const ClusterSums clusters = cluster_sums(problem_, solution.labels);
   const MeansVerdict means = check_means(problem_, solution, clusters);
   verdict.max_mean_error = std::max(verdict.max_mean_error.value_or(0), means.max_error);
   if (means.wrong || expected_ == nullptr) return means.wrong;
@@ -127,8 +126,7 @@ void Recheck::full(const Solution& solution, Reference* reference, Verdict& verd
     verdict.correct = true;
     return;
   }
-  const ClusterSums clusters =
-      cluster_sums(problem_.points, problem_.n, problem_.dim, problem_.k, solution.labels);
+  const ClusterSums clusters = cluster_sums(problem_, solution.labels);
   const Nearest nearest(*reference, solution.centroids, problem_);
   RunCheck(problem_, distance_, *expected_, verdict.label_mismatches.value_or(0))
       .judge(solution, clusters, nearest, verdict);

@@ -13,7 +13,7 @@ Reply convergence_pass(Workbench& bench, const Request& request) {
       const Point point = point_of(bench.job(), {request.point, {}, {0, restart}, {}, {}});
       const Problem problem = bench.problem(point);
       Context context = bench.context(point);
-      if (!reference) reference = bench.session().reference(problem.points, problem.n, problem.dim);
+      if (!reference) reference = reference_of(bench.session(), problem);
       for (const Iterate& each : follow(bench.make(problem), problem, context, *reference))
         reply.convergence.push_back({{"point", point.id},
                                      {"version", point.version},

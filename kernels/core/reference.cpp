@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/core/point_rows.h"
+
 // The clones use wider vectors where the machine has them. The bits are the same everywhere,
 // because this file is compiled without contraction.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
@@ -90,13 +92,12 @@ std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std
 
 namespace {
 
-// The coordinates [from, to) of the points [first, last), added to the sums of their clusters.
-// Returns the first point whose label is outside [0, k), or −1.
+// The coordinates [from, to) of `count` points, added to the sums of their clusters. Returns the
+// first point whose label is outside [0, k), or −1.
 LLOYD_CLONES std::int64_t add_points(const float* points, const std::int32_t* labels,
-                                     std::int64_t first, std::int64_t last, int dim, int from,
-                                     int to, int k, double* __restrict sums,
-                                     double* __restrict absolute) {
-  for (std::int64_t i = first; i < last; ++i) {
+                                     std::int64_t count, int dim, int from, int to, int k,
+                                     double* __restrict sums, double* __restrict absolute) {
+  for (std::int64_t i = 0; i < count; ++i) {
     const std::int32_t label = labels[i];
     if (label < 0 || label >= k) return i;
     const float* x = points + i * dim;
@@ -113,6 +114,12 @@ LLOYD_CLONES std::int64_t add_points(const float* points, const std::int32_t* la
 
 ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim, int k,
                          std::span<const std::int32_t> labels) {
+  return cluster_sums({.n = n, .k = k, .dim = dim, .points = points}, labels);
+}
+
+ClusterSums cluster_sums(const Problem& problem, std::span<const std::int32_t> labels) {
+  const std::int64_t n = problem.n;
+  const int dim = problem.dim, k = problem.k;
   const std::size_t cells = static_cast<std::size_t>(k) * dim;
   // As many chunks as keep the cores busy, but few enough that their partial sums stay below 64
   // MiB, and that adding those up costs less than the points. The number depends only on the sizes,
@@ -121,7 +128,8 @@ ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim,
                       static_cast<std::int64_t>(cells * 16 + static_cast<std::size_t>(k) * 8);
   const auto chunks = std::clamp<std::int64_t>(std::min(memory, n / (8 * std::int64_t{k})), 1, 64);
   // Where large sums leave few chunks, each is shared out by dimensions. This changes no order.
-  constexpr int kSlice = 16;  // dimensions: a cache line of a point
+  constexpr int kSlice = 16;                     // dimensions: a cache line of a point
+  constexpr std::int64_t kReadAtOnce = 1 << 16;  // coordinates, by each thread
   const std::int64_t wanted = chunks >= 16 ? 1 : 64 / chunks;
   const std::int64_t width = ((dim + wanted - 1) / wanted + kSlice - 1) / kSlice * kSlice;
   const std::int64_t slices = (dim + width - 1) / width;
@@ -145,13 +153,19 @@ ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim,
     const auto to = static_cast<int>(std::min<std::int64_t>(dim, (slice + 1) * width));
     const std::int64_t first = n * chunk / chunks, last = n * (chunk + 1) / chunks;
     Partial& mine = partial[static_cast<std::size_t>(chunk)];
-    const std::int64_t bad = add_points(points.data(), labels.data(), first, last, dim, from, to, k,
-                                        mine.sums.data(), mine.absolute.data());
-    if (bad >= 0) {
-      stray = bad;
-    } else if (slice == 0) {
-      for (std::int64_t i = first; i < last; ++i)
-        ++mine.counts[static_cast<std::size_t>(labels[static_cast<std::size_t>(i)])];
+    // Points that are not in memory are read a few at a time. This changes no order, either.
+    const std::int64_t most = problem.rows == nullptr ? last - first : 1 + kReadAtOnce / dim;
+    std::vector<float> read;
+    for (std::int64_t at = first; at < last && stray < 0; at += most) {
+      const std::int64_t count = std::min(most, last - at);
+      const std::int32_t* const own = labels.data() + at;
+      const std::int64_t bad = add_points(points_of(problem, at, count, read).data(), own, count,
+                                          dim, from, to, k, mine.sums.data(), mine.absolute.data());
+      if (bad >= 0) {
+        stray = at + bad;
+      } else if (slice == 0) {
+        for (std::int64_t i = 0; i < count; ++i) ++mine.counts[static_cast<std::size_t>(own[i])];
+      }
     }
   }
   if (stray >= 0)
@@ -214,12 +228,14 @@ double norm_of(std::span<const double> values) {
 // The root mean square of the points' norms.
 double typical_norm(const Problem& problem) {
   double squares = 0;
-  const auto size = static_cast<std::int64_t>(problem.points.size());
+  for_all_points(problem, [&](std::int64_t, std::int64_t, std::span<const float> values) {
+    const auto size = static_cast<std::int64_t>(values.size());
 #pragma omp parallel for schedule(static) reduction(+ : squares)
-  for (std::int64_t i = 0; i < size; ++i) {
-    const double x = problem.points[static_cast<std::size_t>(i)];
-    squares += x * x;
-  }
+    for (std::int64_t i = 0; i < size; ++i) {
+      const double x = values[static_cast<std::size_t>(i)];
+      squares += x * x;
+    }
+  });
   return std::sqrt(squares / static_cast<double>(problem.n));
 }
 
@@ -300,8 +316,7 @@ ReferenceRun run_lloyd(Reference& reference, const Problem& problem, const Error
   while (run.iterations < problem.stop.iterations) {
     seen = errors != nullptr ? errors->seen(run.centroids, run.iterations) : run.centroids;
     reference.nearest(seen, problem.k, labels, distances);
-    const ClusterSums clusters =
-        cluster_sums(problem.points, problem.n, problem.dim, problem.k, labels);
+    const ClusterSums clusters = cluster_sums(problem, labels);
     ReferenceStep step;
     step.inertia = sum(distances);
     if (errors != nullptr)

@@ -37,6 +37,8 @@ struct ClusterSums {
 /// Throws std::out_of_range, with the point's number, when a label is outside [0, k).
 ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim, int k,
                          std::span<const std::int32_t> labels);
+/// The same of a problem's points, which need not be in memory. The bits are the same.
+ClusterSums cluster_sums(const Problem& problem, std::span<const std::int32_t> labels);
 
 /// The sum of `values`. Its error does not depend on their number, and its order not on the
 /// threads.
