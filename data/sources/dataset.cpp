@@ -31,7 +31,7 @@ std::string columns_text(const std::vector<Column>& columns) {
 }  // namespace
 
 std::string Source::describe() const {
-  const std::string how = unit_length ? " by cosine" : "";
+  const std::string how = std::string(mapped ? " mapped" : "") + (unit_length ? " by cosine" : "");
   if (file.empty()) return generator_text(*this) + how;
   const std::string name = file.filename().string();
   if (!array.empty()) return fmt::format("{}(array={}){}", name, array, how);

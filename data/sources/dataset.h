@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "data/sources/seeding.h"
+#include "kernels/core/point_rows.h"
 
 namespace lloyd::data {
 
@@ -46,6 +47,8 @@ struct Source {
   std::optional<Column> label_column;  // the same; a negative number counts from the end
   std::vector<Column> columns;         // those to read, in this order; empty: all that are left
   std::string array;                   // npz: the name of the array; empty: the only one
+
+  bool mapped = false;  // npy, fvecs, bvecs: points stay in the file where that is possible
 
   bool unit_length = false;  // each row is scaled to length 1 (spec key `distance: cosine`)
 
@@ -103,18 +106,25 @@ class Dataset {
   std::unique_ptr<float[]> values_;
 };
 
-/// Throws DataError when n × dim × 4 bytes overflow or exceed this machine's free memory. The
-/// message names both sizes.
-void check_fits_memory(std::int64_t n, int dim);
+/// Throws DataError when n × dim × value_bytes bytes overflow or exceed this machine's free memory.
+/// The message names both sizes.
+void check_fits_memory(std::int64_t n, int dim, int value_bytes = 4);
 
 /// Reads the whole file and checks that it is rectangular, numeric and finite. `threads` threads
 /// parse in parallel (0: all cores).
 Dataset read_file(const Source& source, int threads = 0);
 
+/// The size of a file that read_file() reads. If it is `mapped`, only its head is read.
+Extent extent_of(const Source& source);
+
 /// n × dim points of a generator. Value (i, j) depends only on the options, the seed, i and j. So
 /// the bits are the same on every machine, thread count and device, and a smaller n or dim gives a
 /// prefix of a larger one.
 Dataset generate(const Source& source, std::int64_t n, int dim, int threads = 0);
+
+/// Rows of the same points from number `first` on.
+void generate_rows(const Source& source, std::int64_t first, std::span<float> out, int dim,
+                   int threads = 0);
 
 /// The first n rows and dim columns (0: all) of generate() or read_file(). Throws DataError when
 /// the file has fewer.
@@ -138,6 +148,10 @@ const std::vector<std::string>& init_methods();  // random_points, kmeans++, kme
 std::vector<float> initial_centroids(const Init& init, std::span<const float> points,
                                      std::int64_t n, int dim, int k, int threads = 0,
                                      MakeNearest& make = make_cpu_nearest);
+
+/// The same for points that need not be in memory, by a method that measures no distances.
+std::vector<float> initial_centroids(const Init& init, const PointRows& points, std::int64_t n,
+                                     int dim, int k);
 
 /// Whether a method measures distances: kmeans++ and kmeans||.
 bool measures_distances(const std::string& method);

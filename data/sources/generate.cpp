@@ -42,7 +42,8 @@ float greatest_float(double high) {
 }
 
 template <class Values>
-void fill(float* out, std::int64_t n, int dim, int threads, const Values& values) {
+void fill(float* out, std::int64_t first, std::int64_t n, int dim, int threads,
+          const Values& values) {
   static constexpr std::int64_t kChunkValues =
       1 << 16;  // 256 KiB: small compared with the work, large compared with a page
   parallel_rows(n, std::max<std::int64_t>(1, kChunkValues / dim), threads,
@@ -50,7 +51,7 @@ void fill(float* out, std::int64_t n, int dim, int threads, const Values& values
                   for (std::int64_t row = begin; row < end; ++row) {
                     for (int j = 0; j < dim; j += 4) {
                       float block[4];
-                      values(row, j / 4, block);
+                      values(first + row, j / 4, block);
                       std::copy_n(block, std::min(4, dim - j), out + row * dim + j);
                     }
                   }
@@ -76,9 +77,12 @@ Values values_of(const std::string& name, std::uint64_t seed, const GeneratorOpt
   return BlobValues{seed, low, high, centers, sigma};  // blobs, stamp_gauss
 }
 
-void draw(const Values& any_values, std::span<float> points, int dim, int threads) {
+// Rows from number `first` on.
+void draw(const Values& any_values, std::int64_t first, std::span<float> points, int dim,
+          int threads) {
   const std::int64_t n = static_cast<std::int64_t>(points.size()) / dim;
-  std::visit([&](const auto& values) { fill(points.data(), n, dim, threads, values); }, any_values);
+  std::visit([&](const auto& values) { fill(points.data(), first, n, dim, threads, values); },
+             any_values);
 }
 
 }  // namespace
@@ -205,7 +209,7 @@ std::shared_ptr<const Generator> make_generator(const Source& source) {
   const GeneratorOptions options = generator_options(source);
   Generator generator{values_of(source.generator, source.seed, options), nullptr};
   generator.draw = [values = generator.values](std::span<float> points, int dim) {
-    draw(values, points, dim, 0);
+    draw(values, 0, points, dim, 0);
   };
   return std::make_shared<const Generator>(generator);
 }
@@ -214,8 +218,14 @@ Dataset generate(const Source& source, std::int64_t n, int dim, int threads) {
   generator_info(source.generator);  // throws for a file and lists the generators
   const std::shared_ptr<const Generator> generator = make_generator(source);
   Dataset data(n, dim);
-  draw(generator->values, data.values(), dim, threads);
+  draw(generator->values, 0, data.values(), dim, threads);
   return data;
+}
+
+void generate_rows(const Source& source, std::int64_t first, std::span<float> out, int dim,
+                   int threads) {
+  generator_info(source.generator);
+  draw(make_generator(source)->values, first, out, dim, threads);
 }
 
 }  // namespace lloyd::data

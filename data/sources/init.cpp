@@ -70,19 +70,42 @@ int init_threads(const std::string& method) {
   return method == "random_points" ? 1 : omp_get_num_procs();
 }
 
+namespace {
+
+void check_count(std::int64_t n, int k) {
+  if (k >= 1 && k <= n) return;
+  throw DataError(fmt::format("k = {} initial centroids cannot be drawn from n = {} points",
+                              grouped(k), grouped(n)));
+}
+
+}  // namespace
+
 std::vector<float> initial_centroids(const Init& init, std::span<const float> points,
                                      std::int64_t n, int dim, int k, int threads,
                                      MakeNearest& make) {
-  if (k < 1 || k > n) {
-    throw DataError(fmt::format("k = {} initial centroids cannot be drawn from n = {} points",
-                                grouped(k), grouped(n)));
-  }
+  check_count(n, k);
   if (init.method == "file") return from_file(init.file, dim, k, threads);
   std::vector<float> centroids;
   for (const std::int64_t row : chosen_rows(init, points, n, dim, k, threads, make)) {
     const auto values =
         points.subspan(static_cast<std::size_t>(row * dim), static_cast<std::size_t>(dim));
     centroids.insert(centroids.end(), values.begin(), values.end());
+  }
+  return centroids;
+}
+
+std::vector<float> initial_centroids(const Init& init, const PointRows& points, std::int64_t n,
+                                     int dim, int k) {
+  check_count(n, k);
+  if (init.method == "file") return from_file(init.file, dim, k, 0);
+  if (init.method != "random_points")
+    throw DataError(fmt::format("init '{}' needs all points in memory", init.method));
+  const auto width = static_cast<std::size_t>(dim);
+  std::vector<float> centroids(static_cast<std::size_t>(k) * width);
+  std::span<float> rest = centroids;
+  for (const std::int64_t row : random_rows(n, k, init.seed)) {
+    points.read(row * dim, rest.first(width));
+    rest = rest.subspan(width);
   }
   return centroids;
 }

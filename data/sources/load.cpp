@@ -10,9 +10,7 @@
 #include "data/sources/text.h"
 
 namespace lloyd::data {
-namespace {
 
-/// A key that is set and that only text files have; null when there is none.
 const char* text_key(const Source& source) {
   return source.header              ? "header"
          : source.delimiter != '\0' ? "delimiter"
@@ -22,6 +20,8 @@ const char* text_key(const Source& source) {
          : !source.columns.empty()  ? "columns"
                                     : nullptr;
 }
+
+namespace {
 
 Dataset read_bytes(const Source& source, std::string_view bytes, Limits limits, int threads) {
   const std::string name = source.file.string();

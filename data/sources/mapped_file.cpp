@@ -26,7 +26,7 @@ struct Mapping {
   std::atomic<bool> lost{false};                 // a page could not be read
 };
 
-// At most two files are open at once: data and init_file.
+// At most a few files are open at once: data, for each number of dimensions, and init_file.
 std::array<Mapping, 16> mappings;
 std::mutex mappings_in_use;
 struct sigaction action_before;
@@ -114,6 +114,15 @@ MappedFile::~MappedFile() {
   mappings[slot_].begin = 0;
   munmap(address_, size_);
   close(file_);
+}
+
+// Advice that the system does not take changes nothing but the time.
+void MappedFile::is_read_in_order() const { madvise(address_, size_, MADV_SEQUENTIAL); }
+
+void MappedFile::will_be_read(std::string_view part) const {
+  const auto begin = reinterpret_cast<std::uintptr_t>(part.data());
+  const std::uintptr_t in_page = begin % page_size;
+  madvise(reinterpret_cast<void*>(begin - in_page), part.size() + in_page, MADV_WILLNEED);
 }
 
 void MappedFile::check_unchanged() const {

@@ -23,6 +23,10 @@ class MappedFile {
 
   std::string_view bytes() const { return {static_cast<const char*>(address_), size_}; }
 
+  /// Says in which order bytes() are read, and which of them soon, so that the system reads ahead.
+  void is_read_in_order() const;
+  void will_be_read(std::string_view part) const;
+
   /// Throws DataError when the file has been written to or shortened since it was opened, or could
   /// not be read.
   void check_unchanged() const;

@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "data/sources/binary_values.h"
 #include "data/sources/parallel.h"
 #include "data/sources/readers.h"
 #include "data/sources/text.h"
+#include "kernels/core/halves.h"
 
 namespace lloyd::data {
 namespace {
@@ -140,16 +143,24 @@ NpyHeader npy_header(const std::string& name, std::string_view bytes) {
   return header;
 }
 
-template <class T>
-Dataset npy_values(const std::string& name, std::string_view bytes, const NpyHeader& header,
-                   Limits limits, int threads) {
+struct Half {
+  std::uint16_t bits;
+};
+
+struct Shape {
+  std::int64_t rows, columns;
+};
+
+/// The shape of an array of values of `value_bytes`, which is all that follows the header.
+Shape npy_shape(const std::string& name, std::string_view bytes, const NpyHeader& header,
+                std::size_t value_bytes) {
   const std::int64_t rows = header.shape[0];
   const std::int64_t columns = header.shape.size() == 2 ? header.shape[1] : 1;
   const std::size_t present = bytes.size() - header.data_at;
   std::int64_t count, needed;
   const bool overflow =
       __builtin_mul_overflow(rows, columns, &count) ||
-      __builtin_mul_overflow(count, static_cast<std::int64_t>(sizeof(T)), &needed);
+      __builtin_mul_overflow(count, static_cast<std::int64_t>(value_bytes), &needed);
   if (overflow || static_cast<std::uint64_t>(needed) != present) {
     const bool shorter = overflow || static_cast<std::uint64_t>(needed) > present;
     throw DataError(fmt::format(
@@ -161,6 +172,13 @@ Dataset npy_values(const std::string& name, std::string_view bytes, const NpyHea
   if (count == 0) {
     throw DataError(fmt::format("{}: holds no values (shape {} × {})", name, rows, columns));
   }
+  return {rows, columns};
+}
+
+template <class T>
+Dataset npy_values(const std::string& name, std::string_view bytes, const NpyHeader& header,
+                   Limits limits, int threads) {
+  const auto [rows, columns] = npy_shape(name, bytes, header, sizeof(T));
   const Limits wanted = within(name, limits, rows, columns);
   Dataset data(wanted.n, wanted.dim);
   float* const out = data.values().data();
@@ -175,7 +193,10 @@ Dataset npy_values(const std::string& name, std::string_view bytes, const NpyHea
             const std::int64_t at = row * row_stride + column * column_stride;
             const T value = value_at<T>(in + at * static_cast<std::int64_t>(sizeof(T)), swap);
             // An integer is converted to float directly: through double it would be rounded twice.
-            if constexpr (std::is_integral_v<T>) {
+            if constexpr (std::is_same_v<T, Half>) {
+              out[row * wanted.dim + column] =
+                  checked(name, row, column, float_of_fp16(value.bits));
+            } else if constexpr (std::is_integral_v<T>) {
               out[row * wanted.dim + column] = static_cast<float>(value);
             } else {
               out[row * wanted.dim + column] = checked(name, row, column, value);
@@ -186,20 +207,44 @@ Dataset npy_values(const std::string& name, std::string_view bytes, const NpyHea
   return data;
 }
 
-}  // namespace
-
-Dataset read_npy(const std::string& name, std::string_view bytes, Limits limits, int threads) {
-  const NpyHeader header = npy_header(name, bytes);
+void check_is_matrix(const std::string& name, const NpyHeader& header) {
   if (header.shape.empty() || header.shape.size() > 2) {
     throw DataError(fmt::format("{}: shape ({}) is not n × dim; save a 2-D array", name,
                                 fmt::join(header.shape, ", ")));
   }
+}
+
+}  // namespace
+
+RowLayout npy_layout(const std::string& name, std::string_view bytes) {
+  const NpyHeader header = npy_header(name, bytes);
+  check_is_matrix(name, header);
+  using Type = RowLayout::Type;
+  const std::map<std::string, std::pair<Type, std::size_t>> types = {
+      {"<f2", {Type::fp16, 2}}, {"<f4", {Type::fp32, 4}}, {"|u1", {Type::uint8, 1}}};
+  const auto type = types.find(header.descr);
+  if (type == types.end() || header.fortran_order)
+    throw DataError(fmt::format(
+        "{0}: holds '{1}' in {2} order, and mapped: true needs '<f2', '<f4' or '|u1' in C order; "
+        "leave mapped out, or convert the file: python -c \"import numpy as np; a = np.load('{0}', "
+        "mmap_mode='r'); np.lib.format.open_memmap('new.npy', 'w+', '<f4', a.shape)[:] = a\"",
+        name, header.descr, header.fortran_order ? "Fortran" : "C"));
+  const std::size_t value_bytes = type->second.second;
+  const auto [rows, columns] = npy_shape(name, bytes, header, value_bytes);
+  return {type->second.first, rows, columns, header.data_at,
+          static_cast<std::size_t>(columns) * value_bytes};
+}
+
+Dataset read_npy(const std::string& name, std::string_view bytes, Limits limits, int threads) {
+  const NpyHeader header = npy_header(name, bytes);
+  check_is_matrix(name, header);
   const std::string& descr = header.descr;
   if (descr.size() > 1 && (descr[0] == '<' || descr[0] == '>' || descr[0] == '|')) {
     const std::string_view kind = std::string_view(descr).substr(1);
     const auto read = [&](auto zero) {
       return npy_values<decltype(zero)>(name, bytes, header, limits, threads);
     };
+    if (kind == "f2") return read(Half{});
     if (kind == "f4") return read(float{});
     if (kind == "f8") return read(double{});
     if (kind == "i1") return read(std::int8_t{});

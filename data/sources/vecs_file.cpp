@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::size_t kLength = sizeof(std::int32_t);
 
-template <class T>
-Dataset vecs_values(const std::string& name, const std::string& format, std::string_view bytes,
-                    Limits limits, int threads) {
+/// The layout by the first row's length alone.
+RowLayout layout_of(const std::string& name, const std::string& format, std::string_view bytes,
+                    RowLayout::Type type, std::size_t value_bytes) {
   if (bytes.size() < kLength) {
     throw DataError(fmt::format("{}: is truncated: {} B are less than the length of one row", name,
                                 bytes.size()));
@@ -30,33 +30,38 @@ Dataset vecs_values(const std::string& name, const std::string& format, std::str
                     "the key format",
                     name, grouped(columns), format == "bvecs" ? "a" : "an", format));
   }
-  const std::size_t row_bytes = kLength + sizeof(T) * static_cast<std::size_t>(columns);
-  const auto rows = static_cast<std::int64_t>(bytes.size() / row_bytes);
-  const auto check_length = [&](std::int64_t row) {
-    const auto length =
-        value_at<std::int32_t>(bytes.data() + static_cast<std::size_t>(row) * row_bytes, false);
-    if (length == columns) return;
-    throw DataError(fmt::format("{}: row {} says that it has {} values; the first row has {}", name,
-                                row + 1, grouped(length), grouped(columns)));
-  };
+  const std::size_t stride = kLength + value_bytes * static_cast<std::size_t>(columns);
+  return {type, static_cast<std::int64_t>(bytes.size() / stride), columns, kLength, stride, true};
+}
+
+void check_size(const std::string& name, const RowLayout& layout, std::string_view bytes) {
+  if (const std::size_t rest = bytes.size() % layout.stride; rest != 0) {
+    throw DataError(fmt::format(
+        "{}: is truncated: row {} of {} values takes {} B, and {} B are there", name, layout.n + 1,
+        grouped(layout.dim), grouped(static_cast<std::int64_t>(layout.stride)),
+        grouped(static_cast<std::int64_t>(rest))));
+  }
+}
+
+template <class T>
+Dataset vecs_values(const std::string& name, const std::string& format, std::string_view bytes,
+                    Limits limits, int threads) {
+  const RowLayout layout = layout_of(name, format, bytes, RowLayout::Type::fp32, sizeof(T));
   // This check comes before that of the size: if the rows differ in length, the remainder means
   // nothing.
-  parallel_rows(rows, kChunkRows, threads, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-    for (std::int64_t row = begin; row < end; ++row) check_length(row);
-  });
-  if (const std::size_t rest = bytes.size() % row_bytes; rest != 0) {
-    throw DataError(
-        fmt::format("{}: is truncated: row {} of {} values takes {} B, and {} B are there", name,
-                    rows + 1, grouped(columns), grouped(static_cast<std::int64_t>(row_bytes)),
-                    grouped(static_cast<std::int64_t>(rest))));
-  }
-  const Limits wanted = within(name, limits, rows, columns);
+  parallel_rows(layout.n, kChunkRows, threads,
+                [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+                  check_lengths(name, layout, bytes, begin, end);
+                });
+  check_size(name, layout, bytes);
+  const Limits wanted = within(name, limits, layout.n, layout.dim);
   Dataset data(wanted.n, wanted.dim);
   float* const out = data.values().data();
   parallel_rows(
       wanted.n, kChunkRows, threads, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
         for (std::int64_t row = begin; row < end; ++row) {
-          const char* const in = bytes.data() + static_cast<std::size_t>(row) * row_bytes + kLength;
+          const char* const in =
+              bytes.data() + static_cast<std::size_t>(row) * layout.stride + kLength;
           for (int j = 0; j < wanted.dim; ++j) {
             const T value = value_at<T>(in + static_cast<std::size_t>(j) * sizeof(T), false);
             if constexpr (std::is_integral_v<T>) {
@@ -71,6 +76,26 @@ Dataset vecs_values(const std::string& name, const std::string& format, std::str
 }
 
 }  // namespace
+
+RowLayout vecs_layout(const std::string& name, const std::string& format, std::string_view bytes) {
+  const bool is_bytes = format == "bvecs";
+  const RowLayout layout =
+      layout_of(name, format, bytes, is_bytes ? RowLayout::Type::uint8 : RowLayout::Type::fp32,
+                is_bytes ? 1 : 4);
+  check_size(name, layout, bytes);
+  return layout;
+}
+
+void check_lengths(const std::string& name, const RowLayout& layout, std::string_view bytes,
+                   std::int64_t first, std::int64_t last) {
+  for (std::int64_t row = first; row < last; ++row) {
+    const auto length =
+        value_at<std::int32_t>(bytes.data() + static_cast<std::size_t>(row) * layout.stride, false);
+    if (length == layout.dim) continue;
+    throw DataError(fmt::format("{}: row {} says that it has {} values; the first row has {}", name,
+                                row + 1, grouped(length), grouped(layout.dim)));
+  }
+}
 
 Dataset read_vecs(const std::string& name, const std::string& format, std::string_view bytes,
                   Limits limits, int threads) {

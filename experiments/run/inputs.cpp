@@ -12,6 +12,30 @@
 
 namespace lloyd {
 
+Held held(const Point& point, const data::Sources& sources) {
+  const data::Source source = point.source(sources);
+  const bool as_is = point.batch == 1 && !source.unit_length;
+  if (storage_precision(point.precision) == Precision::fp32)
+    return as_is && source.mapped && data::lies_in_place(source, point.dim) ? Held::lent
+                                                                            : Held::floats;
+  const RegisteredVersion* version = find_version(point.version);
+  const bool needs_no_floats = version != nullptr && version->info.reads_rows && point.batch == 1 &&
+                               !data::measures_distances(point.init);
+  if (!needs_no_floats) return Held::floats;
+  return as_is && source.mapped ? Held::rows : Held::halves;
+}
+
+int bytes_held(Held held) {
+  switch (held) {
+    case Held::floats:
+      return 4;
+    case Held::halves:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
 Inputs::Initial Inputs::draw(const Point& point, std::span<const float> from) {
   const auto timed = [&](const char* device, data::MakeNearest& make) {
     const double start = now_ms();
@@ -32,34 +56,127 @@ Inputs::Initial Inputs::draw(const Point& point, std::span<const float> from) {
   return timed("cpu", data::make_cpu_nearest);
 }
 
-std::span<const float> Inputs::points(const Point& point) {
+Inputs::Initial Inputs::draw(const Point& point, const PointRows& from) {
+  const double start = now_ms();
+  std::vector<float> drawn =
+      data::initial_centroids(point.initial(job_.init), from, point.n, point.dim, point.k);
+  return {std::move(drawn), now_ms() - start, "cpu"};
+}
+
+void Inputs::forget_others(const Point& point) {
   const auto wanted = std::make_pair(point.data, point.data_seed);
   if (wanted != drawn_) {
     data_.clear();
     halves_.clear();
+    files_.clear();
+    narrow_.clear();
     batches_.clear();
     batch_halves_.clear();
   }
   drawn_ = wanted;
+}
+
+std::int64_t Inputs::most_points(const Point& point) const {
+  std::int64_t n = 0;
+  for (const Point& other : job_.points)
+    if (other.batch == 1 && other.data == point.data && other.dim == point.dim &&
+        storage_precision(other.precision) == storage_precision(point.precision))
+      n = std::max(n, other.n);
+  return n;
+}
+
+std::span<const float> Inputs::points(const Point& point) {
+  forget_others(point);
   if (point.batch > 1) return batch(point);
-  const auto key = std::make_pair(point.dim, storage_precision(point.precision));
+  const auto values = static_cast<std::size_t>(point.n) * static_cast<std::size_t>(point.dim);
+  const Held where = held(point, job_.data);
+  if (where == Held::lent) return file(point).in_place().first(values);
+  if (where != Held::floats) return {};
+  const Key key(point.dim, storage_precision(point.precision));
   auto at = data_.find(key);
   if (at == data_.end()) {
-    std::int64_t n = 0;
-    for (const Point& other : job_.points)
-      if (other.batch == 1 && other.data == point.data &&
-          std::make_pair(other.dim, storage_precision(other.precision)) == key)
-        n = std::max(n, other.n);
-    data::Dataset drawn = data::load(point.source(job_.data), n, point.dim);
+    data::Dataset drawn = data::load(point.source(job_.data), most_points(point), point.dim);
     round_to_storage(point.precision, drawn.values(), point.dim, "point");
     at = data_.emplace(key, std::move(drawn)).first;
   }
-  return std::as_const(at->second).values().first(static_cast<std::size_t>(point.n) * point.dim);
+  return std::as_const(at->second).values().first(values);
+}
+
+const PointRows* Inputs::rows(const Point& point) {
+  forget_others(point);
+  switch (held(point, job_.data)) {
+    case Held::rows:
+      return &file(point);
+    case Held::halves:
+      return &narrow(point);
+    default:
+      return nullptr;
+  }
+}
+
+void Inputs::check_unchanged() const {
+  for (const auto& each : files_) each.second.check_unchanged();
+}
+
+// A file is read once before it is used, so that all of its values are known to be good.
+data::FileRows& Inputs::file(const Point& point) {
+  const Key key(point.dim, storage_precision(point.precision));
+  auto at = files_.find(key);
+  if (at == files_.end()) {
+    at = files_.try_emplace(key, point.source(job_.data), most_points(point), point.dim, key.second)
+             .first;
+    try {
+      at->second.check([&](std::int64_t first, std::span<float> values) {
+        round_to_storage(key.second, values, point.dim, "point", first);
+      });
+    } catch (...) {
+      files_.erase(at);
+      throw;
+    }
+  }
+  at->second.check_unchanged();
+  return at->second;
+}
+
+// Drawn and rounded a few at a time, so that floats take no memory.
+const HalfRows& Inputs::narrow(const Point& point) {
+  const Key key(point.dim, storage_precision(point.precision));
+  if (const auto known = narrow_.find(key); known != narrow_.end()) return known->second.rows;
+  const data::Source source = point.source(job_.data);
+  const std::int64_t n = most_points(point);
+  data::check_fits_memory(n, point.dim, bytes_held(Held::halves));
+  const auto dim = static_cast<std::size_t>(point.dim), size = static_cast<std::size_t>(n) * dim;
+  auto memory = std::make_unique_for_overwrite<std::uint16_t[]>(size);
+  const std::span<std::uint16_t> halves(memory.get(), size);
+  const auto keep = [&](std::int64_t first, std::span<float> values) {
+    round_to_storage(key.second, values, point.dim, "point", first);
+    to_halves(key.second, values,
+              halves.subspan(static_cast<std::size_t>(first) * dim, values.size()));
+  };
+  if (source.file.empty() && !source.unit_length) {
+    std::vector<float> values;
+    const std::int64_t step = points_at_once(point.dim);
+    for (std::int64_t first = 0; first < n; first += step) {
+      values.resize(static_cast<std::size_t>(std::min(step, n - first)) * dim);
+      data::generate_rows(source, first, values, point.dim);
+      keep(first, values);
+    }
+  } else {
+    data::Dataset all = data::load(source, n, point.dim);
+    keep(0, all.values());
+  }
+  return narrow_.try_emplace(key, Narrow{std::move(memory), HalfRows(halves, key.second)})
+      .first->second.rows;
 }
 
 std::span<const std::uint16_t> Inputs::halves(const Point& point) {
   const Precision precision = storage_precision(point.precision);
   if (precision == Precision::fp32) return {};
+  const Held where = held(point, job_.data);
+  if (where == Held::rows) return {};
+  if (where == Held::halves)
+    return narrow(point).halves().first(static_cast<std::size_t>(point.n) *
+                                        static_cast<std::size_t>(point.dim));
   const std::span<const float> wanted = points(point);
   if (point.batch > 1) {
     const auto key = batch_key(point);
@@ -98,8 +215,10 @@ const Inputs::Initial& Inputs::initial(const Point& point) {
   const auto key = std::make_pair(point.inputs(), storage_precision(point.precision));
   auto at = centroids_.find(key);
   if (at == centroids_.end()) {
+    const PointRows* const from_rows = rows(point);
     const std::span<const float> from = points(point);
-    Initial drawn = draw(point.alone(0), part_of(from, 0, point.batch));
+    Initial drawn = from_rows != nullptr ? draw(point, *from_rows)
+                                         : draw(point.alone(0), part_of(from, 0, point.batch));
     for (int i = 1; i < point.batch; ++i) {
       const Initial next = draw(point.alone(i), part_of(from, i, point.batch));
       drawn.values.insert(drawn.values.end(), next.values.begin(), next.values.end());

@@ -46,6 +46,7 @@ json source_json(const data::Source& s) {
           {"label_column", json_or_null(s.label_column)},
           {"columns", columns},
           {"array", s.array},
+          {"mapped", s.mapped},
           {"unit_length", s.unit_length}};
 }
 
@@ -66,6 +67,7 @@ data::Source source_from(const json& j) {
   read(j, "label_column", s.label_column);
   for (const json& column : j.at("columns")) s.columns.push_back(column_from(column));
   s.array = j.at("array");
+  s.mapped = j.at("mapped");
   s.unit_length = j.at("unit_length");
   return s;
 }

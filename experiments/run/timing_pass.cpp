@@ -65,6 +65,7 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
   stage("verification");
   hand_over(beginning);
   const auto check = [&](Solution solution, const Sample& sample) {
+    bench.check_files();
     const bool own = sample.timing_basis == kSelfReported;
     judge.check(std::move(solution), sample.waited_ms,
                 own ? std::optional(sample.solve_ms) : std::nullopt);
@@ -83,6 +84,7 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
     timer.run(point.id, problem, context, request.taken, bench.needed_cores(point), check, keep);
   }
   const Solution last = judge.finish();
+  bench.check_files();
   stage("measurement");
   const std::optional<double> inertia = judge.verdict().inertia;
   const bool best =

@@ -35,6 +35,7 @@ Problem Workbench::problem(const Point& point) {
   Problem problem = point.problem(job_.stop);
   problem.points = inputs_.points(point);
   problem.centroids = inputs_.centroids(point);
+  problem.rows = inputs_.rows(point);
   if (on_gpu_ && !version_.info.external) problem.halves = inputs_.halves(point);
   if (point.host_memory == kPinned)  // what is uploaded: of a 16-bit problem 16 bits
     pinned_ = problem.halves.empty() ? session_->pin(std::as_bytes(problem.points))

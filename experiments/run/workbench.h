@@ -30,6 +30,8 @@ class Workbench {
   /// Valid until the next call.
   Problem problem(const Point& point);
   Context context(const Point& point);
+  /// Throws DataError if a file that holds the points has changed since problem().
+  void check_files() const { inputs_.check_unchanged(); }
   /// How long making the point's initial centroids took.
   double init_ms(const Point& point) const { return inputs_.init_ms(point); }
   std::string init_device(const Point& point) const { return inputs_.init_device(point); }

@@ -4,6 +4,7 @@
 
 #include "data/sources/generators.h"
 #include "data/sources/memory.h"
+#include "experiments/run/inputs.h"
 #include "experiments/run/launch.h"
 #include "experiments/spec/spec.h"
 #include "kernels/core/device.h"
@@ -56,7 +57,14 @@ void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
   for (Point& point : spec.points) {
     if (!point.available) continue;
     try {
-      data::check_fits(point.n * point.batch, point.dim, free);
+      const Held where = held(point, spec.data);
+      data::check_fits(point.n * point.batch, point.dim, free, bytes_held(where));
+      if (bytes_held(where) == 0 && point.host_memory == kPinned) {
+        point.available = false;
+        point.reason =
+            "host_memory: pinned is for points in memory, and mapped: true leaves them in their "
+            "file";
+      }
     } catch (const data::DataError& error) {
       point.available = false;
       point.reason = error.what();

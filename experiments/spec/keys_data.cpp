@@ -124,6 +124,13 @@ std::vector<Key> data_keys() {
        .text = "npz files: the name of the array. A file with a single array needs no name.",
        .example = "points",
        .with = "file"},
+      {.section = "data",
+       .name = "mapped",
+       .kind = Kind::flag,
+       .text = "npy, fvecs and bvecs: whether points stay in the file, for versions that can read "
+               "them there. Then the file need not fit into memory.",
+       .example = true,
+       .with = "file"},
   };
 }
 

@@ -115,6 +115,7 @@ class SourceReader {
         *out = read_column(key, entry->value, entry->label, entry->place);
     read_columns(section);
     yaml_.read(section, "array", source_.array);
+    yaml_.read(section, "mapped", source_.mapped);
     if (errors_.count() == before) origin_.extent = read_extent(draft_, named_.file, file, source_);
     if (origin_.extent) named_.extent = {origin_.extent->n, origin_.extent->dim};
   }
@@ -211,14 +212,14 @@ std::optional<FileExtent> read_extent(Draft& draft, const std::string& file, con
     // Read under the short path, which is the one that a message about the file should show.
     const fs::path& found = *place;
     source.file = found;
-    const data::Dataset rows = data::read_file(source);
+    const data::Extent extent = data::extent_of(source);
     source.file = fs::absolute(found).lexically_normal();
     if (invalid_utf8(source.file.string()) != std::string::npos) {
       draft.errors.add(entry.place, fmt::format("{} has a path that is not UTF-8: {}; rename it",
                                                 in_quotes(file), source.file.string()));
       return std::nullopt;
     }
-    return FileExtent{rows.n(), rows.dim(), entry.place, found.filename().string()};
+    return FileExtent{extent.n, extent.dim, entry.place, found.filename().string()};
   } catch (const data::DataError& error) {
     draft.errors.add(entry.place, fmt::format("{} cannot be used: {}", entry.label, error.what()));
     return std::nullopt;

@@ -60,7 +60,8 @@ nlohmann::json source_json(const data::Source& source, const std::string& file) 
           {"index_column", column(source.index_column)},
           {"label_column", column(source.label_column)},
           {"columns", columns},
-          {"array", text(source.array)}};
+          {"array", text(source.array)},
+          {"mapped", source.mapped}};
 }
 
 nlohmann::json data_json(const data::Sources& sources) {

@@ -1,38 +1,9 @@
-#include <algorithm>
 #include <limits>
 
 #include "testing.h"
 
 namespace lloyd::data {
 namespace {
-
-/// An npy file in the form that numpy writes.
-std::string npy(const std::string& descr, const std::string& shape, const std::string& data,
-                bool fortran = false, char version = 1) {
-  std::string header = "{'descr': '" + descr +
-                       "', 'fortran_order': " + (fortran ? "True" : "False") +
-                       ", 'shape': " + shape + ", }";
-  const std::size_t before = version == 1 ? 10 : 12;
-  header.resize((before + header.size() + 64) / 64 * 64 - before - 1, ' ');
-  header += '\n';
-  std::string file = "\x93NUMPY";
-  file += version;
-  file += '\0';
-  file += version == 1 ? raw(static_cast<std::uint16_t>(header.size()))
-                       : raw(static_cast<std::uint32_t>(header.size()));
-  return file + header + data;
-}
-
-template <class T>
-std::string raw_all(std::initializer_list<T> values, bool swap = false) {
-  std::string bytes;
-  for (const T value : values) {
-    std::string one = raw(value);
-    if (swap) std::reverse(one.begin(), one.end());
-    bytes += one;
-  }
-  return bytes;
-}
 
 class Npy : public FileTest {
  protected:
@@ -51,6 +22,11 @@ TEST_F(Npy, ReadsEveryTypeVersionAndOrder) {
   expect(npy("<f4", "(2, 3)", raw_all<float>({1, 2, 3, 4, 5, 6}), false, 3), six, 2);
   expect(npy("<f4", "(2, 3)", raw_all<float>({1, 4, 2, 5, 3, 6}), true), six, 2);
   expect(npy(">f4", "(2, 3)", raw_all<float>({1, 2, 3, 4, 5, 6}, true)), six, 2);
+  expect(npy("<f2", "(2, 3)",
+             raw_all<std::uint16_t>({0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600})),
+         six, 2);
+  expect(npy(">f2", "(1, 3)", raw_all<std::uint16_t>({0x0001, 0xfbff, 0x8000}, true)),
+         {0x1p-24f, -65504, -0.0f}, 1);
   expect(npy("<f8", "(3, 2)", raw_all<double>({1, 2, 3, 4, 5, 6})), six, 3);
   expect(npy(">f8", "(3, 2)", raw_all<double>({1, 2, 3, 4, 5, 6}, true)), six, 3);
   expect(npy("|i1", "(6,)", raw_all<std::int8_t>({1, 2, 3, 4, 5, 6})), six, 6);

@@ -35,7 +35,7 @@ def npy_values(r):
         values = np.asarray(values).astype(np.dtype(kind))
     if r.random() < 0.4 and values.ndim == 2:
         values = np.asfortranarray(values)
-    plain = kind[1] in "fiu" and kind != "<f2" and values.ndim in (1, 2) and values.size > 0
+    plain = kind[1] in "fiu" and values.ndim in (1, 2) and values.size > 0
     with np.errstate(all="ignore"):
         plain = plain and bool(np.isfinite(values.astype(np.float32)).all())
     return values, plain

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -67,6 +69,34 @@ template <class T>
 std::string raw(T value) {
   std::string bytes(sizeof(T), '\0');
   std::memcpy(bytes.data(), &value, sizeof(T));
+  return bytes;
+}
+
+/// An npy file in the form that numpy writes.
+inline std::string npy(const std::string& descr, const std::string& shape, const std::string& data,
+                       bool fortran = false, char version = 1) {
+  std::string header = "{'descr': '" + descr +
+                       "', 'fortran_order': " + (fortran ? "True" : "False") +
+                       ", 'shape': " + shape + ", }";
+  const std::size_t before = version == 1 ? 10 : 12;
+  header.resize((before + header.size() + 64) / 64 * 64 - before - 1, ' ');
+  header += '\n';
+  std::string file = "\x93NUMPY";
+  file += version;
+  file += '\0';
+  file += version == 1 ? raw(static_cast<std::uint16_t>(header.size()))
+                       : raw(static_cast<std::uint32_t>(header.size()));
+  return file + header + data;
+}
+
+template <class T>
+std::string raw_all(std::initializer_list<T> values, bool swap = false) {
+  std::string bytes;
+  for (const T value : values) {
+    std::string one = raw(value);
+    if (swap) std::reverse(one.begin(), one.end());
+    bytes += one;
+  }
   return bytes;
 }
 

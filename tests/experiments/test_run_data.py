@@ -141,3 +141,34 @@ def test_sources_are_run_beside_each_other_under_their_names(tmp_path):
     planned = json.loads(result.stdout)
     assert {point["data_name"] for point in planned} == {"clouds"}
     assert len(planned) == 4
+
+
+def test_points_that_stay_in_their_file_give_the_same_answers(tmp_path):
+    points = np.random.default_rng(3).normal(size=(3000, 8)).astype("f4")
+    np.save(tmp_path / "points.npy", points)
+    lengths = np.full((len(points), 1), 8, "i4").view("f4")
+    np.hstack([lengths, points]).tofile(tmp_path / "points.fvecs")
+    np.save(tmp_path / "wide.npy", points.astype("f8"))
+    path = tmp_path / "mapped.yaml"
+    path.write_text(
+        "name: mapped\nversions: cpu_openmp\naxes: {k: 7}\n"
+        "data:\n"
+        "  - {name: memory, file: points.npy}\n"
+        "  - {name: mapped, file: points.npy, mapped: true}\n"
+        "  - {name: vectors, file: points.fvecs, mapped: true}\n"
+        "measure: {repetitions: 1, max_seconds: 0.1}\n"
+    )
+    out = tmp_path / "out"
+    result = run(path, "--out", out)
+    assert result.returncode == 0, result.stderr
+    read = rows(out)
+    assert {row["data"] for row in read} == {
+        "points.npy",
+        "points.npy mapped",
+        "points.fvecs mapped",
+    }
+    assert len({row["inertia"] for row in read}) == 1
+    path.write_text(path.read_text().replace("points.fvecs", "wide.npy"))
+    refused = run(path, "--dry-run")
+    assert refused.returncode == 2
+    assert "wide.npy: holds '<f8' in C order, and mapped: true needs '<f2'" in refused.stderr
