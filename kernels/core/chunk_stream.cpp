@@ -6,17 +6,32 @@
 
 namespace lloyd::cuda {
 
-ChunkStream::ChunkStream(std::vector<Chunk> chunks, int slots) : chunks_(std::move(chunks)) {
-  if (chunks_.empty()) return;
-  for (const Chunk& one : chunks_) largest_ = std::max(largest_, one.size());
-  const std::size_t count = std::min(chunks_.size(), static_cast<std::size_t>(slots));
+ChunkStream::ChunkStream(const std::vector<Chunk>& chunks, int slots) {
+  for (const Chunk& one : chunks) sizes_.push_back(one.size());
+  if (!chunks.empty() && is_pinned(chunks.front().data()))
+    pinned_ = chunks;
+  else
+    fill_ = [chunks](std::size_t chunk, std::size_t first, std::span<std::byte> to) {
+      std::memcpy(to.data(), chunks[chunk].data() + first, to.size());
+    };
+  allocate(slots);
+}
+
+ChunkStream::ChunkStream(std::vector<std::size_t> sizes, Fill fill, int slots)
+    : sizes_(std::move(sizes)), fill_(std::move(fill)) {
+  allocate(slots);
+}
+
+void ChunkStream::allocate(int slots) {
+  if (sizes_.empty()) return;
+  largest_ = *std::ranges::max_element(sizes_);
+  const std::size_t count = std::min(sizes_.size(), static_cast<std::size_t>(slots));
   for (std::size_t i = 0; i < count; ++i) places_.emplace_back().memory = Buffer<char>(largest_);
-  is_pinned_ = is_pinned(chunks_.front().data());
-  if (is_pinned_) {
-    LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking));
-  } else {
+  if (fill_) {
     staging_ = &Staging::of_long_streams();
     pieces_each_ = (largest_ + staging_->piece() - 1) / staging_->piece();
+  } else {
+    LLOYD_CUDA_CHECK(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking));
   }
 }
 
@@ -27,10 +42,10 @@ ChunkStream::~ChunkStream() {
 
 void ChunkStream::start(std::int64_t passes, cudaStream_t stream) {
   stop();
-  if (chunks_.empty() || passes == 0) return;
-  total_ = passes * static_cast<std::int64_t>(chunks_.size());
+  if (sizes_.empty() || passes == 0) return;
+  total_ = passes * static_cast<std::int64_t>(sizes_.size());
   read_ = 0;
-  if (is_pinned_) {
+  if (!fill_) {
     started_.record(stream);
     started_.hold(copies_);
     for (std::int64_t i = 0; i < std::min(total_, std::ssize(places_)); ++i) copy_pinned(i);
@@ -49,7 +64,7 @@ void ChunkStream::start(std::int64_t passes, cudaStream_t stream) {
 
 const void* ChunkStream::next(cudaStream_t stream) {
   Place& here = place(read_);
-  if (is_pinned_) {
+  if (!fill_) {
     here.filled.hold(stream);
     return here.memory.data();
   }
@@ -65,7 +80,7 @@ const void* ChunkStream::next(cudaStream_t stream) {
 void ChunkStream::release(cudaStream_t stream) {
   Place& here = place(read_);
   here.freed.record(stream);
-  if (is_pinned_) {
+  if (!fill_) {
     const std::int64_t following = read_ + std::ssize(places_);
     ++read_;
     if (following < total_) copy_pinned(following);
@@ -82,7 +97,7 @@ void ChunkStream::release(cudaStream_t stream) {
 
 void ChunkStream::copy_pinned(std::int64_t number) {
   Place& to = place(number);
-  const Chunk& from = chunk(number);
+  const Chunk& from = pinned_[chunk(number)];
   if (number >= std::ssize(places_)) to.freed.hold(copies_);
   LLOYD_CUDA_CHECK(
       cudaMemcpyAsync(to.memory.data(), from.data(), from.size(), cudaMemcpyHostToDevice, copies_));
@@ -109,14 +124,15 @@ void ChunkStream::begin_piece(Staging::Slot& slot) {
   const auto number = static_cast<std::int64_t>(piece / pieces_each_);
   const std::size_t first = piece % pieces_each_ * staging_->piece();
   Place& to = place(number);
-  const Chunk& from = chunk(number);
+  const std::size_t size = sizes_[chunk(number)];
   slot.bytes = 0;
   try {
     std::unique_lock lock(mutex_);
     if (stopped_) return;
     lock.unlock();
-    if (first < from.size()) slot.bytes = std::min(staging_->piece(), from.size() - first);
-    if (slot.bytes > 0) std::memcpy(slot.pinned, from.data() + first, slot.bytes);
+    if (first < size) slot.bytes = std::min(staging_->piece(), size - first);
+    if (slot.bytes > 0)
+      fill_(chunk(number), first, {static_cast<std::byte*>(slot.pinned), slot.bytes});
     lock.lock();
     const std::int64_t before = number - std::ssize(places_);  // the chunk that was there
     changed_.wait(lock, [&] { return stopped_ || read_ > before; });

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "experiments/measure/session.h"
@@ -18,8 +19,9 @@ namespace lloyd {
 namespace {
 
 #if LLOYD_CUDA
-// bool: pinned.
-class ChunkStream : public testing::TestWithParam<bool> {
+enum class From { pinned, pageable, filled };
+
+class ChunkStream : public testing::TestWithParam<From> {
  protected:
   void SetUp() override {
     const DeviceQuery query = query_devices();
@@ -33,11 +35,24 @@ class ChunkStream : public testing::TestWithParam<bool> {
     array_.resize(bytes);
     for (std::size_t i = 0; i < bytes; ++i)
       array_[i] = static_cast<std::byte>(i * 2654435761u >> 13);
-    if (GetParam()) pinned_ = session_->pin(array_);
+    if (GetParam() == From::pinned) pinned_ = session_->pin(array_);
     std::vector<cuda::ChunkStream::Chunk> chunks;
     for (std::size_t first = 0; first < bytes; first += size)
       chunks.push_back(std::span(array_).subspan(first, std::min(size, bytes - first)));
     return chunks;
+  }
+
+  static std::unique_ptr<cuda::ChunkStream> stream_of(
+      const std::vector<cuda::ChunkStream::Chunk>& chunks, int slots) {
+    if (GetParam() != From::filled) return std::make_unique<cuda::ChunkStream>(chunks, slots);
+    std::vector<std::size_t> sizes;
+    for (const cuda::ChunkStream::Chunk& chunk : chunks) sizes.push_back(chunk.size());
+    return std::make_unique<cuda::ChunkStream>(
+        std::move(sizes),
+        [chunks](std::size_t chunk, std::size_t first, std::span<std::byte> to) {
+          std::ranges::copy(chunks[chunk].subspan(first, to.size()), to.begin());
+        },
+        slots);
   }
 
   // Reads chunks as they come, `count` in all.
@@ -71,40 +86,42 @@ TEST_P(ChunkStream, BringsChunksInOrder) {
       SCOPED_TRACE(testing::Message() << size.bytes << " B in chunks of " << size.chunk << " B, "
                                       << slots << " slots");
       const auto chunks = chunks_of(size.bytes, size.chunk);
-      cuda::ChunkStream stream(chunks, slots);
+      const auto stream = stream_of(chunks, slots);
       for (const int passes : {1, 3}) {
-        stream.start(passes, session_->stream());
-        expect_chunks(stream, chunks, chunks.size() * static_cast<std::size_t>(passes));
+        stream->start(passes, session_->stream());
+        expect_chunks(*stream, chunks, chunks.size() * static_cast<std::size_t>(passes));
       }
     }
 }
 
 TEST_P(ChunkStream, BeginsAnewWhereItWasNotReadToTheEnd) {
   const auto chunks = chunks_of(50'000'001, 10'000'000);
-  cuda::ChunkStream stream(chunks, 3);
+  const auto stream = stream_of(chunks, 3);
   for (const std::size_t read : {0, 1, 7}) {
-    stream.start(1000, session_->stream());
-    expect_chunks(stream, chunks, read);
+    stream->start(1000, session_->stream());
+    expect_chunks(*stream, chunks, read);
   }
 }
 
 TEST_P(ChunkStream, LeavesTheThreadsToOthersOnceStopped) {
   const auto chunks = chunks_of(50'000'001, 10'000'000);
-  cuda::ChunkStream first(chunks, 3), second(chunks, 2);
-  first.start(1000, session_->stream());
-  expect_chunks(first, chunks, 2);
-  first.stop();
-  second.start(1, session_->stream());
-  expect_chunks(second, chunks, chunks.size());
+  const auto first = stream_of(chunks, 3), second = stream_of(chunks, 2);
+  first->start(1000, session_->stream());
+  expect_chunks(*first, chunks, 2);
+  first->stop();
+  second->start(1, session_->stream());
+  expect_chunks(*second, chunks, chunks.size());
 }
 
-TEST_P(ChunkStream, TakesNoChunks) {
-  cuda::ChunkStream stream({}, 3);
-  stream.start(20, session_->stream());
-}
+TEST_P(ChunkStream, TakesNoChunks) { stream_of({}, 3)->start(20, session_->stream()); }
 
-INSTANTIATE_TEST_SUITE_P(Lloyd, ChunkStream, testing::Bool(),
-                         [](const auto& tested) { return tested.param ? "pinned" : "pageable"; });
+INSTANTIATE_TEST_SUITE_P(Lloyd, ChunkStream,
+                         testing::Values(From::pinned, From::pageable, From::filled),
+                         [](const auto& tested) {
+                           return tested.param == From::pinned     ? "pinned"
+                                  : tested.param == From::pageable ? "pageable"
+                                                                   : "filled";
+                         });
 #endif
 
 }  // namespace

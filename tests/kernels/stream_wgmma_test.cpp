@@ -4,19 +4,25 @@
 #include "kernels/core/device.h"
 
 #if LLOYD_CUDA
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "data/sources/file_rows.h"
 #include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
 #include "experiments/measure/trials.h"
 #include "kernels/core/cuda.h"
 #include "kernels/core/limits.h"
+#include "kernels/core/point_rows.h"
 #include "kernels/fast/stream/stream_wgmma.h"
 #endif
 
@@ -134,6 +140,55 @@ TEST_P(StreamWgmma, StreamsFromPinnedMemory) {
   draw(200'001, 50, 128, 4);
   const auto pinned = session_->pin(std::as_bytes(std::span(halves_)));
   expect_blobs(solved(capacity_for(0.3)));
+}
+
+// The same points in files, with the answer that they give from memory, bit by bit.
+TEST_P(StreamWgmma, StreamsFromFilesWithTheBitsOfMemory) {
+  draw(150'001, 50, 100, 4);
+  const std::int64_t capacity = capacity_for(0.3);
+  const Solution memory = solved(capacity);
+  expect_blobs(memory);
+  problem_.points = {};
+  problem_.halves = {};
+  const std::filesystem::path folder = std::filesystem::temp_directory_path();
+  for (const char* name : {"lloyd_stream_test.fvecs", "lloyd_stream_test.npy"}) {
+    SCOPED_TRACE(name);
+    data::Source source;
+    source.file = folder / (std::to_string(getpid()) + name);
+    {
+      std::ofstream out(source.file, std::ios::binary);
+      const auto d = static_cast<std::size_t>(problem_.dim);
+      const bool has_lengths = source.file.extension() == ".fvecs";
+      if (!has_lengths) {
+        std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': (150001, 100), }";
+        head.resize(117, ' ');
+        out << std::string("\x93NUMPY\x01\x00\x76\x00", 10) << head << '\n';
+      }
+      for (std::size_t i = 0; i < points_.size(); i += d) {
+        if (has_lengths)
+          out.write(reinterpret_cast<const char*>(&problem_.dim), sizeof problem_.dim);
+        out.write(reinterpret_cast<const char*>(&points_[i]),
+                  static_cast<std::streamsize>(d * sizeof(float)));
+      }
+    }
+    const data::FileRows rows(source, problem_.n, problem_.dim, GetParam());
+    std::filesystem::remove(source.file);
+    problem_.rows = &rows;
+    const Solution file = solved(capacity);
+    EXPECT_EQ(file.labels, memory.labels);
+    EXPECT_EQ(file.centroids, memory.centroids);
+  }
+}
+
+TEST_P(StreamWgmma, TakesPointsIn16BitsAlone) {
+  draw(60'001, 50, 65, 2);
+  const Solution with_floats = solved(capacity_for(0.3));
+  const HalfRows rows(halves_, GetParam());
+  problem_.points = {};
+  problem_.rows = &rows;
+  const Solution without = solved(capacity_for(0.3));
+  EXPECT_EQ(without.labels, with_floats.labels);
+  EXPECT_EQ(without.centroids, with_floats.centroids);
 }
 
 TEST_P(StreamWgmma, TakesPointsInFp32) {

@@ -1,7 +1,7 @@
 // stream_wgmma: fast_wgmma for points that do not fit on the device.
 //
 // Parent   fast_wgmma.
-// What     Points stay on the host in 16 bits. As many as `device_memory` allows are placed on the
+// What     Points stay on the host in 16 bits, or in a file. As many as `device_memory` allows are placed on the
 //          device once; in each iteration the others pass through three chunks of memory there. A
 //          kernel places each chunk, fast_wgmma's kernel labels it and adds it up, and after the
 //          last one the centroids are moved. Copies run ahead, also into the next iteration.
@@ -22,10 +22,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "kernels/core/chunk_stream.h"
+#include "kernels/core/point_rows.h"
 #include "kernels/fast/lib/device_loop.h"
 #include "kernels/fast/wgmma/parts.h"
 #endif
@@ -37,6 +39,7 @@ namespace {
 // The driver allocates in pages of 2 MiB.
 constexpr std::int64_t kPages = 16 << 20;
 constexpr std::int64_t kSample = 1024;  // points by which expanded distances are judged
+constexpr std::size_t kReadAhead = 2;   // chunks: the system fetches one while threads read another
 
 std::string too_large(const StreamSizes& sizes, std::int64_t capacity) {
   return "needs " + with_commas(least_capacity(sizes)) + " B on the device for " +
@@ -80,10 +83,10 @@ class StreamWgmma : public DeviceLoop {
       place(stream);
       load_residents(stream);
     }
-    std::vector<cuda::ChunkStream::Chunk> chunks;
+    std::vector<StreamPart> chunks;
     for (const StreamPart& part : plan_.parts)
-      if (!part.resident) chunks.push_back(bytes_of(part));
-    streamed_.emplace(std::move(chunks), kStreamSlots);
+      if (!part.resident) chunks.push_back(part);
+    streamed_ = stream_of(std::move(chunks));
   }
 
  private:
@@ -116,9 +119,10 @@ class StreamWgmma : public DeviceLoop {
     return cuda::download_labels(labels_, context);
   }
 
-  // The points in 16 bits. Values of a 16-bit problem are exact in them.
+  // The points in 16 bits. Values of a 16-bit problem are exact in them. Empty if they are in a
+  // file.
   std::span<const std::uint16_t> halves_of(const Problem& problem) {
-    if (!problem.halves.empty()) return problem.halves;
+    if (!problem.halves.empty() || problem.rows != nullptr) return problem.halves;
     own_halves_.reserve(problem.points.size());
     for (const float x : problem.points)
       own_halves_.push_back(problem.precision == Precision::fp16
@@ -140,6 +144,30 @@ class StreamWgmma : public DeviceLoop {
                                         static_cast<std::size_t>(part.count) * dim));
   }
 
+  // In each pass these chunks, in order.
+  std::unique_ptr<cuda::ChunkStream> stream_of(std::vector<StreamPart> chunks) const {
+    if (!given_.empty()) {
+      std::vector<cuda::ChunkStream::Chunk> bytes;
+      for (const StreamPart& chunk : chunks) bytes.push_back(bytes_of(chunk));
+      return std::make_unique<cuda::ChunkStream>(bytes, kStreamSlots);
+    }
+    const std::int64_t dim = problem_.dim;
+    std::vector<std::size_t> sizes;
+    for (const StreamPart& chunk : chunks)
+      sizes.push_back(static_cast<std::size_t>(chunk.count * dim) * sizeof(std::uint16_t));
+    const auto fill = [rows = problem_.rows, chunks = std::move(chunks), dim](
+                          std::size_t number, std::size_t first, std::span<std::byte> to) {
+      if (first == 0) {
+        const StreamPart& soon = chunks[(number + kReadAhead) % chunks.size()];
+        rows->expect(soon.first * dim, soon.count * dim);
+      }
+      constexpr std::size_t kValue = sizeof(std::uint16_t);
+      rows->read(chunks[number].first * dim + static_cast<std::int64_t>(first / kValue),
+                 {reinterpret_cast<std::uint16_t*>(to.data()), to.size() / kValue});
+    };
+    return std::make_unique<cuda::ChunkStream>(std::move(sizes), fill, kStreamSlots);
+  }
+
   // Cut into chunks that fit into slots.
   std::vector<StreamPart> chunks_of(const StreamPart& part) const {
     std::vector<StreamPart> chunks;
@@ -151,13 +179,11 @@ class StreamWgmma : public DeviceLoop {
   // Calls visit(memory, chunk) for parts of the points while they pass through the device.
   template <typename Visit>
   void pass(const std::vector<StreamPart>& chunks, Visit&& visit, cudaStream_t stream) const {
-    std::vector<cuda::ChunkStream::Chunk> bytes;
-    for (const StreamPart& chunk : chunks) bytes.push_back(bytes_of(chunk));
-    cuda::ChunkStream all(std::move(bytes), kStreamSlots);
-    all.start(1, stream);
+    const std::unique_ptr<cuda::ChunkStream> all = stream_of(chunks);
+    all->start(1, stream);
     for (const StreamPart& chunk : chunks) {
-      visit(all.next(stream), chunk);
-      all.release(stream);
+      visit(all->next(stream), chunk);
+      all->release(stream);
     }
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
   }
@@ -193,16 +219,14 @@ class StreamWgmma : public DeviceLoop {
           parts_->see(memory, chunk.count, ranges, stream);
         },
         stream);
-    const auto dim = static_cast<std::size_t>(problem_.dim);
     const std::int64_t step = (problem_.n + kSample - 1) / kSample;
-    std::vector<float> values;
-    for (std::int64_t i = 0; i < problem_.n; i += step)
-      for (const std::uint16_t bits : given_.subspan(static_cast<std::size_t>(i) * dim, dim))
-        values.push_back(problem_.precision == Precision::fp16
-                             ? static_cast<float>(std::bit_cast<__half>(bits))
-                             : static_cast<float>(std::bit_cast<__nv_bfloat16>(bits)));
+    std::vector<float> values, memory;
+    for (std::int64_t i = 0; i < problem_.n; i += step) {
+      const std::span<const float> point = points_of(problem_, i, 1, memory);
+      values.insert(values.end(), point.begin(), point.end());
+    }
     Problem sample = problem_;
-    sample.n = static_cast<std::int64_t>(values.size() / dim);
+    sample.n = std::ssize(values) / problem_.dim;
     cuda::Buffer<float> sampled(values.size());
     sampled.upload(values, stream);
     placement_ = parts_->placement(sample, sampled.data(), ranges, stream);
@@ -232,14 +256,14 @@ class StreamWgmma : public DeviceLoop {
 
   std::int64_t capacity_;
   std::vector<std::uint16_t> own_halves_;
-  std::span<const std::uint16_t> given_;  // n × dim, on the host
+  std::span<const std::uint16_t> given_;  // n × dim, on the host; empty if they are in a file
   StreamPlan plan_;
   std::unique_ptr<WgmmaParts> parts_;
   cuda::Buffer<std::uint16_t> points_;  // placed
   cuda::Buffer<float> half_norms_;
   cuda::Buffer<std::int32_t> labels_;
   std::vector<int> places_;  // of each part of the plan
-  std::optional<cuda::ChunkStream> streamed_;
+  std::unique_ptr<cuda::ChunkStream> streamed_;
 };
 #endif
 
@@ -251,6 +275,7 @@ LLOYD_CUDA_VERSION(
      .parent = "fast_wgmma",
      .axes = {"device_memory"},
      .precisions = {Precision::fp16, Precision::bf16},
+     .reads_rows = true,
      .distance = Distance::expanded,
      .summary = "fast_wgmma with the points on the host: what does not fit on the device crosses "
                 "the link behind the products",
