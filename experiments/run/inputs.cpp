@@ -172,6 +172,7 @@ const HalfRows& Inputs::narrow(const Point& point) {
 std::span<const std::uint16_t> Inputs::halves(const Point& point) {
   const Precision precision = storage_precision(point.precision);
   if (precision == Precision::fp32) return {};
+  forget_others(point);
   const Held where = held(point, job_.data);
   if (where == Held::rows) return {};
   if (where == Held::halves)

@@ -272,6 +272,11 @@ TEST(Inputs, DrawHalvesWithoutFloats) {
   data::Dataset all = data::generate(source, point.n, point.dim);
   round_to_storage(Precision::bf16, all.values(), point.dim, "point");
   EXPECT_TRUE(std::ranges::equal(halves, to_halves(Precision::bf16, all.values())));
+  const std::vector before(halves.begin(), halves.begin() + 100);
+  Point other = point;
+  other.data_seed = 8;
+  const std::span<const std::uint16_t> others = inputs.halves(other);
+  EXPECT_FALSE(std::ranges::equal(others.first(100), before));
 }
 
 }  // namespace

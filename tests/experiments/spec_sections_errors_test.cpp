@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{7,
                   "data: {file: a.csv, seed: 4}",
                   {"s.yaml:7:21: a data file has no key 'seed'; its keys are file, format, header, "
-                   "delimiter, decimal, index_column, label_column, columns, array"}},
+                   "delimiter, decimal, index_column, label_column, columns, array, mapped"}},
         ErrorCase{7,
                   "data: {file: a.csv, format: cvs}",
                   {"s.yaml:7:29: unknown format 'cvs'; did you mean 'csv'?"}},
