@@ -38,6 +38,27 @@ class HalfRows : public PointRows {
   Precision precision_;
 };
 
+/// The coordinates of `whole` from number `begin` on.
+class PartOfRows : public PointRows {
+ public:
+  /// `whole` must outlive this object.
+  PartOfRows(const PointRows& whole, std::int64_t begin) : whole_(whole), begin_(begin) {}
+
+  void read(std::int64_t first, std::span<float> out) const override {
+    whole_.read(begin_ + first, out);
+  }
+  void read(std::int64_t first, std::span<std::uint16_t> out) const override {
+    whole_.read(begin_ + first, out);
+  }
+  void expect(std::int64_t first, std::int64_t count) const override {
+    whole_.expect(begin_ + first, count);
+  }
+
+ private:
+  const PointRows& whole_;
+  std::int64_t begin_;
+};
+
 /// `count` points of a problem from number `first` on, as floats: in place or, where they are not in
 /// memory, read into `memory`.
 std::span<const float> points_of(const Problem& problem, std::int64_t first, std::int64_t count,

@@ -35,6 +35,7 @@ TEST(Multi, SaysHowManyGpusAreMissing) {
     Problem problem{.n = 1000, .k = 5, .dim = 2, .precision = version.info.precisions.front()};
     DeviceLimits device;
     device.compute_capability = 90;
+    device.memory_bytes = std::int64_t{80} << 30;
     device.index = 1;
     device.team = {1, 2};
     const auto reason = [&](int gpus) {

@@ -23,7 +23,9 @@
 #include "kernels/core/cuda.h"
 #include "kernels/core/limits.h"
 #include "kernels/core/point_rows.h"
+#include "kernels/fast/multi/shards.h"
 #include "kernels/fast/stream/stream_wgmma.h"
+#include "kernels/fast/wgmma/parts_sizes.h"
 #endif
 
 namespace lloyd {
@@ -189,6 +191,67 @@ TEST_P(StreamWgmma, TakesPointsIn16BitsAlone) {
   const Solution without = solved(capacity_for(0.3));
   EXPECT_EQ(without.labels, with_floats.labels);
   EXPECT_EQ(without.centroids, with_floats.centroids);
+}
+
+// Shards on one GPU, so that all but NCCL and a second link is tested there.
+TEST_P(StreamWgmma, StreamsOnSeveralGpus) {
+  draw(200'001, 50, 100, 4);
+  const Solution alone = solved(capacity_for(0.3));
+  const HalfRows rows(halves_, GetParam());
+  for (const bool from_rows : {false, true})
+    for (const int gpus : {1, 2, 3})
+      for (const double share : {2.0, 0.1}) {
+        SCOPED_TRACE(testing::Message() << gpus << " GPUs, " << share << " of the points stay"
+                                        << (from_rows ? ", from rows" : ""));
+        context_.device.team.assign(static_cast<std::size_t>(gpus), 0);
+        context_.tunables.gpus = gpus;
+        Problem problem = problem_;
+        if (from_rows) {
+          problem.points = {};
+          problem.halves = {};
+          problem.rows = &rows;
+        }
+        const std::int64_t capacity = capacity_for(share);
+        const auto make = [&] {
+          return std::make_unique<fast::Shards>(
+              fast::kPartPoints, [capacity](fast::Exchange* exchange) {
+                return fast::make_stream_wgmma(capacity, exchange);
+              });
+        };
+        const Solution together = solve(make, problem, context_);
+        expect_blobs(together);
+        EXPECT_EQ(together.labels, alone.labels);
+        EXPECT_EQ(together.iterations, alone.iterations);
+      }
+  context_.tunables.gpus = 2;
+  context_.device.team = {0, 0};
+  problem_.stop = {.iterations = 100, .min_changes = 1};
+  const std::int64_t capacity = capacity_for(0.1);
+  const Solution rested = solve(
+      [&] {
+        return std::make_unique<fast::Shards>(fast::kPartPoints,
+                                              [capacity](fast::Exchange* exchange) {
+                                                return fast::make_stream_wgmma(capacity, exchange);
+                                              });
+      },
+      problem_, context_);
+  EXPECT_EQ(rested.iterations, 2);
+  expect_blobs(rested);
+}
+
+// On two GPUs, by NCCL.
+TEST_P(StreamWgmma, IsMultiStreamOnTwoGpus) {
+  if (const auto why = gpu_shortfall(2, context_.device)) GTEST_SKIP() << *why;
+  draw(300'001, 70, 128, 5);
+  const Solution alone = solve(find_version("stream_wgmma")->make, problem_, context_);
+  context_.tunables.gpus = 2;
+  try {
+    const Solution together = solve(find_version("multi_stream")->make, problem_, context_);
+    expect_blobs(together);
+    EXPECT_EQ(together.labels, alone.labels);
+  } catch (const Unsupported& reason) {
+    GTEST_SKIP() << reason.what();
+  }
 }
 
 TEST_P(StreamWgmma, TakesPointsInFp32) {

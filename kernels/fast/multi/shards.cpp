@@ -9,6 +9,7 @@
 
 #include "kernels/core/cuda.h"
 #include "kernels/core/nccl.h"
+#include "kernels/core/point_rows.h"
 #include "kernels/core/stream.h"
 #include "kernels/fast/multi/host_sums.h"
 
@@ -50,6 +51,7 @@ struct Shards::Shard {
   int member = 0, device = 0;
   PointRange range{};
   Problem problem;
+  std::optional<PartOfRows> rows;      // of the problem, if its points are not in memory
   std::unique_ptr<Exchange> exchange;  // null of one shard
   // Of all but the first, which works in the stream of the harness:
   std::optional<cuda::Stream> stream;
@@ -67,7 +69,7 @@ Problem part_of(const Problem& problem, const PointRange& range) {
   const std::size_t first = static_cast<std::size_t>(range.first) * dim,
                     values = static_cast<std::size_t>(range.count) * dim;
   part.n = range.count;
-  part.points = problem.points.subspan(first, values);
+  if (!problem.points.empty()) part.points = problem.points.subspan(first, values);
   if (!problem.halves.empty()) part.halves = problem.halves.subspan(first, values);
   if (range.count < problem.n) part.generator = nullptr;  // it draws all of them
   return part;
@@ -105,6 +107,9 @@ void Shards::prepare(const Problem& problem, Context& context) {
     shard->device = devices[at];
     shard->range = ranges[at];
     shard->problem = part_of(problem, ranges[at]);
+    if (problem.rows != nullptr)
+      shard->problem.rows =
+          &shard->rows.emplace(*problem.rows, ranges[at].first * std::int64_t{problem.dim});
     if (members > 1) shard->exchange = std::make_unique<GroupExchange>(*group_, *sums_, member);
     shard->version = make_(shard->exchange.get());
     shards_.push_back(std::move(shard));

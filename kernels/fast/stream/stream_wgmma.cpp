@@ -68,14 +68,15 @@ namespace {
 class StreamWgmma : public DeviceLoop {
  public:
   /// `capacity`: in bytes; 0: as the tunable says.
-  explicit StreamWgmma(std::int64_t capacity = 0) : capacity_(capacity) {}
+  explicit StreamWgmma(std::int64_t capacity = 0, Exchange* exchange = nullptr)
+      : DeviceLoop(exchange), capacity_(capacity) {}
 
   void prepare(const Problem& problem, Context& context) override {
     const cudaStream_t stream = context.stream;
     given_ = halves_of(problem);
     plan_ = planned(problem, context);
     allocate(problem);
-    parts_ = make_wgmma_parts(problem, context.device, stream);
+    parts_ = make_wgmma_parts(problem, context.device, exchange_, stream);
     labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
     allocate_places();
     {
@@ -219,6 +220,7 @@ class StreamWgmma : public DeviceLoop {
           parts_->see(memory, chunk.count, ranges, stream);
         },
         stream);
+    if (exchange_ != nullptr) ranges.combine(*exchange_, stream);
     const std::int64_t step = (problem_.n + kSample - 1) / kSample;
     std::vector<float> values, memory;
     for (std::int64_t i = 0; i < problem_.n; i += step) {
@@ -301,8 +303,8 @@ LLOYD_CUDA_VERSION(
 }  // namespace
 
 #if LLOYD_CUDA
-std::unique_ptr<Version> make_stream_wgmma(std::int64_t capacity) {
-  return std::make_unique<StreamWgmma>(capacity);
+std::unique_ptr<Version> make_stream_wgmma(std::int64_t capacity, Exchange* exchange) {
+  return std::make_unique<StreamWgmma>(capacity, exchange);
 }
 #endif
 

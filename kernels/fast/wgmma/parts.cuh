@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/fast/wgmma/engine.cuh"
+#include "kernels/fast/wgmma/kept_sums.cuh"
 #include "kernels/fast/wgmma/parts.h"
 #include "kernels/fast/wgmma/place.cuh"
 
@@ -38,28 +39,25 @@ __global__ void __launch_bounds__(kBlock)
 template <typename T>
 class Parts : public WgmmaParts {
  public:
-  Parts(const Problem& problem, const DeviceLimits& device, cudaStream_t stream)
-      : problem_(problem), engine_(problem, device) {
+  Parts(const Problem& problem, const DeviceLimits& device, Exchange* exchange, cudaStream_t stream)
+      : problem_(problem), exchange_(exchange), engine_(problem, device) {
     if (!engine_.can_add_up()) throw Unsupported("needs code for sm_90a, which this build lacks");
     if (engine_.padded() != padded_for_parts(problem.dim))
       throw std::logic_error("parts.h pads points otherwise than the engine");
-    const auto cells = static_cast<std::size_t>(problem.k) * padded();
     centroid_tiles_ = (problem.k + engine_.columns() - 1) / engine_.columns();
     tiles_ = cuda::Buffer<char>(
         static_cast<std::size_t>(centroid_tiles_) *
         static_cast<std::size_t>(tile_bytes(engine_.padded(), engine_.columns())));
-    sums_ = cuda::Buffer<float>(cells);
-    totals_ = cuda::Buffer<double>(cells);
-    tallies_ = cuda::Buffer<Tally>(static_cast<std::size_t>(problem.k));
+    kept_ = KeptSums<T>(static_cast<std::size_t>(problem.k), padded(), exchange);
     centre_ = cuda::Buffer<float>(static_cast<std::size_t>(problem.dim));
-    sums_.zero(stream);
+    kept_.begin(stream);
   }
 
   Placement placement(const Problem& sample, const float* given, const Ranges& ranges,
                       cudaStream_t stream) override {
     Placement placement = Placement::of<T>(problem_, ranges, stream);
     lift<T>(placement);
-    placement.require_labels(sample, given, stream);
+    placement.require_labels(sample, given, stream, exchange_);
     centre_.upload(placement.centre(), stream);
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
     scale_ = placement.scale();
@@ -90,8 +88,7 @@ class Parts : public WgmmaParts {
   }
 
   void begin(float* centroids, cudaStream_t stream) override {
-    sums_.zero(stream);
-    tallies_.zero(stream);
+    kept_.begin(stream);
     assigned_ = 0;
     place_centroids_from(nullptr, centroids, nullptr, stream);
   }
@@ -100,7 +97,8 @@ class Parts : public WgmmaParts {
               cudaStream_t stream) override {
     const auto& [from, engine] = places_[static_cast<std::size_t>(place)];
     // One part alone is added up as fast_wgmma does it.
-    if (assigned_ == 1) totals_.zero(stream);
+    if (assigned_ == 1)
+      LLOYD_CUDA_CHECK(cudaMemsetAsync(kept_.kept(), 0, cells() * sizeof(double), stream));
     if (assigned_ > 0) fold(false, stream);
     ++assigned_;
     const int tiles = static_cast<int>((count + kTilePoints - 1) / kTilePoints);
@@ -113,8 +111,8 @@ class Parts : public WgmmaParts {
                    .k = problem_.k,
                    .labels = labels,
                    .changes = changes,
-                   .sums = sums_.data(),
-                   .tallies = tallies_.data(),
+                   .sums = kept_.sums(),
+                   .tallies = kept_.tallies(),
                    .all = true,
                    .tiles_each = tiles},
                   stream);
@@ -123,16 +121,17 @@ class Parts : public WgmmaParts {
   void move(float* centroids, unsigned* largest_move_bits, cudaStream_t stream) override {
     if (assigned_ > 1) fold(true, stream);
     assigned_ = 0;
-    place_centroids_from(sums_.data(), centroids, largest_move_bits, stream);
+    place_centroids_from(kept_.sums(), centroids, largest_move_bits, stream);
   }
 
  private:
   std::size_t padded() const { return static_cast<std::size_t>(engine_.padded()); }
+  std::size_t cells() const { return static_cast<std::size_t>(problem_.k) * padded(); }
 
   void fold(bool last, cudaStream_t stream) {
-    const auto cells = static_cast<std::int64_t>(sums_.size());
-    fold_sums<<<cuda::blocks_for(cells, kBlock), kBlock, 0, stream>>>(sums_.data(), totals_.data(),
-                                                                      cells, last);
+    const auto count = static_cast<std::int64_t>(cells());
+    fold_sums<<<cuda::blocks_for(count, kBlock), kBlock, 0, stream>>>(kept_.sums(), kept_.kept(),
+                                                                      count, last);
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
@@ -140,13 +139,11 @@ class Parts : public WgmmaParts {
   void place_centroids_from(float* sums, float* centroids, unsigned* largest_move_bits,
                             cudaStream_t stream) {
     const int rows = centroid_tiles_ * engine_.columns();
-    // place_centroids() keeps the sums, for which the totals are the place: they are zeroed before
+    // place_centroids() keeps the sums, for which those of all parts are the place: they are zeroed before
     // the next use.
-    const Sums<T> of_parts{.sums = sums,
-                           .kept = totals_.data(),
-                           .tallies = tallies_.data(),
-                           .all = true,
-                           .renew = true};
+    Sums<T> of_parts{
+        .sums = sums, .kept = kept_.kept(), .tallies = kept_.tallies(), .all = true, .renew = true};
+    if (sums != nullptr) of_parts = kept_.of_all(of_parts, stream);
     place_centroids<T, false>
         <<<cuda::blocks_for(std::int64_t{rows} * 32, kBlock), kBlock, 0, stream>>>(
             centroids, of_parts, problem_.k, problem_.dim, engine_.padded(), engine_.held(),
@@ -155,24 +152,24 @@ class Parts : public WgmmaParts {
   }
 
   Problem problem_;
+  Exchange* exchange_;
   Engine<T> engine_;  // of which every place has a copy
   std::vector<std::pair<Place, Engine<T>>> places_;
   int centroid_tiles_ = 0;
   float scale_ = 1;
   int assigned_ = 0;  // parts since the last move
   cuda::Buffer<char> tiles_;
-  cuda::Buffer<float> sums_, centre_;
-  cuda::Buffer<double> totals_;
-  cuda::Buffer<Tally> tallies_;
+  cuda::Buffer<float> centre_;
+  KeptSums<T> kept_;  // in sums() the part's, in kept() those of all parts
 };
 
 }  // namespace
 
 std::unique_ptr<WgmmaParts> make_wgmma_parts(const Problem& problem, const DeviceLimits& device,
-                                             cudaStream_t stream) {
+                                             Exchange* exchange, cudaStream_t stream) {
   if (problem.precision == Precision::fp16)
-    return std::make_unique<Parts<__half>>(problem, device, stream);
-  return std::make_unique<Parts<__nv_bfloat16>>(problem, device, stream);
+    return std::make_unique<Parts<__half>>(problem, device, exchange, stream);
+  return std::make_unique<Parts<__nv_bfloat16>>(problem, device, exchange, stream);
 }
 
 }  // namespace lloyd::fast

@@ -43,13 +43,14 @@ class WgmmaParts {
   /// −1; `changes`: counts those that differ, or null.
   virtual void assign(int place, std::int64_t count, std::int32_t* labels, unsigned* changes,
                       CUstream_st* stream) = 0;
-  /// Moves the centroids to the means of all points since the last move. `largest_move_bits`: as
-  /// place_centroids() takes it.
+  /// Moves the centroids to the means of all points since the last move, on all GPUs.
+  /// `largest_move_bits`: as place_centroids() takes it.
   virtual void move(float* centroids, unsigned* largest_move_bits, CUstream_st* stream) = 0;
 };
 
-/// Throws Unsupported where the kernels were not compiled for the device.
+/// `exchange`: with GPUs that have other points of the problem, or null. Throws Unsupported where the
+/// kernels were not compiled for the device.
 std::unique_ptr<WgmmaParts> make_wgmma_parts(const Problem& problem, const DeviceLimits& device,
-                                             CUstream_st* stream);
+                                             Exchange* exchange, CUstream_st* stream);
 
 }  // namespace lloyd::fast

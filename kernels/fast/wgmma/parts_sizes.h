@@ -14,11 +14,11 @@ constexpr int padded_for_parts(int dim) {
   const int by_32 = (dim + 31) / 32 * 32;
   return by_32 <= 128 ? by_32 : (dim + 63) / 64 * 64;
 }
-/// What a WgmmaParts allocates, at most.
+/// What a WgmmaParts allocates, at most: the sums of all GPUs' points among it.
 constexpr std::int64_t bytes_for_parts(int k, int dim) {
   const std::int64_t padded = padded_for_parts(dim), clusters = k;
   const std::int64_t tile_row = (padded + 63) / 64 * 128 + 4;
-  return clusters * padded * (4 + 8) + clusters * 8 + (clusters + 127) * tile_row +
+  return clusters * padded * (4 + 8 + 8) + clusters * 16 + (clusters + 127) * tile_row +
          std::int64_t{4} * dim;
 }
 
