@@ -72,6 +72,7 @@ TEST(ShippedSpecs, Load) {
                                                       {"batch", "peer_flash_kmeans"},
                                                       {"ivf", "peer_flash_kmeans"},
                                                       {"stream", "fast_wgmma"},
+                                                      {"multi_stream", "stream_wgmma"},
                                                       {"real", "peer_flash_kmeans"},
                                                       {"real_cosine", "cpu_openmp"}};
       const auto other = others.find(spec.name);
