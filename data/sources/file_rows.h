@@ -34,8 +34,8 @@ class FileRows : public PointRows {
   std::span<const float> in_place() const;
 
   /// Reads all rows once. Throws DataError for a value that is not finite and for a row of another
-  /// length. Calls visit(number of the first row, values as they are in the file) for some rows at a
-  /// time.
+  /// length. Calls visit(number of the first row, values as they are in the file) for some rows at
+  /// a time.
   void check(const std::function<void(std::int64_t, std::span<float>)>& visit) const;
   /// Throws DataError if the file has changed since this object was made.
   void check_unchanged() const { file_.check_unchanged(); }

@@ -18,8 +18,8 @@
 namespace lloyd::cuda {
 
 /// Chunks pass through a few slots on the device. While kernels read one, the next ones are copied:
-/// from pinned memory by the device alone, from elsewhere through the buffers of Staging, which host
-/// threads fill.
+/// from pinned memory by the device alone, from elsewhere through the buffers of Staging, which
+/// host threads fill.
 /// The copies go on from the last chunk of a pass to the first chunk of the next without a pause.
 ///
 /// For each chunk of each pass, in order: next(), the kernels that read it, release().

@@ -59,8 +59,8 @@ class PartOfRows : public PointRows {
   std::int64_t begin_;
 };
 
-/// `count` points of a problem from number `first` on, as floats: in place or, where they are not in
-/// memory, read into `memory`.
+/// `count` points of a problem from number `first` on, as floats: in place or, where they are not
+/// in memory, read into `memory`.
 std::span<const float> points_of(const Problem& problem, std::int64_t first, std::int64_t count,
                                  std::vector<float>& memory);
 

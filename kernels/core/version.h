@@ -70,7 +70,7 @@ struct Problem {
   // The same points in the 16 bits of the precision, for a version on a GPU whose precision is fp16
   // or bf16. May be empty.
   std::span<const std::uint16_t> halves;
-  // Points of fp16 or bf16 that are not in memory as floats, so that `points` is empty, and `halves`
+  // Points of fp16 or bf16 that are not in memory as floats: then `points` is empty, and `halves`
   // may be. Null otherwise, and for a version without VersionInfo::reads_rows.
   const PointRows* rows = nullptr;
   // What drew the points, for a version that draws the same bits itself. Null when they come from a
@@ -261,8 +261,8 @@ struct VersionInfo {
   // Whether points of fp16 and bf16 become fp32 once, on the device, and stay so: all arithmetic is
   // fp32, and an iteration reads and takes what it does in fp32.
   bool widens_halves = false;
-  // Whether it needs no floats of points in 16 bits: it reads Problem::halves or, if they are empty,
-  // Problem::rows.
+  // Whether it needs no floats of points in 16 bits: it reads Problem::halves or, if they are
+  // empty, Problem::rows.
   bool reads_rows = false;
   Distance distance = Distance::direct;
   bool spherical = false;  // can solve spherical problems, too

@@ -1,10 +1,11 @@
 // stream_wgmma: fast_wgmma for points that do not fit on the device.
 //
 // Parent   fast_wgmma.
-// What     Points stay on the host in 16 bits, or in a file. As many as `device_memory` allows are placed on the
-//          device once; in each iteration the others pass through three chunks of memory there. A
-//          kernel places each chunk, fast_wgmma's kernel labels it and adds it up, and after the
-//          last one the centroids are moved. Copies run ahead, also into the next iteration.
+// What     Points stay on the host in 16 bits, or in a file. As many as `device_memory` allows are
+//          placed on the device once; in each iteration the others pass through three chunks of
+//          memory there. A kernel places each chunk, fast_wgmma's kernel labels it and adds it up,
+//          and after the last one the centroids are moved. Copies run ahead, also into the next
+//          iteration.
 // Why      Up to K = 8,192 at dim 128 the products take less time than the link, so they hide
 //          behind it. Points that fit cost no copies.
 // Limits   Compute capability 9.0, up to 256 dimensions, n < 2^31. Labels (4 B a point), centroids

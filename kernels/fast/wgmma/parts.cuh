@@ -139,8 +139,8 @@ class Parts : public WgmmaParts {
   void place_centroids_from(float* sums, float* centroids, unsigned* largest_move_bits,
                             cudaStream_t stream) {
     const int rows = centroid_tiles_ * engine_.columns();
-    // place_centroids() keeps the sums, for which those of all parts are the place: they are zeroed before
-    // the next use.
+    // place_centroids() keeps the sums where those of all parts were: these are zeroed before the
+    // next use.
     Sums<T> of_parts{
         .sums = sums, .kept = kept_.kept(), .tallies = kept_.tallies(), .all = true, .renew = true};
     if (sums != nullptr) of_parts = kept_.of_all(of_parts, stream);

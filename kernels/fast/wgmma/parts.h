@@ -48,8 +48,8 @@ class WgmmaParts {
   virtual void move(float* centroids, unsigned* largest_move_bits, CUstream_st* stream) = 0;
 };
 
-/// `exchange`: with GPUs that have other points of the problem, or null. Throws Unsupported where the
-/// kernels were not compiled for the device.
+/// `exchange`: with GPUs that have other points of the problem, or null. Throws Unsupported where
+/// the kernels were not compiled for the device.
 std::unique_ptr<WgmmaParts> make_wgmma_parts(const Problem& problem, const DeviceLimits& device,
                                              Exchange* exchange, CUstream_st* stream);
 
