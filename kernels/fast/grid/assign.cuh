@@ -15,7 +15,6 @@ template <int D, int Candidates, typename AnyTree = Tree>
 __global__ void __launch_bounds__(kBlock)
     assign_and_sum(AnyTree tree, List centroids, Regions regions, int capacity, int* block_owners,
                    const __grid_constant__ Output out) {
-  wait_for_previous_kernel();
   extern __shared__ float shared[];
   __shared__ float node_centroids[kWarps][D][Candidates];
   __shared__ int node_ids[kWarps][Candidates];
@@ -23,12 +22,18 @@ __global__ void __launch_bounds__(kBlock)
   int* const block_ids = reinterpret_cast<int*>(block_centroids + D * capacity);
   const int warp = static_cast<int>(threadIdx.x) / kLanes,
             lane = static_cast<int>(threadIdx.x) % kLanes;
-  const int block = static_cast<int>(blockIdx.x);
+  const int block = static_cast<int>(blockIdx.x), node = block * kWarps + warp;
   Sum* const sums = out.sums_of_block<D>(centroids.count);
+
+  // The tree stays as it is, so its boxes may be read while the previous kernel ends. The next
+  // kernel may only start after this one has waited: then all earlier ones have ended, too.
+  const Box<D> block_box(tree.blocks, block);
+  const Box<D> node_box(tree.nodes, min(node, tree.nodes.count - 1));
+  wait_for_previous_kernel();
+  let_next_kernel_start();
 
   // The block: which centroids can be nearest to a point of its box? Who pruned best in the last
   // iteration probably does again.
-  const Box<D> block_box(tree.blocks, block);
   const List all = regions.of<D>(block / kRegionBlocks, centroids);
   const int hint = regions.counts == nullptr ? block_owners[block] : -1;
   const int in_block =
@@ -54,11 +59,9 @@ __global__ void __launch_bounds__(kBlock)
   }
 
   // The warp's node. No barrier of the block from here on.
-  const int node = block * kWarps + warp;
   if (node >= tree.nodes.count) return;
   float* const own_centroids = node_centroids[warp][0];
   int* const own_ids = node_ids[warp];
-  const Box<D> node_box(tree.nodes, node);
   const int count =
       fits ? filter<D>(node_box, from, own_centroids, own_ids, Candidates, lane) : Candidates + 1;
   const int leaf = node * kLanes + lane;

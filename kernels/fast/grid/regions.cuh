@@ -27,10 +27,12 @@ struct Regions {
 template <int D>
 __global__ void __launch_bounds__(kRegionBlock)
     filter_regions(Level<double> level, List all, Regions regions) {
-  wait_for_previous_kernel();
   const int region = static_cast<int>(blockIdx.x);
+  const Box<D> box(level, region);  // the tree stays as it is
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const int count = filter_in_block<D, kRegionBlock / kLanes>(
-      Box<D>(level, region), all, -1,
+      box, all, -1,
       regions.centroids + static_cast<std::int64_t>(region) * D * regions.capacity,
       regions.ids + static_cast<std::int64_t>(region) * regions.capacity, regions.capacity, true);
   if (threadIdx.x == 0) regions.counts[region] = count;

@@ -32,9 +32,11 @@ template <int D>
 __device__ void add_stored(const Output& out, Sum* sums, int id, const Level<double>& level, int i,
                            std::int64_t points) {
   Sum* const to = sums + static_cast<std::int64_t>(id) * kCells<D>;
+  double sum[D];  // all of them first: a load does not pass an addition to memory
   for (int t = 0; t < D; ++t)
-    out.fixed.template add<D>(to, t, level.sum[static_cast<std::int64_t>(t) * level.count + i]);
+    sum[t] = level.sum[static_cast<std::int64_t>(t) * level.count + i];
   out.fixed.template add_points<D>(to, points);
+  for (int t = 0; t < D; ++t) out.fixed.template add<D>(to, t, sum[t]);
 }
 
 /// A warp adds up the replicas of cluster j's sums, one per lane, and calls take(t, total) for each
@@ -78,6 +80,7 @@ __device__ __forceinline__ void move_centroid(const Output& out, const Sum (&tot
 template <int D>
 __global__ void move_centroids(Output out, float* centroids, int k, unsigned* largest_move_bits) {
   wait_for_previous_kernel();
+  let_next_kernel_start();
   const std::int64_t j =
       (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;

@@ -19,6 +19,7 @@ __global__ void __launch_bounds__(kBlock)
     assign_wide_nodes(AnyTree tree, List centroids, Regions regions, int capacity,
                       const __grid_constant__ Output out) {
   wait_for_previous_kernel();
+  let_next_kernel_start();
   extern __shared__ float node_centroids[];  // [D][capacity], then their indices
   int* const node_ids = reinterpret_cast<int*>(node_centroids + D * capacity);
   const int warp = static_cast<int>(threadIdx.x) / kLanes,
