@@ -36,9 +36,16 @@ struct Columns {
   int row_count, lane;
 
   __device__ __forceinline__ Columns(float* shared, int candidates, int lane)
-      : rows(shared), row_count(candidates * (D + 1)), lane(lane) {
+      : rows(shared), row_count(candidates * (D + 1)), lane(lane) {}
+
+  __device__ __forceinline__ void clear() const {
 #pragma unroll 1
     for (int row = 0; row < row_count; ++row) rows[row * kRow + lane] = 0;
+  }
+
+  /// The lane's sums of candidate i, and at last their number of points.
+  __device__ __forceinline__ void set(int i, const float (&sums)[D + 1]) const {
+    for (int t = 0; t <= D; ++t) rows[(i * (D + 1) + t) * kRow + lane] = sums[t];
   }
 
   /// `points` points whose coordinates have the sums x, to candidate i.
@@ -63,23 +70,188 @@ struct Columns {
   }
 };
 
-/// The nearest to x of at least two candidates, as bits. Mostly two are left. They are compared
-/// against the order of index: the last of equal distances stays.
+/// A node's candidates in shared memory, and its sums in columns.
 template <int D>
-__device__ __forceinline__ int nearest_of(unsigned candidates, const float (&x)[D],
-                                          const List& list) {
-  int label = highest_bit(candidates);
-  float nearest = squared_distance(x, list, label);
-  candidates &= ~(1u << label);
+class ManyCandidates {
+ public:
+  __device__ __forceinline__ ManyCandidates(const List& list, const Columns<D>& columns)
+      : list_(list), columns_(columns) {
+    columns_.clear();
+  }
+
+  /// Is one candidate left for the lane's leaf? `nearest`: to the centre of the box.
+  __device__ __forceinline__ bool only_one(const Box<D>& box, int& nearest) {
+    nearest = Nearest(box, list_, 0, 1, true).position;
+    const Owner<D> owner(list_, nearest);
 #pragma unroll 1
-  do {
-    const int i = highest_bit(candidates);
-    const float d = squared_distance(x, list, i);
-    label = d <= nearest ? i : label;
-    nearest = fminf(nearest, d);
-    candidates &= ~(1u << i);
-  } while (candidates != 0);
-  return label;
+    for (int i = 0; i < list_.count; ++i) left_ |= pruned(box, owner, list_, i) ? 0u : 1u << i;
+    return __popc(left_) == 1;
+  }
+
+  /// The nearest to x of those that lane `of` has left for its leaf: at least two. Mostly it is
+  /// two. They are compared against the order of index: the last of equal distances stays.
+  __device__ __forceinline__ int label(int of, const float (&x)[D]) const {
+    unsigned candidates = __shfl_sync(kAllLanes, left_, of);
+    int label = highest_bit(candidates);
+    float nearest = squared_distance(x, list_, label);
+    candidates &= ~(1u << label);
+#pragma unroll 1
+    do {
+      const int i = highest_bit(candidates);
+      const float d = squared_distance(x, list_, i);
+      label = d <= nearest ? i : label;
+      nearest = fminf(nearest, d);
+      candidates &= ~(1u << i);
+    } while (candidates != 0);
+    return label;
+  }
+
+  __device__ __forceinline__ void add(int i, const float (&x)[D], float points) {
+    columns_.add(i, x, points);
+  }
+  __device__ __forceinline__ void finish() const {}
+
+ private:
+  List list_;
+  Columns<D> columns_;
+  unsigned left_ = 0;  // for the lane's leaf
+};
+
+/// The same of `Count` candidates, two or three, in registers: nine of ten nodes with several have
+/// no more. All of them are compared with each point, also those that the point's leaf has dropped:
+/// that takes less than to find out which, and the labels are those of all distances anyway. Sums
+/// are added up in the order of columns, so they have the same bits.
+template <int D, int Count>
+class FewCandidates {
+ public:
+  __device__ __forceinline__ FewCandidates(const List& list, const Columns<D>& columns)
+      : columns_(columns) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      for (int t = 0; t < D; ++t) at_[i][t] = list.at(i, t);
+      for (int t = 0; t <= D; ++t) sums_[i][t] = 0;
+    }
+  }
+
+  __device__ __forceinline__ bool only_one(const Box<D>& box, int& nearest) const {
+    float middle[D];
+    centre(box, middle);
+    unsigned least = __float_as_uint(distance(middle, 0));
+    nearest = 0;
+#pragma unroll
+    for (int i = 1; i < Count; ++i) {
+      const unsigned d = __float_as_uint(distance(middle, i));
+      if (d < least) nearest = i;
+      least = min(d, least);
+    }
+    float owner[D];
+    for (int t = 0; t < D; ++t) {
+      owner[t] = at_[0][t];
+#pragma unroll
+      for (int i = 1; i < Count; ++i) owner[t] = nearest == i ? at_[i][t] : owner[t];
+    }
+    bool one = true;
+#pragma unroll
+    for (int i = 0; i < Count; ++i)
+      one = one && (i == nearest || pruned(box, owner, at_[i], nearest < i));
+    return one;
+  }
+
+  __device__ __forceinline__ int label(int /*of*/, const float (&x)[D]) const {
+    int label = Count - 1;
+    float nearest = distance(x, label);
+#pragma unroll
+    for (int i = Count - 2; i >= 0; --i) {
+      const float d = distance(x, i);
+      label = d <= nearest ? i : label;
+      nearest = fminf(nearest, d);
+    }
+    return label;
+  }
+
+  __device__ __forceinline__ void add(int to, const float (&x)[D], float points) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      if (to != i) continue;
+      for (int t = 0; t < D; ++t) sums_[i][t] += x[t];
+      sums_[i][D] += points;
+    }
+  }
+  __device__ __forceinline__ void finish() const {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) columns_.set(i, sums_[i]);
+  }
+
+ private:
+  __device__ __forceinline__ float distance(const float (&x)[D], int i) const {
+    float d = 0;
+    for (int t = 0; t < D; ++t) d += (x[t] - at_[i][t]) * (x[t] - at_[i][t]);
+    return d;
+  }
+
+  Columns<D> columns_;
+  float at_[Count][D], sums_[Count][D + 1];
+};
+
+/// Assigns the leaves of a warp's node, one per lane, and then the points of those on a border, one
+/// per lane, to `candidates`, which adds up sums.
+template <int D, typename Candidates, typename AnyTree>
+__device__ __forceinline__ void assign_leaves(const AnyTree& tree, const Output& out, int node,
+                                              int lane, const int* ids, Candidates&& candidates) {
+  // Where one candidate is left, it gets the leaf's stored sums.
+  const int leaf = node * kLanes + lane;
+  const bool has_leaf = leaf < tree.leaves.count;
+  bool single = false;
+  if (has_leaf) {
+    int nearest;
+    single = candidates.only_one(Box<D>(tree.leaves, leaf), nearest);
+    if (out.leaf_labels != nullptr) out.leaf_labels[leaf] = single ? ids[nearest] : -1;
+    if (single) {
+      float sum[D];
+      for (int t = 0; t < D; ++t)
+        sum[t] = tree.leaves.sum[static_cast<std::int64_t>(t) * tree.leaves.count + leaf];
+      candidates.add(nearest, sum, static_cast<float>(points_of(tree, leaf, kLeaf)));
+    }
+  }
+
+  // The other leaves are on a border between clusters. They come one after the other, with one lane
+  // per point. The points of the next two leaves are loaded while the warp works on one.
+  unsigned mixed = __ballot_sync(kAllLanes, !single && has_leaf), to_load = mixed;
+  const auto in_node = static_cast<int>(points_of(tree, node, kNode));
+  const float* coordinates[D];
+  for (int t = 0; t < D; ++t) {
+    coordinates[t] = tree.coordinate(t, static_cast<std::int64_t>(node) * kNode);
+    asm("" : "+l"(coordinates[t]));  // or nvcc computes them anew for each leaf
+  }
+  const auto load = [&](float(&x)[D]) {
+    if (to_load == 0) return;
+    const int of = highest_bit(to_load);
+    to_load &= ~(1u << of);
+    const int i = min(of * kLeaf + lane, in_node - 1);
+    for (int t = 0; t < D; ++t) x[t] = __ldg(coordinates[t] + i);
+  };
+  float next[D]{}, after_next[D]{};
+  load(next);
+  load(after_next);
+#pragma unroll 1
+  while (mixed != 0) {
+    const int of = highest_bit(mixed);
+    mixed &= ~(1u << of);
+    float x[D];
+    for (int t = 0; t < D; ++t) {
+      x[t] = next[t];
+      next[t] = after_next[t];
+    }
+    load(after_next);
+    const int label = candidates.label(of, x);
+    const int i = of * kLeaf + lane;
+    if (i < in_node) {
+      candidates.add(label, x, 1);
+      if (out.labels != nullptr)
+        out.labels[static_cast<std::int64_t>(node) * kNode + i] = ids[label];
+    }
+  }
+  candidates.finish();
 }
 
 }  // namespace

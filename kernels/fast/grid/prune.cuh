@@ -55,25 +55,33 @@ struct Owner {
   }
 };
 
-/// Is every point of the box strictly nearer to `owner` than to candidate i? |x − c|² − |x −
+/// Is every point of the box strictly nearer to `owner` than to c? |x − c|² − |x −
 /// owner|² is linear in x, so it is smallest in one corner, and signs alone tell which corner. Both
 /// distances are computed there, each within a factor of (1 ± 2^-24)^(D + 2). The margin covers
 /// both errors and that of its own product, so that rounding never prunes. Of equal centroids all
-/// but the one with the lowest index are dropped. NaN and overflow prune nothing.
+/// but the one with the lowest index are dropped; `owner_is_first`: the owner's is lower than c's.
+/// NaN and overflow prune nothing.
 template <int D>
-__device__ bool pruned(const Box<D>& box, const Owner<D>& owner, const List& list, int i) {
+__device__ bool pruned(const Box<D>& box, const float (&owner)[D], const float (&c)[D],
+                       bool owner_is_first) {
   constexpr float kMargin = 1 + (D + 4) * 0x1p-23f, kUnderflow = D * 0x1p-126f;
   float own = 0, other = 0;
   for (int t = 0; t < D; ++t) {
-    const float c = list.at(i, t);
-    const float corner = owner.at[t] > c ? box.low[t] : box.high[t];
-    own += (corner - owner.at[t]) * (corner - owner.at[t]);
-    other += (corner - c) * (corner - c);
+    const float corner = owner[t] > c[t] ? box.low[t] : box.high[t];
+    own += (corner - owner[t]) * (corner - owner[t]);
+    other += (corner - c[t]) * (corner - c[t]);
   }
   if (other > own * kMargin + kUnderflow) return true;
-  bool same = owner.id < list.id(i);
-  for (int t = 0; t < D; ++t) same = same && owner.at[t] == list.at(i, t);
+  bool same = owner_is_first;
+  for (int t = 0; t < D; ++t) same = same && owner[t] == c[t];
   return same;
+}
+
+template <int D>
+__device__ bool pruned(const Box<D>& box, const Owner<D>& owner, const List& list, int i) {
+  float c[D];
+  for (int t = 0; t < D; ++t) c[t] = list.at(i, t);
+  return pruned(box, owner.at, c, owner.id < list.id(i));
 }
 
 /// The candidate nearest to the box's centre, of first, first + step, … Kept are its position and

@@ -32,8 +32,7 @@ __global__ void __launch_bounds__(kRegionBlock)
   wait_for_previous_kernel();
   let_next_kernel_start();
   const int count = filter_in_block<D, kRegionBlock / kLanes>(
-      box, all, -1,
-      regions.centroids + static_cast<std::int64_t>(region) * D * regions.capacity,
+      box, all, -1, regions.centroids + static_cast<std::int64_t>(region) * D * regions.capacity,
       regions.ids + static_cast<std::int64_t>(region) * regions.capacity, regions.capacity, true);
   if (threadIdx.x == 0) regions.counts[region] = count;
 }

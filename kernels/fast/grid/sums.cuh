@@ -27,14 +27,13 @@ struct Output {
   }
 };
 
-/// Gives cluster `id` all points of entry i of a level, without reading one of them.
+/// Gives cluster `id` of k all points of entry i of a level, without reading one of them.
 template <int D>
-__device__ void add_stored(const Output& out, Sum* sums, int id, const Level<double>& level, int i,
+__device__ void add_stored(const Output& out, int k, int id, const Level<double>& level, int i,
                            std::int64_t points) {
-  Sum* const to = sums + static_cast<std::int64_t>(id) * kCells<D>;
+  Sum* const to = out.sums_of_block<D>(k) + static_cast<std::int64_t>(id) * kCells<D>;
   double sum[D];  // all of them first: a load does not pass an addition to memory
-  for (int t = 0; t < D; ++t)
-    sum[t] = level.sum[static_cast<std::int64_t>(t) * level.count + i];
+  for (int t = 0; t < D; ++t) sum[t] = level.sum[static_cast<std::int64_t>(t) * level.count + i];
   out.fixed.template add_points<D>(to, points);
   for (int t = 0; t < D; ++t) out.fixed.template add<D>(to, t, sum[t]);
 }
