@@ -35,6 +35,7 @@ __global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>
   // The tree stays as it is, so its boxes may be read while the previous kernel ends. The next
   // kernel may only start after this one has waited: then all earlier ones have ended, too.
   const Box<D> block_box(tree.blocks, block);
+  const StoredSums<D> block_sums(tree.blocks, block);
   const Box<D> node_box(tree.nodes, min(node, tree.nodes.count - 1));
   wait_for_previous_kernel();
   let_next_kernel_start();
@@ -47,8 +48,8 @@ __global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>
       filter_in_block<D, kWarps>(block_box, all, hint, block_centroids, block_ids, capacity, false);
   if (in_block == 1) {
     if (threadIdx.x == 0) {
-      add_stored<D>(out, centroids.count, block_ids[0], tree.blocks, block,
-                    points_of(tree, block, kWarps * kNode));
+      add_stored(out, centroids.count, block_ids[0], block_sums,
+                 points_of(tree, block, kWarps * kNode));
       block_owners[block] = block_ids[0];
     }
     const int leaf = block * kBlock + static_cast<int>(threadIdx.x);
@@ -69,12 +70,13 @@ __global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>
   if (node >= tree.nodes.count) return;
   float* const own_centroids = node_centroids[warp][0];
   int* const own_ids = node_ids[warp];
+  const StoredSums<D> node_sums(tree.nodes, node);
+  const Box<D> leaf_box(tree.leaves, min(node * kLanes + lane, tree.leaves.count - 1));
   const int count =
       fits ? filter<D>(node_box, from, own_centroids, own_ids, Candidates, lane) : Candidates + 1;
   if (count == 1) {
     if (lane == 0)
-      add_stored<D>(out, centroids.count, own_ids[0], tree.nodes, node,
-                    points_of(tree, node, kNode));
+      add_stored(out, centroids.count, own_ids[0], node_sums, points_of(tree, node, kNode));
     const int leaf = node * kLanes + lane;
     if (out.leaf_labels != nullptr && leaf < tree.leaves.count) out.leaf_labels[leaf] = own_ids[0];
     return;
@@ -89,11 +91,11 @@ __global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>
   // Each lane takes a leaf, and at last a point.
   const Columns<D> columns(shared + warp * Candidates * (D + 1) * Columns<D>::kRow, count, lane);
   if (count == 2)
-    assign_leaves<D>(tree, out, node, lane, own_ids, FewCandidates<D, 2>(list, columns));
+    assign_leaves<D>(tree, out, leaf_box, node, lane, own_ids, FewCandidates<D, 2>(list, columns));
   else if (count == 3)
-    assign_leaves<D>(tree, out, node, lane, own_ids, FewCandidates<D, 3>(list, columns));
+    assign_leaves<D>(tree, out, leaf_box, node, lane, own_ids, FewCandidates<D, 3>(list, columns));
   else
-    assign_leaves<D>(tree, out, node, lane, own_ids, ManyCandidates<D>(list, columns));
+    assign_leaves<D>(tree, out, leaf_box, node, lane, own_ids, ManyCandidates<D>(list, columns));
   __syncwarp();
 
   // One lane takes each row of the columns, so that 32 of the node's sums are rounded and added at

@@ -196,23 +196,19 @@ class FewCandidates {
 /// Assigns the leaves of a warp's node, one per lane, and then the points of those on a border, one
 /// per lane, to `candidates`, which adds up sums.
 template <int D, typename Candidates, typename AnyTree>
-__device__ __forceinline__ void assign_leaves(const AnyTree& tree, const Output& out, int node,
-                                              int lane, const int* ids, Candidates&& candidates) {
+__device__ __forceinline__ void assign_leaves(const AnyTree& tree, const Output& out,
+                                              const Box<D>& box, int node, int lane, const int* ids,
+                                              Candidates&& candidates) {
   // Where one candidate is left, it gets the leaf's stored sums.
   const int leaf = node * kLanes + lane;
   const bool has_leaf = leaf < tree.leaves.count;
-  bool single = false;
-  if (has_leaf) {
-    int nearest;
-    single = candidates.only_one(Box<D>(tree.leaves, leaf), nearest);
-    if (out.leaf_labels != nullptr) out.leaf_labels[leaf] = single ? ids[nearest] : -1;
-    if (single) {
-      float sum[D];
-      for (int t = 0; t < D; ++t)
-        sum[t] = tree.leaves.sum[static_cast<std::int64_t>(t) * tree.leaves.count + leaf];
-      candidates.add(nearest, sum, static_cast<float>(points_of(tree, leaf, kLeaf)));
-    }
-  }
+  int nearest = 0;
+  const bool single = has_leaf && candidates.only_one(box, nearest);
+  float sum[D]{};
+  if (single)
+    for (int t = 0; t < D; ++t)
+      sum[t] = tree.leaves.sum[static_cast<std::int64_t>(t) * tree.leaves.count + leaf];
+  if (out.leaf_labels != nullptr && has_leaf) out.leaf_labels[leaf] = single ? ids[nearest] : -1;
 
   // The other leaves are on a border between clusters. They come one after the other, with one lane
   // per point. The points of the next two leaves are loaded while the warp works on one.
@@ -233,6 +229,11 @@ __device__ __forceinline__ void assign_leaves(const AnyTree& tree, const Output&
   float next[D]{}, after_next[D]{};
   load(next);
   load(after_next);
+  if (single) {
+    // Not earlier: nvcc would wait for the sums before it asks for points.
+    for (int t = 0; t < D; ++t) asm volatile("" : "+f"(sum[t]));
+    candidates.add(nearest, sum, static_cast<float>(points_of(tree, leaf, kLeaf)));
+  }
 #pragma unroll 1
   while (mixed != 0) {
     const int of = highest_bit(mixed);

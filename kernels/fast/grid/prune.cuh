@@ -174,6 +174,7 @@ __device__ int filter_in_block(const Box<D>& box, const List& from, int hint, fl
     __syncthreads();
   }
   const Owner<D> owner(from, hint);
+#pragma unroll 1
   for (int first = warp * kLanes; first < from.count; first += Warps * kLanes) {
     const int i = first + lane;
     const bool keep = i < from.count && !pruned(box, owner, from, i);

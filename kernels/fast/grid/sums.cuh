@@ -27,15 +27,23 @@ struct Output {
   }
 };
 
-/// Gives cluster `id` of k all points of entry i of a level, without reading one of them.
+/// The sums of entry i of a level. They are loaded long before it is known who gets them.
 template <int D>
-__device__ void add_stored(const Output& out, int k, int id, const Level<double>& level, int i,
+struct StoredSums {
+  double sum[D];
+
+  __device__ StoredSums(const Level<double>& level, int i) {
+    for (int t = 0; t < D; ++t) sum[t] = level.sum[static_cast<std::int64_t>(t) * level.count + i];
+  }
+};
+
+/// Gives cluster `id` of k all points of an entry, without reading one of them.
+template <int D>
+__device__ void add_stored(const Output& out, int k, int id, const StoredSums<D>& stored,
                            std::int64_t points) {
   Sum* const to = out.sums_of_block<D>(k) + static_cast<std::int64_t>(id) * kCells<D>;
-  double sum[D];  // all of them first: a load does not pass an addition to memory
-  for (int t = 0; t < D; ++t) sum[t] = level.sum[static_cast<std::int64_t>(t) * level.count + i];
+  for (int t = 0; t < D; ++t) out.fixed.template add<D>(to, t, stored.sum[t]);
   out.fixed.template add_points<D>(to, points);
-  for (int t = 0; t < D; ++t) out.fixed.template add<D>(to, t, sum[t]);
 }
 
 /// A warp adds up the replicas of cluster j's sums, one per lane, and calls take(t, total) for each
