@@ -72,8 +72,9 @@ __global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>
   int* const own_ids = node_ids[warp];
   const StoredSums<D> node_sums(tree.nodes, node);
   const Box<D> leaf_box(tree.leaves, min(node * kLanes + lane, tree.leaves.count - 1));
-  const int count =
-      fits ? filter<D>(node_box, from, own_centroids, own_ids, Candidates, lane) : Candidates + 1;
+  const auto [count, owner] =
+      fits ? filter<D>(node_box, from, own_centroids, own_ids, Candidates, lane)
+           : Filtered{.count = Candidates + 1, .owner = -1};
   if (count == 1) {
     if (lane == 0)
       add_stored(out, centroids.count, own_ids[0], node_sums, points_of(tree, node, kNode));
@@ -82,7 +83,11 @@ __global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>
     return;
   }
   if (count > Candidates) {  // for assign_wide_nodes
-    if (lane == 0) out.wide_nodes[atomicAdd(out.wide_count, 1)] = node;
+    if (lane == 0) {
+      const int i = atomicAdd(out.wide_count, 1);
+      out.wide_nodes[i] = node;
+      out.wide_owners[i] = owner;
+    }
     return;
   }
   sort_by_index<D>(own_centroids, own_ids, Candidates, count, lane);

@@ -52,7 +52,7 @@ class Iteration {
     const auto k = static_cast<std::size_t>(k_), dim = static_cast<std::size_t>(problem.dim);
     sums_ = cuda::Buffer<Sum>(static_cast<std::size_t>(replicas_) * k * (2 * dim + 1));
     block_owners_ = cuda::Buffer<int>(static_cast<std::size_t>(levels.blocks.count));
-    wide_nodes_ = cuda::Buffer<int>(static_cast<std::size_t>(levels.nodes.count) + 1);
+    wide_nodes_ = cuda::Buffer<int>(2 * static_cast<std::size_t>(levels.nodes.count) + 1);
     if (lists_.region > 0) {
       const auto regions = static_cast<std::size_t>(levels.regions.count);
       const auto entries = regions * static_cast<std::size_t>(lists_.region);
@@ -117,6 +117,7 @@ class Iteration {
                      .fixed = fixed_,
                      .replicas = replicas_,
                      .wide_nodes = wide_nodes_.data() + 1,
+                     .wide_owners = wide_nodes_.data() + 1 + tree.nodes.count,
                      .wide_count = wide_nodes_.data(),
                      .leaf_labels = leaf_labels,
                      .labels = labels};
@@ -161,7 +162,7 @@ class Iteration {
   cuda::Buffer<Sum> sums_;
   cuda::Buffer<int> every_id_;      // 0, 1, … k − 1
   cuda::Buffer<int> block_owners_;  // who was nearest to a block's centre last time, or −1
-  cuda::Buffer<int> wide_nodes_;    // their number, then they
+  cuda::Buffer<int> wide_nodes_;    // their number, then they, then their owners
   cuda::Buffer<float> region_centroids_;
   cuda::Buffer<int> region_ids_, region_counts_;
 };

@@ -120,11 +120,16 @@ struct Nearest {
   }
 };
 
+/// What filter() found: how many candidates are left, and who dropped the others.
+struct Filtered {
+  int count, owner;
+};
+
 /// A warp drops candidates. It writes those that may be nearest to a point of the box to
-/// centroids[D][capacity] and ids, and returns how many they are; at most `capacity` are written.
+/// centroids[D][capacity] and ids; at most `capacity` are written.
 template <int D>
-__device__ int filter(const Box<D>& box, const List& from, float* centroids, int* ids, int capacity,
-                      int lane) {
+__device__ Filtered filter(const Box<D>& box, const List& from, float* centroids, int* ids,
+                           int capacity, int lane) {
   Nearest nearest(box, from, lane, kLanes);
   nearest.share(from);
   const Owner<D> owner(from, nearest.position);
@@ -142,7 +147,7 @@ __device__ int filter(const Box<D>& box, const List& from, float* centroids, int
     count += __popc(kept);
   }
   __syncwarp();
-  return count;
+  return {count, owner.id};
 }
 
 /// The same by a block of `Warps` warps. The order of the output is unspecified. `capacity` ≥ 1.

@@ -14,8 +14,10 @@ using exact::Sum;
 struct Output {
   Sum* sums;  // of each cluster its cells: [replicas][k][kCells]
   exact::FixedPoint<kMostDims> fixed;
-  int replicas;                  // a power of 2
-  int *wide_nodes, *wide_count;  // nodes that have too many candidates for assign_and_sum
+  int replicas;  // a power of 2
+  // The nodes that have too many candidates for assign_and_sum, and the centroid nearest to the
+  // centre of each, or −1 where it is unknown.
+  int *wide_nodes, *wide_owners, *wide_count;
   // leaf_labels [leaves] has the label of all points of a leaf, or −1, and then `labels` [n] has
   // them. Both are null where no labels are needed.
   int *leaf_labels, *labels;

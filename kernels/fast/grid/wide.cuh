@@ -30,7 +30,9 @@ __global__ void __launch_bounds__(kBlock)
     const int node = out.wide_nodes[part / kWideParts];
     const List all = regions.of<D>(node / kWarps / kRegionBlocks, centroids);
     __syncthreads();  // the last node's list is no longer read
-    const int in_node = filter_in_block<D, kWarps>(Box<D>(tree.nodes, node), all, -1,
+    // A hint is a place on the list, which is the index only on the list of all.
+    const int hint = regions.counts == nullptr ? out.wide_owners[part / kWideParts] : -1;
+    const int in_node = filter_in_block<D, kWarps>(Box<D>(tree.nodes, node), all, hint,
                                                    node_centroids, node_ids, capacity, true);
     const List from = in_node <= capacity ? List{node_centroids, node_ids, capacity, in_node} : all;
     const int leaf = node * kLanes + part % kWideParts * kWarps + warp;

@@ -25,7 +25,7 @@ std::int64_t tree_bytes(const Problem& problem, const DeviceLimits& device) {
   const std::int64_t labels = 4 * leaves * (problem.stop.min_changes > 0 ? 2 : 1);
   const std::int64_t sums = 8 * k * replicas_for(problem.k) * (2 * dim + 1);
   const std::int64_t lists = regions * (4 + 4 * (dim + 1) * ListSizes(problem, device).region);
-  return levels + labels + sums + lists + 4 * (nodes + blocks) + 4 * k * (2 * dim + 1) +
+  return levels + labels + sums + lists + 4 * (2 * nodes + blocks) + 4 * k * (2 * dim + 1) +
          8 * regions + kPages;
 }
 
