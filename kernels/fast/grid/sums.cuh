@@ -68,18 +68,24 @@ __device__ __forceinline__ void take_sums(const Output& out, int k, std::int64_t
   }
 }
 
-/// A thread moves centroid j to the mean of its points, if it has any.
+/// Centroid j of [D][k].
+template <int D>
+__device__ __forceinline__ void load_centroid(const float* centroids, int k, std::int64_t j,
+                                              float (&c)[D]) {
+  for (int t = 0; t < D; ++t) c[t] = centroids[static_cast<std::int64_t>(t) * k + j];
+}
+
+/// A thread moves centroid j from `before` to the mean of its points, if it has any.
 template <int D>
 __device__ __forceinline__ void move_centroid(const Output& out, const Sum (&total)[kCells<D>],
-                                              float* centroids, int k, std::int64_t j,
-                                              unsigned* largest_move_bits) {
+                                              const float (&before)[D], float* centroids, int k,
+                                              std::int64_t j, unsigned* largest_move_bits) {
   if (total[D] == 0) return;
   float move = 0;
   for (int t = 0; t < D; ++t) {
-    float& c = centroids[static_cast<std::int64_t>(t) * k + j];
     const float mean = out.fixed.template mean<D>(total, t);
-    move += (mean - c) * (mean - c);
-    c = mean;
+    move += (mean - before[t]) * (mean - before[t]);
+    centroids[static_cast<std::int64_t>(t) * k + j] = mean;
   }
   if (largest_move_bits != nullptr) atomicMax(largest_move_bits, __float_as_uint(move));
 }
@@ -95,9 +101,11 @@ __global__ void move_centroids(Output out, float* centroids, int k, unsigned* la
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   if (j >= k) return;  // whole warps: kBlock is a multiple of 32
   if (j == 0 && lane == 0) *out.wide_count = 0;
+  float before[D];  // comes together with the sums
+  load_centroid<D>(centroids, k, j, before);
   Sum total[kCells<D>];
   take_sums<D>(out, k, j, lane, [&](int t, Sum sum) { total[t] = sum; });
-  if (lane == 0) move_centroid<D>(out, total, centroids, k, j, largest_move_bits);
+  if (lane == 0) move_centroid<D>(out, total, before, centroids, k, j, largest_move_bits);
 }
 
 }  // namespace

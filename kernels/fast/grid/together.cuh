@@ -26,13 +26,15 @@ __global__ void __launch_bounds__(kBlock)
     if (lane < kCells<D>) link.send(j * kCells<D> + lane, own, number);
   }
   for (std::int64_t j = first; j < k; j += warps) {
+    float before[D];
+    load_centroid<D>(centroids, k, j, before);
     Sum sum = 0;
     std::uint64_t units[kMostShards];
     if (lane < kCells<D> && link.receive(j * kCells<D> + lane, number, units))
       sum = sum_of_units<Sum>(units, link.shards);
     Sum total[kCells<D>];
     for (int t = 0; t < kCells<D>; ++t) total[t] = __shfl_sync(kAllLanes, sum, t);
-    if (lane == 0) move_centroid<D>(out, total, centroids, k, j, largest_move_bits);
+    if (lane == 0) move_centroid<D>(out, total, before, centroids, k, j, largest_move_bits);
   }
 }
 
