@@ -179,18 +179,30 @@ __device__ int filter_in_block(const Box<D>& box, const List& from, int hint, fl
     __syncthreads();
   }
   const Owner<D> owner(from, hint);
+  // Candidates are loaded while those before them are looked at.
+  float next[D];
+  int next_id;
+  const auto load = [&](int i) {
+    i = min(i, from.count - 1);
+    for (int t = 0; t < D; ++t) next[t] = from.at(i, t);
+    next_id = from.id(i);
+  };
+  load(warp * kLanes + lane);
 #pragma unroll 1
   for (int first = warp * kLanes; first < from.count; first += Warps * kLanes) {
-    const int i = first + lane;
-    const bool keep = i < from.count && !pruned(box, owner, from, i);
+    float c[D];
+    for (int t = 0; t < D; ++t) c[t] = next[t];
+    const int id = next_id;
+    load(first + Warps * kLanes + lane);
+    const bool keep = first + lane < from.count && !pruned(box, owner.at, c, owner.id < id);
     const unsigned kept = __ballot_sync(kAllLanes, keep);
     if (kept == 0) continue;
     int at = 0;
     if (lane == 0) at = atomicAdd(&count, __popc(kept));
     at = __shfl_sync(kAllLanes, at, 0) + __popc(kept & ((1u << lane) - 1));
     if (keep && at < capacity) {
-      for (int t = 0; t < D; ++t) centroids[t * capacity + at] = from.at(i, t);
-      ids[at] = from.id(i);
+      for (int t = 0; t < D; ++t) centroids[t * capacity + at] = c[t];
+      ids[at] = id;
     }
   }
   __syncthreads();
