@@ -115,7 +115,7 @@ cp -r analysis requirements.txt "$stage/"
 install -D -t "$stage/data/published" data/published/*
 # The rates of machines that were measured, for floor_ms on machines like them.
 for file in data/recorded/*/ceilings.json; do install -D "$file" "$stage/$file"; done
-install -D -t "$stage/kernels/core" kernels/core/axes.inc kernels/core/statuses.inc
+install -D -t "$stage/kernels/core" kernels/core/{axes.inc,statuses.inc,gpu_exchange.h}
 install -D -t "$stage/experiments/spec" experiments/spec/figures.inc
 for family in kernels/python kernels/peer; do
   [ ! -d $family ] || install -D -t "$stage/$family" $family/*.py

@@ -8,6 +8,9 @@ CHOOSERS = {"fast": "fast_auto", "fast_cpu": "fast_cpu_auto"}
 """The ladders of this project, each with the version that only passes problems on to the others. So
 a chooser is never itself the fastest."""
 
+CHOSEN_FROM = {"fast": ("fast", "multi"), "fast_cpu": ("fast_cpu",)}
+"""The families that each chooser knows."""
+
 OURS = (*CHOOSERS, "stream", "multi")
 """All families of this project's own ladders."""
 

@@ -7,21 +7,28 @@ written down before any sweep on several GPUs was recorded."""
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+
+from analysis.model.words import TABLES
 
 GPUS = (2, 4, 8)
 """Of one host."""
 NODES, PER_NODE = 8, 8
 """A cluster of 64 GPUs."""
 
+EXCHANGE = {
+    name: float(value)
+    for name, value in re.findall(
+        r"^inline constexpr double k(\w+) = ([\d.]+);",
+        (TABLES / "gpu_exchange.h").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+}
+"""What fast_auto is compiled with. The file says what each number is."""
+PEER_FLAG_US, PEER_GB_S = EXCHANGE["PeerFlagUs"], EXCHANGE["PeerGbS"]
+
 # Measured on two H200s of one host with NVLink (NV18), 2026-11.
-ALL_REDUCE_US = {0.02: 13.0, 1.0: 19.5}
-"""NCCL on two GPUs, in a graph, where no launch is waited for: µs by megabytes."""
-ALL_REDUCE_LAUNCHED_US = 27.6
-"""The least of an all-reduce from a stream that has nothing else to do while it is launched."""
-PEER_FLAG_US = 1.24
-"""A flag there and back, within kernels."""
-PEER_GB_S = 396.0
 LINK_GB_S = 55.4
 """Of each GPU to the host. Two of them are as fast together."""
 HOST_GB_S = 119.0
@@ -32,8 +39,6 @@ NETWORK_GB_S = 45.0
 """Of each GPU's adapter: 90% of 400 Gb/s (InfiniBand NDR)."""
 NETWORK_STEP_US = 10.0
 """Each doubling of the nodes in an all-reduce."""
-HIDDEN_LAUNCH_MS = 0.1
-"""Kernels longer than this hide the launch of the all-reduce behind them."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +86,14 @@ def exchange_ms(case: Case, gpus: int, nodes: int, rest_ms: float) -> float:
     if case.peers and nodes == 1:
         # a flag says that the sums are there, and another one that they were read
         return (2 * PEER_FLAG_US + (gpus - 1) * case.megabytes / PEER_GB_S * 1e3) / 1e3
-    (small, small_us), (large, large_us) = ALL_REDUCE_US.items()
+    small, small_us = EXCHANGE["AllReduceSmallMb"], EXCHANGE["AllReduceSmallUs"]
+    large, large_us = EXCHANGE["AllReduceLargeMb"], EXCHANGE["AllReduceLargeUs"]
     per_megabyte = (large_us - small_us) / (large - small)
     latency = small_us - per_megabyte * small
     # each doubling beyond two GPUs costs half of the latency again; a ring moves 2 (G - 1) / G
     us = latency * (1 + math.log2(gpus)) / 2 + per_megabyte * case.megabytes * 2 * (gpus - 1) / gpus
-    if rest_ms < HIDDEN_LAUNCH_MS:
-        us = max(us, ALL_REDUCE_LAUNCHED_US)
+    if rest_ms < EXCHANGE["HiddenLaunchMs"]:
+        us = max(us, EXCHANGE["AllReduceLaunchedUs"])
     if nodes > 1:
         # each GPU of a node carries its share over its own adapter
         carried = case.megabytes / gpus * 2 * (nodes - 1) / nodes

@@ -36,7 +36,8 @@ from analysis.pages.report import subject
 ROOT = Path(__file__).resolve().parents[2]
 SOFTWARE = (
     *("analysis/**/*.py", "analysis/pages/templates/*", "analysis/README.md", "data/published/*"),
-    *("experiments/spec/figures.inc", "kernels/core/*.inc", "LICENSE", "CITATION.cff"),
+    *("experiments/spec/figures.inc", "kernels/core/*.inc", "kernels/core/gpu_exchange.h"),
+    *("LICENSE", "CITATION.cff"),
 )
 """What figures and tables are made with, below ROOT."""
 PACKAGES = ("numpy", "pandas", "scipy", "matplotlib", "jinja2", "msgspec")

@@ -4,8 +4,9 @@ of the family."""
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
-from analysis.measures.families import CHOOSERS
+from analysis.measures.families import CHOOSERS, CHOSEN_FROM
 from analysis.measures.points import all_points, fastest, noise_note, noisy_mark
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
@@ -19,7 +20,8 @@ PROMISE = 0.05
 
 def choices(run: Run) -> Table:
     """A table with a row for each problem of `run` that a chooser and another version of its family
-    ran. It has the version that was chosen (most often), that version's time in its own row, the
+    ran. A chooser that was given several GPUs is beside all versions that used as many or fewer. A
+    row has the version that was chosen (most often), that version's time in its own row, the
     fastest version, the medians (ms per iteration) and the ratio of the chooser's time to the
     fastest one with its interval. The largest loss comes first. Raises RunError if the run has no
     such problem."""
@@ -41,11 +43,18 @@ def _table(run: Run, losses_only: bool) -> Table:
         raise RunError(f"{run.path}: has rows of {' and '.join(present)}; this judges one of them")
     chooser = present[0]
     family = next(ladder for ladder, name in CHOOSERS.items() if name == chooser)
-    best = fastest(points[points["family"].eq(family)])
+    points = points[points["family"].isin(CHOSEN_FROM[family])]
+    is_mine, gpus = points["version"].eq(chooser), points["gpus"].astype("Float64").fillna(1)
+    counts = sorted(int(count) for count in gpus[is_mine].unique())
+    bests = {count: fastest(points[gpus.eq(count) | gpus.le(count) & ~is_mine]) for count in counts}
     told = run.measurements[run.measurements["version"].eq(chooser)].dropna(subset="chosen")
     chosen = told.groupby("point")["chosen"].agg(lambda names: names.mode().iat[0])
     losses = []
-    for problem, of in best.groupby(["precision", "n", "k", "dim"], sort=False):
+    for count, problem, of in (
+        (count, problem, of)
+        for count, best in bests.items()
+        for problem, of in best.groupby(["precision", "n", "k", "dim"], sort=False)
+    ):
         auto, others = of[of["version"].eq(chooser)], of[of["version"].ne(chooser)]
         if auto.empty or others.empty:
             continue
@@ -53,7 +62,8 @@ def _table(run: Run, losses_only: bool) -> Table:
         name = str(chosen.get(mine["point"], "–"))
         alone = others.loc[others["version"].eq(name.split("/")[0]), "iteration_ms"].min()
         ratio = ratio_interval(mine["times_ms"], fast["times_ms"])
-        losses.append((ratio, problem, name, mine, alone, fast))
+        sizes = problem if counts == [1] else (*problem, count)
+        losses.append((ratio, sizes, name, mine, alone, fast))
     if not losses:
         raise RunError(f"{run.path}: no problem that {chooser} and another {family}_ version ran")
     losses.sort(key=lambda loss: -loss[0][0])
@@ -72,7 +82,7 @@ def _table(run: Run, losses_only: bool) -> Table:
         shown = losses
     rows = [
         [
-            *(str(value) for value in problem),
+            *(str(value) for value in sizes),
             *(
                 name,
                 f"{mine['iteration_ms']:.3g}{noisy_mark(mine)}",
@@ -81,7 +91,7 @@ def _table(run: Run, losses_only: bool) -> Table:
             *(fast["version"], f"{fast['iteration_ms']:.3g}{noisy_mark(fast)}"),
             interval_text(*ratio, unit="×"),
         ]
-        for ratio, problem, name, mine, alone, fast in shown
+        for ratio, sizes, name, mine, alone, fast in shown
     ]
     said = (
         f"{chooser} takes more than {PROMISE:.0%} longer than the fastest other version at "
@@ -90,11 +100,12 @@ def _table(run: Run, losses_only: bool) -> Table:
         + (f", whose own row takes up to {max(by_choice):.2f}× that time" if by_choice else "")
         + ". Where both rows are of the same version, they differ as two processes do."
     )
-    if noise := noise_note(best):
+    if noise := noise_note(pd.concat(bests.values())):
         said += f" {noise}"
     header = [
-        *("precision", "n", "k", "dim", "chosen", "ms", "its own", "fastest", "ms"),
+        *("precision", "n", "k", "dim", *(["gpus"] if counts != [1] else [])),
+        *("chosen", "ms", "its own", "fastest", "ms"),
         "ratio [95%]",
     ]
     said = f"{run.title}: {run.environment_line()}. {said}"
-    return Table("choices", said, header, rows, {"n", "k", "dim", "ms", "its own"})
+    return Table("choices", said, header, rows, {"n", "k", "dim", "gpus", "ms", "its own"})

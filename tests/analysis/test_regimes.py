@@ -242,3 +242,28 @@ def test_choices_are_judged_by_the_fastest_of_the_family(run_path, tmp_path, cap
     write_lines(slow / "measurements.jsonl", rows[6:])
     assert main(["choices", str(slow)]) == 2
     assert "has no row of fast_auto or fast_cpu_auto" in capsys.readouterr().err
+
+
+def test_choices_on_several_gpus_are_beside_what_had_as_many(tmp_path):
+    path = tmp_path / "several"
+    path.mkdir()
+    rows = [
+        row_of("C", version, "fp32", iteration_ms=ms + r / 1e3, repetition=r, **more)
+        for version, ms, more in (
+            ("fast_auto", 0.8, {"gpus": 1, "chosen": "fast_grid"}),
+            ("fast_auto", 0.5, {"gpus": 2, "chosen": "multi_grid/gpus:2"}),
+            ("fast_grid", 0.8, {}),
+            ("multi_grid", 0.9, {"gpus": 1, "family": "multi"}),
+            ("multi_grid", 0.4, {"gpus": 2, "family": "multi"}),
+        )
+        for r in range(6)
+    ]
+    for row in rows:
+        row["point"] += f"/gpus:{row.get('gpus')}"
+    write_lines(path / "measurements.jsonl", rows)
+    text = choices(load_run(path)).markdown()
+    assert "more than 5% longer than the fastest other version at 1 of 2 problems" in text
+    one = cells(text, "fp32", "10000000", "1000", "2", "1")
+    assert one[5:10] == ["fast_grid", "0.802", "0.802", "fast_grid", "0.802"]
+    two = cells(text, "fp32", "10000000", "1000", "2", "2")
+    assert two[5:10] == ["multi_grid/gpus:2", "0.502", "0.403", "multi_grid", "0.403"]

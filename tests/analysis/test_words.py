@@ -30,7 +30,7 @@ def test_one_line_in_the_table_adds_an_axis_here_too(make_run, tmp_path):
     shutil.copytree(ROOT / "data" / "published", tree / "data" / "published")
     tables = tree / "kernels" / "core"
     tables.mkdir(parents=True)
-    for table in ("axes.inc", "statuses.inc"):
+    for table in ("axes.inc", "statuses.inc", "gpu_exchange.h"):
         shutil.copy(ROOT / "kernels" / "core" / table, tables)
     with (tables / "axes.inc").open("a") as added:
         added.write('LLOYD_TUNABLE(tile, 8, 1, 64, "points in a tile")\n')

@@ -19,12 +19,11 @@ std::string against(const Estimate& e, std::string_view reason) {
   return fmt::format("{}: {}", e.nearest.version, reason);
 }
 
-// Those of ranked() that are able to, as far as is known beforehand. Adds the reasons against the
+// Those of `all` that are able to, as far as is known beforehand. Adds the reasons against the
 // others to `reasons`.
-std::vector<Estimate> able(std::span<const Measured> table, const Problem& problem,
+std::vector<Estimate> able(std::vector<Estimate> all, const Problem& problem,
                            const Tunables& tunables, const DeviceLimits& device,
                            std::vector<std::string>& reasons) {
-  std::vector<Estimate> all = ranked(table, problem);
   std::erase_if(all, [&](const Estimate& e) {
     const auto reason = reason_against(e.nearest, problem, tunables, device);
     if (reason) reasons.push_back(against(e, *reason));
@@ -93,20 +92,22 @@ Context with(const Measured& candidate, Context context) {
 std::optional<std::string> refusal(std::span<const Measured> table, const Problem& problem,
                                    const Tunables& tunables, const DeviceLimits& device) {
   std::vector<std::string> reasons;
-  if (!able(table, problem, tunables, device, reasons).empty()) return std::nullopt;
+  if (!able(ranked(table, problem), problem, tunables, device, reasons).empty())
+    return std::nullopt;
   return none_can(reasons);
 }
 
 void AutoVersion::prepare(const Problem& problem, Context& context) {
   version_.reset();  // gives its memory back before another asks for it
   std::vector<std::string> reasons;
-  std::vector<Estimate> candidates =
-      able(table_, problem, context.tunables, context.device, reasons);
+  std::vector<Estimate> candidates = able(estimates(problem, context.tunables), problem,
+                                          context.tunables, context.device, reasons);
   std::erase_if(candidates, [&](const Estimate& e) {  // such as fast_cpu_amx on a CPU without AMX
     const std::string& reason = find_version(e.nearest.version)->unavailable;
     if (!reason.empty()) reasons.push_back(against(e, reason));
     return !reason.empty();
   });
+  settle_gpus(candidates, problem);
   const auto candidate = [&](const std::string& name) {
     return std::ranges::find_if(candidates,
                                 [&](const Estimate& e) { return e.nearest.version == name; });
@@ -139,6 +140,7 @@ void AutoVersion::prepare(const Problem& problem, Context& context) {
     if (memory != nullptr && !is_known) memory->keep(asked, choice);
     if (e.nearest.threads_per_block > 0)
       chosen_ += fmt::format("/threads_per_block:{}", e.nearest.threads_per_block);
+    if (e.nearest.gpus > 1) chosen_ += fmt::format("/gpus:{}", e.nearest.gpus);
     return;
   }
   throw Unsupported(none_can(reasons));
@@ -151,9 +153,9 @@ void AutoVersion::run(Context& context) {
 }
 
 std::string AutoVersion::question(const Problem& problem, const Tunables& tunables) const {
-  return fmt::format("{} {} n={} k={} dim={} threads={} points={:08x} table={:08x}", name_,
+  return fmt::format("{} {} n={} k={} dim={} threads={} gpus={} points={:08x} table={:08x}", name_,
                      to_string(problem.precision), problem.n, problem.k, problem.dim,
-                     tunables.threads, fingerprint_of_points(problem),
+                     tunables.threads, tunables.gpus, fingerprint_of_points(problem),
                      fingerprint_of_table(table_));
 }
 

@@ -47,6 +47,11 @@ class AutoVersion : public Version, public Chooser {
 
   /// What run() of `version` takes.
   virtual double run_ms(Version& version, Context& context) = 0;
+  /// Every version that may be chosen, the fastest first.
+  virtual std::vector<Estimate> estimates(const Problem& problem, const Tunables&) const {
+    return ranked(table_, problem);
+  }
+  std::span<const Measured> table() const { return table_; }
 
  private:
   void try_first(std::size_t count, std::vector<Estimate>& candidates,

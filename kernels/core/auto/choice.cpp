@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <string_view>
+#include <tuple>
 
 #include "kernels/core/limits.h"
 
@@ -47,15 +48,33 @@ std::vector<Estimate> ranked(std::span<const Measured> table, const Problem& pro
     if (!std::ranges::all_of(of_it, other_precision)) std::erase_if(of_it, other_precision);
     all.push_back({*std::ranges::min_element(of_it, {}, far), estimate(of_it, problem)});
   }
-  std::ranges::stable_sort(all, {}, [&](const Estimate& e) {
-    return std::pair(other_precision(e.nearest), e.iteration_ms);
-  });
+  sort_by_time(all, problem);
   return all;
+}
+
+void sort_by_time(std::vector<Estimate>& estimates, const Problem& problem) {
+  std::ranges::stable_sort(estimates, {}, [&](const Estimate& e) {
+    return std::tuple(e.nearest.precision != problem.precision, e.beaten, e.iteration_ms);
+  });
+}
+
+void settle_gpus(std::vector<Estimate>& estimates, const Problem& problem) {
+  for (Estimate& several : estimates) {
+    if (several.nearest.gpus == 1) continue;
+    const std::string& parent = find_version(several.nearest.version)->info.parent;
+    const auto alone = std::ranges::find_if(estimates, [&](const Estimate& e) {
+      return e.nearest.gpus == 1 && e.nearest.version == parent;
+    });
+    if (alone == estimates.end()) continue;
+    several.beaten = several.iteration_ms > kSure * alone->iteration_ms;
+    alone->beaten = alone->iteration_ms > kSure * several.iteration_ms;
+  }
+  sort_by_time(estimates, problem);
 }
 
 std::size_t close_to_first(std::span<const Estimate> ranked) {
   const auto far = [&](const Estimate& e) {
-    return e.nearest.precision != ranked[0].nearest.precision ||
+    return e.nearest.precision != ranked[0].nearest.precision || e.beaten ||
            e.iteration_ms > kClose * ranked[0].iteration_ms;
   };
   return static_cast<std::size_t>(std::ranges::find_if(ranked, far) - ranked.begin());
@@ -88,6 +107,7 @@ std::vector<Estimate> fastest_of(std::span<const Trial> trials, Precision precis
 
 Tunables as_measured(const Measured& candidate, Tunables tunables) {
   if (candidate.threads_per_block > 0) tunables.threads_per_block = candidate.threads_per_block;
+  tunables.gpus = candidate.gpus;
   return tunables;
 }
 

@@ -21,6 +21,7 @@ struct Measured {
   const char* version;
   int threads_per_block;  // 0: the version does not read it
   double iteration_ms;
+  int gpus = 1;
 };
 
 /// A version, with the tunables of its nearest measurement, and the time that an iteration of the
@@ -28,6 +29,7 @@ struct Measured {
 struct Estimate {
   Measured nearest;
   double iteration_ms;
+  bool beaten = false;  // surely slower than another one, so it is a last resort
 };
 
 /// The versions of `table`, the fastest first as far as can be told: those measured in the
@@ -40,9 +42,18 @@ struct Estimate {
 std::vector<Estimate> ranked(std::span<const Measured> table, const Problem& problem);
 constexpr double kRidge = 0.01, kNearness = 0.25;
 
+/// The order of ranked(). Those that are beaten come last among those of a precision.
+void sort_by_time(std::vector<Estimate>& estimates, const Problem& problem);
+
+/// Marks who is beaten and sorts anew. The estimate for several GPUs follows from that of the
+/// version's parent on one, so the two have most of their error in common: if one is more than
+/// kSure times the other, it is beaten, and no trial has to compare them.
+void settle_gpus(std::vector<Estimate>& estimates, const Problem& problem);
+constexpr double kSure = 1.3;
+
 /// How many of `ranked`, counted from the first, should take at most kClose times as long as the
-/// first and were measured in the same precision. An estimate is not good enough to tell these
-/// apart, so a trial has to.
+/// first, were measured in the same precision and are not beaten. An estimate is not good enough to
+/// tell these apart, so a trial has to.
 std::size_t close_to_first(std::span<const Estimate> ranked);
 constexpr double kClose = 2;
 

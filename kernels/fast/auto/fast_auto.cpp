@@ -4,7 +4,8 @@
 // Parent   none: it has no kernel of its own.
 // What     From measurements of similar problems (table.inc) it estimates what each version would
 //          take. prepare() tries those within a factor of 2 of the fastest. A version whose trial
-//          ends with a worse inertia is out. The row says which version it was (`chosen`).
+//          ends with a worse inertia is out. The row says which version it was (`chosen`). With
+//          gpus > 1 it also knows the versions for several, and takes one GPU where that is faster.
 // Why      No version is the best everywhere, and no formula says which one is.
 // Limits   The measurements are of one GPU and of random data. Skewed data may have another order,
 //          above all between versions that prune and those that do not. Judged as an expanded
@@ -14,6 +15,7 @@
 #include "kernels/core/auto/auto_version.h"
 #include "kernels/core/limits.h"
 #include "kernels/fast/auto/measured.h"
+#include "kernels/fast/auto/several_gpus.h"
 
 #if LLOYD_CUDA
 #include "kernels/core/cuda.h"
@@ -28,6 +30,9 @@ class Auto : public AutoVersion {
   Auto() : AutoVersion("fast_auto", measured(), {.iterations = 10, .ms = 10, .whole_ms = 10}) {}
 
  private:
+  std::vector<Estimate> estimates(const Problem& problem, const Tunables& tunables) const override {
+    return ranked_on(tunables.gpus, table(), problem);
+  }
   double run_ms(Version& version, Context& context) override {
     cuda::Event start, stop;
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(context.stream));
@@ -44,8 +49,9 @@ LLOYD_CUDA_VERSION(Auto,
                    {.name = "fast_auto",
                     .family = "fast",
                     .backend = Backend::cuda,
-                    .precisions = {Precision::fp32, Precision::fp16, Precision::bf16,
-                                   Precision::fp64},
+                     .axes = {"gpus"},
+                     .precisions = {Precision::fp32, Precision::fp16, Precision::bf16,
+                                    Precision::fp64},
                     .distance = Distance::expanded,
                     .spherical = true,
                     .summary = "the fastest of the others by what was measured near the problem, "
