@@ -60,7 +60,7 @@ MEASUREMENTS = [
     *(whole("verified_points"), whole("label_mismatches"), number("max_regret", high=1e100)),
     number("regret_bound", high=1e100),
     *(number("inertia_excess", low=-1e100, high=1e100), number("max_mean_error", high=1e100)),
-    *(name("timing_basis"), time("floor_ms"), name("chosen"), name("gpu")),
+    *(name("timing_basis"), time("floor_ms"), name("chosen"), name("chosen_by"), name("gpu")),
     *(number("sm_mhz"), number("mem_mhz"), number("temp_c", low=-300), number("power_w")),
     *(number("energy_j"), name("throttle"), flag("noisy"), name("noise", get=_noise), name("host")),
     *(name("node"), name("shard")),

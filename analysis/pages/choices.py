@@ -21,8 +21,8 @@ PROMISE = 0.05
 def choices(run: Run) -> Table:
     """A table with a row for each problem of `run` that a chooser and another version of its family
     ran. A chooser that was given several GPUs is beside all versions that used as many or fewer. A
-    row has the version that was chosen (most often), that version's time in its own row, the
-    fastest version, the medians (ms per iteration) and the ratio of the chooser's time to the
+    row has the version that was chosen (most often) and how, that version's time in its own row,
+    the fastest version, the medians (ms per iteration) and the ratio of the chooser's time to the
     fastest one with its interval. The largest loss comes first. Raises RunError if the run has no
     such problem."""
     return _table(run, losses_only=False)
@@ -49,6 +49,9 @@ def _table(run: Run, losses_only: bool) -> Table:
     bests = {count: fastest(points[gpus.eq(count) | gpus.le(count) & ~is_mine]) for count in counts}
     told = run.measurements[run.measurements["version"].eq(chooser)].dropna(subset="chosen")
     chosen = told.groupby("point")["chosen"].agg(lambda names: names.mode().iat[0])
+    # without the reason that may follow
+    told_by = told["chosen_by"].dropna().astype(str).str.split(":").str[0]
+    chosen_by = told_by.groupby(told["point"]).agg(lambda ways: ", ".join(sorted({*ways})))
     losses = []
     for count, problem, of in (
         (count, problem, of)
@@ -85,6 +88,7 @@ def _table(run: Run, losses_only: bool) -> Table:
             *(str(value) for value in sizes),
             *(
                 name,
+                *([str(chosen_by.get(mine["point"], "–"))] if len(chosen_by) else []),
                 f"{mine['iteration_ms']:.3g}{noisy_mark(mine)}",
                 f"{alone:.3g}" if np.isfinite(alone) else "–",
             ),
@@ -104,7 +108,7 @@ def _table(run: Run, losses_only: bool) -> Table:
         said += f" {noise}"
     header = [
         *("precision", "n", "k", "dim", *(["gpus"] if counts != [1] else [])),
-        *("chosen", "ms", "its own", "fastest", "ms"),
+        *("chosen", *(["by"] if len(chosen_by) else []), "ms", "its own", "fastest", "ms"),
         "ratio [95%]",
     ]
     said = f"{run.title}: {run.environment_line()}. {said}"

@@ -154,8 +154,10 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
   if (pins_labels_) pinned = session_.pin(labels.memory());
   context.label_buffer = &labels;
   s.setup_ms = timed([&] { part("setup", [&] { version->prepare(problem, context); }); });
-  if (const auto* chooser = dynamic_cast<const Chooser*>(version.get()))
+  if (const auto* chooser = dynamic_cast<const Chooser*>(version.get())) {
     s.chosen = chooser->chosen();
+    s.chosen_by = chooser->chosen_by();
+  }
   if (watch == nullptr) warm_up(*version, context);
   noise_.start();
   const double waited_from = now_ms();

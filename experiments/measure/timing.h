@@ -30,8 +30,8 @@ struct Sample {
   double waited_ms = 0;  // measured by the harness around the solve
   std::optional<double> setup_ms, fetch_ms, transfer_ms;
   std::string timing_basis;
-  // Set by a version that passes its problem on to another version.
-  std::optional<std::string> chosen;
+  // Set by a version that passes its problem on to another version (Chooser).
+  std::optional<std::string> chosen, chosen_by;
   int iterations = 0;
   profiling::GpuState gpu;
   Noise noise;

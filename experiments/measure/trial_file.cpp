@@ -16,7 +16,9 @@ namespace {
 
 constexpr const char* kHeader =
     "# What fast_auto and fast_cpu_auto chose by trial on this machine, one line for a problem.\n"
-    "# They try again what is not here. You may delete lines, or the file.\n";
+    "# They try again what is not here, and after the program was built anew. You may delete "
+    "lines, "
+    "or the file.\n";
 
 }  // namespace
 
@@ -26,13 +28,26 @@ fs::path trial_file() {
   return cache.empty() ? fs::path() : cache / "trials.txt";
 }
 
-std::optional<std::string> TrialFile::recall(const std::string& question) {
-  const std::string end = fmt::format(": {} on {}", question, machine_);
-  std::optional<std::string> found;
+const std::string& TrialFile::build() {
+  constexpr std::size_t kDigits = 12;
+  if (build_.empty()) build_ = ask_build_().substr(0, kDigits);
+  return build_;
+}
+
+Remembered TrialFile::recall(const std::string& question) {
+  const std::string about = fmt::format(": {} on {}, build ", question, machine_);
+  Remembered found;
+  std::string other;
   std::ifstream in(file_);
-  for (std::string line; std::getline(in, line);)
-    if (line.size() > end.size() && line.ends_with(end))
-      found = line.substr(0, line.size() - end.size());
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t at = line.find(about);
+    if (at == std::string::npos || at == 0) continue;
+    const std::string of = line.substr(at + about.size());
+    (of == build() ? found.answer : other) = of == build() ? line.substr(0, at) : of;
+  }
+  if (found.answer.empty() && !other.empty())
+    found.ignored =
+        fmt::format("the choice that was kept is of build {}, this is {}", other, build());
   return found;
 }
 
@@ -42,7 +57,7 @@ void TrialFile::keep(const std::string& question, const std::string& answer) {
   fs::create_directories(file_.parent_path(), error);
   const int file = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return;
-  std::string text = fmt::format("{}: {} on {}\n", answer, question, machine_);
+  std::string text = fmt::format("{}: {} on {}, build {}\n", answer, question, machine_, build());
   if (lseek(file, 0, SEEK_END) == 0) text = kHeader + text;
   // One write, so that lines of several processes do not mix.
   [[maybe_unused]] const auto written = write(file, text.data(), text.size());

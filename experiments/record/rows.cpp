@@ -109,7 +109,8 @@ Row measurement_row(const Point& point, const RowSource& source,
                             "floor_ms",
                             "floor_sustained_ms",
                             "end_to_end_floor_ms",
-                            "chosen"})
+                            "chosen",
+                            "chosen_by"})
     row[field] = nullptr;
   const bool on_gpu = info.backend == Backend::cuda && device;
   row["gpu"] = on_gpu ? Row(device->name) : Row(nullptr);

@@ -73,6 +73,7 @@ Row sample_row(const Workbench& bench, const Point& point, int launch, const Sam
   fill_verdict(row, verdict);
   row["timing_basis"] = s.timing_basis;
   row["chosen"] = or_null(s.chosen);
+  row["chosen_by"] = or_null(s.chosen_by);
   row["sm_mhz"] = or_null(s.gpu.sm_mhz);
   row["mem_mhz"] = or_null(s.gpu.mem_mhz);
   row["temp_c"] = or_null(s.gpu.temp_c);

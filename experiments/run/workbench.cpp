@@ -56,7 +56,7 @@ Context Workbench::context(const Point& point) {
   if (on_gpu_) context.device = *job_.device;
   context.stream = session_->stream();
   context.communicator = session_->communicator();
-  context.trial_memory = &trials_;
+  if (trials_.keeps()) context.trial_memory = &trials_;
   if (job_.profile.nvtx) context.observers.push_back(&nvtx_);
   return context;
 }

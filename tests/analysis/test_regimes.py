@@ -250,7 +250,7 @@ def test_choices_on_several_gpus_are_beside_what_had_as_many(tmp_path):
     rows = [
         row_of("C", version, "fp32", iteration_ms=ms + r / 1e3, repetition=r, **more)
         for version, ms, more in (
-            ("fast_auto", 0.8, {"gpus": 1, "chosen": "fast_grid"}),
+            ("fast_auto", 0.8, {"gpus": 1, "chosen": "fast_grid", "chosen_by": "tried: x"}),
             ("fast_auto", 0.5, {"gpus": 2, "chosen": "multi_grid/gpus:2"}),
             ("fast_grid", 0.8, {}),
             ("multi_grid", 0.9, {"gpus": 1, "family": "multi"}),
@@ -264,6 +264,6 @@ def test_choices_on_several_gpus_are_beside_what_had_as_many(tmp_path):
     text = choices(load_run(path)).markdown()
     assert "more than 5% longer than the fastest other version at 1 of 2 problems" in text
     one = cells(text, "fp32", "10000000", "1000", "2", "1")
-    assert one[5:10] == ["fast_grid", "0.802", "0.802", "fast_grid", "0.802"]
+    assert one[5:11] == ["fast_grid", "tried", "0.802", "0.802", "fast_grid", "0.802"]
     two = cells(text, "fp32", "10000000", "1000", "2", "2")
-    assert two[5:10] == ["multi_grid/gpus:2", "0.502", "0.403", "multi_grid", "0.403"]
+    assert two[5:11] == ["multi_grid/gpus:2", "–", "0.502", "0.403", "multi_grid", "0.403"]

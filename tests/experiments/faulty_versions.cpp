@@ -135,6 +135,7 @@ struct Delegates : Version, Chooser {
   void run(Context& context) override { version_->run(context); }
   Solution fetch(Context& context) override { return version_->fetch(context); }
   std::string chosen() const override { return "cpu_sequential"; }
+  std::string chosen_by() const override { return "estimated"; }
 
  private:
   std::unique_ptr<Version> version_ = find_version("cpu_sequential")->make();

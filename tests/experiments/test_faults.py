@@ -81,6 +81,7 @@ def test_a_version_that_hands_its_problem_on_says_to_whom(spec, tmp_path):
     result = run(spec(versions=versions), "--out", out, program=FAULTY)
     assert result.returncode == 0, result.stderr
     told = {row["version"]: row["chosen"] for row in rows(out)}
+    assert {row["chosen_by"] for row in rows(out) if row["chosen"]} == {"estimated"}
     assert told == {"cpu_sequential": None, "faulty_delegates": "cpu_sequential"}
 
 

@@ -27,7 +27,7 @@ ROW_FIELDS = set(
         status reason process_setup_ms init_ms init_device init_threads solve_ms iteration_ms
         setup_ms transfer_ms end_to_end_ms iterations inertia verified verified_points
         label_mismatches max_regret
-        regret_bound timing_basis floor_ms floor_sustained_ms end_to_end_floor_ms chosen
+        regret_bound timing_basis floor_ms floor_sustained_ms end_to_end_floor_ms chosen chosen_by
         gpu gpu_uuid sm_mhz mem_mhz temp_c power_w throttle energy_j noisy noise host node
         shard t_utc""",
     )

@@ -383,11 +383,26 @@ TEST(FastCpuAuto, ChoosesOnceForAProcess) {
   EXPECT_EQ(chosen.size(), 1u);
 }
 
+struct Kept : TrialMemory {
+  Remembered recall(const std::string& question) override {
+    const auto found = answers.find(question);
+    return found == answers.end() ? Remembered{"", ignored} : Remembered{found->second, ""};
+  }
+  void keep(const std::string& question, const std::string& answer) override {
+    answers[question] = answer;
+    ++times;
+  }
+  std::map<std::string, std::string> answers;
+  std::string ignored;
+  int times = 0;
+};
+
 // Knows how many iterations its trials had.
 class Trying : public AutoVersion {
  public:
-  Trying() : AutoVersion("trying", kPair, {.iterations = 2, .ms = 0, .whole_ms = 10}) {}
+  Trying() : AutoVersion("trying", kPair, {.iterations = 2, .ms = 50, .whole_ms = 10}) {}
   std::set<int> lengths;
+  double run_takes_ms = 1, tried_ms = 0;
 
  private:
   static constexpr Measured kPair[] = {{Precision::fp32, 4, 2, 1, "fast_cpu_simd", 0, 1},
@@ -395,7 +410,8 @@ class Trying : public AutoVersion {
   double run_ms(Version& version, Context& context) override {
     version.run(context);
     lengths.insert(version.fetch(context).iterations);
-    return 1;
+    tried_ms += run_takes_ms;
+    return run_takes_ms;
   }
 };
 
@@ -404,25 +420,62 @@ TEST(FastCpuAuto, TriesShortSolvesWhole) {
   Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
   for (const auto& [iterations, tried] : {std::pair(9, 9), std::pair(11, 2)}) {
     problem.stop.iterations = iterations;
+    Kept memory;
     Trying version;
     Context context;
+    context.trial_memory = &memory;
     version.prepare(problem, context);
     EXPECT_EQ(version.lengths, std::set<int>{tried}) << iterations;
   }
 }
 
-struct Kept : TrialMemory {
-  std::optional<std::string> recall(const std::string& question) override {
-    const auto found = answers.find(question);
-    return found == answers.end() ? std::nullopt : std::optional(found->second);
+TEST(FastCpuAuto, BoundsItsTrials) {
+  const std::vector<float> points = {0, 3, 8, 9}, centroids = {0, 9};
+  Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
+  Context context;
+  // An iteration is estimated to take 1 ms: five solves of two versions.
+  problem.stop.iterations = 4;
+  {
+    Kept memory;
+    Trying version;
+    context.trial_memory = &memory;
+    version.prepare(problem, context);
+    EXPECT_EQ(version.tried_ms, 2 * 5 * 4);
+    EXPECT_EQ(version.chosen_by(), "tried");
   }
-  void keep(const std::string& question, const std::string& answer) override {
-    answers[question] = answer;
-    ++times;
+  {  // at least two runs each
+    Kept memory;
+    Trying version;
+    version.run_takes_ms = 1000;
+    context.trial_memory = &memory;
+    version.prepare(problem, context);
+    EXPECT_EQ(version.tried_ms, 2 * 2 * 1000);
   }
-  std::map<std::string, std::string> answers;
-  int times = 0;
-};
+  // Nothing can be kept: only a solve that is not short is tried.
+  context.trial_memory = nullptr;
+  for (const auto& [iterations, by] : {std::pair(10, "estimated"), std::pair(11, "tried")}) {
+    problem.stop.iterations = iterations;
+    Trying version;
+    version.prepare(problem, context);
+    EXPECT_EQ(version.chosen_by(), by) << iterations;
+    EXPECT_EQ(version.lengths.empty(), iterations == 10);
+  }
+}
+
+TEST(FastCpuAuto, SaysThatWhatWasKeptDoesNotCount) {
+  const std::vector<float> points = {0, 3, 8, 9}, centroids = {0, 9};
+  const Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
+  Kept memory;
+  memory.ignored = "of another build";
+  Context context;
+  context.trial_memory = &memory;
+  Trying first, second;
+  first.prepare(problem, context);
+  EXPECT_EQ(first.chosen_by(), "tried: of another build");
+  second.prepare(problem, context);
+  EXPECT_EQ(second.tried_ms, 0);
+  EXPECT_EQ(second.chosen_by(), first.chosen_by()) << "how this process chose";
+}
 
 TEST(FastCpuAuto, TriesAProblemOnceForAMachine) {
   const std::vector<float> points = {0, 1, 8, 10}, others = {0, 2, 8, 10}, centroids = {0, 9};
@@ -459,7 +512,7 @@ TEST(FastCpuAuto, TakesWhatAnotherProcessFound) {
   const Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
   for (const std::string found : {"fast_cpu_simd", "fast_cpu_tree"}) {
     struct Always : Kept {
-      std::optional<std::string> recall(const std::string&) override { return answer; }
+      Remembered recall(const std::string&) override { return {answer, ""}; }
       std::string answer;
     } memory;
     memory.answer = found;
@@ -469,6 +522,7 @@ TEST(FastCpuAuto, TakesWhatAnotherProcessFound) {
     Alternating version;
     version.prepare(problem, context);
     EXPECT_EQ(version.chosen(), found);
+    EXPECT_EQ(version.chosen_by(), "remembered");
     EXPECT_EQ(memory.times, 0);
   }
 }

@@ -36,9 +36,14 @@ std::string none_can(const std::vector<std::string>& reasons) {
   return fmt::format("none of the measured versions can: {}", fmt::join(reasons, "; "));
 }
 
-// Where this process keeps its choice for a question.
-std::string& choice_for(const std::string& question) {
-  static std::map<std::string, std::string> choices;
+// The choice for a question, and how it was made (Chooser::chosen_by).
+struct Choice {
+  std::string version, by;
+};
+
+// Where this process keeps it.
+Choice& choice_for(const std::string& question) {
+  static std::map<std::string, Choice> choices;
   return choices[question];
 }
 
@@ -47,9 +52,6 @@ class Fingerprint {
  public:
   void add(std::uint64_t bits) {
     for (int byte = 0; byte < 8; ++byte, bits >>= 8) add_byte(bits & 0xff);
-  }
-  void add(std::string_view text) {
-    for (const char c : text) add_byte(static_cast<unsigned char>(c));
   }
   std::uint32_t value() const { return value_; }
 
@@ -70,15 +72,6 @@ std::uint32_t fingerprint_of_points(const Problem& problem) {
     for (std::int64_t t = 0; t < problem.dim; ++t)
       print.add(std::bit_cast<std::uint32_t>(
           problem.points[static_cast<std::size_t>(i * problem.dim + t)]));
-  return print.value();
-}
-
-std::uint32_t fingerprint_of_table(std::span<const Measured> table) {
-  Fingerprint print;
-  for (const Measured& m : table) {
-    print.add(std::string_view(m.version));
-    print.add(std::bit_cast<std::uint64_t>(m.iteration_ms));
-  }
   return print.value();
 }
 
@@ -113,14 +106,19 @@ void AutoVersion::prepare(const Problem& problem, Context& context) {
                                 [&](const Estimate& e) { return e.nearest.version == name; });
   };
   const std::string asked = question(problem, context.tunables);
-  std::string& choice = choice_for(asked);
-  const std::size_t close = close_to_first(candidates);
+  Choice& choice = choice_for(asked);
+  std::size_t close = close_to_first(candidates);
   TrialMemory* memory = close > 1 ? context.trial_memory : nullptr;
-  const std::string kept = memory != nullptr ? memory->recall(asked).value_or("") : "";
-  const bool is_known = candidate(kept) != candidates.end();
-  if (is_known && choice.empty()) choice = kept;
+  if (close > 1 && memory == nullptr && is_short(candidates.front(), problem)) close = 1;
+  const Remembered kept = memory != nullptr ? memory->recall(asked) : Remembered{};
+  const bool is_known = candidate(kept.answer) != candidates.end();
+  if (!is_known || choice.by.empty()) {
+    choice.by = close <= 1 ? "estimated" : is_known ? "remembered" : "tried";
+    if (!kept.ignored.empty()) choice.by += ": " + kept.ignored;
+  }
+  if (is_known && choice.version.empty()) choice.version = kept.answer;
   if (close > 1 && !is_known) try_first(close, candidates, reasons, problem, context);
-  if (const auto before = candidate(choice); before != candidates.end())
+  if (const auto before = candidate(choice.version); before != candidates.end())
     std::rotate(candidates.begin(), before, before + 1);
   while (!candidates.empty()) {
     const Estimate e = candidates.front();
@@ -132,12 +130,14 @@ void AutoVersion::prepare(const Problem& problem, Context& context) {
       reasons.push_back(against(e, error.what()));
       version_.reset();
       candidates.erase(candidates.begin());
+      choice.by = "tried";
       try_first(candidates.size(), candidates, reasons, problem, context);
       continue;
     }
     tunables_ = own.tunables;
-    chosen_ = choice = e.nearest.version;
-    if (memory != nullptr && !is_known) memory->keep(asked, choice);
+    chosen_ = choice.version = e.nearest.version;
+    chosen_by_ = choice.by;
+    if (memory != nullptr && !is_known) memory->keep(asked, choice.version);
     if (e.nearest.threads_per_block > 0)
       chosen_ += fmt::format("/threads_per_block:{}", e.nearest.threads_per_block);
     if (e.nearest.gpus > 1) chosen_ += fmt::format("/gpus:{}", e.nearest.gpus);
@@ -153,10 +153,10 @@ void AutoVersion::run(Context& context) {
 }
 
 std::string AutoVersion::question(const Problem& problem, const Tunables& tunables) const {
-  return fmt::format("{} {} n={} k={} dim={} threads={} gpus={} points={:08x} table={:08x}", name_,
-                     to_string(problem.precision), problem.n, problem.k, problem.dim,
-                     tunables.threads, tunables.gpus, fingerprint_of_points(problem),
-                     fingerprint_of_table(table_));
+  return fmt::format("{} {}{} n={} k={} dim={} threads={} gpus={} points={:08x}", name_,
+                     to_string(problem.precision), problem.spherical ? " spherical" : "", problem.n,
+                     problem.k, problem.dim, tunables.threads, tunables.gpus,
+                     fingerprint_of_points(problem));
 }
 
 // Tries the first `count` candidates. Those that are able to and not worse than another stay, the
@@ -168,7 +168,7 @@ void AutoVersion::try_first(std::size_t count, std::vector<Estimate>& candidates
   std::vector<Trial> trials;
   Problem tried_problem = problem;
   int& iterations = tried_problem.stop.iterations;
-  if (!candidates.empty() && candidates.front().iteration_ms * iterations > trials_.whole_ms)
+  if (!candidates.empty() && !is_short(candidates.front(), problem))
     iterations = std::min(iterations, trials_.iterations);
   std::size_t tried = 0;
   for (; tried < count; ++tried) {
@@ -191,13 +191,15 @@ Trial AutoVersion::try_out(Estimate candidate, const Problem& problem, Context c
   context.label_buffer = nullptr;  // for the solve that counts
   const std::unique_ptr<Version> version = find_version(candidate.nearest.version)->make();
   version->prepare(problem, context);
+  const double most =
+      std::min(trials_.ms, trials_.solves * candidate.iteration_ms * problem.stop.iterations);
   // The first run loads code, touches memory for the first time and wakes the clocks.
   double spent = run_ms(*version, context), fastest = INFINITY;
   do {
     const double ms = run_ms(*version, context);
     spent += ms;
     fastest = std::min(fastest, ms);
-  } while (spent < trials_.ms);
+  } while (spent < most);
   const Solution answer = version->fetch(context);
   candidate.iteration_ms = fastest / std::max(1, answer.iterations);
   return {candidate, sampled_inertia(problem, answer)};

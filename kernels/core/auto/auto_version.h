@@ -23,23 +23,26 @@ std::optional<std::string> refusal(std::span<const Measured> table, const Proble
 ///
 /// Two trials may end differently, and two versions round differently. So the first choice for a
 /// problem holds as long as the process lives: all solves of a point are one version's. With a
-/// TrialMemory the trials are made once for a problem on a machine. Without one they are made each
-/// time, because a program that solves once has to make them.
+/// TrialMemory the trials are made once for a problem on a machine. Without one they would be made
+/// each time: a solve that is shorter than its trials is then left to the estimate.
 class AutoVersion : public Version, public Chooser {
  public:
   void prepare(const Problem& problem, Context& context) override;
   void run(Context& context) override;
   Solution fetch(Context& context) override { return version_->fetch(context); }
   std::string chosen() const override { return chosen_; }
+  std::string chosen_by() const override { return chosen_by_; }
 
  protected:
-  /// A trial solves the problem, at least twice and until `ms` are spent. A solve that is estimated
-  /// to take less than `whole_ms` is tried whole: versions that keep bounds are slow at first and
-  /// fast later. Of longer ones a trial makes a few iterations.
+  /// A trial solves the problem, at least twice and until `ms` or the estimated time of `solves`
+  /// solves are spent. A solve that is estimated to take less than `whole_ms` is tried whole:
+  /// versions that keep bounds are slow at first and fast later. Without a TrialMemory such a solve
+  /// is not tried at all. Of longer ones a trial makes a few iterations.
   struct Trials {
     int iterations;
     double ms;
     double whole_ms = 0;
+    double solves = 5;
   };
   /// `name` and `table` must outlive this object.
   AutoVersion(const char* name, std::span<const Measured> table, Trials trials)
@@ -57,8 +60,11 @@ class AutoVersion : public Version, public Chooser {
   void try_first(std::size_t count, std::vector<Estimate>& candidates,
                  std::vector<std::string>& reasons, const Problem& problem, const Context& context);
   Trial try_out(Estimate candidate, const Problem& problem, Context context);
+  bool is_short(const Estimate& first, const Problem& problem) const {
+    return first.iteration_ms * problem.stop.iterations <= trials_.whole_ms;
+  }
 
-  // All that a choice depends on: the sizes, some of the points, the threads and the table.
+  // All that a choice depends on in one build: the sizes, some of the points, threads and GPUs.
   std::string question(const Problem& problem, const Tunables& tunables) const;
 
   const char* name_;
@@ -66,7 +72,7 @@ class AutoVersion : public Version, public Chooser {
   Trials trials_;
   std::unique_ptr<Version> version_;
   Tunables tunables_;
-  std::string chosen_;
+  std::string chosen_, chosen_by_;
 };
 
 }  // namespace lloyd
