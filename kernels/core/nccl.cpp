@@ -8,7 +8,10 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <set>
 #include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/core/cuda.h"
@@ -31,6 +34,18 @@ class Library {
   void init_all(std::span<Communicator> communicators, std::span<const int> devices) const {
     check(init_all_(communicators.data(), static_cast<int>(devices.size()), devices.data()),
           "ncclCommInitAll");
+  }
+  struct UniqueId {
+    char bytes[128];  // NCCL_UNIQUE_ID_BYTES
+  };
+  UniqueId unique_id() const {
+    UniqueId id{};
+    check(unique_id_(&id), "ncclGetUniqueId");
+    return id;
+  }
+  /// For the current device. Waits for the others of `size`.
+  void init_rank(Communicator& communicator, int size, const UniqueId& id, int rank) const {
+    check(init_rank_(&communicator, size, id, rank), "ncclCommInitRank");
   }
   void all_reduce(const Terms& terms, Communicator communicator, cudaStream_t stream) const {
     constexpr int kSum = 0;
@@ -57,6 +72,8 @@ class Library {
     // GPUs of the host unusable. (NCCL user guide, NCCL_NVLS_ENABLE.)
     setenv("NCCL_NVLS_ENABLE", "0", 1);
     find("ncclCommInitAll", init_all_);
+    find("ncclGetUniqueId", unique_id_);
+    find("ncclCommInitRank", init_rank_);
     find("ncclAllReduce", all_reduce_);
     find("ncclCommAbort", abort_);
     find("ncclGroupStart", group_start_);
@@ -92,6 +109,8 @@ class Library {
   static constexpr const char* kName = "libnccl.so.2";
   void* library_;
   int (*init_all_)(Communicator*, int, const int*) = nullptr;
+  int (*unique_id_)(UniqueId*) = nullptr;
+  int (*init_rank_)(Communicator*, int, UniqueId, int) = nullptr;
   int (*all_reduce_)(const void*, void*, std::size_t, int, int, Communicator,
                      cudaStream_t) = nullptr;
   int (*abort_)(Communicator) = nullptr;
@@ -100,12 +119,15 @@ class Library {
   const char* (*error_string_)(int) = nullptr;
 };
 
-// The communicators of one list of devices.
+// The communicators of one list of devices of this process, of which the other ranks have as many.
 class Team {
  public:
-  explicit Team(std::span<const int> devices) : members_(devices.size()) {
+  Team(std::span<const int> devices, Ranks* ranks) : members_(devices.size()) {
     std::vector<Library::Communicator> communicators(devices.size());
-    Library::get().init_all(communicators, devices);
+    if (ranks == nullptr)
+      Library::get().init_all(communicators, devices);
+    else
+      init_ranks(communicators, devices, *ranks);
     for (std::size_t m = 0; m < members_.size(); ++m) members_[m].communicator = communicators[m];
     connect(devices);
   }
@@ -133,6 +155,22 @@ class Team {
   bool abandoned() const { return members_.front().abandoned; }
 
  private:
+  static void init_ranks(std::span<Library::Communicator> communicators,
+                         std::span<const int> devices, Ranks& ranks) {
+    const Library& nccl = Library::get();
+    Library::UniqueId id{};
+    if (ranks.rank() == 0) id = nccl.unique_id();
+    ranks.broadcast(std::as_writable_bytes(std::span(&id, 1)));
+    const auto own = static_cast<int>(devices.size());
+    nccl.group([&] {
+      for (int m = 0; m < own; ++m) {
+        const auto at = static_cast<std::size_t>(m);
+        LLOYD_CUDA_CHECK(cudaSetDevice(devices[at]));
+        nccl.init_rank(communicators[at], own * ranks.size(), id, own * ranks.rank() + m);
+      }
+    });
+  }
+
   struct Member {
     Library::Communicator communicator = nullptr;
     std::timed_mutex mutex;
@@ -175,22 +213,31 @@ class DeviceGuard {
   int device_ = 0;
 };
 
-std::shared_ptr<Team> team_of(std::span<const int> devices) {
+std::shared_ptr<Team> team_of(std::span<const int> devices, Ranks* ranks) {
   // Never destroyed: CUDA may be gone before static objects are.
-  static auto& teams = *new std::map<std::vector<int>, std::shared_ptr<Team>>;
+  static auto& teams = *new std::map<std::pair<std::vector<int>, Ranks*>, std::shared_ptr<Team>>;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  std::shared_ptr<Team>& team = teams[std::vector<int>(devices.begin(), devices.end())];
+  std::shared_ptr<Team>& team = teams[{{devices.begin(), devices.end()}, ranks}];
   if (team == nullptr || team->abandoned()) {
     const DeviceGuard guard;
-    team = std::make_shared<Team>(devices);
+    team = std::make_shared<Team>(devices, ranks);
   }
   return team;
 }
 
+bool is_installed() {
+  try {
+    Library::get();
+    return true;
+  } catch (const Unsupported&) {
+    return false;
+  }
+}
+
 class NcclSums : public DeviceSums {
  public:
-  explicit NcclSums(std::span<const int> devices) : team_(team_of(devices)) {}
+  NcclSums(std::span<const int> devices, Ranks* ranks) : team_(team_of(devices, ranks)) {}
 
   void add_up(int member, std::span<const Terms> arrays, cudaStream_t stream) override {
     team_->add_up(member, arrays, stream);
@@ -203,19 +250,40 @@ class NcclSums : public DeviceSums {
 
 }  // namespace
 
-std::unique_ptr<DeviceSums> nccl_sums(std::span<const int> devices) {
-  return std::make_unique<NcclSums>(devices);
+std::unique_ptr<DeviceSums> nccl_sums(std::span<const int> devices, Ranks* ranks) {
+  return std::make_unique<NcclSums>(devices, ranks);
 }
 
-void prepare_team(std::span<const int> devices) {
+bool nccl_reaches(std::span<const int> devices, Ranks& ranks) {
+  // Asked in each prepare(), but nothing of it changes.
+  static auto& known = *new std::map<std::pair<std::vector<int>, Ranks*>, bool>;
+  const auto [at, is_new] = known.try_emplace({{devices.begin(), devices.end()}, &ranks});
+  if (!is_new) return at->second;
+  double missing = std::getenv("LLOYDBENCH_NO_NCCL") == nullptr && is_installed() ? 0 : 1;
+  ranks.largest({&missing, 1});
+  std::vector<cudaUUID_t> own;
+  for (const int device : devices) {
+    cudaDeviceProp properties{};
+    LLOYD_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
+    own.push_back(properties.uuid);
+  }
+  const std::vector<std::byte> all = ranks.gather(std::as_bytes(std::span(own)));
+  std::set<std::string> different;
+  for (std::size_t uuid = 0; uuid < all.size(); uuid += sizeof(cudaUUID_t))
+    different.emplace(reinterpret_cast<const char*>(all.data() + uuid), sizeof(cudaUUID_t));
+  at->second = missing == 0 && different.size() * sizeof(cudaUUID_t) == all.size();
+  return at->second;
+}
+
+void prepare_team(std::span<const int> devices, Ranks* ranks) {
   const DeviceGuard guard;
   for (const int device : devices) {
     LLOYD_CUDA_CHECK(cudaSetDevice(device));
     prepare_transfers();
   }
-  if (devices.size() < 2) return;
+  if (ranks == nullptr ? devices.size() < 2 : !nccl_reaches(devices, *ranks)) return;
   try {
-    team_of(devices);
+    team_of(devices, ranks);
   } catch (const Unsupported&) {
     // A version that adds up without NCCL runs. Another one meets the reason in its prepare().
   }

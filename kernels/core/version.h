@@ -171,6 +171,7 @@ class RangeObserver {
 };
 
 struct TrialMemory;  // chooser.h
+class Ranks;         // ranks.h
 
 /// What the harness lends a version for one point.
 class Context {
@@ -178,7 +179,9 @@ class Context {
   Tunables tunables;
   DeviceLimits device;
   CUstream_st* stream = nullptr;  // all device work goes here
-  // The ranks of an MPI version. Only rank 0 has the problem's spans.
+  // The processes that run this version together, and their MPI communicator for a version that
+  // calls MPI itself. Only rank 0 has the problem's spans. Null: this process is alone.
+  Ranks* ranks = nullptr;
   ompi_communicator_t* communicator = nullptr;
   std::vector<RangeObserver*> observers;  // not owned
   // For a version in another process: its array of points begins with this point, and those before

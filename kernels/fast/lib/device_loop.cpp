@@ -18,7 +18,7 @@ void DeviceLoopOf<Real>::allocate(const Problem& problem) {
 
 template <typename Real>
 cuda::Buffer<float> DeviceLoopOf<Real>::upload_points(Context& context) const {
-  cuda::Buffer<float> points(problem_.points.size());
+  cuda::Buffer<float> points(static_cast<std::size_t>(problem_.batch * problem_.n * problem_.dim));
   const auto phase = context.phase("transfer");
   cuda::upload_points(problem_, points.data(), context.stream);
   return points;

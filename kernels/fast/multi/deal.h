@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "kernels/core/limits.h"
 #include "kernels/core/share.h"
 
 namespace lloyd::fast {
@@ -27,6 +30,17 @@ inline std::vector<PointRange> deal(std::int64_t n, int gpus, std::int64_t tile)
     dealt.push_back({first, std::min(share.last * tile, n) - first});
   }
   return dealt;
+}
+
+/// Set where several processes would not have a tile for each of their GPUs. (In one process, GPUs
+/// without points stay idle.)
+inline std::optional<std::string> too_few_tiles(const Problem& problem, const Tunables& tunables,
+                                                std::int64_t tile) {
+  const std::int64_t gpus = std::int64_t{tunables.processes} * tunables.gpus;
+  const std::int64_t tiles = (problem.n + tile - 1) / tile;
+  if (tunables.processes <= 1 || tiles >= gpus) return std::nullopt;
+  return "needs " + with_commas(tile) + " points for each of " + with_commas(gpus) +
+         " GPUs of several processes, not " + with_commas(problem.n) + " in all";
 }
 
 }  // namespace lloyd::fast

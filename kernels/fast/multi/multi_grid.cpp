@@ -37,7 +37,9 @@ class MultiGrid : public Shards {
       : Shards(
             kRegion,
             [this](Exchange* exchange) { return make_grid_shard(team_, made_++, exchange); },
-            [this](std::span<const int> devices, ThreadGroup&) { return form_team(devices); }) {}
+            [this](std::span<const int> devices, ThreadGroup&, Ranks*) {
+              return form_team(devices);
+            }) {}
 
   void prepare(const Problem& problem, Context& context) override {
     team_ = {.problem = problem};
@@ -67,7 +69,7 @@ LLOYD_CUDA_VERSION(
      .family = "multi",
      .backend = Backend::cuda,
      .parent = "fast_grid",
-     .axes = {"gpus"},
+     .axes = {"processes", "gpus"},
      .precisions = {Precision::fp32, Precision::fp16, Precision::bf16},
      .widens_halves = true,
      .distance = Distance::direct,
@@ -76,6 +78,9 @@ LLOYD_CUDA_VERSION(
                 "memory",
      .unsupported = [](const Problem& problem, const Tunables& tunables,
                        const DeviceLimits& device) -> std::optional<std::string> {
+       if (tunables.processes > 1)
+         return "stores its sums into the memory of GPUs of one process, not of " +
+                with_commas(tunables.processes);
        if (tunables.gpus > kMostGpus)
          return "takes at most " + std::to_string(kMostGpus) + " GPUs, not " +
                 with_commas(tunables.gpus);

@@ -24,22 +24,18 @@ constexpr int kCautious = 5;
 
 class GroupExchange : public Exchange {
  public:
-  GroupExchange(ThreadGroup& group, cuda::DeviceSums& sums, int member)
-      : group_(group), sums_(sums), member_(member) {}
+  GroupExchange(AllMembers& all, cuda::DeviceSums& sums, int member)
+      : all_(all), sums_(sums), member_(member) {}
 
   void add_up(std::span<const Terms> arrays, cudaStream_t stream) override {
     sums_.add_up(member_, arrays, stream);
     if (++exchanges_ <= kCautious) LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
   }
-  void sum(std::span<double> values) override {
-    group_.combine(member_, values, [](double a, double b) { return a + b; });
-  }
-  void largest(std::span<double> values) override {
-    group_.combine(member_, values, [](double a, double b) { return std::max(a, b); });
-  }
+  void sum(std::span<double> values) override { all_.sum(member_, values); }
+  void largest(std::span<double> values) override { all_.largest(member_, values); }
 
  private:
-  ThreadGroup& group_;
+  AllMembers& all_;
   cuda::DeviceSums& sums_;
   int member_;
   int exchanges_ = 0;
@@ -52,7 +48,7 @@ struct Shards::Shard {
   PointRange range{};
   Problem problem;
   std::optional<PartOfRows> rows;      // of the problem, if its points are not in memory
-  std::unique_ptr<Exchange> exchange;  // null of one shard
+  std::unique_ptr<Exchange> exchange;  // null of one shard that is alone
   // Of all but the first, which works in the stream of the harness:
   std::optional<cuda::Stream> stream;
   std::optional<cuda::Event> ended;
@@ -82,7 +78,14 @@ Shards::Shards(std::int64_t tile, Make make, MakeSums sums)
 
 Shards::~Shards() = default;
 
-void Shards::prepare(const Problem& problem, Context& context) {
+void Shards::prepare(const Problem& whole, Context& context) {
+  Ranks* const ranks = context.ranks;
+  part_.reset();
+  if (ranks != nullptr) {
+    const auto phase = context.phase("transfer");
+    part_.emplace(whole, *ranks, tile_);
+  }
+  const Problem& problem = part_ ? part_->problem() : whole;
   const std::vector<PointRange> ranges = deal(problem.n, context.tunables.gpus, tile_);
   const std::vector<int>& team = context.device.team;
   if (ranges.size() > std::max<std::size_t>(team.size(), 1))
@@ -94,12 +97,13 @@ void Shards::prepare(const Problem& problem, Context& context) {
   group_ = std::make_unique<ThreadGroup>(members, [this] {
     if (exchanging_ && sums_) sums_->abandon();
   });
+  all_.emplace(*group_, ranks);
   failed_ = exchanging_ = false;
   sums_ = nullptr;
-  if (members > 1) {
-    sums_ = make_sums_(devices, *group_);
-    begun_.emplace();
-  }
+  begun_.reset();
+  const bool alone = members == 1 && ranks == nullptr;
+  if (!alone) sums_ = make_sums_(devices, *group_, ranks);
+  if (members > 1) begun_.emplace();
   for (int member = 0; member < members; ++member) {
     const auto at = static_cast<std::size_t>(member);
     auto shard = std::make_unique<Shard>();
@@ -110,7 +114,7 @@ void Shards::prepare(const Problem& problem, Context& context) {
     if (problem.rows != nullptr)
       shard->problem.rows =
           &shard->rows.emplace(*problem.rows, ranges[at].first * std::int64_t{problem.dim});
-    if (members > 1) shard->exchange = std::make_unique<GroupExchange>(*group_, *sums_, member);
+    if (!alone) shard->exchange = std::make_unique<GroupExchange>(*all_, *sums_, member);
     shard->version = make_(shard->exchange.get());
     shards_.push_back(std::move(shard));
   }
@@ -141,11 +145,14 @@ void Shards::run(Context& context) {
 }
 
 Solution Shards::fetch(Context& context) {
+  LabelBuffer* labels = context.label_buffer;
+  std::optional<LabelBuffer> collected;  // where ranks need memory that nobody lends
+  if (part_ && labels == nullptr) labels = &collected.emplace(part_->label_buffer());
   in_all(context, [&](Shard& shard, Context& own) {
     std::optional<LabelBuffer> part;
-    if (context.label_buffer != nullptr) {
-      part.emplace(context.label_buffer->part(static_cast<std::size_t>(shard.range.first),
-                                              static_cast<std::size_t>(shard.range.count)));
+    if (labels != nullptr) {
+      part.emplace(labels->part(static_cast<std::size_t>(shard.range.first),
+                                static_cast<std::size_t>(shard.range.count)));
       own.label_buffer = &*part;
     }
     shard.solution = shard.version->fetch(own);
@@ -159,6 +166,12 @@ Solution Shards::fetch(Context& context) {
       throw std::logic_error("the GPUs moved the centroids to different places");
     solution.labels.insert(solution.labels.end(), next.labels.begin(), next.labels.end());
   }
+  if (part_) {
+    const auto phase = context.phase("transfer");
+    part_->require_same(solution);
+    part_->collect(*labels);
+  }
+  if (collected) solution.labels = collected->widened();
   if (context.label_buffer != nullptr) context.label_buffer->is_filled = true;
   return solution;
 }
@@ -186,10 +199,16 @@ void Shards::in_all(Context& context, const std::function<void(Shard&, Context&)
 }
 
 std::unique_ptr<cuda::DeviceSums> Shards::default_sums(std::span<const int> devices,
-                                                       ThreadGroup& group) {
-  if (std::set<int>(devices.begin(), devices.end()).size() < devices.size())
-    return std::make_unique<HostSums>(group);  // NCCL takes each device once
-  return cuda::nccl_sums(devices);
+                                                       ThreadGroup& group, Ranks* ranks) {
+  const bool once =  // NCCL takes each device once
+      ranks != nullptr ? cuda::nccl_reaches(devices, *ranks)
+                       : std::set<int>(devices.begin(), devices.end()).size() == devices.size();
+  return once ? cuda::nccl_sums(devices, ranks) : host_sums(devices, group, ranks);
+}
+
+std::unique_ptr<cuda::DeviceSums> Shards::host_sums(std::span<const int>, ThreadGroup& group,
+                                                    Ranks* ranks) {
+  return std::make_unique<HostSums>(group, ranks);
 }
 
 }  // namespace lloyd::fast
