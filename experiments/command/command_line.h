@@ -40,7 +40,7 @@ struct CommandLine {
   bool help = false, version = false;
   std::string topic;  // of the help: a subcommand; empty: all
   // Hidden options. An empty text: not given.
-  bool worker = false, man_page = false;
+  bool worker = false, ranked_worker = false, man_page = false;
   std::string keep_clocks, traced, completion;
 };
 

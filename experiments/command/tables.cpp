@@ -202,6 +202,7 @@ const std::vector<OptionInfo>& all_options() {
            [](R& r, S&) { r.man_page = true; }),
 
       flag("--worker", Group::hidden, kAll, "", [](R& r, S&) { r.worker = true; }),
+      flag("--ranked-worker", Group::hidden, kAll, "", [](R& r, S&) { r.ranked_worker = true; }),
       {"--keep-clocks", "", "UUID", Offers::nothing, false, Group::hidden, kAll, "",
        [](R& r, S& value) { r.keep_clocks = value; }},
       {"--traced", "", "FILE", Offers::nothing, false, Group::hidden, kAll, "",

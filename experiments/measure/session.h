@@ -37,8 +37,12 @@ class Session {
   virtual std::shared_ptr<const void> pin(std::span<const std::byte>) { return nullptr; }
   /// The factory for instances of `version` that run here.
   virtual VersionFactory factory(const RegisteredVersion& version) { return version.make; }
-  /// The ranks that run a version together. Null if it runs in this process alone.
+  /// The processes that run a version together, and their communicator for a version that calls MPI
+  /// itself. Null if it runs in this process alone.
+  virtual Ranks* ranks() const { return nullptr; }
   virtual ompi_communicator_t* communicator() const { return nullptr; }
+  /// The UUIDs of the GPUs of all ranks, in the order of ranks. Empty if there are no ranks.
+  virtual std::vector<std::string> gpus() const { return {}; }
   /// False if an instance failed half-way and left the others waiting. No further solve can run
   /// here.
   virtual bool usable() const { return true; }

@@ -7,17 +7,19 @@
 
 #include <array>
 #include <chrono>
+#include <set>
 
 #include "kernels/core/limits.h"
 
 namespace lloyd {
 namespace {
 
-// Whether the point uses more threads than the machine has cores. nullopt for a version that takes
-// no number of threads.
-std::optional<bool> oversubscribed(const Point& point, int cores) {
+// Whether the point uses more threads than the machine has cores, or ranks share a GPU. nullopt for
+// a version that takes no number of threads.
+std::optional<bool> oversubscribed(const Point& point, const RowSource& source) {
   if (!point.threads && !point.processes) return std::nullopt;
-  return std::int64_t{point.threads.value_or(1)} * point.processes.value_or(1) > cores;
+  if (std::set(source.gpus.begin(), source.gpus.end()).size() < source.gpus.size()) return true;
+  return std::int64_t{point.threads.value_or(1)} * point.processes.value_or(1) > source.cores;
 }
 
 }  // namespace
@@ -71,7 +73,7 @@ Row measurement_row(const Point& point, const RowSource& source,
   for (const PointTunable& axis : kPointTunables) row[axis.name] = or_null(point.*axis.value);
   row["precision"] = to_string(point.precision);
   row["host_memory"] = point.host_memory.empty() ? Row(nullptr) : Row(point.host_memory);
-  row["oversubscribed"] = or_null(oversubscribed(point, source.cores));
+  row["oversubscribed"] = or_null(oversubscribed(point, source));
   row["binding"] = source.binding.empty() ? Row(nullptr) : Row(source.binding);
   row["data"] = source.data;
   row["data_name"] = point.data.empty() ? Row(nullptr) : Row(point.data);

@@ -171,7 +171,7 @@ RowSource row_source(const Job& job, const Point& point) {
           job.binding,
           job.node,
           job.shard,
-          on_gpu ? first_gpus(job.team, point.gpus.value_or(1)) : std::vector<std::string>{}};
+          on_gpu ? first_gpus(job.team, point.all_gpus()) : std::vector<std::string>{}};
 }
 
 json to_json(const Job& job) {

@@ -42,8 +42,8 @@ struct Job {
   Pass pass = Pass::timing;
   std::string experiment;              // the spec's name
   std::optional<DeviceLimits> device;  // for versions that need one
-  std::vector<std::string> team;       // the UUIDs of the GPUs in device->team
-  std::vector<Point> points;           // all have the same version and number of processes
+  std::vector<std::string> team;       // the UUIDs of the GPUs in device->team, or of all ranks
+  std::vector<Point> points;           // all share_a_worker() (launch.h)
   std::vector<std::string> save;       // the parts of the answers to keep
   std::filesystem::path answers;       // the folder to keep them in
   int cores = 1;                       // of the machine; the worker itself may be bound to fewer

@@ -8,7 +8,10 @@
 #include <fstream>
 #include <set>
 
+#include "experiments/measure/open_mpi.h"
 #include "experiments/record/environment.h"
+#include "experiments/text/text.h"
+#include "kernels/core/limits.h"
 #include "profiling/program.h"
 
 namespace lloyd {
@@ -29,24 +32,30 @@ std::string first_line_of(std::vector<std::string> command) {
 MpiLauncher find_mpi() {
   MpiLauncher mpi;
   mpi.program = program_path() + "_mpi";
-  if (access(mpi.program.c_str(), X_OK) != 0) {
-    mpi.problem = fmt::format("built without MPI ({} is not there): {} and build again",
-                              mpi.program, kPackages);
-    return mpi;
-  }
   mpi.mpirun = profiling::find_program("mpirun");
   if (mpi.mpirun.empty()) {
-    mpi.problem = fmt::format("mpirun is not on PATH: {}", kPackages);
-    return mpi;
+    mpi.no_mpirun = fmt::format("mpirun is not on PATH: {}", kPackages);
+  } else {
+    mpi.version = first_line_of({mpi.mpirun, "--version"});
+    if (mpi.version.find("Open MPI") == std::string::npos)
+      mpi.no_mpirun = fmt::format("{} is not Open MPI's (it says '{}'): {}", mpi.mpirun,
+                                  mpi.version, kPackages);
   }
-  mpi.version = first_line_of({mpi.mpirun, "--version"});
-  if (mpi.version.find("Open MPI") == std::string::npos)
-    mpi.problem =
-        fmt::format("{} is not Open MPI's (it says '{}'): {}", mpi.mpirun, mpi.version, kPackages);
-  else if (first_line_of({mpi.program, "--version"}).empty())
+  mpi.problem = mpi.no_mpirun;
+  if (access(mpi.program.c_str(), X_OK) != 0)
+    mpi.problem = fmt::format("built without MPI ({} is not there): {} and build again",
+                              mpi.program, kPackages);
+  else if (mpi.problem.empty() && first_line_of({mpi.program, "--version"}).empty())
     mpi.problem =
         fmt::format("{} does not start here (ldd says what it lacks): {}", mpi.program, kPackages);
   return mpi;
+}
+
+/// The machines whose GPUs the ranks use, this one first: LLOYDBENCH_HOSTS, "node1,node2". Empty:
+/// this one alone.
+std::vector<std::string> hosts() {
+  const char* names = std::getenv("LLOYDBENCH_HOSTS");
+  return names == nullptr ? std::vector<std::string>{} : split_list(names);
 }
 
 /// The number of cores (not hardware threads) that this process may use.
@@ -77,6 +86,34 @@ fs::path scratch_base(int ranks) {
   return has_room ? memory : fs::temp_directory_path();
 }
 
+/// The variables of Open MPI for ranks that are all on this machine.
+std::vector<std::string> on_this_machine(const fs::path& scratch) {
+  return {
+      "TMPDIR=" + scratch.string(),
+      // Messages go through shared memory. Without these settings Open MPI also looks for networks
+      // and warns about missing ones.
+      "OMPI_MCA_pml=ob1",
+      "OMPI_MCA_btl=self,vader",
+      "OMPI_MCA_btl_vader_backing_directory=" + scratch.string(),
+      "OMPI_MCA_btl_sm_backing_directory=" + scratch.string(),  // its name in Open MPI 5
+      // Most containers forbid reading another process's memory, and Open MPI warns each time.
+      "OMPI_MCA_btl_vader_single_copy_mechanism=none",
+      "OMPI_MCA_hwloc_base_mem_bind_failure_action=silent",
+  };
+}
+
+/// The variables of our environment that ranks on other machines need: of NCCL, of this program,
+/// and where libraries are.
+std::vector<std::string> names_of_settings() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string name = std::string(*entry).substr(0, std::string(*entry).find('='));
+    if (name.starts_with("NCCL_") || name.starts_with("LLOYDBENCH_") || name == "LD_LIBRARY_PATH")
+      names.push_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 const MpiLauncher& mpi_launcher() {
@@ -89,34 +126,85 @@ std::string unavailable_here(const RegisteredVersion& version) {
   return version.make == nullptr ? version.unavailable : "";
 }
 
-bool share_a_worker(const Point& a, const Point& b) {
-  return a.version == b.version && (!find_version(a.version)->launched ||
-                                    (a.processes == b.processes && a.threads == b.threads));
+bool needs_ranks(const Point& point) {
+  const RegisteredVersion& version = *find_version(point.version);
+  const bool on_gpus = version.info.backend == Backend::cuda && !version.info.external;
+  return version.launched || (on_gpus && point.processes.value_or(1) > 1);
 }
+
+std::optional<std::string> rank_shortfall(const Point& point, const DeviceLimits& device) {
+  if (!needs_ranks(point) || find_version(point.version)->launched) return std::nullopt;
+  if (const std::string& reason = mpi_launcher().no_mpirun; !reason.empty()) return reason;
+  static const std::string no_library = no_open_mpi();
+  if (!no_library.empty()) return fmt::format("{}: {}", no_library, kPackages);
+  const int processes = *point.processes, gpus = point.gpus.value_or(1);
+  const auto here = std::max<std::int64_t>(std::ssize(device.team), 1);
+  const std::int64_t machines = std::max<std::int64_t>(std::ssize(hosts()), 1);
+  if (processes <= machines * (here / gpus) || ranks_may_share_gpus()) return std::nullopt;
+  const std::string needed =
+      fmt::format("needs {} GPUs ({} processes × {})", with_commas(std::int64_t{processes} * gpus),
+                  with_commas(processes), with_commas(gpus));
+  const std::string there = fmt::format(
+      "(GPU {} and those of its model after it that reach each other's memory)", device.index);
+  return machines == 1 ? fmt::format("{}, this machine has {} {}", needed, here, there)
+                       : fmt::format("{}, the {} machines of LLOYDBENCH_HOSTS have {} each {}",
+                                     needed, machines, here, there);
+}
+
+bool ranks_may_share_gpus() { return std::getenv("LLOYDBENCH_SHARE_GPUS") != nullptr; }
+
+bool share_a_worker(const Point& a, const Point& b) {
+  if (a.version != b.version || needs_ranks(a) != needs_ranks(b)) return false;
+  return !needs_ranks(a) ||
+         (a.processes == b.processes && a.threads == b.threads && a.gpus == b.gpus);
+}
+
+namespace {
+
+/// Ranks on GPUs, of this program. They are not bound: a rank has a thread for each GPU and those
+/// of NCCL, and rank 0 also makes the data and judges answers.
+Launch launch_on_gpus(const Point& point) {
+  const int processes = *point.processes;
+  const std::vector<std::string> machines = hosts();
+  Launch launch;
+  launch.binding = "none";
+  launch.command = {"env"};
+  const auto add = [&](std::initializer_list<std::string> words) {
+    launch.command.insert(launch.command.end(), words);
+  };
+  if (machines.empty()) {
+    launch.scratch = std::make_unique<WorkDirectory>(scratch_base(processes));
+    for (const std::string& setting : on_this_machine(launch.scratch->path())) add({setting});
+  }
+  add({mpi_launcher().mpirun, "--allow-run-as-root", "--oversubscribe", "-np",
+       std::to_string(processes), "--bind-to", "none"});
+  if (!machines.empty()) {
+    const auto count = static_cast<int>(machines.size());
+    const std::string slots = fmt::format(":{}", (processes + count - 1) / count);
+    add({"--host", join(machines, slots + ",") + slots});
+    // mpirun hands on its own variables (OMPI_…) to other machines, and those that it is told to.
+    for (const std::string& name : names_of_settings()) add({"-x", name});
+  }
+  if (std::int64_t{processes} * point.gpus.value_or(1) > available_cores())
+    add({"--mca", "mpi_yield_when_idle", "1"});
+  add({program_path(), "--ranked-worker"});
+  return launch;
+}
+
+}  // namespace
 
 Launch launch_for(const Point& point) {
   Launch launch;
-  if (!find_version(point.version)->launched) {
+  if (!needs_ranks(point)) {
     launch.command = {program_path(), "--worker"};
     return launch;
   }
+  if (!find_version(point.version)->launched) return launch_on_gpus(point);
   const MpiLauncher& mpi = mpi_launcher();
   const int ranks = point.tunables().processes, threads = point.tunables().threads;
   const std::int64_t needed = std::int64_t{ranks} * threads;
   launch.scratch = std::make_unique<WorkDirectory>(scratch_base(ranks));
-  const std::string scratch = launch.scratch->path().string();
   launch.command = {
-      "env",
-      "TMPDIR=" + scratch,
-      // All ranks are on one machine, so messages go through shared memory. Without these settings
-      // Open MPI also looks for networks and warns about missing ones.
-      "OMPI_MCA_pml=ob1",
-      "OMPI_MCA_btl=self,vader",
-      "OMPI_MCA_btl_vader_backing_directory=" + scratch,
-      "OMPI_MCA_btl_sm_backing_directory=" + scratch,  // its name in Open MPI 5
-      // Most containers forbid reading another process's memory, and Open MPI warns each time.
-      "OMPI_MCA_btl_vader_single_copy_mechanism=none",
-      "OMPI_MCA_hwloc_base_mem_bind_failure_action=silent",
       mpi.mpirun,
       "--allow-run-as-root",
       // Allows more ranks than Open MPI's slots. The rows say whether there were too few cores.
@@ -124,6 +212,9 @@ Launch launch_for(const Point& point) {
       "-np",
       std::to_string(ranks),
   };
+  const std::vector<std::string> settings = on_this_machine(launch.scratch->path());
+  launch.command.insert(launch.command.begin(), settings.begin(), settings.end());
+  launch.command.insert(launch.command.begin(), "env");
   const auto add = [&](std::initializer_list<const char*> words) {
     launch.command.insert(launch.command.end(), words.begin(), words.end());
   };

@@ -1,12 +1,17 @@
-// Decides how a worker is started: as the program itself, or as mpirun with the program's MPI twin.
+// Decides how a worker is started: as the program itself, or by mpirun.
 //
+// A point of a version that calls MPI itself always needs mpirun, with the program's twin.
 // The twin, run_experiment_mpi, is in the same folder. It is a separate program so that
-// run_experiment also runs where there is no MPI. Rank 0 is the worker that the supervisor talks
-// to. Its standard input comes through mpirun. mpirun gives its ranks only the standard streams, so
-// rank 0 replies on the descriptor 3 of mpirun itself.
+// run_experiment also runs where there is no MPI. A point on GPUs needs mpirun where it has several
+// processes, each of which is the program, with MPI opened at run time (measure/open_mpi.h).
+//
+// Rank 0 is the worker that the supervisor talks to. Its standard input comes through mpirun.
+// mpirun gives its ranks only the standard streams, so rank 0 replies on the descriptor 3 of mpirun
+// itself.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,18 +20,29 @@
 
 namespace lloyd {
 
-/// mpirun and the twin, or the reason why they are missing.
+/// mpirun and the twin, or the reason why they are missing. Reasons name the remedy, and are empty
+/// if nothing is missing.
 struct MpiLauncher {
-  std::string mpirun;   // its path
-  std::string version;  // "mpirun (Open MPI) 4.1.4"
-  std::string program;
-  std::string problem;  // with the remedy; empty if nothing is missing
+  std::string mpirun;     // its path
+  std::string version;    // "mpirun (Open MPI) 4.1.4"
+  std::string program;    // the twin
+  std::string no_mpirun;  // why no ranks can be started
+  std::string problem;    // why none of the twin can
 };
 /// Searches for them in the first call.
 const MpiLauncher& mpi_launcher();
 
 /// Why this version cannot run here with any problem; empty if it can. Does not check the GPU.
 std::string unavailable_here(const RegisteredVersion& version);
+
+/// Whether mpirun starts the worker for `point`.
+bool needs_ranks(const Point& point);
+/// Why the ranks of a point on GPUs cannot be started here, or do not have enough GPUs: those of
+/// `device` on each host (nullopt: none). nullopt if they can, or if the point needs no ranks.
+std::optional<std::string> rank_shortfall(const Point& point, const DeviceLimits& device);
+/// The environment variable LLOYDBENCH_SHARE_GPUS: ranks without a GPU of their own share one. For
+/// tests, so rows say `oversubscribed`.
+bool ranks_may_share_gpus();
 
 struct Launch {
   std::vector<std::string> command;
@@ -35,8 +51,8 @@ struct Launch {
 };
 /// How to start the worker for `point`. The same worker serves all points that share_a_worker().
 Launch launch_for(const Point& point);
-/// True if one worker can run both: the versions are the same, and for a version that mpirun starts
-/// also the processes and threads.
+/// True if one worker can run both: the versions are the same, and if mpirun starts it also the
+/// processes, the threads and the GPUs.
 bool share_a_worker(const Point& a, const Point& b);
 
 }  // namespace lloyd

@@ -23,6 +23,7 @@
 #include "experiments/run/list_metrics.h"
 #include "experiments/run/lists.h"
 #include "experiments/run/parts.h"
+#include "experiments/run/ranked_worker.h"
 #include "experiments/run/submit.h"
 #include "experiments/run/sweep.h"
 #include "experiments/run/trace.h"
@@ -216,6 +217,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (!line.keep_clocks.empty()) return keep_clock(line.keep_clocks);
+  if (line.ranked_worker) return run_ranked_worker();
   adopt_orphans();
   if (line.worker) {
     start_folder_keeper();  // before there are data

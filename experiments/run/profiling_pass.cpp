@@ -15,7 +15,7 @@ Reply profiling_pass(Workbench& bench, const Request& request) {
   const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
   Reply reply;
   run_pass(bench, reply, [&] {
-    if (const int gpus = point.gpus.value_or(1); job.pass == Pass::counters && gpus > 1)
+    if (const int gpus = point.all_gpus(); job.pass == Pass::counters && gpus > 1)
       throw profiling::Unavailable(
           fmt::format("CUPTI's range profiler counts on one GPU, this point uses {}", gpus));
     const Point run = profiled_point(job.pass, point);

@@ -12,6 +12,7 @@
 #include "experiments/record/answers.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/missing.h"
+#include "experiments/run/launch.h"
 #include "experiments/spec/shard.h"
 #include "experiments/text/text.h"
 #include "kernels/core/status.h"
@@ -77,10 +78,10 @@ std::string Supervisor::trace(TraceTool tool, const std::string& name) {
   const auto states = directory_.states();
   std::vector<const Point*> points;
   for (const Point& point : spec_.points)
-    if (const auto found = states.find(point.id); point.available && !point.processes &&
+    if (const auto found = states.find(point.id); point.available && !needs_ranks(point) &&
                                                   found != states.end() &&
                                                   found->second.status == status::ok)
-      points.push_back(&point);  // a tool watches one process, so MPI versions are left out
+      points.push_back(&point);  // a tool watches one process, so points with ranks are left out
   if (points.empty()) return fmt::format("{}: no point was ok, so there is nothing to trace", name);
   // As long as timing all points may take, and long enough for a tool to write its report.
   const double timeout =
@@ -221,7 +222,7 @@ void Supervisor::fill_floor(Row& row, const Point& point) const {
   const KnownCeilings& known = row.at("backend") == "cuda" ? gpu_ceilings_ : cpu_ceilings_;
   Problem problem = point.problem(spec_.stop);
   problem.stop.iterations = row.at("iterations");
-  const int devices = point.gpus.value_or(1);
+  const int devices = point.all_gpus();
   std::optional<FloorRates> rates = known.rates, sustained_rates = known.sustained;
   if (row.at("backend") == "cuda")
     for (std::optional<FloorRates>* of : {&rates, &sustained_rates})

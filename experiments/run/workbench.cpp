@@ -27,6 +27,7 @@ std::unique_ptr<Session> Workbench::opened(const OpenSession& open) {
   const double start = now_ms();
   std::unique_ptr<Session> session = open(job_);
   process_setup_ms_ = now_ms() - start;
+  if (on_gpu_ && session->ranks() != nullptr) job_.team = session->gpus();
   return session;
 }
 
@@ -55,6 +56,7 @@ Context Workbench::context(const Point& point) {
   context.tunables = point.tunables();
   if (on_gpu_) context.device = *job_.device;
   context.stream = session_->stream();
+  context.ranks = session_->ranks();
   context.communicator = session_->communicator();
   if (trials_.keeps()) context.trial_memory = &trials_;
   if (job_.profile.nvtx) context.observers.push_back(&nvtx_);
@@ -62,14 +64,15 @@ Context Workbench::context(const Point& point) {
 }
 
 std::optional<double> Workbench::needed_cores(const Point& point) const {
+  if (point.gpus) return point.all_gpus();  // a thread for each
   if (point.threads || point.processes)
     return double{1} * point.threads.value_or(1) * point.processes.value_or(1);
   if (!on_gpu_ && external_file(point.version)) return std::nullopt;
-  return point.gpus.value_or(1);  // a thread for each
+  return 1;
 }
 
 std::vector<std::string> Workbench::gpus(const Point& point) const {
-  return first_gpus(gpus_, point.gpus.value_or(1));
+  return first_gpus(gpus_, point.all_gpus());
 }
 
 std::set<unsigned> Workbench::processes_on_gpus() const {

@@ -23,9 +23,11 @@ std::optional<std::string> why_not(const Point& point, const Stop& stop,
   const bool on_gpu = info.backend == Backend::cuda;
   if (const std::string reason = unavailable_here(*version); !reason.empty()) return reason;
   if (on_gpu && !device)
-    return point.gpus.value_or(1) == 1
+    return point.all_gpus() == 1
                ? no_device_reason
-               : fmt::format("needs {} GPUs; {}", *point.gpus, no_device_reason);
+               : fmt::format("needs {} GPUs; {}", point.all_gpus(), no_device_reason);
+  if (on_gpu)
+    if (auto reason = rank_shortfall(point, *device)) return reason;
   Problem problem = point.problem(stop);
   const auto generator = data::make_generator(point.source(data));
   problem.generator = generator.get();
@@ -74,7 +76,7 @@ void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
 
 int most_gpus(const std::vector<Point>& points) {
   int most = 1;
-  for (const Point& point : points) most = std::max(most, point.gpus.value_or(1));
+  for (const Point& point : points) most = std::max(most, point.all_gpus());
   return most;
 }
 

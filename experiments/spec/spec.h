@@ -97,6 +97,8 @@ struct Point {
 
   Problem problem(const Stop& stop) const;  // sizes only: empty spans
   Tunables tunables() const;
+  /// The GPUs of all processes together. 1 for a version that does not read the axis.
+  int all_gpus() const { return gpus ? *gpus * processes.value_or(1) : 1; }
   /// Points with the same text have the same data and initial centroids, up to rounding.
   std::string inputs() const;
   /// The point with the initial centroids of a restart: their seed is that of the point, counted

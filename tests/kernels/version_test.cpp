@@ -162,6 +162,7 @@ class EveryVersion : public testing::TestWithParam<Parameter> {
     }
     make_ = session_->factory(version());
     context_.stream = session_->stream();
+    context_.ranks = session_->ranks();
     context_.communicator = session_->communicator();
     context_.tunables.threads = 3;
     const Case& c = shape();

@@ -6,14 +6,17 @@
 //          every GPU moves the centroids, to the same places.
 // Why      All that grows with n is divided by the number of GPUs. The all-reduce moves k × dim
 //          sums and does not grow with n.
+//          With several processes, each has its GPUs; MPI brings points and labels.
 // Limits   fast_screen's. Labels are exact, but NCCL chooses the order of additions: centroids need
-//          not have the bits of one GPU. Needs NCCL, and GPUs of one model that reach each other's
-//          memory. With fewer tiles of 256 points than GPUs, some stay idle.
+//          not have the bits of one GPU. Needs NCCL (several processes can do without), and GPUs of
+//          one model that reach each other's memory. With fewer tiles of 256 points than GPUs, some
+//          of one process stay idle, and several processes are unsupported.
 // Floor    fast_screen's for the largest part, and the all-reduce. NOTES.md has predictions.
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "kernels/fast/multi/deal.h"
 #include "kernels/fast/screen/fast_screen.h"
 
 #if LLOYD_CUDA
@@ -23,9 +26,9 @@
 namespace lloyd::fast {
 namespace {
 
-#if LLOYD_CUDA
 constexpr std::int64_t kTile = 256;  // points are dealt in whole tiles
 
+#if LLOYD_CUDA
 class MultiScreen : public Shards {
  public:
   MultiScreen() : Shards(kTile, make_screen_shard) {}
@@ -37,7 +40,7 @@ LLOYD_CUDA_VERSION(
                   .family = "multi",
                   .backend = Backend::cuda,
                   .parent = "fast_screen",
-                  .axes = {"gpus"},
+                  .axes = {"processes", "gpus"},
                   .precisions = {Precision::fp32},
                   .distance = Distance::direct,
                   .spherical = true,
@@ -45,6 +48,7 @@ LLOYD_CUDA_VERSION(
                              "up by NCCL",
                   .unsupported = [](const Problem& problem, const Tunables& tunables,
                                     const DeviceLimits& device) -> std::optional<std::string> {
+                    if (auto reason = too_few_tiles(problem, tunables, kTile)) return reason;
                     return find_version("fast_screen")->info.unsupported(problem, tunables, device);
                   }});
 

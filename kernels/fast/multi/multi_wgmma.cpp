@@ -7,13 +7,16 @@
 //          A host thread for each GPU launches its kernels.
 // Why      All that grows with n is divided by the number of GPUs. The all-reduce moves k × dim
 //          sums and does not grow with n.
-// Limits   fast_wgmma's, without batches. Needs NCCL, and GPUs of one model that reach each other's
-//          memory. With fewer tiles of 256 points than GPUs, some stay idle.
+//          With several processes, each has its GPUs; MPI brings points and labels.
+// Limits   fast_wgmma's, without batches. Needs NCCL (several processes can do without), and GPUs
+//          of one model that reach each other's memory. With fewer tiles of 256 points than GPUs,
+//          some of one process stay idle, and several processes are unsupported.
 // Floor    fast_wgmma's for the largest part, and the all-reduce. NOTES.md has predictions.
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "kernels/fast/multi/deal.h"
 #include "kernels/fast/wgmma/fast_wgmma.h"
 
 #if LLOYD_CUDA
@@ -35,7 +38,7 @@ LLOYD_CUDA_VERSION(
                  .family = "multi",
                  .backend = Backend::cuda,
                  .parent = "fast_wgmma",
-                 .axes = {"gpus"},
+                 .axes = {"processes", "gpus"},
                  .precisions = {Precision::fp16, Precision::bf16},
                  .distance = Distance::expanded,
                  .spherical = true,
@@ -43,6 +46,7 @@ LLOYD_CUDA_VERSION(
                             "are added up by NCCL",
                  .unsupported = [](const Problem& problem, const Tunables& tunables,
                                    const DeviceLimits& device) -> std::optional<std::string> {
+                   if (auto reason = too_few_tiles(problem, tunables, kWgmmaTile)) return reason;
                    return find_version("fast_wgmma")->info.unsupported(problem, tunables, device);
                  }});
 
