@@ -56,6 +56,7 @@ TEST(ShippedSpecs, Load) {
                                                       {"luigi_nvprof", ""},
                                                       {"multi_gpu", ""},
                                                       {"multi_gpu_weak", ""},
+                                                      {"multi_process", ""},
                                                       {"flores", "cpu_openmp"},
                                                       {"peers", "peer_torch"},
                                                       {"dims", "wang_global"},
