@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
 #include "experiments/process/work_directory.h"
 #include "experiments/run/launch.h"
@@ -51,10 +50,14 @@ bool JobRunner::run(Job job, const Asking& asking) {
   return true;
 }
 
+std::pair<std::string, Precision> expected_key(const Point& point) {
+  return {point.inputs(), point.precision};
+}
+
 bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
                     const std::function<void(Reply&)>& take_part, Reply& reply) {
   const Point point = point_of(job, request);
-  const auto problem = std::make_pair(point.inputs(), storage_precision(point.precision));
+  const auto problem = expected_key(point);
   if (const auto known = expected_.find(problem); known != expected_.end())
     request.expected = known->second;
   const auto lost = [&](const std::string& status, const std::string& reason) {

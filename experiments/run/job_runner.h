@@ -20,6 +20,10 @@ struct Asking {
   std::function<void(std::size_t, const Reply&, double seconds)> end;
 };
 
+/// Points with the same key have the same ExpectedRun: the same points, initial centroids and rules,
+/// and the same precision, which decides how far rounding errors move a run.
+std::pair<std::string, Precision> expected_key(const Point& point);
+
 /// Asks worker processes about the points of jobs.
 class JobRunner {
  public:
@@ -37,8 +41,7 @@ class JobRunner {
 
   BoundedLog& log_;
   double timeout_;
-  // The key: Point::inputs() and the storage precision.
-  std::map<std::pair<std::string, Precision>, std::vector<ExpectedRun>> expected_;
+  std::map<std::pair<std::string, Precision>, std::vector<ExpectedRun>> expected_;  // by its key
 };
 
 }  // namespace lloyd

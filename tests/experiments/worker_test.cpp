@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "experiments/run/job.h"
+#include "experiments/run/job_runner.h"
 #include "experiments/run/worker_process.h"
 #include "kernels/core/version.h"
 #include "tests/files.h"
@@ -114,6 +115,20 @@ TEST_F(WorkerTest, SaysWhenTheDeviceCannotBeHad) {
             0u)
       << reply.measurements[0].at("reason");
   EXPECT_TRUE(reply.needs_restart);
+}
+
+TEST(ExpectedKey, IsThatOfAProblemInAPrecision) {
+  Point point;
+  point.n = 1000;
+  point.precision = Precision::fp32;
+  Point other = point;
+  other.version = "cpu_openmp";
+  EXPECT_EQ(expected_key(other), expected_key(point));
+  // The points of fp64 and tf32 are those of fp32, but rounding moves their runs as far as theirs.
+  for (const Precision precision : {Precision::fp64, Precision::tf32}) {
+    other.precision = precision;
+    EXPECT_NE(expected_key(other), expected_key(point));
+  }
 }
 
 TEST(WorkerProcess, SaysThatAProgramIsMissing) {

@@ -33,7 +33,8 @@ TEST(SeveralGpus, KnowEveryVersionOfTheirFamily) {
                                  {Precision::fp32, 1'000, 8, 2, "fast_wgmma", 0, 1}};
   const std::vector<Estimate> all = ranked_on(2, kAlone, {.n = 1'000, .k = 8, .dim = 2});
   for (const RegisteredVersion& version : versions()) {
-    if (version.info.family != "multi") continue;
+    // multi_stream is for points that do not fit, where fast_auto has no choice.
+    if (version.info.family != "multi" || version.info.name == "multi_stream") continue;
     const auto named = [&](const Estimate& e) { return e.nearest.version == version.info.name; };
     EXPECT_EQ(std::ranges::count_if(all, named), 1) << version.info.name;
   }

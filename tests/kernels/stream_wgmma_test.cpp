@@ -193,14 +193,18 @@ TEST_P(StreamWgmma, TakesPointsIn16BitsAlone) {
   EXPECT_EQ(without.centroids, with_floats.centroids);
 }
 
-// Shards on one GPU, so that all but NCCL and a second link is tested there.
+// Shards on one GPU, so that all but NCCL and a second link is tested there. The threads that fill
+// a GPU's buffers serve one stream at a time (ChunkStream::stop), so these shards stream pinned
+// memory. From rows, all points stay.
 TEST_P(StreamWgmma, StreamsOnSeveralGpus) {
   draw(200'001, 50, 100, 4);
+  const auto pinned = session_->pin(std::as_bytes(std::span(halves_)));
   const Solution alone = solved(capacity_for(0.3));
   const HalfRows rows(halves_, GetParam());
   for (const bool from_rows : {false, true})
     for (const int gpus : {1, 2, 3})
       for (const double share : {2.0, 0.1}) {
+        if (from_rows && gpus > 1 && share < 1) continue;
         SCOPED_TRACE(testing::Message() << gpus << " GPUs, " << share << " of the points stay"
                                         << (from_rows ? ", from rows" : ""));
         context_.device.team.assign(static_cast<std::size_t>(gpus), 0);
