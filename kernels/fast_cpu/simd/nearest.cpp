@@ -326,7 +326,7 @@ void CentroidGroups::set(int j, const float* centroid) {
   if (!tables_) return;
   float* entry = tables_.get() + static_cast<std::size_t>(j % width_) * (dim_ + 1) * kTable + group;
   *entry = starts_[j];
-  for (int t = 0; t < dim_; ++t) entry[(t + 1) * kTable] = centroid[t];
+  for (int t = 0; t < dim_; ++t) *(entry += kTable) = centroid[t];
 }
 
 void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels) {
