@@ -223,6 +223,10 @@ constexpr auto kVariables = std::to_array<Variable>({
     {"LLOYDBENCH_NODE",
      "the name of this machine in the rows of a part (default: Slurm's name of the node, else the "
      "host's)"},
+    {"LLOYDBENCH_HOSTS",
+     "the machines of MPI ranks on GPUs, this one first: node1,node2 (docs/scaling.md)"},
+    {"LLOYDBENCH_NO_NCCL", "if set, MPI ranks add up in host memory instead of by NCCL"},
+    {"LLOYDBENCH_SHARE_GPUS", "if set, MPI ranks may share a GPU, for tests"},
     {"LLOYDBENCH_PYTHON", "the interpreter of the Python versions (default: .venv, else python3)"},
     {"LLOYDBENCH_CEILINGS",
      "the folder of measured ceilings (default: lloydbench/ceilings in XDG_CACHE_HOME, else in "

@@ -70,6 +70,7 @@ TEST(ShippedSpecs, Load) {
                                                       {"fast_auto", "fast_auto"},
                                                       {"fast_unseen", "fast_auto"},
                                                       {"fast_wide", "peer_flash_kmeans"},
+                                                      {"fast_fp64", "fast_screen"},
                                                       {"batch", "peer_flash_kmeans"},
                                                       {"ivf", "peer_flash_kmeans"},
                                                       {"stream", "fast_wgmma"},

@@ -29,7 +29,8 @@ TEST(DataFile, NAndDimAreTheFilesWhenLeftOut) {
   EXPECT_EQ(spec.resolved().at("data"),
             nlohmann::json::parse(R"({"file": "points.csv", "format": null, "header": null,
                                       "delimiter": null, "decimal": ".", "index_column": null,
-                                      "label_column": null, "columns": null, "array": null})"));
+                                      "label_column": null, "columns": null, "array": null,
+                                      "mapped": false})"));
 }
 
 TEST(DataFile, OptionsOfTheReaderArrive) {

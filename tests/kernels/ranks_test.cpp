@@ -110,7 +110,8 @@ class SumsOfMembers : public Check {
     return wrong;
   }
 };
-LLOYD_VERSION(SumsOfMembers, {.name = "ranks_test_sums", .family = "ranks_test"});
+LLOYD_VERSION(SumsOfMembers,
+              {.name = "ranks_test_sums", .family = "ranks_test", .summary = "sums"});
 
 TEST(RanksOnTheHost, AddUpWhatTheirMembersGive) {
   for (const int members : {1, 2, 3})
@@ -177,7 +178,7 @@ class Parts : public Check {
   std::optional<fast::RankPart> part_;
   Problem whole_;
 };
-LLOYD_VERSION(Parts, {.name = "ranks_test_parts", .family = "ranks_test"});
+LLOYD_VERSION(Parts, {.name = "ranks_test_parts", .family = "ranks_test", .summary = "parts"});
 
 TEST(RanksOnTheHost, EachHasItsPartAndRank0AllLabels) {
   constexpr std::int64_t kPoints = 16 * 11 + 5;
@@ -221,11 +222,13 @@ class ScreenOverHost : public fast::Shards {
 LLOYD_VERSION(WgmmaOverHost, {.name = "ranks_test_wgmma",
                               .family = "ranks_test",
                               .backend = Backend::cuda,
-                              .parent = "fast_wgmma"});
+                              .parent = "fast_wgmma",
+                              .summary = "multi_wgmma over the host"});
 LLOYD_VERSION(ScreenOverHost, {.name = "ranks_test_screen",
                                .family = "ranks_test",
                                .backend = Backend::cuda,
-                               .parent = "fast_screen"});
+                               .parent = "fast_screen",
+                               .summary = "multi_screen over the host"});
 
 struct Solver {
   std::string version;
