@@ -120,9 +120,9 @@ MappedFile::~MappedFile() {
 void MappedFile::is_read_in_order() const { madvise(address_, size_, MADV_SEQUENTIAL); }
 
 void MappedFile::will_be_read(std::string_view part) const {
-  const auto begin = reinterpret_cast<std::uintptr_t>(part.data());
-  const std::uintptr_t in_page = begin % page_size;
-  madvise(reinterpret_cast<void*>(begin - in_page), part.size() + in_page, MADV_WILLNEED);
+  char* const file = static_cast<char*>(address_);  // begins at a page
+  const auto begin = static_cast<std::size_t>(part.data() - file), in_page = begin % page_size;
+  madvise(file + (begin - in_page), part.size() + in_page, MADV_WILLNEED);
 }
 
 void MappedFile::check_unchanged() const {
