@@ -20,8 +20,8 @@ struct Asking {
   std::function<void(std::size_t, const Reply&, double seconds)> end;
 };
 
-/// Points with the same key have the same ExpectedRun: the same points, initial centroids and rules,
-/// and the same precision, which decides how far rounding errors move a run.
+/// Points with the same key have the same ExpectedRun: the same points, initial centroids and
+/// rules, and the same precision, which decides how far rounding errors move a run.
 std::pair<std::string, Precision> expected_key(const Point& point);
 
 /// Asks worker processes about the points of jobs.
