@@ -253,6 +253,7 @@ TEST_P(FastScreen, IsDeterministic) {
     }
 }
 
+#if LLOYD_CUDA
 // The means of the points with each label, in twice the digits of fp64 before they are rounded.
 std::vector<double> means(const Problem& problem, const std::vector<std::int32_t>& labels) {
   const auto dim = static_cast<std::size_t>(problem.dim);
@@ -283,6 +284,7 @@ double worst_mean(const Problem& problem, Context& context, double relative, dou
 
 // In fp64 a mean rounds twice, here and there: the parts of a sum are added, then it is divided.
 constexpr double kFp64Mean = 0x1.01p-51;
+#endif
 
 // Sums that are kept from one iteration to the next. All centroids start in one of 40 blobs, so
 // clusters of thousands of points lose most of them. For centroids in fp32 the sums are fp64, so
