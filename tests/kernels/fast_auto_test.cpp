@@ -149,7 +149,7 @@ TEST(FastAuto, TakesFp64WithoutRowsOfIt) {
     for (const int dim : {2, 128}) {
       const auto able = able_on_h200({.n = n, .k = 100, .dim = dim}, Precision::fp64);
       ASSERT_EQ(able.size(), 1u);
-      EXPECT_EQ(able.front().nearest.version, "fast_screen");
+      EXPECT_STREQ(able.front().nearest.version, "fast_screen");
     }
 }
 
