@@ -19,6 +19,7 @@
 #include "kernels/core/limits.h"
 #include "kernels/fast/auto/measured.h"
 #include "kernels/fast_cpu/auto/measured.h"
+#include "tests/kernels/h200.h"
 
 namespace lloyd::fast {
 namespace {
@@ -104,12 +105,7 @@ TEST(FastAuto, BorrowsRowsFor16Bits) {
 
 // What fast_auto knows about a problem on an H200: the versions that are able to, the first first.
 std::vector<Estimate> able_on_h200(Problem problem, Precision precision) {
-  DeviceLimits device;
-  device.compute_capability = 90;
-  device.multiprocessors = 132;
-  device.max_threads_per_block = 1024;
-  device.shared_bytes = 49'152;
-  device.shared_bytes_optin = 232'448;
+  const DeviceLimits device = h200();
   problem.precision = precision;
   std::vector<Estimate> able = ranked(measured(), problem);
   std::erase_if(able, [&](const Estimate& e) {
