@@ -112,11 +112,6 @@ LLOYD_CLONES std::int64_t add_points(const float* points, const std::int32_t* la
 
 }  // namespace
 
-ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim, int k,
-                         std::span<const std::int32_t> labels) {
-  return cluster_sums({.n = n, .k = k, .dim = dim, .points = points}, labels);
-}
-
 ClusterSums cluster_sums(const Problem& problem, std::span<const std::int32_t> labels) {
   const std::int64_t n = problem.n;
   const int dim = problem.dim, k = problem.k;

@@ -34,10 +34,8 @@ struct ClusterSums {
   std::vector<double> absolute_sums;  // k × dim: Σ|x|, to which rounding bounds are relative
   std::vector<std::int64_t> counts;   // k
 };
-/// Throws std::out_of_range, with the point's number, when a label is outside [0, k).
-ClusterSums cluster_sums(std::span<const float> points, std::int64_t n, int dim, int k,
-                         std::span<const std::int32_t> labels);
-/// The same of a problem's points, which need not be in memory. The bits are the same.
+/// The points need not be in memory: the bits are the same. Throws std::out_of_range, with the
+/// point's number, when a label is outside [0, k).
 ClusterSums cluster_sums(const Problem& problem, std::span<const std::int32_t> labels);
 
 /// The sum of `values`. Its error does not depend on their number, and its order not on the

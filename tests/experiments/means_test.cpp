@@ -26,7 +26,7 @@ MeansVerdict means_of(const std::vector<float>& points, Sum&& sum) {
   Solution s;
   s.labels.assign(points.size(), 0);
   s.centroids = {sum(std::span<const float>(points)) / static_cast<float>(points.size())};
-  return check_means(problem, s, cluster_sums(points, problem.n, 1, 1, s.labels));
+  return check_means(problem, s, cluster_sums(problem, s.labels));
 }
 
 float sequential(std::span<const float> values) {
@@ -113,7 +113,7 @@ MeansVerdict direction_of(std::vector<double> centroid) {
   const Problem problem{
       .n = 3, .k = 1, .dim = 2, .spherical = true, .points = points, .centroids = {}};
   const Solution s{.labels = {0, 0, 0}, .centroids = std::move(centroid), .iterations = 1};
-  return check_means(problem, s, cluster_sums(points, 3, 2, 1, s.labels));
+  return check_means(problem, s, cluster_sums(problem, s.labels));
 }
 
 TEST(Means, OfASphericalProblemHaveLengthOne) {
@@ -135,7 +135,7 @@ TEST(Means, WithoutADirectionProveNothing) {
   const Problem problem{
       .n = 2, .k = 1, .dim = 2, .spherical = true, .points = points, .centroids = {}};
   const Solution s{.labels = {0, 0}, .centroids = {0.6, 0.8}, .iterations = 1};
-  const MeansVerdict verdict = check_means(problem, s, cluster_sums(points, 2, 2, 1, s.labels));
+  const MeansVerdict verdict = check_means(problem, s, cluster_sums(problem, s.labels));
   EXPECT_FALSE(verdict.wrong);
   EXPECT_TRUE(verdict.vague);
 }

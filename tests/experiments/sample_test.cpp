@@ -109,8 +109,7 @@ class Sample : public testing::Test {
       if (problem.stop.iterations != iterations) return;
       std::int32_t& label = s.labels[static_cast<std::size_t>(which)];
       label = (label + 1) % kClusters;
-      const ClusterSums sums =
-          cluster_sums(problem.points, problem.n, problem.dim, problem.k, s.labels);
+      const ClusterSums sums = cluster_sums(problem, s.labels);
       for (std::size_t c = 0; c < sums.sums.size(); ++c)
         s.centroids[c] = sums.sums[c] / static_cast<double>(sums.counts[c / kDim]);
     };

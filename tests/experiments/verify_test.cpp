@@ -101,8 +101,7 @@ TEST_F(Verify, CatchesOneWrongLabel) {
       [](const Problem& problem, Solution& s) {
         if (problem.stop.iterations != 1) return;
         s.labels[17] = (s.labels[17] + 1) % 5;
-        const ClusterSums clusters =
-            cluster_sums(problem.points, problem.n, problem.dim, problem.k, s.labels);
+        const ClusterSums clusters = cluster_sums(problem, s.labels);
         for (std::size_t c = 0; c < 15; ++c)
           s.centroids[c] = clusters.sums[c] / static_cast<double>(clusters.counts[c / 3]);
       },
@@ -115,8 +114,7 @@ TEST_F(Verify, TellsTheLargestRegretRightOrWrong) {
   const auto spoil = [](const Problem& problem, Solution& s) {
     if (problem.stop.iterations != 1) return;
     for (const std::size_t i : {17u, 18u}) s.labels[i] = s.labels[i] == 4 ? 3 : 4;
-    const ClusterSums clusters =
-        cluster_sums(problem.points, problem.n, problem.dim, problem.k, s.labels);
+    const ClusterSums clusters = cluster_sums(problem, s.labels);
     for (std::size_t c = 0; c < 15; ++c)
       s.centroids[c] = clusters.sums[c] / static_cast<double>(clusters.counts[c / 3]);
   };
@@ -156,8 +154,7 @@ Spoilt::Spoil moving(std::size_t labels, int least_iterations) {
   return [=](const Problem& problem, Solution& s) {
     if (problem.stop.iterations < least_iterations) return;
     for (std::size_t i = 0; i < labels; ++i) s.labels[i] = (s.labels[i] + 1) % 5;
-    const ClusterSums clusters =
-        cluster_sums(problem.points, problem.n, problem.dim, problem.k, s.labels);
+    const ClusterSums clusters = cluster_sums(problem, s.labels);
     for (std::size_t c = 0; c < 15; ++c)
       s.centroids[c] = clusters.sums[c] / static_cast<double>(clusters.counts[c / 3]);
   };
@@ -294,8 +291,7 @@ TEST_F(Verify, SaysWhenRandomLabelsWouldPass) {
   const auto random = [](const Problem& problem, Solution& s) {
     std::mt19937 draw(3);
     for (auto& label : s.labels) label = static_cast<std::int32_t>(draw() % 5);
-    const ClusterSums clusters =
-        cluster_sums(problem.points, problem.n, problem.dim, problem.k, s.labels);
+    const ClusterSums clusters = cluster_sums(problem, s.labels);
     for (std::size_t c = 0; c < 15; ++c)
       s.centroids[c] = clusters.sums[c] / static_cast<double>(clusters.counts[c / 3]);
   };

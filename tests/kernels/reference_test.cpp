@@ -164,7 +164,8 @@ TEST(Reference, HasTheSameBitsInACpuSessionBesideAGpu) {
 
 TEST(ClusterSums, AddsUpByHand) {
   const std::vector<float> points{1, -2, 3, 4, 5, 6};
-  const ClusterSums clusters = cluster_sums(points, 3, 2, 3, std::vector<std::int32_t>{2, 0, 2});
+  const ClusterSums clusters = cluster_sums({.n = 3, .k = 3, .dim = 2, .points = points},
+                                            std::vector<std::int32_t>{2, 0, 2});
   EXPECT_EQ(clusters.counts, (std::vector<std::int64_t>{1, 0, 2}));
   EXPECT_EQ(clusters.sums, (std::vector<double>{3, 4, 0, 0, 6, 4}));
   EXPECT_EQ(clusters.absolute_sums, (std::vector<double>{3, 4, 0, 0, 6, 8}));
@@ -179,7 +180,8 @@ TEST(ClusterSums, AddsInTheOrderOfTheChunksHoweverTheWorkIsShared) {
   std::vector<std::int32_t> labels(kPoints);
   for (std::size_t i = 0; i < labels.size(); ++i)
     labels[i] = static_cast<std::int32_t>(i % 3 == 0 ? kClusters - 1 : i % 7);
-  const ClusterSums clusters = cluster_sums(points, kPoints, kDim, kClusters, labels);
+  const ClusterSums clusters =
+      cluster_sums({.n = kPoints, .k = kClusters, .dim = kDim, .points = points}, labels);
   constexpr std::int64_t kChunks = (std::int64_t{64} << 20) / (kClusters * (kDim * 16 + 8));
   static_assert(kChunks == 2);
   for (const std::int32_t j : {0, 6, kClusters - 1}) {
@@ -212,7 +214,8 @@ TEST(ClusterSums, RefusesALabelThatIsNone) {
   const std::vector<float> points{1, 2};
   for (const std::int32_t stray : {-1, 2}) {
     try {
-      cluster_sums(points, 2, 1, 2, std::vector<std::int32_t>{0, stray});
+      cluster_sums({.n = 2, .k = 2, .dim = 1, .points = points},
+                   std::vector<std::int32_t>{0, stray});
       FAIL() << "label " << stray << " was accepted";
     } catch (const std::out_of_range& error) {
       EXPECT_EQ(error.what(),
