@@ -253,7 +253,6 @@ TEST_P(FastScreen, IsDeterministic) {
     }
 }
 
-#if LLOYD_CUDA
 // The means of the points with each label, in twice the digits of fp64 before they are rounded.
 std::vector<double> means(const Problem& problem, const std::vector<std::int32_t>& labels) {
   const auto dim = static_cast<std::size_t>(problem.dim);
@@ -284,19 +283,29 @@ double worst_mean(const Problem& problem, Context& context, double relative, dou
 
 // In fp64 a mean rounds twice, here and there: the parts of a sum are added, then it is divided.
 constexpr double kFp64Mean = 0x1.01p-51;
+
+class FastScreenSums : public testing::Test {
+ protected:
+  void SetUp() override {
+#if LLOYD_CUDA
+    const DeviceQuery query = query_devices();
+    if (query.devices.empty()) GTEST_SKIP() << query.problem;
+    session_ = make_cuda_session(0);
+    context_.device = query.devices.front();
+    context_.stream = session_->stream();
+#else
+    GTEST_SKIP() << "built without CUDA";
 #endif
+  }
+
+  std::unique_ptr<Session> session_;
+  Context context_;
+};
 
 // Sums that are kept from one iteration to the next. All centroids start in one of 40 blobs, so
 // clusters of thousands of points lose most of them. For centroids in fp32 the sums are fp64, so
 // the bound is that of one rounding of the mean.
-TEST(FastScreenSums, AreKept) {
-#if LLOYD_CUDA
-  const DeviceQuery query = query_devices();
-  if (query.devices.empty()) GTEST_SKIP() << query.problem;
-  const auto session = make_cuda_session(0);
-  Context context;
-  context.device = query.devices.front();
-  context.stream = session->stream();
+TEST_F(FastScreenSums, AreKept) {
   struct Size {
     std::int64_t n;
     int k, dim;
@@ -329,26 +338,16 @@ TEST(FastScreenSums, AreKept) {
                    " iterations");
       problem.stop.iterations = iterations;
       problem.precision = Precision::fp32;
-      EXPECT_LE(worst_mean(problem, context, 0x1.01p-24, 1e-9), 1);
+      EXPECT_LE(worst_mean(problem, context_, 0x1.01p-24, 1e-9), 1);
       problem.precision = Precision::fp64;
-      EXPECT_LE(worst_mean(problem, context, kFp64Mean, 1e-24), 1);
+      EXPECT_LE(worst_mean(problem, context_, kFp64Mean, 1e-24), 1);
     }
   }
-#else
-  GTEST_SKIP() << "built without CUDA";
-#endif
 }
 
 // Clusters of points of all magnitudes lose the large ones, slowly. What these leave in a sum that
 // is kept in plain fp64 is up to a hundred times this bound (simulated).
-TEST(FastScreenSums, ForgetLargePointsInFp64) {
-#if LLOYD_CUDA
-  const DeviceQuery query = query_devices();
-  if (query.devices.empty()) GTEST_SKIP() << query.problem;
-  const auto session = make_cuda_session(0);
-  Context context;
-  context.device = query.devices.front();
-  context.stream = session->stream();
+TEST_F(FastScreenSums, ForgetLargePointsInFp64) {
   constexpr std::int64_t kPoints = 20'000;
   constexpr int kClusters = 200, kDim = 16;
   data::Source source;
@@ -365,11 +364,8 @@ TEST(FastScreenSums, ForgetLargePointsInFp64) {
   problem.points = points;
   problem.centroids = centroids;
   for (problem.stop.iterations = 10; problem.stop.iterations <= 30; problem.stop.iterations += 10)
-    EXPECT_LE(worst_mean(problem, context, kFp64Mean, 1e-24), 1)
+    EXPECT_LE(worst_mean(problem, context_, kFp64Mean, 1e-24), 1)
         << problem.stop.iterations << " iterations";
-#else
-  GTEST_SKIP() << "built without CUDA";
-#endif
 }
 
 INSTANTIATE_TEST_SUITE_P(Hostile, FastScreen,
