@@ -26,8 +26,6 @@ RowLayout layout_of(const Source& source, std::string_view bytes) {
                   name, format));
 }
 
-std::size_t bytes_of(Type type) { return type == Type::fp32 ? 4 : type == Type::fp16 ? 2 : 1; }
-
 // Calls body(value of the type in the file, how it becomes a float).
 template <typename Body>
 void with_type(Type type, Body&& body) {
@@ -42,6 +40,8 @@ void with_type(Type type, Body&& body) {
 }
 
 }  // namespace
+
+std::size_t bytes_of(Type type) { return type == Type::fp32 ? 4 : type == Type::fp16 ? 2 : 1; }
 
 FileRows::FileRows(const Source& source, std::int64_t n, int dim, Precision precision)
     : name_(source.file.string()),

@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "data/sources/binary_values.h"
@@ -220,8 +219,8 @@ RowLayout npy_layout(const std::string& name, std::string_view bytes) {
   const NpyHeader header = npy_header(name, bytes);
   check_is_matrix(name, header);
   using Type = RowLayout::Type;
-  const std::map<std::string, std::pair<Type, std::size_t>> types = {
-      {"<f2", {Type::fp16, 2}}, {"<f4", {Type::fp32, 4}}, {"|u1", {Type::uint8, 1}}};
+  const std::map<std::string, Type> types = {
+      {"<f2", Type::fp16}, {"<f4", Type::fp32}, {"|u1", Type::uint8}};
   const auto type = types.find(header.descr);
   if (type == types.end() || header.fortran_order)
     throw DataError(fmt::format(
@@ -229,9 +228,9 @@ RowLayout npy_layout(const std::string& name, std::string_view bytes) {
         "leave mapped out, or convert the file: python -c \"import numpy as np; a = np.load('{0}', "
         "mmap_mode='r'); np.lib.format.open_memmap('new.npy', 'w+', '<f4', a.shape)[:] = a\"",
         name, header.descr, header.fortran_order ? "Fortran" : "C"));
-  const std::size_t value_bytes = type->second.second;
+  const std::size_t value_bytes = bytes_of(type->second);
   const auto [rows, columns] = npy_shape(name, bytes, header, value_bytes);
-  return {type->second.first, rows, columns, header.data_at,
+  return {type->second, rows, columns, header.data_at,
           static_cast<std::size_t>(columns) * value_bytes};
 }
 

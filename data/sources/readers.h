@@ -36,6 +36,7 @@ struct RowLayout {
   std::size_t stride = 0;    // bytes from a row to the next
   bool has_lengths = false;  // before each row
 };
+std::size_t bytes_of(RowLayout::Type type);
 /// Throws for a file whose values cannot be used where they lie, with what to do.
 RowLayout npy_layout(const std::string& name, std::string_view bytes);
 /// The same of fvecs and bvecs. Only the first row tells its length: check_lengths() reads all.

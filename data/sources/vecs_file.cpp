@@ -17,8 +17,7 @@ namespace {
 constexpr std::size_t kLength = sizeof(std::int32_t);
 
 /// The layout by the first row's length alone.
-RowLayout layout_of(const std::string& name, const std::string& format, std::string_view bytes,
-                    RowLayout::Type type, std::size_t value_bytes) {
+RowLayout layout_of(const std::string& name, const std::string& format, std::string_view bytes) {
   if (bytes.size() < kLength) {
     throw DataError(fmt::format("{}: is truncated: {} B are less than the length of one row", name,
                                 bytes.size()));
@@ -30,7 +29,8 @@ RowLayout layout_of(const std::string& name, const std::string& format, std::str
                     "the key format",
                     name, grouped(columns), format == "bvecs" ? "a" : "an", format));
   }
-  const std::size_t stride = kLength + value_bytes * static_cast<std::size_t>(columns);
+  const auto type = format == "bvecs" ? RowLayout::Type::uint8 : RowLayout::Type::fp32;
+  const std::size_t stride = kLength + bytes_of(type) * static_cast<std::size_t>(columns);
   return {type, static_cast<std::int64_t>(bytes.size() / stride), columns, kLength, stride, true};
 }
 
@@ -46,7 +46,7 @@ void check_size(const std::string& name, const RowLayout& layout, std::string_vi
 template <class T>
 Dataset vecs_values(const std::string& name, const std::string& format, std::string_view bytes,
                     Limits limits, int threads) {
-  const RowLayout layout = layout_of(name, format, bytes, RowLayout::Type::fp32, sizeof(T));
+  const RowLayout layout = layout_of(name, format, bytes);
   // This check comes before that of the size: if the rows differ in length, the remainder means
   // nothing.
   parallel_rows(layout.n, kChunkRows, threads,
@@ -78,10 +78,7 @@ Dataset vecs_values(const std::string& name, const std::string& format, std::str
 }  // namespace
 
 RowLayout vecs_layout(const std::string& name, const std::string& format, std::string_view bytes) {
-  const bool is_bytes = format == "bvecs";
-  const RowLayout layout =
-      layout_of(name, format, bytes, is_bytes ? RowLayout::Type::uint8 : RowLayout::Type::fp32,
-                is_bytes ? 1 : 4);
+  const RowLayout layout = layout_of(name, format, bytes);
   check_size(name, layout, bytes);
   return layout;
 }
