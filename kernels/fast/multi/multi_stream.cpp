@@ -8,7 +8,9 @@
 //          as many points stay.
 // Limits   stream_wgmma's, for the largest part. Needs NCCL, and GPUs of one model that reach each
 //          other's memory. The host's memory, or its disk, must feed all links.
-// Floor    stream_wgmma's for the largest part, and the all-reduce. NOTES.md has predictions.
+// Floor    stream_wgmma's for the largest part, and the all-reduce. NOTES.md has predictions; no
+//          run on two GPUs has confirmed them yet.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,10 +49,11 @@ LLOYD_CUDA_VERSION(
                 "link, and sums are added up by NCCL",
      .unsupported = [](const Problem& problem, const Tunables& tunables,
                        const DeviceLimits& device) -> std::optional<std::string> {
-       Problem part = problem;  // the largest
-       for (const PointRange& range : deal(problem.n, tunables.gpus, kPartPoints))
-         part.n = range.first == 0 ? range.count : std::max(part.n, range.count);
-       return find_version("stream_wgmma")->info.unsupported(part, tunables, device);
+       Problem largest = problem;
+       largest.n =
+           std::ranges::max(deal(problem.n, tunables.gpus, kPartPoints), {}, &PointRange::count)
+               .count;
+       return find_version("stream_wgmma")->info.unsupported(largest, tunables, device);
      }});
 
 }  // namespace
