@@ -20,8 +20,8 @@ struct Spread {
   int fewest = 0, most = 0;     // number of iterations, if a rule stops the run
 };
 
-/// The whole run of the reference. It is the same for every version of a problem, so the supervisor
-/// passes it from worker to worker.
+/// The whole run of the reference. It is the same for every version of a problem in a precision, so
+/// the supervisor passes it from worker to worker.
 struct ExpectedRun {
   double initial_inertia = 0;
   double inertia = 0;

@@ -16,9 +16,7 @@ namespace {
 
 constexpr const char* kHeader =
     "# What fast_auto and fast_cpu_auto chose by trial on this machine, one line for a problem.\n"
-    "# They try again what is not here, and after the program was built anew. You may delete "
-    "lines, "
-    "or the file.\n";
+    "# They try again what is not here, and all after a new build. Any line may be deleted.\n";
 
 }  // namespace
 
@@ -43,7 +41,10 @@ Remembered TrialFile::recall(const std::string& question) {
     const std::size_t at = line.find(about);
     if (at == std::string::npos || at == 0) continue;
     const std::string of = line.substr(at + about.size());
-    (of == build() ? found.answer : other) = of == build() ? line.substr(0, at) : of;
+    if (of == build())
+      found.answer = line.substr(0, at);
+    else
+      other = of;
   }
   if (found.answer.empty() && !other.empty())
     found.ignored =

@@ -18,16 +18,13 @@
 #include "kernels/fast/wgmma/parts_sizes.h"
 
 #if LLOYD_CUDA
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "kernels/core/chunk_stream.h"
+#include "kernels/core/halves.h"
 #include "kernels/core/point_rows.h"
 #include "kernels/fast/lib/device_loop.h"
 #include "kernels/fast/wgmma/parts.h"
@@ -127,9 +124,7 @@ class StreamWgmma : public DeviceLoop {
     if (!problem.halves.empty() || problem.rows != nullptr) return problem.halves;
     own_halves_.reserve(problem.points.size());
     for (const float x : problem.points)
-      own_halves_.push_back(problem.precision == Precision::fp16
-                                ? std::bit_cast<std::uint16_t>(static_cast<__half>(x))
-                                : std::bit_cast<std::uint16_t>(static_cast<__nv_bfloat16>(x)));
+      own_halves_.push_back(problem.precision == Precision::fp16 ? fp16_bits(x) : bf16_bits(x));
     return own_halves_;
   }
 
