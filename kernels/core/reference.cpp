@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/core/point_rows.h"
@@ -21,34 +22,45 @@
 namespace lloyd {
 namespace {
 
-constexpr int kTile = 64;  // points whose distances are computed together, one per vector lane
+// A vector has a lane for each of several points. The compiler divides it where registers are
+// narrower.
+using Doubles = double __attribute__((vector_size(64)));
+using Numbers = std::int64_t __attribute__((vector_size(64)));  // as wide, so that masks fit both
+constexpr int kLanes = sizeof(Doubles) / sizeof(double), kVectors = 4;
+constexpr int kTile = kVectors * kLanes;  // points whose distances are computed together
 
-// `tile` holds kTile points, dimension by dimension.
-LLOYD_CLONES void nearest_of_tile(const double* tile, int dim, const double* centroids, int k,
-                                  std::int32_t* labels, double* distances) {
-  double best[kTile];
-  std::int64_t label[kTile];  // as wide as `best`, so that both selections use one mask
-  for (int p = 0; p < kTile; ++p) {
-    best[p] = std::numeric_limits<double>::infinity();
-    label[p] = 0;
+// A number of each point of a tile. Its address suits the widest vectors.
+struct alignas(64) TileRow {
+  double of[kTile];
+};
+
+// `tile` has a row for each dimension.
+LLOYD_CLONES void nearest_of_tile(const TileRow* tile, int dim, const double* centroids, int k,
+                                  std::int64_t* labels, double* distances) {
+  Doubles best[kVectors];
+  Numbers label[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    best[v] = Doubles{} + std::numeric_limits<double>::infinity();
+    label[v] = Numbers{};
   }
   for (int j = 0; j < k; ++j) {
-    double distance[kTile] = {};
-    for (int t = 0; t < dim; ++t) {
-      const double c = centroids[static_cast<std::size_t>(j) * dim + t];
-      const double* x = tile + static_cast<std::size_t>(t) * kTile;
-      for (int p = 0; p < kTile; ++p) distance[p] += (x[p] - c) * (x[p] - c);
-    }
-    for (int p = 0; p < kTile; ++p) {
-      const bool closer = distance[p] < best[p];
-      best[p] = closer ? distance[p] : best[p];
-      label[p] = closer ? j : label[p];
+    const double* const centroid = centroids + static_cast<std::size_t>(j) * dim;
+    Doubles distance[kVectors] = {};
+    for (int t = 0; t < dim; ++t)
+      for (int v = 0; v < kVectors; ++v) {
+        Doubles x;
+        std::memcpy(&x, tile[t].of + v * kLanes, sizeof x);
+        const Doubles difference = x - centroid[t];
+        distance[v] += difference * difference;
+      }
+    for (int v = 0; v < kVectors; ++v) {
+      const Numbers closer = distance[v] < best[v];
+      best[v] = closer ? distance[v] : best[v];
+      label[v] = closer ? Numbers{} + j : label[v];
     }
   }
-  for (int p = 0; p < kTile; ++p) {
-    labels[p] = static_cast<std::int32_t>(label[p]);
-    distances[p] = best[p];
-  }
+  std::memcpy(labels, label, sizeof label);
+  std::memcpy(distances, best, sizeof best);
 }
 
 class CpuReference : public Reference {
@@ -60,18 +72,19 @@ class CpuReference : public Reference {
                std::span<double> distances) override {
 #pragma omp parallel
     {
-      std::vector<double> tile(static_cast<std::size_t>(dim_) * kTile);
+      std::vector<TileRow> tile(static_cast<std::size_t>(dim_));
 #pragma omp for schedule(static)
       for (std::int64_t first = 0; first < n_; first += kTile) {
         const auto rows = std::min<std::int64_t>(kTile, n_ - first);
         for (std::int64_t p = 0; p < rows; ++p)
           for (int t = 0; t < dim_; ++t)
-            tile[static_cast<std::size_t>(t) * kTile + p] =
+            tile[static_cast<std::size_t>(t)].of[p] =
                 points_[static_cast<std::size_t>(first + p) * dim_ + t];
-        std::int32_t tile_labels[kTile];
+        std::int64_t tile_labels[kTile];
         double tile_distances[kTile];
         nearest_of_tile(tile.data(), dim_, centroids.data(), k, tile_labels, tile_distances);
-        std::copy_n(tile_labels, rows, labels.begin() + first);
+        std::transform(tile_labels, tile_labels + rows, labels.begin() + first,
+                       [](std::int64_t label) { return static_cast<std::int32_t>(label); });
         std::copy_n(tile_distances, rows, distances.begin() + first);
       }
     }
@@ -105,6 +118,22 @@ LLOYD_CLONES std::int64_t add_points(const float* points, const std::int32_t* la
     for (int t = from; t < to; ++t) {
       sums[row + t] += x[t];
       absolute[row + t] += std::abs(static_cast<double>(x[t]));
+    }
+  }
+  return -1;
+}
+
+// The same for all coordinates of points of kDim dimensions, without a loop over them.
+template <int kDim>
+std::int64_t add_narrow_points(const float* points, const std::int32_t* labels, std::int64_t count,
+                               int k, double* __restrict sums, double* __restrict absolute) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int32_t label = labels[i];
+    if (label < 0 || label >= k) return i;
+    for (int t = 0; t < kDim; ++t) {
+      const double x = points[i * kDim + t];
+      sums[std::int64_t{label} * kDim + t] += x;
+      absolute[std::int64_t{label} * kDim + t] += std::abs(x);
     }
   }
   return -1;
@@ -154,8 +183,12 @@ ClusterSums cluster_sums(const Problem& problem, std::span<const std::int32_t> l
     for (std::int64_t at = first; at < last && stray < 0; at += most) {
       const std::int64_t count = std::min(most, last - at);
       const std::int32_t* const own = labels.data() + at;
-      const std::int64_t bad = add_points(points_of(problem, at, count, read).data(), own, count,
-                                          dim, from, to, k, mine.sums.data(), mine.absolute.data());
+      const float* const points = points_of(problem, at, count, read).data();
+      double *const sums = mine.sums.data(), *const absolute = mine.absolute.data();
+      const std::int64_t bad =
+          dim == 2   ? add_narrow_points<2>(points, own, count, k, sums, absolute)
+          : dim == 3 ? add_narrow_points<3>(points, own, count, k, sums, absolute)
+                     : add_points(points, own, count, dim, from, to, k, sums, absolute);
       if (bad >= 0) {
         stray = at + bad;
       } else if (slice == 0) {
@@ -192,7 +225,9 @@ double sum(std::span<const double> values) {
     double total = 0, lost = 0;
     for (std::int64_t i = 0; i < count; ++i) {
       const double next = total + x[i];
-      lost += std::abs(total) >= std::abs(x[i]) ? (total - next) + x[i] : (x[i] - next) + total;
+      // What `next` lost of both, exactly and without a branch (Knuth's TwoSum).
+      const double added = next - total;
+      lost += (total - (next - added)) + (x[i] - added);
       total = next;
     }
     return total + lost;
