@@ -171,6 +171,7 @@ NoiseMeter::NoiseMeter(Watched watched) : watched_(std::move(watched)) {
 void NoiseMeter::begin(std::optional<double> needed, std::size_t gpus) {
   needed_ = needed;
   gpus_ = gpus;
+  if (watched_.gpus && watched_.solvers != 0 && !solvers_found_) find_solvers_on_gpus();
   if (const auto reading = read_cpu(watched_.run)) readings_.push_back(*reading);
   migrations_ = sum_over_threads(getpid(), "sched", "se.nr_migrations");
 }
@@ -205,6 +206,15 @@ Noise NoiseMeter::stop(double solve_ms) {
   const double needed = needed_.value_or(std::max(1.0, noise.own_cpu.value_or(1)));
   noise.reasons = disturbances(noise, solve_ms, needed, cores);
   return noise;
+}
+
+// Looks once more at every sample until there are some: a solver uses the GPU from its first solve
+// on.
+void NoiseMeter::find_solvers_on_gpus() {
+  WatchedGpus& gpus = *watched_.gpus;
+  for (const std::string& uuid : gpus.uuids)
+    for (const unsigned process : gpus.nvml->processes(uuid).value_or(std::set<unsigned>{}))
+      if (!gpus.others.contains(process) && gpus.own.insert(process).second) solvers_found_ = true;
 }
 
 NoiseMeter::Solvers NoiseMeter::read_solvers() const {

@@ -61,18 +61,21 @@ std::optional<CpuReading> read_cpu(pid_t root);
 /// The CPU that other processes used between two readings, in cores.
 double others_between(const CpuReading& first, const CpuReading& last);
 
-/// GPUs to watch: NVML, their UUIDs and our processes on them.
+/// GPUs to watch: NVML, their UUIDs, our processes on them, and those that were there before the
+/// run. The driver may number processes differently than we do in a container, so ours are known by
+/// when they appear.
 struct WatchedGpus {
   std::shared_ptr<profiling::Nvml> nvml;
   std::vector<std::string> uuids;
-  std::set<unsigned> own;
+  std::set<unsigned> own, others;
 };
 
 class NoiseMeter {
  public:
   struct Watched {
     pid_t run = 0;  // the supervisor; it and its descendants count as ours
-    // The descendants of this process solve too. 0: only this process solves.
+    // The descendants of this process solve too. 0: only this process solves. What they start on
+    // the GPUs after the meter was made is ours as well.
     pid_t solvers = 0;
     std::optional<WatchedGpus> gpus;
   };
@@ -92,8 +95,10 @@ class NoiseMeter {
     std::int64_t switches = 0, faults = 0, disk_faults = 0;
   };
   Solvers read_solvers() const;
+  void find_solvers_on_gpus();
 
   Watched watched_;
+  bool solvers_found_ = false;
   std::optional<double> needed_;
   std::size_t gpus_ = 1;
   std::deque<CpuReading> readings_;

@@ -91,12 +91,10 @@ NoiseMeter::Watched Workbench::watched() const {
   else if (external_file(version_.info.name))
     watched.solvers = getpid();
   if (!nvml_) return watched;
-  // In a container the driver may number processes differently than we do. Ours are those that
-  // appeared with the session.
   std::set<unsigned> own = processes_on_gpus();
   for (const unsigned other : others_) own.erase(other);
   own.insert(static_cast<unsigned>(getpid()));
-  watched.gpus = WatchedGpus{nvml_, gpus_, own};
+  watched.gpus = WatchedGpus{nvml_, gpus_, own, others_};
   return watched;
 }
 

@@ -5,7 +5,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
 #include <thread>
+
+#include "tests/experiments/quiet_gpu.h"
 
 namespace lloyd {
 namespace {
@@ -166,6 +172,46 @@ TEST(NoiseMeter, NamesABusyNeighbour) {
   for (const std::string& reason : noise.reasons)
     named |= reason.rfind("other processes used ", 0) == 0;
   EXPECT_TRUE(named) << *noise.other_cpu << " of " << cores->cores;
+}
+
+// A GPU that processes use with so many percent.
+struct SharedGpu : QuietGpu {
+  std::optional<std::set<unsigned>> processes(const std::string&) override {
+    std::set<unsigned> all;
+    for (const auto& [process, percent] : use) all.insert(process);
+    return all;
+  }
+  std::optional<double> others_percent(const std::string&, const std::set<unsigned>& own) override {
+    double percent = 0;
+    for (const auto& [process, used] : use) percent += own.contains(process) ? 0 : used;
+    return percent;
+  }
+  std::map<unsigned, double> use;
+};
+
+TEST(NoiseMeter, KnowsSolversThatReachTheGpuLater) {
+  constexpr unsigned kOther = 7, kPeer = 21, kLateOther = 30;
+  const auto gpu = std::make_shared<SharedGpu>();
+  gpu->use = {{kOther, 0}};
+  NoiseMeter::Watched watched{.run = getpid(), .solvers = getpid()};
+  watched.gpus = WatchedGpus{gpu, {"GPU-1"}, {}, {kOther}};
+  const auto others = [&](NoiseMeter& meter) {
+    meter.begin(1);
+    meter.start();
+    return meter.stop(1).other_gpu;
+  };
+  NoiseMeter meter(watched);
+  EXPECT_EQ(others(meter), 0);
+  gpu->use[kPeer] = 90;  // the solver's first solve
+  EXPECT_EQ(others(meter), 0) << "the peer disturbs nobody";
+  gpu->use[kLateOther] = 20;
+  EXPECT_EQ(others(meter), 20) << "who comes later is no solver";
+  gpu->use[kOther] = 30;
+  EXPECT_EQ(others(meter), 50);
+
+  watched.solvers = 0;
+  NoiseMeter alone(watched);
+  EXPECT_EQ(others(alone), 140) << "without solvers of its own, every other process is another's";
 }
 
 }  // namespace

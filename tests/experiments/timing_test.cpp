@@ -11,34 +11,22 @@
 #include <functional>
 #include <memory>
 #include <regex>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/experiments/quiet_gpu.h"
 
 namespace lloyd {
 namespace {
 
 // A GPU that throttles its clock for the first `throttled` readings.
-struct HotGpu : profiling::Nvml {
+struct HotGpu : QuietGpu {
   explicit HotGpu(int at_first) : throttled(at_first) {}
   profiling::GpuState state(const std::string&) override {
     profiling::GpuState state;
     state.throttle = readings++ < throttled ? "hw_thermal" : "";
     return state;
-  }
-  nlohmann::json describe(const std::string&) override { return {}; }
-  std::optional<std::set<unsigned>> processes(const std::string&) override { return std::nullopt; }
-  std::optional<double> others_percent(const std::string&, const std::set<unsigned>&) override {
-    return std::nullopt;
-  }
-  std::optional<double> energy_j(const std::string&) override { return std::nullopt; }
-  std::optional<unsigned> sustainable_mhz(const std::string&) override { return std::nullopt; }
-  std::string lock_clocks(const std::string&, unsigned) override { return "no"; }
-  std::string reset_clocks(const std::string&) override { return "no"; }
-  std::optional<int> nvlinks(const std::string&) override { return std::nullopt; }
-  std::optional<bool> nvlink_between(const std::string&, const std::string&) override {
-    return std::nullopt;
   }
   int throttled, readings = 0;
 };
