@@ -89,8 +89,8 @@ TEST(Reference, GivesTiesToTheLowestIndex) {
 }
 
 TEST(Reference, AgreesWithThePlainLoop) {
-  // The sizes are around the tile of 64 points, and no vector width divides the dimension.
-  for (const std::int64_t n : {1, 63, 64, 65, 200}) {
+  // The sizes are around tiles of 32 points, and no vector width divides the dimension.
+  for (const std::int64_t n : {1, 31, 32, 33, 64, 200}) {
     const int dim = 7, k = 5;
     const data::Dataset points = normal_points(n, dim), seeds = normal_points(k, dim);
     const std::vector<double> centroids(seeds.values().begin(), seeds.values().end());
