@@ -26,8 +26,9 @@ namespace {
 // narrower.
 using Doubles = double __attribute__((vector_size(64)));
 using Numbers = std::int64_t __attribute__((vector_size(64)));  // as wide, so that masks fit both
-constexpr int kLanes = sizeof(Doubles) / sizeof(double), kVectors = 4;
-constexpr int kTile = kVectors * kLanes;  // points whose distances are computed together
+constexpr std::size_t kLanes = sizeof(Doubles) / sizeof(double), kVectors = 4;
+// Points whose distances are computed together.
+constexpr auto kTile = static_cast<int>(kVectors * kLanes);
 
 // A number of each point of a tile. Its address suits the widest vectors.
 struct alignas(64) TileRow {
@@ -39,7 +40,7 @@ LLOYD_CLONES void nearest_of_tile(const TileRow* tile, int dim, const double* ce
                                   std::int64_t* labels, double* distances) {
   Doubles best[kVectors];
   Numbers label[kVectors];
-  for (int v = 0; v < kVectors; ++v) {
+  for (std::size_t v = 0; v < kVectors; ++v) {
     best[v] = Doubles{} + std::numeric_limits<double>::infinity();
     label[v] = Numbers{};
   }
@@ -47,13 +48,13 @@ LLOYD_CLONES void nearest_of_tile(const TileRow* tile, int dim, const double* ce
     const double* const centroid = centroids + static_cast<std::size_t>(j) * dim;
     Doubles distance[kVectors] = {};
     for (int t = 0; t < dim; ++t)
-      for (int v = 0; v < kVectors; ++v) {
+      for (std::size_t v = 0; v < kVectors; ++v) {
         Doubles x;
         std::memcpy(&x, tile[t].of + v * kLanes, sizeof x);
         const Doubles difference = x - centroid[t];
         distance[v] += difference * difference;
       }
-    for (int v = 0; v < kVectors; ++v) {
+    for (std::size_t v = 0; v < kVectors; ++v) {
       const Numbers closer = distance[v] < best[v];
       best[v] = closer ? distance[v] : best[v];
       label[v] = closer ? Numbers{} + j : label[v];
