@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "kernels/core/point_rows.h"
+#include "kernels/core/with_dim.h"
 
 // The clones use wider vectors where the machine has them. The bits are the same everywhere,
 // because this file is compiled without contraction.
@@ -107,34 +108,22 @@ std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std
 namespace {
 
 // The coordinates [from, to) of `count` points, added to the sums of their clusters. Returns the
-// first point whose label is outside [0, k), or −1.
+// first point whose label is outside [0, k), or −1. kDim: as with_dim() gives it. In two dimensions
+// a loop over coordinates takes longer than their addition.
+template <int kDim>
 LLOYD_CLONES std::int64_t add_points(const float* points, const std::int32_t* labels,
                                      std::int64_t count, int dim, int from, int to, int k,
                                      double* __restrict sums, double* __restrict absolute) {
+  const int stride = kDim > 0 ? kDim : dim, first = kDim > 0 ? 0 : from,
+            last = kDim > 0 ? kDim : to;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int32_t label = labels[i];
     if (label < 0 || label >= k) return i;
-    const float* x = points + i * dim;
-    const std::int64_t row = static_cast<std::int64_t>(label) * dim;
-    for (int t = from; t < to; ++t) {
+    const float* x = points + i * stride;
+    const std::int64_t row = std::int64_t{label} * stride;
+    for (int t = first; t < last; ++t) {
       sums[row + t] += x[t];
       absolute[row + t] += std::abs(static_cast<double>(x[t]));
-    }
-  }
-  return -1;
-}
-
-// The same for all coordinates of points of kDim dimensions, without a loop over them.
-template <int kDim>
-std::int64_t add_narrow_points(const float* points, const std::int32_t* labels, std::int64_t count,
-                               int k, double* __restrict sums, double* __restrict absolute) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int32_t label = labels[i];
-    if (label < 0 || label >= k) return i;
-    for (int t = 0; t < kDim; ++t) {
-      const double x = points[i * kDim + t];
-      sums[std::int64_t{label} * kDim + t] += x;
-      absolute[std::int64_t{label} * kDim + t] += std::abs(x);
     }
   }
   return -1;
@@ -185,11 +174,11 @@ ClusterSums cluster_sums(const Problem& problem, std::span<const std::int32_t> l
       const std::int64_t count = std::min(most, last - at);
       const std::int32_t* const own = labels.data() + at;
       const float* const points = points_of(problem, at, count, read).data();
-      double *const sums = mine.sums.data(), *const absolute = mine.absolute.data();
-      const std::int64_t bad =
-          dim == 2   ? add_narrow_points<2>(points, own, count, k, sums, absolute)
-          : dim == 3 ? add_narrow_points<3>(points, own, count, k, sums, absolute)
-                     : add_points(points, own, count, dim, from, to, k, sums, absolute);
+      std::int64_t bad = -1;
+      with_dim(dim, [&](auto d) {
+        bad = add_points<d.value>(points, own, count, dim, from, to, k, mine.sums.data(),
+                                  mine.absolute.data());
+      });
       if (bad >= 0) {
         stray = at + bad;
       } else if (slice == 0) {
