@@ -168,8 +168,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// The parameters are the number of the case and whether to run as on a GPU before Hopper.
-class FastScreen : public testing::TestWithParam<std::tuple<std::size_t, bool>> {
+class OnGpu : public testing::Test {
  protected:
   void SetUp() override {
 #if LLOYD_CUDA
@@ -178,15 +177,27 @@ class FastScreen : public testing::TestWithParam<std::tuple<std::size_t, bool>> 
     session_ = make_cuda_session(0);
     context_.device = query.devices.front();
     context_.stream = session_->stream();
+#else
+    GTEST_SKIP() << "built without CUDA";
+#endif
+  }
+
+  std::unique_ptr<Session> session_;
+  Context context_;
+};
+
+// The parameters are the number of the case and whether to run as on a GPU before Hopper.
+class FastScreen : public OnGpu, public testing::WithParamInterface<std::tuple<std::size_t, bool>> {
+ protected:
+  void SetUp() override {
+    OnGpu::SetUp();
+    if (IsSkipped()) return;
     if (std::get<1>(GetParam())) {
       constexpr int kBeforeHopper = 80;
       if (context_.device.compute_capability != 90)
         GTEST_SKIP() << "this GPU has only the portable path, which the other test took";
       context_.device.compute_capability = kBeforeHopper;
     }
-#else
-    GTEST_SKIP() << "built without CUDA";
-#endif
     const Case& c = cases()[std::get<0>(GetParam())];
     data::Source source;
     source.generator = "normal";
@@ -208,8 +219,6 @@ class FastScreen : public testing::TestWithParam<std::tuple<std::size_t, bool>> 
     return labels;
   }
 
-  std::unique_ptr<Session> session_;
-  Context context_;
   Data data_;
   Problem problem_;
 };
@@ -284,23 +293,7 @@ double worst_mean(const Problem& problem, Context& context, double relative, dou
 // In fp64 a mean rounds twice, here and there: the parts of a sum are added, then it is divided.
 constexpr double kFp64Mean = 0x1.01p-51;
 
-class FastScreenSums : public testing::Test {
- protected:
-  void SetUp() override {
-#if LLOYD_CUDA
-    const DeviceQuery query = query_devices();
-    if (query.devices.empty()) GTEST_SKIP() << query.problem;
-    session_ = make_cuda_session(0);
-    context_.device = query.devices.front();
-    context_.stream = session_->stream();
-#else
-    GTEST_SKIP() << "built without CUDA";
-#endif
-  }
-
-  std::unique_ptr<Session> session_;
-  Context context_;
-};
+class FastScreenSums : public OnGpu {};
 
 // Sums that are kept from one iteration to the next. All centroids start in one of 40 blobs, so
 // clusters of thousands of points lose most of them. For centroids in fp32 the sums are fp64, so
