@@ -208,8 +208,7 @@ Noise NoiseMeter::stop(double solve_ms) {
   return noise;
 }
 
-// Looks once more at every sample until there are some: a solver uses the GPU from its first solve
-// on.
+// Called at every sample until it finds some, because a solver reaches the GPU in its first solve.
 void NoiseMeter::find_solvers_on_gpus() {
   WatchedGpus& gpus = *watched_.gpus;
   for (const std::string& uuid : gpus.uuids)

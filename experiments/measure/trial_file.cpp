@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kHeader =
     "# What fast_auto and fast_cpu_auto chose by trial on this machine, one line for a problem.\n"
-    "# They try again what is not here, and all after a new build. Any line may be deleted.\n";
+    "# What is not here is tried again, and after a new build everything. You may delete lines.\n";
 
 }  // namespace
 

@@ -143,7 +143,8 @@ HWY_INLINE HWY_ATTR hn::Vec<Indices> find_in_tables(const float* points,
   // A score that overflowed equals none, so the point gets centroid 0, as in label_vectors().
   const auto infinity = hn::Set(d, std::numeric_limits<float>::infinity());
   best = hn::IfThenElse(hn::Lt(best, infinity), best, hn::NaN(d));
-  auto rank = hn::Zero(di);  // of equal scores the last that is seen stays, so it is the first
+  // The loop runs backwards, so that of equal scores the lowest rank stays.
+  auto rank = hn::Zero(di);
   for (int r = kBlock - 1; r >= 0; --r) {
     const float* tables = centroids.tables(r);
     Vector score = look_up(tables);
