@@ -74,6 +74,50 @@ class FastWgmma : public testing::TestWithParam<Precision> {
     return largest;
   }
 
+  // Integers around centroids that are integers, too: the label of every point is known, and every
+  // sum is exact in fp32. Bit t of a cluster's number decides on its coordinate t. A fifth of the
+  // clusters are empty if there are more than two. Returns the labels.
+  std::vector<std::int32_t> place_around(std::int64_t n, int k, int dim) {
+    const auto points = static_cast<std::size_t>(n), row = static_cast<std::size_t>(dim);
+    centroids_.assign(static_cast<std::size_t>(k) * row, 0.0f);
+    for (std::size_t c = 0; c < centroids_.size(); ++c)
+      if (c % row < 7) centroids_[c] = (c / row >> c % row & 1) != 0 ? 8.0f : -8.0f;
+    points_.resize(points * row);
+    std::vector<std::int32_t> labels(points);
+    for (std::size_t i = 0; i < points; ++i) {
+      const std::size_t drawn = i * 2654435761u % 4294967291u % static_cast<std::size_t>(k);
+      const std::size_t label = k > 2 && drawn % 5 == 2 ? 0 : drawn;
+      labels[i] = static_cast<std::int32_t>(label);
+      for (std::size_t t = 0; t < row; ++t)
+        points_[i * row + t] =
+            centroids_[label * row + t] + static_cast<float>((i * 7 + t * (i % 11 + 3)) % 3) - 1;
+    }
+    problem_ = {.n = n, .k = k, .dim = dim, .precision = GetParam(), .stop = {.iterations = 1}};
+    problem_.points = points_;
+    problem_.centroids = centroids_;
+    return labels;
+  }
+
+  // Checks the labels, and the centroids to one unit of their last place: sums are exact, but the
+  // division rounds, and so does the addition of the middle that the version subtracts from all
+  // points. A point more or less in a sum moves a mean by more.
+  void expect_means(const Solution& solution, const std::vector<std::int32_t>& labels) const {
+    ASSERT_EQ(solution.labels, labels);
+    const auto row = static_cast<std::size_t>(problem_.dim);
+    std::vector<double> sums(centroids_.size()), counts(static_cast<std::size_t>(problem_.k));
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      const auto label = static_cast<std::size_t>(labels[i]);
+      ++counts[label];
+      for (std::size_t t = 0; t < row; ++t) sums[label * row + t] += points_[i * row + t];
+    }
+    for (std::size_t c = 0; c < sums.size(); ++c) {
+      const double count = counts[c / row];
+      ASSERT_NEAR(solution.centroids[c], count > 0 ? sums[c] / count : double{centroids_[c]},
+                  0x1p-20)
+          << "cluster " << c / row << ", coordinate " << c % row;
+    }
+  }
+
   Solution solved(const char* name = "fast_wgmma") {
     const RegisteredVersion* version = find_version(name);
     if (const auto reason =
@@ -124,8 +168,8 @@ TEST_P(FastWgmma, LabelsSharply) {
 }
 
 TEST_P(FastWgmma, GivesTiesToTheLowestIndex) {
-  for (const int dim : {3, 128}) {
-    draw(3'000, 600, dim, [](float x) { return x / 16; });
+  for (const auto& [k, dim] : {std::pair{600, 3}, {600, 128}, {90, 3}, {90, 128}, {50, 200}}) {
+    draw(3'000, k, dim, [](float x) { return x / 16; });
     const auto row = static_cast<std::size_t>(3 * dim);
     for (std::size_t c = row; c < centroids_.size(); ++c) centroids_[c] = centroids_[c % row];
     problem_.centroids = centroids_;
@@ -190,6 +234,58 @@ TEST_P(FastWgmma, KeepsSums) {
                                     ((count + 2) * 0x1p-24 * sizes_of[c] / count + 0x1p-126));
       }
       EXPECT_LE(worst, 1);
+    }
+  }
+}
+
+// Sizes on both sides of what the products take at a time: 64 or 128 clusters, 64 dimensions, 64
+// points; and more dimensions than are added up so beside more than 64 clusters.
+TEST_P(FastWgmma, AddsFewClustersByOneHotProducts) {
+  for (const int dim : {8, 16, 64, 72, 100, 128, 200})
+    for (const int k : {1, 2, 8, 63, 64, 65, 100, 128})
+      for (const std::int64_t n : {1, 63, 64, 127, 128, 129, 1000, 100'003}) {
+        if (k > n || (n > 1000 && k != 1 && k != 64 && k != 128)) continue;
+        SCOPED_TRACE("n " + std::to_string(n) + ", k " + std::to_string(k) + ", dim " +
+                     std::to_string(dim));
+        const std::vector<std::int32_t> labels = place_around(n, k, dim);
+        try {
+          expect_means(solved(), labels);
+        } catch (const Unsupported& reason) {
+          GTEST_SKIP() << reason.what();
+        }
+        if (HasFatalFailure()) return;
+      }
+}
+
+// So many points that sums leave the registers several times.
+TEST_P(FastWgmma, AddsFewClustersByOneHotProductsOfManyPoints) {
+  const std::vector<std::int32_t> labels = place_around(3'000'001, 6, 8);
+  try {
+    expect_means(solved(), labels);
+  } catch (const Unsupported& reason) {
+    GTEST_SKIP() << reason.what();
+  }
+}
+
+// Points whose sums are rounded: the bits are the same in every run, whatever ran before.
+TEST_P(FastWgmma, AddsFewClustersByOneHotProductsAlwaysAlike) {
+  struct Size {
+    std::int64_t n;
+    int k, dim;
+  };
+  for (const Size& size : {Size{100'003, 128, 128}, Size{100'003, 64, 200}, Size{4'001, 7, 30}}) {
+    SCOPED_TRACE("k " + std::to_string(size.k) + ", dim " + std::to_string(size.dim));
+    draw(size.n, size.k, size.dim, [](float x) { return x * x * x / 4096; });
+    problem_.stop.iterations = 7;
+    try {
+      const Solution first = solved();
+      for (int run = 0; run < 3; ++run) {
+        const Solution again = solved();
+        ASSERT_EQ(again.labels, first.labels);
+        ASSERT_EQ(again.centroids, first.centroids);
+      }
+    } catch (const Unsupported& reason) {
+      GTEST_SKIP() << reason.what();
     }
   }
 }

@@ -1,5 +1,6 @@
-// Which engine a problem is assigned by, and how it is launched. There are three: points held in
-// registers on Hopper up to 256 dimensions, both operands streamed above, and mma.sync elsewhere.
+// Which engine a problem is assigned by, and how it is launched. There are four. On Hopper: sums by
+// one-hot products where clusters are few, points held in registers up to 256 dimensions, and both
+// operands streamed above. Elsewhere: mma.sync.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
@@ -13,6 +14,7 @@
 #include "kernels/fast/wgmma/fast_wgmma.h"
 #include "kernels/fast/wgmma/held_engine.cuh"
 #include "kernels/fast/wgmma/mma_engine.cuh"
+#include "kernels/fast/wgmma/one_hot_finish.cuh"
 #include "kernels/fast/wgmma/streamed_engine.cuh"
 
 namespace lloyd::fast {
@@ -22,11 +24,19 @@ template <typename T>
 class Engine {
  public:
   Engine() = default;
-  Engine(const Problem& problem, const DeviceLimits& device)
+  /// `one_hot`: adds up by products, if the build has them for the device.
+  Engine(const Problem& problem, const DeviceLimits& device, bool one_hot = false)
       : multiprocessors_(device.multiprocessors) {
     const int dim = problem.dim, k = problem.k;
     padded_ = (dim + kPanel - 1) / kPanel * kPanel;
     if (!LLOYD_SM90A || device.compute_capability != 90) return;
+    if (one_hot) {
+      // A point is copied with no more padding than the copy engine needs.
+      padded_ = (dim + 7) / 8 * 8;
+      columns_ = k <= 64 ? 64 : one_hot::kMostColumns;
+      choose_one_hot();
+      return;
+    }
     if (dim > kMostWgmmaDim) {
       columns_ = streamed::columns_for(k);
       streamed_ = columns_ == 256 ? assign_streamed<T, 256> : assign_streamed<T, 128>;
@@ -64,10 +74,13 @@ class Engine {
   int columns() const { return columns_; }  // centroids of a tile
   /// Dimensions that are held in registers, whose order in a tile is that of the fragments.
   int held() const {
-    return assign_ != nullptr ? fast::held(padded_) : streamed_ != nullptr ? 0 : padded_;
+    if (streamed_ != nullptr || one_hot_ != nullptr) return 0;
+    return assign_ != nullptr ? fast::held(padded_) : padded_;
   }
   /// Whether the kernel of the products can add up, too.
   bool can_add_up() const { return assign_ != nullptr; }
+  /// Whether sums are made by products: then assign_one_hot() stands for assign().
+  bool adds_one_hot() const { return one_hot_ != nullptr; }
   /// Whole tiles, so that copies need not know where the points end.
   static std::int64_t point_rows(std::int64_t n) {
     static_assert(kTilePoints % streamed::kClusterPoints == 0);
@@ -80,6 +93,11 @@ class Engine {
       LLOYD_CUDA_CHECK(
           cudaFuncSetAttribute(assign_, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_));
       map_ = ptx::tensor_map(points, point_rows, padded_, kHalf);
+    }
+    if (one_hot_ != nullptr) {
+      LLOYD_CUDA_CHECK(
+          cudaFuncSetAttribute(one_hot_, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_));
+      map_ = ptx::tensor_map(points, point_rows, padded_, one_hot::kSlice);
     }
     if (streamed_ != nullptr) {
       clusters_ = streamed::prepare(streamed_, columns_);
@@ -100,6 +118,13 @@ class Engine {
     LLOYD_CUDA_CHECK_LAUNCH();
   }
 
+  /// Labels, and sums in `slots`, for one_hot::Buffers::finish().
+  void assign_one_hot(const Assignment& in, const one_hot::Buffers& slots,
+                      cudaStream_t stream) const {
+    launch(slots.overlap(), one_hot_, static_cast<unsigned>(slots.blocks()), one_hot::kThreads,
+           shared_, stream, in, map_, slots.slots());
+  }
+
  private:
   // Takes the columns that multiply fewer of no centroid: for k = 1000, 9 · 112 = 1008, not 1024.
   template <int kDim, bool kBatched = false>
@@ -111,12 +136,28 @@ class Engine {
     shared_ = shared_bytes(kDim, columns_);
   }
 
+  void choose_one_hot() {
+    if (columns_ == 64)
+      padded_ <= 64    ? take_one_hot<1, 64>()
+      : padded_ <= 128 ? take_one_hot<2, 64>()
+      : padded_ <= 192 ? take_one_hot<3, 64>()
+                       : take_one_hot<4, 64>();
+    else
+      padded_ <= 64 ? take_one_hot<1, 128>() : take_one_hot<2, 128>();
+  }
+  template <int kPanels, int kColumns>
+  void take_one_hot() {
+    one_hot_ = one_hot::assign<T, kPanels, kColumns>;
+    shared_ = one_hot::Sizes<kPanels, kColumns>::kShared;
+  }
+
   int multiprocessors_ = 0;
   int padded_ = 0, columns_ = kPortableColumns;
   void (*assign_)(Assignment, CUtensorMap) = nullptr;         // points held in registers
   void (*streamed_)(Assignment, CUtensorMap, int) = nullptr;  // both operands streamed
-  int shared_ = 0;                                            // bytes, of assign_
-  int clusters_ = 0;                                          // of blocks that stream at once
+  void (*one_hot_)(Assignment, CUtensorMap, one_hot::Slots) = nullptr;
+  int shared_ = 0;    // bytes, of assign_ or one_hot_
+  int clusters_ = 0;  // of blocks that stream at once
   CUtensorMap map_{};
 };
 

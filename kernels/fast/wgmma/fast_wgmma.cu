@@ -3,15 +3,16 @@
 // Parent   fast_cublas.
 // What     A persistent block on each multiprocessor takes tiles of 256 points. One thread copies,
 //          two warpgroups multiply (wgmma) and scan the scores, three warps add up the previous
-//          tile. After three iterations only points that changed cluster are added up. A small
-//          second kernel moves the centroids. Above dim 256 both operands are streamed.
+//          tile: all points in three iterations, then those that changed cluster. A small second
+//          kernel moves the centroids. Up to 128 clusters the sums are products, too
+//          (one_hot_engine.cuh). Above dim 256 both operands are streamed.
 // Why      Nothing of n × k leaves the registers, and the update costs no pass of its own. At dim
 //          128 the tensor cores leave time for 4 ALU operations a score; this takes 1.5.
 //          A batch of problems is one launch: their tiles follow each other.
 // Limits   n < 2^31. Batches on Hopper only, up to dim 128. On other GPUs the same scan runs on
 //          mma.sync; bf16 needs compute capability 8.0 there. Scores lose 2^-18 to the column's
-//          number. Sums are added in the scheduler's order: the last bits of centroids, and labels
-//          at near ties, differ from run to run.
+//          number. Three warps add up in the scheduler's order: with them, the last bits of
+//          centroids, and labels at near ties, differ from run to run.
 // Floor    2·n·k·dim at the rate of a 16-bit GEMM. NOTES.md has predictions and what was tried.
 #include "kernels/core/limits.h"
 #include "kernels/fast/wgmma/fast_wgmma.h"
@@ -39,7 +40,9 @@ class WgmmaLoop : public DeviceLoop {
 
   void prepare(const Problem& problem, Context& context) override {
     allocate(problem);
-    engine_ = Engine<T>(problem, context.device);
+    const bool one_hot = !ordered_ && exchange_ == nullptr && problem.batch == 1 &&
+                         one_hot_pays(problem.k, problem.dim);
+    engine_ = Engine<T>(problem, context.device, one_hot);
     most_points_ = problem.n;
     if (problem.batch > 1 && !engine_.can_add_up())
       throw Unsupported("takes batches with code for sm_90a only, which this build lacks");
@@ -59,8 +62,10 @@ class WgmmaLoop : public DeviceLoop {
     if (exchange_ != nullptr)
       most_points_ =
           static_cast<std::int64_t>(exchange_->largest_of(static_cast<double>(problem.n)));
-    if (adds_up_at_once()) {
+    if (adds_up_at_once() || engine_.adds_one_hot()) {
       kept_ = KeptSums<T>(k, padded, exchange_);
+      if (engine_.adds_one_hot())
+        slots_ = one_hot::Buffers(problem.n, problem.k, engine_.padded(), context.device);
     } else {
       update_ = Update<T>(problem.n, problem.k, problem.dim, engine_.padded(), context.device,
                           context.stream, exchange_);
@@ -71,11 +76,12 @@ class WgmmaLoop : public DeviceLoop {
  private:
   void begin(Context& context) override {
     LLOYD_CUDA_CHECK(cudaMemsetAsync(labels_.data(), 0xff, labels_.bytes(), context.stream));
-    if (adds_up_at_once()) kept_.begin(context.stream);
+    if (kept_.sums() != nullptr) kept_.begin(context.stream);
     move_centroids(false, context.stream);  // only lays out the initial ones
   }
 
   void step(Context& context) override {
+    if (engine_.adds_one_hot()) return step_one_hot(context);
     {
       const auto phase = context.phase("assign");
       engine_.assign(assignment(), context.stream);  // products, labels, and the sums if at once
@@ -88,6 +94,19 @@ class WgmmaLoop : public DeviceLoop {
       scale_means(context);
     }
     move_centroids(true, context.stream);  // and lays them out for the next products
+  }
+
+  // Labels are written only where they may be those of the answer: else nobody reads them.
+  void step_one_hot(Context& context) {
+    {
+      const auto phase = context.phase("assign");
+      Assignment in = assignment();
+      if (!wants_labels()) in.labels = nullptr;
+      engine_.assign_one_hot(in, slots_, context.stream);
+    }
+    const auto phase = context.phase("update");
+    slots_.finish(problem_.spherical, centroids_.data(), sums(), problem_.dim, engine_.columns(),
+                  tiles_.data(), largest_move(), placement_.scale(), context.stream);
   }
 
   std::vector<std::int32_t> fetch_labels(Context& context) override {
@@ -141,19 +160,22 @@ class WgmmaLoop : public DeviceLoop {
             .all = adds_all(iterations_),
             .tiles_each = tiles_each()};
   }
+  Sums<T> sums() const {
+    return {.sums = kept_.sums(),
+            .kept = kept_.kept(),
+            .tallies = kept_.tallies(),
+            .all = adds_all(iterations_),
+            .renew = adds_all(iterations_ + 1),
+            .points = points_.data(),
+            .labels = labels_.data(),
+            .n = problem_.n,
+            .rows = rows_each_};
+  }
   int tiles_each() const { return static_cast<int>((problem_.n + kTilePoints - 1) / kTilePoints); }
 
   void move_centroids(bool judged, cudaStream_t stream) {
     const int rows = centroid_tiles_ * engine_.columns();
-    Sums<T> sums{.sums = kept_.sums(),
-                 .kept = kept_.kept(),
-                 .tallies = kept_.tallies(),
-                 .all = adds_all(iterations_),
-                 .renew = adds_all(iterations_ + 1),
-                 .points = points_.data(),
-                 .labels = labels_.data(),
-                 .n = problem_.n,
-                 .rows = rows_each_};
+    Sums<T> sums = this->sums();
     if (judged && adds_up_at_once()) sums = kept_.of_all(sums, stream);
     const bool batched = problem_.batch > 1;
     auto* kernel = batched ? place_centroids<T, true> : place_centroids<T, false>;
@@ -177,7 +199,8 @@ class WgmmaLoop : public DeviceLoop {
   cuda::Buffer<float> half_norms_;
   cuda::Buffer<char> tiles_;  // of centroids
   cuda::Buffer<std::int32_t> labels_;
-  KeptSums<T> kept_;  // of sums that are made at once
+  KeptSums<T> kept_;        // of sums that are made at once
+  one_hot::Buffers slots_;  // of sums that are made by products
   Update<T> update_;
 };
 

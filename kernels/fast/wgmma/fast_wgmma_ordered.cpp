@@ -3,7 +3,7 @@
 // Parent   fast_wgmma.
 // What     The same kernel without sums. The sorted update (update/update.h) adds them in a pass of
 //          its own, in the order of the points' indices. Below 512 clusters fast_wgmma does so,
-//          too, unless points are few; there the two are one.
+//          too, unless points are few or it adds up by products; there the two are one.
 // Why      fast_wgmma adds floats to global memory in the scheduler's order: the last bits of its
 //          centroids, and with them labels at near ties, differ from run to run. A debugger's and
 //          an auditor's k-means must not.

@@ -17,6 +17,11 @@ inline bool sums_pay(std::int64_t points, int k) {
   return k >= (points <= kFew ? kFewestOfFew : kFewest);
 }
 
+/// Whether, on Hopper, the sums of so few clusters are made by a second product
+/// (one_hot_engine.cuh): sums of 128 dimensions and 128 clusters, or of 256 and 64, fit in a
+/// consumer's registers beside the scores.
+inline bool one_hot_pays(int k, int dim) { return k <= 64 ? dim <= 256 : k <= 128 && dim <= 128; }
+
 /// Whether an iteration adds up all points of a problem, or only those that changed cluster. With
 /// few points in a cluster, most change in every iteration. Batches have a bound of their own: the
 /// blocks that sum worn clusters anew (place.cuh) read the labels of one problem only.

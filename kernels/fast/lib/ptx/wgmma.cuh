@@ -67,6 +67,18 @@ __device__ __forceinline__ std::uint64_t wgmma_descriptor(const void* panel) {
          ((shared_address(panel) & 0x3ffff) >> 4);
 }
 
+/// Describes the same panels read across: the product's k runs over 16 rows, and its columns over
+/// the values of these rows, from panel to panel where it has more than 64. (PTX ISA, "Strides":
+/// of a matrix that is not K-major, the leading offset is that from panel to panel.) Add 128 for
+/// the next 16 rows. `panel_bytes`: a multiple of 1024.
+__device__ __forceinline__ std::uint64_t wgmma_across_descriptor(const void* panel,
+                                                                 int panel_bytes) {
+  constexpr std::uint64_t kMode = 1;                 // rows of 128 bytes
+  constexpr std::uint64_t kGroupStride = 1024 >> 4;  // from 8 rows to the next 8
+  return kMode << 62 | kGroupStride << 32 | static_cast<std::uint64_t>(panel_bytes >> 4) << 16 |
+         ((shared_address(panel) & 0x3ffff) >> 4);
+}
+
 // The accumulators as operands (D) and as their numbers in the text (R). The numbers of A's, B's
 // and the predicate's operands follow.
 #define LLOYD_D8(i)                                                                   \
@@ -92,12 +104,12 @@ __device__ __forceinline__ std::uint64_t wgmma_descriptor(const void* panel) {
   "%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106," \
   "%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%" \
   "125,%126,%127"
-#define LLOYD_WGMMA_RS(columns, type, sign, count, a0, a1, a2, a3, b, k)             \
+#define LLOYD_WGMMA_RS(columns, type, sign, across, count, a0, a1, a2, a3, b, k)     \
   asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %" #k                         \
                ", 0;\n"                                                              \
                "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type \
                " {" LLOYD_R##count "}, {%" #a0 ",%" #a1 ",%" #a2 ",%" #a3 "}, %" #b  \
-                                   ", keep, " sign ", 1, 0;\n}\n"                    \
+                                   ", keep, " sign ", 1, " across ";\n}\n"           \
                : LLOYD_D##count                                                      \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_descriptor), "r"(keep))
 #define LLOYD_WGMMA_SS(columns, type, sign, count, a, b, k)                             \
@@ -115,13 +127,22 @@ __device__ __forceinline__ std::uint64_t wgmma_descriptor(const void* panel) {
     static __device__ __forceinline__ void run(float (&d)[count], const std::uint32_t (&a)[4], \
                                                std::uint64_t b_descriptor, int keep) {         \
       if constexpr (kHalf && kSign == 1)                                                       \
-        LLOYD_WGMMA_RS(columns, "f16", "1", count, o0, o1, o2, o3, o4, o5);                    \
+        LLOYD_WGMMA_RS(columns, "f16", "1", "0", count, o0, o1, o2, o3, o4, o5);               \
       else if constexpr (kHalf)                                                                \
-        LLOYD_WGMMA_RS(columns, "f16", "-1", count, o0, o1, o2, o3, o4, o5);                   \
+        LLOYD_WGMMA_RS(columns, "f16", "-1", "0", count, o0, o1, o2, o3, o4, o5);              \
       else if constexpr (kSign == 1)                                                           \
-        LLOYD_WGMMA_RS(columns, "bf16", "1", count, o0, o1, o2, o3, o4, o5);                   \
+        LLOYD_WGMMA_RS(columns, "bf16", "1", "0", count, o0, o1, o2, o3, o4, o5);              \
       else                                                                                     \
-        LLOYD_WGMMA_RS(columns, "bf16", "-1", count, o0, o1, o2, o3, o4, o5);                  \
+        LLOYD_WGMMA_RS(columns, "bf16", "-1", "0", count, o0, o1, o2, o3, o4, o5);             \
+    }                                                                                          \
+    static __device__ __forceinline__ void run_across(float (&d)[count],                       \
+                                                      const std::uint32_t (&a)[4],             \
+                                                      std::uint64_t b_descriptor, int keep) {  \
+      static_assert(kSign == 1);                                                               \
+      if constexpr (kHalf)                                                                     \
+        LLOYD_WGMMA_RS(columns, "f16", "1", "1", count, o0, o1, o2, o3, o4, o5);               \
+      else                                                                                     \
+        LLOYD_WGMMA_RS(columns, "bf16", "1", "1", count, o0, o1, o2, o3, o4, o5);              \
     }                                                                                          \
     static __device__ __forceinline__ void run(float (&d)[count], std::uint64_t a_descriptor,  \
                                                std::uint64_t b_descriptor, int keep) {         \
@@ -139,6 +160,7 @@ __device__ __forceinline__ std::uint64_t wgmma_descriptor(const void* panel) {
 /// Wgmma<T, columns, sign>::run(d, a, b, keep): D += sign · A · Bᵀ, or D = sign · A · Bᵀ without
 /// `keep`. T: __half or __nv_bfloat16; columns: 64, 112, 128 or 256; sign: 1 or −1. `a` is a
 /// descriptor or four registers, which must not change until the product is done.
+/// run_across(d, a, b, keep): D += A · B, where `b` is a wgmma_across_descriptor().
 template <typename T, int kColumns, int kSign = 1>
 struct Wgmma;
 LLOYD_WGMMA(64, 32, 32, 33, 34, 35, 36, 37);

@@ -1,0 +1,44 @@
+// How one_hot_engine.cuh divides shared memory, and in which order a slice's labels stand there.
+#pragma once
+
+#include "kernels/fast/wgmma/assignment.h"
+
+namespace lloyd::fast {
+namespace {
+namespace one_hot {
+
+constexpr int kThreads = 384;  // a warpgroup that copies, two that multiply
+constexpr int kConsumers = 2;  // warpgroups that multiply
+constexpr int kSlice = 64;     // points that one of them takes at a time
+constexpr int kMostColumns = 128;
+// Slices after which a consumer takes its sums out of the registers: NOTES.md, "Sums by products".
+constexpr int kMostSlices = 64;
+
+// The fragments of the one-hot matrix are those of an A operand: of 16 points, quad lane q needs
+// the labels of 2q and 2q + 1, and of the two 8 behind these. In this order a thread finds those of
+// all 64 points in 32 contiguous bytes.
+__host__ __device__ constexpr int label_place(int point) {
+  const int pair = point / 16 * 2 + point % 16 / 8;
+  return point % 8 / 2 * (kSlice / 4) + 2 * pair + point % 2;
+}
+
+template <int kPanels, int kColumns>
+struct Sizes {
+  static constexpr int kStage = kPanels * kSlice * 128;  // bytes of a slice
+  static constexpr int kCentroids = product_bytes(kPanels * kPanel, kColumns);
+  // Besides stages and centroids: at most 16 stages' norms and barriers, labels, counts, ‖c‖²/2,
+  // and what aligns panels.
+  static constexpr int kOther = 16 * (kSlice * 4 + 16) + 2048 + 1024;
+  static constexpr int kMost = 227 * 1024;  // of a block
+  static constexpr int kFit = (kMost - kOther - kCentroids) / kStage;
+  // Even, so that a stage always has the same consumer. It would otherwise meet phases that it has
+  // not seen, and take a stage that is still being filled for one that is full: copies do not end
+  // in the order in which they began.
+  static constexpr int kDepth = kFit < 16 ? kFit / kConsumers * kConsumers : 16;
+  static constexpr int kShared = kOther + kCentroids + kDepth * kStage;
+  static_assert(kDepth >= 2 * kConsumers && kDepth % kConsumers == 0);
+};
+
+}  // namespace one_hot
+}  // namespace
+}  // namespace lloyd::fast
