@@ -1,4 +1,4 @@
-// The kernel that fast_grid is about: labels and sums, a level of the tree after the other.
+// What fast_grid is about: labels and sums, a level of the tree after the other.
 #pragma once
 
 #include "kernels/fast/grid/leaves.cuh"
@@ -15,14 +15,32 @@ constexpr int kBlocksOfMultiprocessor = Candidates > kFewCandidates || D > 2 ? 1
                                         : D == 2                             ? 6
                                                                              : 8;
 
+/// What a block of threads reads of the tree before it needs the centroids.
+template <int D>
+struct BlockOfTree {
+  Box<D> box;
+  StoredSums<D> sums;
+  Box<D> node_box;  // of the warp's node
+
+  BlockOfTree() = default;
+  template <typename AnyTree>
+  __device__ __forceinline__ BlockOfTree(const AnyTree& tree, int block)
+      : box(tree.blocks, block),
+        sums(tree.blocks, block),
+        node_box(tree.nodes, min(block * kWarps + static_cast<int>(threadIdx.x) / kLanes,
+                                 tree.nodes.count - 1)) {}
+};
+
 /// A block of threads takes a block of the tree, each warp one of its nodes, each lane one of the
 /// node's leaves, and at last each lane one point of a leaf. On each level the candidates are those
 /// that the level above left. Where one is left, the stored sums are added and nothing below is
-/// read. AnyTree: Tree, or one like it with its points elsewhere.
-template <int D, int Candidates, typename AnyTree = Tree>
-__global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>)
-    assign_and_sum(AnyTree tree, List centroids, Regions regions, int capacity, int* block_owners,
-                   const __grid_constant__ Output out) {
+/// read. AnyTree: Tree, or one like it with its points elsewhere. Returns whether the warp left its
+/// node to assign_wide(). Warps return one by one: the caller needs a barrier before the next call.
+template <int D, int Candidates, typename AnyTree>
+__device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfTree<D>& loaded,
+                                             int block, const List& centroids,
+                                             const Regions& regions, int capacity,
+                                             int* block_owners, const Output& out) {
   extern __shared__ float shared[];
   __shared__ float node_centroids[kWarps][D][Candidates];
   __shared__ int node_ids[kWarps][Candidates];
@@ -30,65 +48,57 @@ __global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>
   int* const block_ids = reinterpret_cast<int*>(block_centroids + D * capacity);
   const int warp = static_cast<int>(threadIdx.x) / kLanes,
             lane = static_cast<int>(threadIdx.x) % kLanes;
-  const int block = static_cast<int>(blockIdx.x), node = block * kWarps + warp;
-
-  // The tree stays as it is, so its boxes may be read while the previous kernel ends. The next
-  // kernel may only start after this one has waited: then all earlier ones have ended, too.
-  const Box<D> block_box(tree.blocks, block);
-  const StoredSums<D> block_sums(tree.blocks, block);
-  const Box<D> node_box(tree.nodes, min(node, tree.nodes.count - 1));
-  wait_for_previous_kernel();
-  let_next_kernel_start();
+  const int node = block * kWarps + warp;
 
   // The block: which centroids can be nearest to a point of its box? Who pruned best in the last
   // iteration probably does again.
   const List all = regions.of<D>(block / kRegionBlocks, centroids);
   const int hint = regions.counts == nullptr ? block_owners[block] : -1;
-  const int in_block =
-      filter_in_block<D, kWarps>(block_box, all, hint, block_centroids, block_ids, capacity, false);
+  const int in_block = filter_in_block<D, kWarps>(loaded.box, all, hint, block_centroids, block_ids,
+                                                  capacity, false);
   if (in_block == 1) {
     if (threadIdx.x == 0) {
-      add_stored(out, centroids.count, block_ids[0], block_sums,
+      add_stored(out, centroids.count, block_ids[0], loaded.sums,
                  points_of(tree, block, kWarps * kNode));
       block_owners[block] = block_ids[0];
     }
     const int leaf = block * kBlock + static_cast<int>(threadIdx.x);
     if (out.leaf_labels != nullptr && leaf < tree.leaves.count)
       out.leaf_labels[leaf] = block_ids[0];
-    return;
+    return false;
   }
   const bool fits = in_block <= capacity;
   const List from{block_centroids, block_ids, capacity, fits ? in_block : 0};
   if (warp == 0 && regions.counts == nullptr) {
     // The nearest to the centre is always on the list: it is who prunes in the next iteration.
-    Nearest nearest(block_box, from, lane, kLanes);
+    Nearest nearest(loaded.box, from, lane, kLanes);
     nearest.share(from);
     if (lane == 0) block_owners[block] = fits ? block_ids[nearest.position] : -1;
   }
 
   // The warp's node. No barrier of the block from here on.
-  if (node >= tree.nodes.count) return;
+  if (node >= tree.nodes.count) return false;
   float* const own_centroids = node_centroids[warp][0];
   int* const own_ids = node_ids[warp];
   const StoredSums<D> node_sums(tree.nodes, node);
   const Box<D> leaf_box(tree.leaves, min(node * kLanes + lane, tree.leaves.count - 1));
   const auto [count, owner] =
-      fits ? filter<D>(node_box, from, own_centroids, own_ids, Candidates, lane)
+      fits ? filter<D>(loaded.node_box, from, own_centroids, own_ids, Candidates, lane)
            : Filtered{.count = Candidates + 1, .owner = -1};
   if (count == 1) {
     if (lane == 0)
       add_stored(out, centroids.count, own_ids[0], node_sums, points_of(tree, node, kNode));
     const int leaf = node * kLanes + lane;
     if (out.leaf_labels != nullptr && leaf < tree.leaves.count) out.leaf_labels[leaf] = own_ids[0];
-    return;
+    return false;
   }
-  if (count > Candidates) {  // for assign_wide_nodes
+  if (count > Candidates) {  // for assign_wide()
     if (lane == 0) {
       const int i = atomicAdd(out.wide_count, 1);
       out.wide_nodes[i] = node;
       out.wide_owners[i] = owner;
     }
-    return;
+    return true;
   }
   sort_by_index<D>(own_centroids, own_ids, Candidates, count, lane);
   const List list{own_centroids, own_ids, Candidates, count};
@@ -118,6 +128,20 @@ __global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>
     out.fixed.template add<D>(sums + static_cast<std::int64_t>(own_ids[i]) * kCells<D>,
                               row - i * (D + 1), own);
   }
+  return false;
+}
+
+template <int D, int Candidates, typename AnyTree = Tree>
+__global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>)
+    assign_and_sum(AnyTree tree, List centroids, Regions regions, int capacity, int* block_owners,
+                   const __grid_constant__ Output out) {
+  // The tree stays as it is, so its boxes may be read while the previous kernel ends. The next
+  // kernel may only start after this one has waited: then all earlier ones have ended, too.
+  const auto block = static_cast<int>(blockIdx.x);
+  const BlockOfTree<D> loaded(tree, block);
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  assign_block<D, Candidates>(tree, loaded, block, centroids, regions, capacity, block_owners, out);
 }
 
 }  // namespace

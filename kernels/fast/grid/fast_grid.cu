@@ -6,9 +6,10 @@
 //          drops the centroids that cannot be nearest to any of its points (prune.cuh). Where one
 //          is left it gets the stored sums, and nothing below is read. Only leaves on a border
 //          between clusters have their points compared, with the few candidates of the leaf.
-// Why      At n = 1e7, k = 1000, dim 2 (simulated) 15% of the points are read, with 2.1 candidates
-//          each instead of 1000.
+// Why      At n = 1e7, k = 1000, dim 2 (simulated) 15% of the points are read, with 2.1 candidates.
+//          With few points and clusters, one launch does the whole solve (solve.cuh).
 // Limits   dim ≤ 4: in more dimensions boxes overlap too many clusters. n < 2^31 (CUB's sort).
+//          One launch: k ≤ 64, dim ≤ 2, no stopping rule; its iterations have no ranges.
 //          Points of 16 bits are widened to fp32 once (lib/NOTES.md).
 // Floor    n = 1e7, k = 1000, dim 2: 18 MB from L2, 4 µs, and three launches; 13 µs by
 //          instructions.
@@ -19,6 +20,7 @@
 #include "kernels/fast/grid/build.cuh"
 #include "kernels/fast/grid/iteration.cuh"
 #include "kernels/fast/grid/labels.cuh"
+#include "kernels/fast/grid/one_launch.cuh"
 #include "kernels/fast/grid/part.cuh"
 #include "kernels/fast/grid/team.cuh"
 #include "kernels/fast/lib/device_loop.h"
@@ -54,6 +56,8 @@ class GridVersion : public DeviceLoop {
     });
     if (team_ != nullptr) take_part(context);
     iteration_ = Iteration<Tree>(problem_, context.device, tree_, largest, context.stream);
+    if (team_ == nullptr && !has_rule())
+      one_launch_ = OneLaunch(problem_, context.device, tree_, iteration_);
     for (int i = 0; i < (has_min_changes() ? 2 : 1); ++i) {
       leaf_labels_[i] = cuda::Buffer<int>(static_cast<std::size_t>(tree_.leaves.count));
       labels_[i] = cuda::Buffer<int>(tree_.order.size());
@@ -88,6 +92,14 @@ class GridVersion : public DeviceLoop {
     iteration_.begin(context.stream);
     forget(leaf_labels_[1], context);
     forget(labels_[1], context);
+  }
+
+  bool solve_at_once(Context& context) override {
+    if (!one_launch_.possible()) return false;
+    const auto phase = context.phase("solve");
+    one_launch_.launch(problem_, tree_, iteration_, centroids_.data(), leaf_labels_[0].data(),
+                       labels_[0].data(), context.stream);
+    return true;
   }
 
   void step(Context& context) override {
@@ -137,7 +149,8 @@ class GridVersion : public DeviceLoop {
   int member_ = 0;
   TreeMemory tree_;
   Iteration<Tree> iteration_;
-  int now_ = 0;  // which of the labels are the last iteration's
+  OneLaunch one_launch_;  // not possible: the kernels of each iteration are launched
+  int now_ = 0;           // which of the labels are the last iteration's
   cuda::Buffer<int> leaf_labels_[2], labels_[2];
 };
 #endif

@@ -107,20 +107,37 @@ class Iteration {
            out, centroids, k_, largest_move, peers.link(member), peers.next(member));
   }
 
+  /// What each kernel of an iteration adds to.
+  template <typename Nodes>
+  Output output(const Nodes& nodes, int* leaf_labels, int* labels) const {
+    return {.sums = sums_.data(),
+            .fixed = fixed_,
+            .replicas = replicas_,
+            .wide_nodes = wide_nodes_.data() + 1,
+            .wide_owners = wide_nodes_.data() + 1 + nodes.count,
+            .wide_count = wide_nodes_.data(),
+            .leaf_labels = leaf_labels,
+            .labels = labels};
+  }
+  const ListSizes& lists() const { return lists_; }
+  int* block_owners() const { return block_owners_.data(); }
+
+  /// Calls body(std::integral_constant<int, candidates of a node>{}).
+  template <typename Body>
+  void with_candidates(Body&& body) const {
+    if (lists_.many)
+      body(std::integral_constant<int, kManyCandidates>{});
+    else
+      body(std::integral_constant<int, kFewCandidates>{});
+  }
+
  private:
   int blocks_to_move() const { return (k_ + kWarps - 1) / kWarps; }
 
   template <int D>
   Output assign(const AnyTree& tree, const Level<double>& regions_of_tree, float* centroids,
                 int* leaf_labels, int* labels, Context& context) {
-    const Output out{.sums = sums_.data(),
-                     .fixed = fixed_,
-                     .replicas = replicas_,
-                     .wide_nodes = wide_nodes_.data() + 1,
-                     .wide_owners = wide_nodes_.data() + 1 + tree.nodes.count,
-                     .wide_count = wide_nodes_.data(),
-                     .leaf_labels = leaf_labels,
-                     .labels = labels};
+    const Output out = output(tree.nodes, leaf_labels, labels);
     const List all{centroids, every_id_.data(), k_, k_};
     const Regions regions{region_centroids_.data(), region_ids_.data(), region_counts_.data(),
                           lists_.region};
@@ -138,14 +155,6 @@ class Iteration {
            std::min(tree.nodes.count, multiprocessors_) * kWideParts, kBlock,
            lists_.wide_shared_bytes(), tree, all, regions, lists_.wide, out);
     return out;
-  }
-
-  template <typename Body>
-  void with_candidates(Body&& body) const {
-    if (lists_.many)
-      body(std::integral_constant<int, kManyCandidates>{});
-    else
-      body(std::integral_constant<int, kFewCandidates>{});
   }
 
   template <typename... Parameters, typename... Arguments>

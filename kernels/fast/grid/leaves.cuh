@@ -1,4 +1,4 @@
-// What assign_and_sum needs for a node that has several candidates.
+// What assign_block() needs for a node that has several candidates.
 #pragma once
 
 #include "kernels/fast/grid/prune.cuh"

@@ -20,10 +20,21 @@ constexpr int kRegion = kRegionBlocks * kWarps * kNode;  // points of a region
 /// additions over copies of the sums; in move_centroids a lane takes a copy.
 constexpr int kMostReplicas = 32;
 
+/// Up to here, one launch does a whole solve (solve.cuh): every block reads all sums and moves all
+/// centroids, which takes less than a second barrier.
+constexpr int kMostSolved = 64, kMostSolvedDims = 2;
+
 /// Copies of the sums of k clusters: a power of two.
 inline int replicas_for(int k) {
   int replicas = 1;
   while (replicas < kMostReplicas && 2LL * replicas * k <= 4096) replicas *= 2;
+  return replicas;
+}
+
+/// The same where every block reads all copies.
+inline int replicas_to_read(int k) {  // three sets of them are no more than replicas_for(k)
+  int replicas = 8;
+  while (replicas > 2 && replicas * k > 128) replicas /= 2;
   return replicas;
 }
 

@@ -15,7 +15,7 @@ struct Output {
   Sum* sums;  // of each cluster its cells: [replicas][k][kCells]
   exact::FixedPoint<kMostDims> fixed;
   int replicas;  // a power of 2
-  // The nodes that have too many candidates for assign_and_sum, and the centroid nearest to the
+  // The nodes that have too many candidates for assign_block(), and the centroid nearest to the
   // centre of each, or −1 where it is unknown.
   int *wide_nodes, *wide_owners, *wide_count;
   // leaf_labels [leaves] has the label of all points of a leaf, or −1, and then `labels` [n] has
@@ -34,6 +34,7 @@ template <int D>
 struct StoredSums {
   double sum[D];
 
+  StoredSums() = default;
   __device__ StoredSums(const Level<double>& level, int i) {
     for (int t = 0; t < D; ++t) sum[t] = level.sum[static_cast<std::int64_t>(t) * level.count + i];
   }
@@ -90,6 +91,18 @@ __device__ __forceinline__ void move_centroid(const Output& out, const Sum (&tot
   if (largest_move_bits != nullptr) atomicMax(largest_move_bits, __float_as_uint(move));
 }
 
+/// A warp moves centroid j, and leaves its sums empty for the next iteration.
+template <int D>
+__device__ __forceinline__ void move_in_warp(const Output& out, float* centroids, int k,
+                                             std::int64_t j, int lane,
+                                             unsigned* largest_move_bits) {
+  float before[D];  // comes together with the sums
+  load_centroid<D>(centroids, k, j, before);
+  Sum total[kCells<D>];
+  take_sums<D>(out, k, j, lane, [&](int t, Sum sum) { total[t] = sum; });
+  if (lane == 0) move_centroid<D>(out, total, before, centroids, k, j, largest_move_bits);
+}
+
 /// Each warp moves a centroid. Leaves the sums and the list of wide nodes empty for the next
 /// iteration.
 template <int D>
@@ -101,11 +114,7 @@ __global__ void move_centroids(Output out, float* centroids, int k, unsigned* la
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   if (j >= k) return;  // whole warps: kBlock is a multiple of 32
   if (j == 0 && lane == 0) *out.wide_count = 0;
-  float before[D];  // comes together with the sums
-  load_centroid<D>(centroids, k, j, before);
-  Sum total[kCells<D>];
-  take_sums<D>(out, k, j, lane, [&](int t, Sum sum) { total[t] = sum; });
-  if (lane == 0) move_centroid<D>(out, total, before, centroids, k, j, largest_move_bits);
+  move_in_warp<D>(out, centroids, k, j, lane, largest_move_bits);
 }
 
 }  // namespace

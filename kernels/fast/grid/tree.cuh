@@ -34,6 +34,7 @@ template <int D>
 struct Box {
   float low[D], high[D];
 
+  Box() = default;  // in shared memory
   template <typename Sum>
   __device__ Box(const Level<Sum>& level, int i) {
     for (int t = 0; t < D; ++t) {

@@ -1,4 +1,4 @@
-// The nodes that assign_and_sum left out because they have many candidates: where points are few
+// The nodes that assign_block() left out because they have many candidates: where points are few
 // and far between, and where there are nearly as many clusters as points.
 #pragma once
 
@@ -14,12 +14,10 @@ constexpr int kWideParts = kLanes / kWarps;  // blocks of a wide node: a warp ta
 
 /// Which of equally near centroids prunes does not show here: points are compared one by one, and
 /// those of a leaf with equal labels are added up in one way.
-template <int D, typename AnyTree = Tree>
-__global__ void __launch_bounds__(kBlock)
-    assign_wide_nodes(AnyTree tree, List centroids, Regions regions, int capacity,
-                      const __grid_constant__ Output out) {
-  wait_for_previous_kernel();
-  let_next_kernel_start();
+template <int D, typename AnyTree>
+__device__ __forceinline__ void assign_wide(const AnyTree& tree, const List& centroids,
+                                            const Regions& regions, int capacity,
+                                            const Output& out) {
   extern __shared__ float node_centroids[];  // [D][capacity], then their indices
   int* const node_ids = reinterpret_cast<int*>(node_centroids + D * capacity);
   const int warp = static_cast<int>(threadIdx.x) / kLanes,
@@ -81,6 +79,15 @@ __global__ void __launch_bounds__(kBlock)
       todo &= ~group;
     }
   }
+}
+
+template <int D, typename AnyTree = Tree>
+__global__ void __launch_bounds__(kBlock)
+    assign_wide_nodes(AnyTree tree, List centroids, Regions regions, int capacity,
+                      const __grid_constant__ Output out) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  assign_wide<D>(tree, centroids, regions, capacity, out);
 }
 
 }  // namespace

@@ -18,4 +18,21 @@ __device__ __forceinline__ void wait_for_all_blocks(unsigned* arrived, unsigned 
   __syncthreads();
 }
 
+/// The same for up to 2^16 − 1 blocks and a counter that is 0 before. Returns whether any thread of
+/// any block came with `raised`: upper half of the counter has the number of blocks with one.
+__device__ __forceinline__ bool any_of_all_blocks(unsigned* arrived, bool raised) {
+  constexpr unsigned kRaised = 1u << 16;
+  raised = __syncthreads_or(raised) != 0;
+  if (threadIdx.x == 0) {
+    const ::cuda::atomic_ref<unsigned, ::cuda::thread_scope_device> count(*arrived);
+    count.fetch_add(raised ? kRaised + 1 : 1, ::cuda::memory_order_release);
+    unsigned seen;
+    do {
+      seen = count.load(::cuda::memory_order_acquire);
+    } while (seen % kRaised < gridDim.x);
+    raised = seen >= kRaised;
+  }
+  return __syncthreads_or(raised && threadIdx.x == 0) != 0;
+}
+
 }  // namespace lloyd::fast

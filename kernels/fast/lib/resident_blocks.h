@@ -18,17 +18,26 @@ inline int blocks_each(int resident, int batch, std::int64_t tiles) {
       std::min<std::int64_t>(tiles, (std::int64_t{kTurns} * resident + batch - 1) / batch));
 }
 
-/// As many blocks as the device holds at a time, or as there are tiles. Lets `kernel` have that
-/// much shared memory, too.
+/// Blocks that a multiprocessor holds at a time; may be 0. Lets `kernel` have that much shared
+/// memory, too.
 template <typename Kernel>
-int resident_blocks(Kernel kernel, int threads, std::int64_t shared_bytes, std::int64_t tiles,
-                    const DeviceLimits& device) {
+int blocks_of_multiprocessor(Kernel kernel, int threads, std::int64_t shared_bytes) {
   LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(shared_bytes)));
   int per_multiprocessor = 0;
   LLOYD_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
       &per_multiprocessor, kernel, threads, static_cast<std::size_t>(shared_bytes)));
-  const std::int64_t resident = std::int64_t{per_multiprocessor} * device.multiprocessors;
+  return per_multiprocessor;
+}
+
+/// As many blocks as the device holds at a time, or as there are tiles. Lets `kernel` have that
+/// much shared memory, too.
+template <typename Kernel>
+int resident_blocks(Kernel kernel, int threads, std::int64_t shared_bytes, std::int64_t tiles,
+                    const DeviceLimits& device) {
+  const std::int64_t resident =
+      std::int64_t{blocks_of_multiprocessor(kernel, threads, shared_bytes)} *
+      device.multiprocessors;
   return static_cast<int>(std::min(std::max<std::int64_t>(resident, 1), tiles));
 }
 
