@@ -46,7 +46,7 @@ class Amx : public PieceLoop {
   explicit Amx(const Engine& engine) : engine_(engine) {}
 
   void prepare(const Problem& problem, Context& context) override {
-    divide(problem, context, kVectors);
+    divide(problem, context, kVectors, kWholePieces);  // open points are taken out of order
     bound_ = std::make_unique<Bound>(problem.dim);
     steps_ = steps_of(problem.dim);
     groups_ = (problem.k + kVectors - 1) / kVectors;
@@ -101,13 +101,13 @@ class Amx : public PieceLoop {
     errors_[j] = bound.error;
   }
 
-  void label(Piece& piece) override {
+  void label(Part& part) override {
     const Centroids centroids = shown();
     Open open(*this);
     Nearest nearest;
     std::int32_t labels[kVectors];
-    for (std::int64_t first = piece.first; first < piece.last; first += kVectors) {
-      const int count = static_cast<int>(std::min<std::int64_t>(kVectors, piece.last - first));
+    for (std::int64_t first = part.first; first < part.last; first += kVectors) {
+      const int count = static_cast<int>(std::min<std::int64_t>(kVectors, part.last - first));
       const std::uint16_t* block = block_of(first);
       const Ahead ahead = {block + block_values(), point(first)};
       engine_.nearest(block, reach_.get() + first, centroids, ahead, nearest);
@@ -118,12 +118,12 @@ class Amx : public PieceLoop {
         labels[p] = nearest.second[p] > limit ? j : -1;
         if (labels[p] < 0) {
           leave_open(open, first + p, limit);
-          if (open.count == kVectors) decide(open, piece);
+          if (open.count == kVectors) decide(open, part);
         }
       }
-      take(piece, first, count, labels);
+      take(part, first, count, labels);
     }
-    decide(open, piece);
+    decide(open, part);
   }
 
   void leave_open(Open& open, std::int64_t i, float limit) const {
@@ -138,7 +138,7 @@ class Amx : public PieceLoop {
   }
 
   /// Labels the open points by float64 distances to their candidates.
-  void decide(Open& open, Piece& piece) {
+  void decide(Open& open, Part& part) {
     if (open.count == 0) return;
     engine_.candidates(open.points.get(), open.reach, open.limits, shown(), open.candidates.data());
     double nearest[kVectors];
@@ -154,7 +154,7 @@ class Amx : public PieceLoop {
         nearest[p] = distance;
         labels[p] = j;
       }
-    for (int p = 0; p < open.count; ++p) take(piece, open.indices[p], 1, labels + p);
+    for (int p = 0; p < open.count; ++p) take(part, open.indices[p], 1, labels + p);
     open.count = 0;
   }
 

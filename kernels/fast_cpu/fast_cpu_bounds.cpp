@@ -41,7 +41,7 @@ int most_gathered(int k, int dim) {
 class Bounds : public PieceLoop {
  public:
   void prepare(const Problem& problem, Context& context) override {
-    divide(problem, context, kTile);
+    divide(problem, context, kTile, 4 * kChunk);
     score_ = expanded_distance_holds(problem, centre_) ? Score::expanded : Score::direct;
     groups_ = std::make_unique<CentroidGroups>(problem.k, problem.dim, score_, Asked::scores);
     const std::int64_t padded = (problem.n + kTile - 1) / kTile * kTile;
@@ -132,14 +132,14 @@ class Bounds : public PieceLoop {
 
   // ---- An iteration. ----
 
-  void label(Piece& piece) override {
+  void label(Part& part) override {
     Gathered gathered{floats(kTile * problem_.dim), {}, 0};
     std::fill_n(gathered.tile.get(), kTile * problem_.dim, 0.0f);
-    for (std::int64_t first = piece.first; first < piece.last; first += kChunk) {
-      const std::int64_t last = std::min(first + kChunk, piece.last);
+    for (std::int64_t first = part.first; first < part.last; first += kChunk) {
+      const std::int64_t last = std::min(first + kChunk, part.last);
       for (std::int64_t tile = first; tile < last; tile += kTile) label_tile_of(tile, gathered);
       compare(gathered);
-      take(piece, first, static_cast<int>(last - first), nearest_.get() + first);
+      take(part, first, static_cast<int>(last - first), nearest_.get() + first);
     }
   }
 

@@ -34,7 +34,7 @@ constexpr int kSlab = 256;  // centroids of a product
 class Gemm : public PieceLoop {
  public:
   void prepare(const Problem& problem, Context& context) override {
-    divide(problem, context, kBlock);
+    divide(problem, context, kBlock, kWholePieces);  // label() clears its products once per part
     if (!expanded_distance_holds(problem, centre_))
       throw Unsupported(
           "would label by rounding errors: in fp32 the expanded distance loses more than 1% of the "
@@ -62,12 +62,12 @@ class Gemm : public PieceLoop {
     starts_[j] = static_cast<float>(norm / 2);
   }
 
-  void label(Piece& piece) override {
+  void label(Part& part) override {
     omp_set_num_threads(1);  // oneDNN's, on this thread and until this parallel region ends
     alignas(64) float products[kSlab][kBlock] = {};
     Smallest smallest;
-    for (std::int64_t first = piece.first; first < piece.last; first += kBlock) {
-      const int points = static_cast<int>(std::min<std::int64_t>(kBlock, piece.last - first));
+    for (std::int64_t first = part.first; first < part.last; first += kBlock) {
+      const int points = static_cast<int>(std::min<std::int64_t>(kBlock, part.last - first));
       std::fill_n(smallest.score, kBlock, std::numeric_limits<float>::infinity());
       std::fill_n(smallest.label, kBlock, 0);
       for (int j = 0; j < problem_.k; j += kSlab) {
@@ -77,7 +77,7 @@ class Gemm : public PieceLoop {
                            placed_point(first), products[0], kBlock);
         keep_smallest(products, starts_.data() + j, j, count, smallest);
       }
-      take(piece, first, points, smallest.label);
+      take(part, first, points, smallest.label);
     }
   }
 

@@ -27,7 +27,7 @@ namespace {
 class Simd : public PieceLoop {
  public:
   void prepare(const Problem& problem, Context& context) override {
-    divide(problem, context, kTile);
+    divide(problem, context, kTile, kTile);
     const Score score = expanded_distance_holds(problem, centre_) ? Score::expanded : Score::direct;
     groups_ = std::make_unique<CentroidGroups>(problem.k, problem.dim, score, Asked::labels);
     const std::int64_t tiles = (problem.n + kTile - 1) / kTile;
@@ -44,14 +44,14 @@ class Simd : public PieceLoop {
     groups_->set(j, rounded.data());
   }
 
-  void label(Piece& piece) override {
+  void label(Part& part) override {
     std::int32_t labels[kTile];
-    for (std::int64_t first = piece.first; first < piece.last; first += kTile) {
+    for (std::int64_t first = part.first; first < part.last; first += kTile) {
       label_tile(tile(first), *groups_, labels);
       if (problem_.dim <= kFewDimensions)
-        take_tile(piece, first, points_from(first), tile(first), labels);
+        take_tile(part, first, points_from(first), tile(first), labels);
       else
-        take(piece, first, points_from(first), labels);
+        take(part, first, points_from(first), labels);
     }
   }
 

@@ -3,10 +3,16 @@
 // begin() if it keeps anything from one iteration to the next.
 #pragma once
 
+#include <omp.h>
+
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "kernels/core/share.h"
 #include "kernels/core/version.h"
+#include "kernels/fast_cpu/lib/stealing.h"
+#include "kernels/fast_cpu/lib/sums.h"
 
 namespace lloyd::fast_cpu {
 
@@ -16,24 +22,38 @@ class PieceLoop : public Version {
   Solution fetch(Context&) final { return {labels_, centroids_, iterations_}; }
 
  protected:
-  /// The points [first, last) that one thread labels and sums. How many pieces there are depends
-  /// only on the problem, so the sums have the same bits for every number of threads.
+  /// The points [first, last), which have sums of their own. How many pieces there are depends only
+  /// on the problem, and the points of a piece are added in order, so the sums have the same bits
+  /// for every number of threads.
   struct Piece {
     std::int64_t first, last;
     std::vector<float> sums;  // k × dim, of centred points
     std::vector<std::int64_t> counts;
-    std::int64_t changes;  // points that changed cluster
+  };
+  /// The points [first, last) of a piece that one thread labels: a chunk of it (stealing.h).
+  struct Part {
+    std::int64_t first, last;
+    Piece& piece;
+    bool adds;                 // to the sums as well; otherwise that is done later
+    std::int64_t changes = 0;  // points that changed cluster
   };
 
+  /// For divide(): a thread that has nothing left takes over whole pieces.
+  static constexpr std::int64_t kWholePieces = INT64_MAX;
   /// Call this first in prepare(): keeps the problem, finds the centre, and divides the points into
-  /// pieces. Each piece but the last is a multiple of `block` points.
-  void divide(const Problem& problem, const Context& context, int block);
-  /// Calls work(piece) for each piece, on the thread that always has this piece: memory that it
-  /// writes first is near.
+  /// pieces. Each piece but the last is a multiple of `block` points. So is each part of a piece
+  /// but the last, which has at least `least` points.
+  void divide(const Problem& problem, const Context& context, int block, std::int64_t least);
+  /// Calls work(piece) for each piece, on the thread that begins with this piece in each iteration:
+  /// memory that it writes first is near.
   template <typename Work>
   void for_each_piece(Work work) {
-#pragma omp parallel for num_threads(threads_) schedule(static)
-    for (std::size_t p = 0; p < pieces_.size(); ++p) work(pieces_[p]);
+#pragma omp parallel num_threads(threads_)
+    {
+      const Share own(static_cast<std::int64_t>(pieces_.size()), omp_get_thread_num(),
+                      omp_get_num_threads());
+      for (std::int64_t p = own.first; p < own.last; ++p) work(pieces_[p]);
+    }
   }
 
   // ---- What a version fills in. ----
@@ -42,15 +62,16 @@ class PieceLoop : public Version {
   virtual void show_centroid(int j, const double* placed) = 0;
   /// Before the points of an iteration are labelled. Iteration 0 begins a run.
   virtual void begin(int /*iteration*/) {}
-  /// Labels the points of a piece and gives each of them to take() or take_tile() once.
-  virtual void label(Piece& piece) = 0;
+  /// Labels the points of a part and gives each of them to take() or take_tile() once. A version
+  /// that does not give them in order asks for kWholePieces.
+  virtual void label(Part& part) = 0;
 
   // ---- What a version calls in them. ----
 
   /// The labels of the points first, …, first + count − 1. Points whose label is −1 are left out.
-  void take(Piece& piece, std::int64_t first, int count, const std::int32_t* fresh);
+  void take(Part& part, std::int64_t first, int count, const std::int32_t* fresh);
   /// The same, with the centred points in `tile` (dim × kTile). At most kFewDimensions.
-  void take_tile(Piece& piece, std::int64_t first, int count, const float* tile,
+  void take_tile(Part& part, std::int64_t first, int count, const float* tile,
                  const std::int32_t* fresh);
   const float* point(std::int64_t i) const { return problem_.points.data() + i * problem_.dim; }
   const double* centroid(int j) const {
@@ -62,11 +83,16 @@ class PieceLoop : public Version {
   std::vector<float> centre_;
 
  private:
+  static Sums sums_of(Piece& piece);
+  std::int64_t assign();
+  void add_labelled(Piece& piece, std::int64_t first);
   double update(int j);
   void show(int j);
 
   int iterations_ = 0;
   std::vector<Piece> pieces_;
+  std::int64_t chunk_ = 0;  // points of a part
+  std::optional<StealingPass> pass_;
   std::vector<double> centroids_;  // k × dim
   std::vector<std::int32_t> labels_;
 };

@@ -24,9 +24,9 @@ HWY_ATTR void add_vectors(const float* point, const float* centre, int dim, floa
   }
 }
 
-HWY_ATTR void add_points(const float* points, int count, const float* centre, int dim,
+HWY_ATTR void add_points(const float* points, std::int64_t count, const float* centre, int dim,
                          const std::int32_t* labels, Sums sums) {
-  for (int p = 0; p < count; ++p, points += dim) {
+  for (std::int64_t p = 0; p < count; ++p, points += dim) {
     if (labels[p] < 0) continue;
     ++sums.counts[labels[p]];
     float* sum = sums.values + static_cast<std::int64_t>(labels[p]) * dim;
@@ -61,8 +61,8 @@ HWY_ATTR std::int64_t replace_labels(const std::int32_t* fresh, int count, std::
 
 HWY_ATTR std::int64_t take_points(const float* points, int count, const float* centre, int dim,
                                   const std::int32_t* fresh, std::int32_t* labels, Sums sums) {
-  add_points(points, count, centre, dim, fresh, sums);
-  return replace_labels(fresh, count, labels);
+  HWY_NAMESPACE::add_points(points, count, centre, dim, fresh, sums);
+  return HWY_NAMESPACE::replace_labels(fresh, count, labels);
 }
 
 HWY_ATTR std::int64_t take_tile(const float* tile, int count, int dim, const std::int32_t* fresh,
@@ -75,7 +75,7 @@ HWY_ATTR std::int64_t take_tile(const float* tile, int count, int dim, const std
     add_tile<3>(tile, count, fresh, sums);
   else
     add_tile<4>(tile, count, fresh, sums);
-  return replace_labels(fresh, count, labels);
+  return HWY_NAMESPACE::replace_labels(fresh, count, labels);
 }
 
 }  // namespace lloyd::fast_cpu::HWY_NAMESPACE
@@ -84,8 +84,19 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lloyd::fast_cpu {
 
+HWY_EXPORT(add_points);
+HWY_EXPORT(replace_labels);
 HWY_EXPORT(take_points);
 HWY_EXPORT(take_tile);
+
+void add_points(const float* points, std::int64_t count, const float* centre, int dim,
+                const std::int32_t* labels, Sums sums) {
+  HWY_DYNAMIC_DISPATCH(add_points)(points, count, centre, dim, labels, sums);
+}
+
+std::int64_t replace_labels(const std::int32_t* fresh, int count, std::int32_t* labels) {
+  return HWY_DYNAMIC_DISPATCH(replace_labels)(fresh, count, labels);
+}
 
 std::int64_t take_points(const float* points, int count, const float* centre, int dim,
                          const std::int32_t* fresh, std::int32_t* labels, Sums sums) {

@@ -11,8 +11,15 @@ struct Sums {
   std::int64_t* counts;  // k
 };
 
-/// Gives each of `count` points (row-major) its fresh label and adds it to the sums of its cluster,
-/// in order. Points whose fresh label is −1 are left out. Returns how many labels changed.
+/// Adds each of `count` points (row-major, minus centre) to the sums of its cluster, in order.
+/// Points whose label is −1 are left out.
+void add_points(const float* points, std::int64_t count, const float* centre, int dim,
+                const std::int32_t* labels, Sums sums);
+
+/// Gives each of `count` points its fresh label, unless that is −1. Returns how many labels changed.
+std::int64_t replace_labels(const std::int32_t* fresh, int count, std::int32_t* labels);
+
+/// Both: adds the points by their fresh labels, which replace the labels.
 std::int64_t take_points(const float* points, int count, const float* centre, int dim,
                          const std::int32_t* fresh, std::int32_t* labels, Sums sums);
 
