@@ -1,5 +1,5 @@
-// Work stealing does every chunk once and adds the chunks of a piece in order, whichever thread does
-// what.
+// Work stealing does every chunk once and adds the chunks of a piece in order, whichever thread
+// does what.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Work stealing for the pieces of a loop on the CPU. Threads are not equally fast where others share
-// the cores, so a fixed share of the work makes all of them wait for the slowest one.
+// Work stealing for the pieces of a loop on the CPU. Threads are not equally fast where others
+// share the cores, so a fixed share of the work makes all of them wait for the slowest one.
 #pragma once
 
 #include <atomic>

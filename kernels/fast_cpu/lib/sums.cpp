@@ -12,6 +12,8 @@ namespace lloyd::fast_cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Widest = hn::ScalableTag<float>;
+using Pair = hn::CappedTag<float, 2>;  // one value, where there are no vectors
+constexpr std::size_t kPair = hn::MaxLanes(Pair());
 
 // Adds as many of the dimensions t, …, dim − 1 as whole vectors of at most kLanes hold.
 template <std::size_t kLanes>
@@ -24,8 +26,23 @@ HWY_ATTR void add_vectors(const float* point, const float* centre, int dim, floa
   }
 }
 
+// Two dimensions: one addition for both.
+HWY_ATTR void add_point_pairs(const float* points, std::int64_t count, const float* centre,
+                              const std::int32_t* labels, Sums sums) {
+  const Pair d;
+  const auto origin = hn::LoadU(d, centre);
+  for (std::int64_t p = 0; p < count; ++p) {
+    if (labels[p] < 0) continue;
+    ++sums.counts[labels[p]];
+    float* sum = sums.values + std::int64_t{labels[p]} * 2;
+    const auto placed = hn::Sub(hn::LoadU(d, points + p * 2), origin);
+    hn::StoreU(hn::Add(hn::LoadU(d, sum), placed), d, sum);
+  }
+}
+
 HWY_ATTR void add_points(const float* points, std::int64_t count, const float* centre, int dim,
                          const std::int32_t* labels, Sums sums) {
+  if (kPair == 2 && dim == 2) return add_point_pairs(points, count, centre, labels, sums);
   for (std::int64_t p = 0; p < count; ++p, points += dim) {
     if (labels[p] < 0) continue;
     ++sums.counts[labels[p]];
@@ -45,6 +62,21 @@ HWY_ATTR void add_tile(const float* tile, int count, const std::int32_t* labels,
     ++sums.counts[labels[p]];
     float* sum = sums.values + static_cast<std::int64_t>(labels[p]) * Dim;
     for (int t = 0; t < Dim; ++t) sum[t] += tile[t * kTile + p];
+  }
+}
+
+// Two dimensions: the coordinates of a point are brought together, so that one addition takes both.
+HWY_ATTR void add_tile_pairs(const float* tile, int count, const std::int32_t* labels, Sums sums) {
+  const Widest d;
+  const Pair pair;
+  constexpr std::int64_t kLanes = hn::MaxLanes(d);
+  alignas(64) float pairs[2 * kTile];
+  for (std::int64_t p = 0; p < kTile; p += kLanes)
+    hn::StoreInterleaved2(hn::Load(d, tile + p), hn::Load(d, tile + kTile + p), d, pairs + 2 * p);
+  for (int p = 0; p < count; ++p) {
+    ++sums.counts[labels[p]];
+    float* sum = sums.values + std::int64_t{labels[p]} * 2;
+    hn::StoreU(hn::Add(hn::LoadU(pair, sum), hn::LoadU(pair, pairs + 2 * p)), pair, sum);
   }
 }
 
@@ -69,6 +101,8 @@ HWY_ATTR std::int64_t take_tile(const float* tile, int count, int dim, const std
                                 std::int32_t* labels, Sums sums) {
   if (dim == 1)
     add_tile<1>(tile, count, fresh, sums);
+  else if (dim == 2 && kPair == 2)
+    add_tile_pairs(tile, count, fresh, sums);
   else if (dim == 2)
     add_tile<2>(tile, count, fresh, sums);
   else if (dim == 3)

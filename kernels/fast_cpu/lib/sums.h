@@ -16,7 +16,8 @@ struct Sums {
 void add_points(const float* points, std::int64_t count, const float* centre, int dim,
                 const std::int32_t* labels, Sums sums);
 
-/// Gives each of `count` points its fresh label, unless that is −1. Returns how many labels changed.
+/// Gives each of `count` points its fresh label, unless that is −1. Returns how many labels
+/// changed.
 std::int64_t replace_labels(const std::int32_t* fresh, int count, std::int32_t* labels);
 
 /// Both: adds the points by their fresh labels, which replace the labels.
@@ -29,8 +30,8 @@ constexpr std::int64_t kTile = 64;
 /// Up to so many dimensions the sums are taken from tiles.
 constexpr int kFewDimensions = 4;
 
-/// The same for the points of a tile (dim × kTile, minus centre), all of which have a fresh label.
-/// At most kFewDimensions.
+/// The same for the points of a tile (dim × kTile, minus centre, on a cache line). All of them have a
+/// fresh label. At most kFewDimensions.
 std::int64_t take_tile(const float* tile, int count, int dim, const std::int32_t* fresh,
                        std::int32_t* labels, Sums sums);
 

@@ -87,45 +87,80 @@ HWY_INLINE HWY_ATTR void add_dimensions(const float* tile, int dim, const float*
   }
 }
 
+/// The best scores of kVectors vectors of points so far.
+struct Best {
+  Vector score[kVectors], second[kVectors];
+  hn::Vec<Indices> label[kVectors];
+};
+
+/// Compares the first `Step` scores of group g with the best so far.
+template <int Dim, int Width, int Step, Score kScore, bool kKeep>
+HWY_INLINE HWY_ATTR void compare_group(const float* tile, const CentroidGroups& centroids, int g,
+                                       Best& best) {
+  const Indices di;
+  Vector score[kVectors][Step];
+  add_dimensions<Dim, Width, Step, kScore>(tile, centroids.dim(), centroids.starts(g),
+                                           centroids.coordinates(g), score);
+#pragma GCC unroll 8
+  for (int c = 0; c < Step; ++c) {
+    const auto index = hn::Set(di, g * Width + c);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const auto nearer = hn::Lt(score[v][c], best.score[v]);
+      if constexpr (kKeep)
+        best.second[v] = hn::Min(best.second[v], hn::Max(best.score[v], score[v][c]));
+      best.score[v] = hn::Min(score[v][c], best.score[v]);
+      best.label[v] = hn::IfThenElse(hn::RebindMask(di, nearer), index, best.label[v]);
+    }
+  }
+}
+
 // Labels kVectors vectors of points, which start at `tile`. Compares each score with the best so
-// far. Dim = 0 means `centroids.dim()`. Writes scores as score_tile() if kKeep.
+// far. Dim = 0 means `centroids.dim()`. Writes scores as score_tile(), but the second ones only if
+// kKeep.
 template <int Dim, int Width, Score kScore, bool kKeep>
-HWY_ATTR void label_vectors(const float* tile, const CentroidGroups& centroids,
+HWY_ATTR void label_vectors(const float* tile, const CentroidGroups& centroids, int groups,
                             std::int32_t* labels, float* scores) {
   const Lanes d;
   const Indices di;
-  Vector best[kVectors];
-  [[maybe_unused]] Vector second[kVectors];
-  hn::Vec<Indices> label[kVectors];
+  Best best;
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
-    best[v] = hn::Set(d, std::numeric_limits<float>::infinity());
-    second[v] = best[v];
-    label[v] = hn::Zero(di);
+    best.score[v] = hn::Set(d, std::numeric_limits<float>::infinity());
+    best.second[v] = best.score[v];
+    best.label[v] = hn::Zero(di);
   }
-  for (int g = 0; g < centroids.count(); ++g) {
-    Vector score[kVectors][Width];
-    add_dimensions<Dim, Width, Width, kScore>(tile, centroids.dim(), centroids.starts(g),
-                                              centroids.coordinates(g), score);
-#pragma GCC unroll 8
-    for (int c = 0; c < Width; ++c) {
-      const auto index = hn::Set(di, g * Width + c);
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        const auto nearer = hn::Lt(score[v][c], best[v]);
-        if constexpr (kKeep) second[v] = hn::Min(second[v], hn::Max(best[v], score[v][c]));
-        best[v] = hn::Min(score[v][c], best[v]);
-        label[v] = hn::IfThenElse(hn::RebindMask(di, nearer), index, label[v]);
-      }
-    }
-  }
+  for (int g = 0; g < groups; ++g)
+    compare_group<Dim, Width, Width, kScore, kKeep>(tile, centroids, g, best);
 #pragma GCC unroll 8
   for (std::int64_t v = 0; v < kVectors; ++v) {
-    hn::StoreU(label[v], di, labels + v * kLanes);
-    if constexpr (kKeep) {
-      hn::StoreU(best[v], d, scores + v * kLanes);
-      hn::StoreU(second[v], d, scores + kTile + v * kLanes);
-    }
+    hn::StoreU(best.label[v], di, labels + v * kLanes);
+    hn::StoreU(best.score[v], d, scores + v * kLanes);
+    if constexpr (kKeep) hn::StoreU(best.second[v], d, scores + kTile + v * kLanes);
+  }
+}
+
+// Continues label_vectors() with the first `Step` centroids of the last group. It is a function of
+// its own so that the loop there keeps its registers.
+template <int Step, Score kScore, bool kKeep>
+HWY_NOINLINE HWY_ATTR void label_rest(const float* tile, const CentroidGroups& centroids,
+                                      std::int32_t* labels, float* scores) {
+  const Lanes d;
+  const Indices di;
+  Best best;
+#pragma GCC unroll 8
+  for (std::int64_t v = 0; v < kVectors; ++v) {
+    best.label[v] = hn::LoadU(di, labels + v * kLanes);
+    best.score[v] = hn::LoadU(d, scores + v * kLanes);
+    if constexpr (kKeep) best.second[v] = hn::LoadU(d, scores + kTile + v * kLanes);
+  }
+  compare_group<0, kWideGroup, Step, kScore, kKeep>(tile, centroids, centroids.count() - 1, best);
+#pragma GCC unroll 8
+  for (std::int64_t v = 0; v < kVectors; ++v) {
+    hn::StoreU(best.label[v], di, labels + v * kLanes);
+    if constexpr (!kKeep) continue;
+    hn::StoreU(best.score[v], d, scores + v * kLanes);
+    hn::StoreU(best.second[v], d, scores + kTile + v * kLanes);
   }
 }
 
@@ -175,6 +210,19 @@ HWY_INLINE HWY_ATTR std::int32_t find(const float* point, const CentroidGroups& 
   return g * kBlock;  // not reached
 }
 
+/// Takes kNarrowGroup scores of block g, from the one at `first` on, into the lowest.
+template <int Dim, int kBlock, Score kScore>
+HWY_INLINE HWY_ATTR void lower(const float* tile, const CentroidGroups& centroids, int g, int first,
+                               Vector (&lowest)[kVectors]) {
+  Vector score[kVectors][kNarrowGroup];
+  add_dimensions<Dim, kBlock, kNarrowGroup, kScore>(tile, Dim, centroids.starts(g) + first,
+                                                    centroids.coordinates(g) + first, score);
+#pragma GCC unroll 8
+  for (int c = 0; c < kNarrowGroup; ++c)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) lowest[v] = hn::Min(score[v][c], lowest[v]);
+}
+
 // As label_vectors(), for few dimensions and many clusters. It keeps only in which block the best
 // score is, which takes little more than one comparison per score instead of three, and finds the
 // centroid in its block at the end.
@@ -190,20 +238,7 @@ HWY_ATTR void label_by_blocks(const float* tile, const CentroidGroups& centroids
     best[v] = hn::Set(d, std::numeric_limits<float>::infinity());
     block[v] = hn::Zero(di);
   }
-  for (int g = 0; g < centroids.count(); ++g) {
-    Vector lowest[kVectors];
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v)
-      lowest[v] = hn::Set(d, std::numeric_limits<float>::infinity());
-    for (int first = 0; first < kBlock; first += kNarrowGroup) {
-      Vector score[kVectors][kNarrowGroup];
-      add_dimensions<Dim, kBlock, kNarrowGroup, kScore>(tile, Dim, centroids.starts(g) + first,
-                                                        centroids.coordinates(g) + first, score);
-#pragma GCC unroll 8
-      for (int c = 0; c < kNarrowGroup; ++c)
-#pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) lowest[v] = hn::Min(score[v][c], lowest[v]);
-    }
+  const auto keep_nearer = [&](int g, const Vector(&lowest)[kVectors]) HWY_ATTR {
     const auto index = hn::Set(di, g);
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
@@ -211,7 +246,21 @@ HWY_ATTR void label_by_blocks(const float* tile, const CentroidGroups& centroids
       best[v] = hn::Min(lowest[v], best[v]);
       block[v] = hn::IfThenElse(hn::RebindMask(di, nearer), index, block[v]);
     }
+  };
+  const auto infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+  const int last = centroids.count() - 1;
+  Vector lowest[kVectors];
+  for (int g = 0; g < last; ++g) {
+    std::fill_n(lowest, kVectors, infinity);
+#pragma GCC unroll 8
+    for (int first = 0; first < kBlock; first += kNarrowGroup)
+      lower<Dim, kBlock, kScore>(tile, centroids, g, first, lowest);
+    keep_nearer(g, lowest);
   }
+  std::fill_n(lowest, kVectors, infinity);
+  for (int first = 0; first < centroids.rest(); first += kNarrowGroup)
+    lower<Dim, kBlock, kScore>(tile, centroids, last, first, lowest);
+  keep_nearer(last, lowest);
   if (centroids.search() != Search::many_blocks) {
 #pragma GCC unroll 8
     for (std::int64_t v = 0; v < kVectors; ++v)
@@ -248,22 +297,32 @@ HWY_ATTR void label_tile_by_blocks(const float* tile, const CentroidGroups& cent
 template <Score kScore, bool kKeep>
 HWY_ATTR void label_all(const float* tile, const CentroidGroups& centroids, std::int32_t* labels,
                         float* scores) {
+  const int count = centroids.count(), rest = centroids.rest();
   for (std::int64_t p = 0; p < kTile; p += kVectors * kLanes) {
-    float* kept = kKeep ? scores + p : nullptr;
-    if (centroids.dim() == 2)
-      label_vectors<2, kNarrowGroup, kScore, kKeep>(tile + p, centroids, labels + p, kept);
-    else if (centroids.dim() <= kFewDimensions)
-      label_vectors<0, kNarrowGroup, kScore, kKeep>(tile + p, centroids, labels + p, kept);
-    else
-      label_vectors<0, kWideGroup, kScore, kKeep>(tile + p, centroids, labels + p, kept);
+    if (centroids.dim() == 2) {
+      label_vectors<2, kNarrowGroup, kScore, kKeep>(tile + p, centroids, count, labels + p,
+                                                    scores + p);
+    } else if (centroids.dim() <= kFewDimensions) {
+      label_vectors<0, kNarrowGroup, kScore, kKeep>(tile + p, centroids, count, labels + p,
+                                                    scores + p);
+    } else {
+      // The last group of six may be nearly empty.
+      label_vectors<0, kWideGroup, kScore, kKeep>(tile + p, centroids, count - (rest <= 4),
+                                                  labels + p, scores + p);
+      if (rest <= 2)
+        label_rest<2, kScore, kKeep>(tile + p, centroids, labels + p, scores + p);
+      else if (rest <= 4)
+        label_rest<4, kScore, kKeep>(tile + p, centroids, labels + p, scores + p);
+    }
   }
 }
 
 template <Score kScore>
 HWY_ATTR void label_tile_by(const float* tile, const CentroidGroups& centroids,
                             std::int32_t* labels) {
+  float scores[kTile];
   if (centroids.search() == Search::one_by_one)
-    label_all<kScore, false>(tile, centroids, labels, nullptr);
+    label_all<kScore, false>(tile, centroids, labels, scores);
   else if (centroids.search() == Search::small_blocks)
     label_tile_by_blocks<kSmallBlock, kScore>(tile, centroids, labels);
   else
@@ -306,6 +365,7 @@ CentroidGroups::CentroidGroups(int k, int dim, Score score, Asked asked)
              : dim > kFewDimensions          ? kWideGroup
                                              : kNarrowGroup),
       count_((k + width_ - 1) / width_),
+      rest_(k - (count_ - 1) * width_),
       score_(score),
       coordinates_(static_cast<std::size_t>(count_) * width_ * dim),
       starts_(static_cast<std::size_t>(count_) * width_, std::numeric_limits<float>::infinity()) {

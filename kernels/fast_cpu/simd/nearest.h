@@ -40,6 +40,8 @@ class CentroidGroups {
   void set(int j, const float* centroid);  // dim values
 
   int count() const { return count_; }
+  /// The centroids of the last group.
+  int rest() const { return rest_; }
   int width() const { return width_; }
   int dim() const { return dim_; }
   Score score() const { return score_; }
@@ -60,7 +62,7 @@ class CentroidGroups {
  private:
   int dim_;
   Search search_;
-  int width_, count_;
+  int width_, count_, rest_;
   Score score_;
   std::vector<float> coordinates_, starts_;
   Floats tables_;
