@@ -30,6 +30,7 @@ from analysis.model.run import Run
 from analysis.model.timeline import read_events
 from analysis.pages import (
     artifact,
+    beside,
     choices,
     counted,
     gpu_model,
@@ -335,6 +336,7 @@ def _drawing(run: Run, figure: str) -> Drawing:
 TABLES = {
     "": lambda run: _table(run).markdown(),
     "regimes": regimes.summary,
+    "peers": lambda run: beside.beside(run).markdown(),
     "choices": lambda run: choices.summary(run).markdown(),
     "counters": lambda run: counted.phases(run).markdown(),
     "profiler": profiler.summary,

@@ -13,6 +13,7 @@ from analysis.measures.stats import Samples, median_interval, ratio_interval
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
+from analysis.pages.beside import HALVES, least, left_out, ratio, who
 from analysis.pages.escape import Code, Words
 from analysis.pages.table import Table
 from analysis.pages.tables import interval_text, listed, time_text
@@ -64,16 +65,11 @@ def _points(run: Run) -> pd.DataFrame:
     for regime in REGIMES:
         # floats, because a run may have no value in a column
         same = points["n"].eq(regime.n) & points["k"].eq(regime.k) & points["dim"].eq(regime.dim)
-        precisions = ["fp16", "bf16"] if regime.half else ["fp32", "tf32"]
+        precisions = HALVES if regime.half else ("fp32", "tf32")
         points.loc[same.fillna(False) & points["precision"].isin(precisions), "regime"] = (
             regime.name
         )
     return points[points["regime"].ne("")]
-
-
-def _least(points: pd.DataFrame) -> pd.Series | None:
-    of = points[points["status"].eq("ok")]
-    return of.loc[of["iteration_ms"].idxmin()] if len(of) else None
 
 
 def _least_job(points: pd.DataFrame) -> pd.Series | None:
@@ -101,11 +97,11 @@ def every_version(run: Run) -> Table:
     header += ["ms end to end"] if jobs else []
     rows = []
     for regime, points in present:
-        best, peer = fastest(points), _least(points[is_peer(points)])
+        best, peer = fastest(points), least(points[is_peer(points)])
         lost = points[~points["version"].isin(best["version"]) & _said(points)]
         for _, p in best.sort_values("iteration_ms", kind="stable").iterrows():
             rows.append([regime.name, _name(p), p["precision"], time_text(p), _times_floor(p)])
-            rows[-1] += [_ratio(peer, p), *_labels(p), *([_job(p)] if jobs else [])]
+            rows[-1] += [ratio(peer, p), *_labels(p), *([_job(p)] if jobs else [])]
         for _, p in lost.drop_duplicates("version").iterrows():
             why = f"{p['status']}: {p['reason']}"
             rows.append([regime.name, p["version"], p["precision"], why, "", "", *_labels(p)])
@@ -133,12 +129,15 @@ def summary_tables(run: Run) -> list[Table]:
     """The regimes with their floors and aims, then the best peer beside our fastest version, by an
     iteration and, if the run has it, by the whole job. Raises RunError if the run has no regime."""
     problems, results, jobs = [], [], []
-    for regime, points in _present(run):
-        peer, ours = _least(points[is_peer(points)]), _least(points[is_ours(points)])
+    present = _present(run)
+    nowhere, absent = _absent(present)
+    for regime, points in present:
+        peer, ours = least(points[is_peer(points)]), least(points[is_ours(points)])
         sizes = [count_text(regime.n), count_text(regime.k), str(regime.dim)]
         precision = "fp16, bf16" if regime.half else "fp32"
         problems.append([regime.name, *sizes, precision, _floors(ours), _aim(regime, points)])
-        results.append([regime.name, _who(peer), _who(ours), _ratio(peer, ours)])
+        best = (*who(peer), *(f"; {v} did not run" for v in absent.get(regime.name, [])))
+        results.append([regime.name, best, who(ours), ratio(peer, ours)])
         results[-1] += [_share(peer), _share(ours)]
         peer, ours = _least_job(points[is_peer(points)]), _least_job(points[is_ours(points)])
         if ours is not None:
@@ -152,6 +151,8 @@ def summary_tables(run: Run) -> list[Table]:
     ]
     if noise := noise_note(_points(run)):
         said.append(noise.rstrip("."))
+    if nowhere:
+        said.append(f"peers that did not run: {', '.join(nowhere)}")
     numeric = {"N", "K", "dim", "floor, ms", "faster by"}
     names = ["regime", "N", "K", "dim", "precision", "floor, ms", "aim, ms"]
     regrets = ["regime", "best peer, ms", "ours, ms", "faster by", "peer's regret", "our regret"]
@@ -167,6 +168,23 @@ def summary_tables(run: Run) -> list[Table]:
     return tables
 
 
+def _absent(present: list[tuple[Regime, pd.DataFrame]]) -> tuple[list[str], dict[str, list[str]]]:
+    """The peers that were not installed or not reached: those that ran nowhere, and by regime those
+    that ran in others."""
+    missed, ran = [], set()
+    for regime, of in present:
+        peers = of[is_peer(of)]
+        good = set(peers.loc[peers["status"].eq("ok"), "version"])
+        lost = {*peers.loc[left_out(peers), "version"]} - good
+        missed += [(version, regime.name) for version in sorted(lost)]
+        ran |= good
+    here: dict[str, list[str]] = {}
+    for version, regime_name in missed:
+        if version in ran:
+            here.setdefault(regime_name, []).append(version)
+    return sorted({version for version, _ in missed} - ran), here
+
+
 def _aim(regime: Regime, points: pd.DataFrame) -> str:
     """The aim in ms, or a tenth of the time that the run measured for luigi_v4."""
     v4 = points[points["version"].eq("luigi_v4_device_update") & points["status"].eq("ok")]
@@ -177,12 +195,6 @@ def _aim(regime: Regime, points: pd.DataFrame) -> str:
 
 def _name(p: pd.Series) -> str:
     return p["version"] + (f" ({p['chosen']})" if isinstance(p["chosen"], str) else "")
-
-
-def _who(p: pd.Series | None) -> Words:
-    if p is None:
-        return "–"
-    return Code(p["version"]), f" {p['precision']}: {time_text(p)}"
 
 
 def _job(p: pd.Series) -> str:
@@ -219,14 +231,6 @@ def _job_ratio(peer: pd.Series, ours: pd.Series) -> str:
 def _times_floor(p: pd.Series) -> str:
     known = np.isfinite(p["floor_ms"]) and p["floor_ms"] > 0
     return f"{number_text(p['iteration_ms'] / p['floor_ms'])}×" if known else "–"
-
-
-def _ratio(peer: pd.Series | None, p: pd.Series | None) -> str:
-    if peer is None or p is None:
-        return "–"
-    if peer["point"] == p["point"]:
-        return "1.00×"
-    return interval_text(*ratio_interval(peer["times_ms"], p["times_ms"]), unit="×")
 
 
 def _labels(p: pd.Series) -> list[str]:

@@ -49,8 +49,9 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
     """
     ok = points[points["status"] == "ok"].sort_values(["dim", "k", "n"], kind="stable")
     axes = [axis for axis in AXES if ok[axis].notna().any()]
-    several = [c for c in ("batch", "precision", *GPU_AXES) if ok[c].nunique() > 1]
-    header = ["N", "K", "dim", "version", *(_words(a) for a in axes), *several]
+    several = [c for c in ("data_name", "batch", "precision", *GPU_AXES) if ok[c].nunique() > 1]
+    header = ["N", "K", "dim", "version", *(_words(a) for a in axes)]
+    header += ["data" if c == "data_name" else c for c in several]
     newer = [(c, words) for c, words in _NEWER.items() if ok[c].notna().any()]
     if sampled(ok).any():
         newer.append(("verified_points", "labels verified"))
@@ -73,7 +74,7 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
     return header, rows
 
 
-_WORDS = {"version", "precision", *GPU_AXES, "over"}
+_WORDS = {"version", "data", "precision", *GPU_AXES, "over"}
 """The columns that are not numbers."""
 
 _NEWER = {
@@ -124,12 +125,12 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
             chosen += [row for _, row in rows_of.iterrows()]
     varying = [c for c in ("n", "k", "dim") if len({p[c] for p in chosen}) > 1]
     axes = [a for a in ("threads_per_block", "threads") if any(pd.notna(p[a]) for p in chosen)]
-    several = [c for c in ("batch", "precision") if len({p[c] for p in chosen}) > 1]
+    several = ("data_name", "batch", "precision")
+    several = [c for c in several if len({p[c] for p in chosen}) > 1]
     header = [
         *(c if c == "dim" else c.upper() for c in varying),
         "version",
-        *several,
-        *(_words(a) for a in axes),
+        *(_words(a) for a in (*several, *axes)),
     ]
     over = ["over"] if has_several_baselines(pd.DataFrame(chosen)) else []
     best = _best_cpu(chosen, points, run.baseline)
@@ -216,8 +217,8 @@ def missing(points: pd.DataFrame) -> Table:
     return Table("missing", said, ["point", "status", "reason"], rows)
 
 
-def _words(axis: str) -> str:
-    return axis.replace("_", " ")
+def _words(column: str) -> str:
+    return "data" if column == "data_name" else column.replace("_", " ")
 
 
 def _count(value: object) -> str:

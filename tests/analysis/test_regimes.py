@@ -126,6 +126,19 @@ def test_the_summary_has_a_line_a_regime_in_each_table(run_path, capsys):
     assert capsys.readouterr().out.strip() == text.strip()
 
 
+def test_the_summary_names_the_peers_that_did_not_run(run_path):
+    missing = {"status": "unsupported", "reason": "python3 has no package cuvs: install it there"}
+    rows = [json.loads(line) for line in (run_path / "measurements.jsonl").read_text().splitlines()]
+    rows.append(row_of("A1", "peer_cuvs", "fp16", **missing))
+    rows.append(row_of("A1", "peer_torch", "fp16", **missing))
+    write_lines(run_path / "measurements.jsonl", rows)
+    text = summary(load_run(run_path))
+    assert "; peers that did not run: peer_cuvs." in text
+    _, results = two_tables(text)
+    assert cells(results, "A1")[1].endswith("]; peer_torch did not run")
+    assert cells(results, "C")[1].endswith("]")
+
+
 def test_the_sustained_floor_stands_beside_that_of_a_burst(run_path):
     file = run_path / "measurements.jsonl"
     rows = [json.loads(line) for line in file.read_text().splitlines()]
@@ -192,7 +205,7 @@ def test_a_readme_may_hold_it(run_path, tmp_path, capsys):
     readme.write_text(block.format("fast_regimes:regime"))
     assert main(["readme", str(readme), str(run_path)]) == 2
     assert (
-        "must be RUN or RUN:PART, with one of regimes, choices, counters, profiler"
+        "must be RUN or RUN:PART, with one of regimes, peers, choices, counters, profiler"
         in capsys.readouterr().err
     )
 
