@@ -30,8 +30,8 @@ constexpr std::int64_t kTile = 64;
 /// Up to so many dimensions the sums are taken from tiles.
 constexpr int kFewDimensions = 4;
 
-/// The same for the points of a tile (dim × kTile, minus centre, on a cache line). All of them have a
-/// fresh label. At most kFewDimensions.
+/// The same for the points of a tile (dim × kTile, minus centre, on a cache line). All of them have
+/// a fresh label. At most kFewDimensions.
 std::int64_t take_tile(const float* tile, int count, int dim, const std::int32_t* fresh,
                        std::int32_t* labels, Sums sums);
 
