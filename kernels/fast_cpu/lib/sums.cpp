@@ -73,7 +73,7 @@ HWY_ATTR void add_tile_pairs(const float* tile, int count, const std::int32_t* l
   alignas(64) float pairs[2 * kTile];
   for (std::int64_t p = 0; p < kTile; p += kLanes)
     hn::StoreInterleaved2(hn::Load(d, tile + p), hn::Load(d, tile + kTile + p), d, pairs + 2 * p);
-  for (int p = 0; p < count; ++p) {
+  for (std::int64_t p = 0; p < count; ++p) {
     ++sums.counts[labels[p]];
     float* sum = sums.values + std::int64_t{labels[p]} * 2;
     hn::StoreU(hn::Add(hn::LoadU(pair, sum), hn::LoadU(pair, pairs + 2 * p)), pair, sum);
