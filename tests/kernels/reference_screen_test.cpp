@@ -64,10 +64,10 @@ Drawn draw(const Kind& kind, int dim) {
   Drawn drawn{.points = std::vector<float>(kPoints * width),
               .centroids = std::vector<double>(kClusters * width)};
   for (float& value : drawn.points) value = kind.coordinate(random);
-  std::normal_distribution<double> noise(0, kind.centroid_noise);
+  std::normal_distribution<double> noise;
   for (std::size_t c = 0; c < drawn.centroids.size(); ++c) {
     const double value = drawn.points[c / width / 2 * 3 * width + c % width];
-    drawn.centroids[c] = value * (1 + noise(random));
+    drawn.centroids[c] = value * (1 + kind.centroid_noise * noise(random));
   }
   return drawn;
 }
