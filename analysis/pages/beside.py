@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from analysis.measures.convergence import ROUNDED
 from analysis.measures.families import is_ours, is_peer
 from analysis.measures.points import NOT_RUN, all_points, noise_note
 from analysis.measures.stats import ratio_interval
@@ -14,7 +15,6 @@ from analysis.pages.escape import Code, Words
 from analysis.pages.table import Table
 from analysis.pages.tables import interval_text, listed, time_text
 
-HALVES = ("fp16", "bf16")
 _PROBLEM = ("data_name", "n", "k", "dim", "batch")
 
 
@@ -54,7 +54,7 @@ def beside(run: Run) -> Table:
     of_ours = points[is_ours(points) & points["status"].eq("ok")]
     if of_ours.empty:
         raise RunError(f"{run.path}: no result of this project's own versions")
-    points = points.assign(half=points["precision"].isin(HALVES))
+    points = points.assign(half=points["precision"].isin(ROUNDED))
     key = [*_PROBLEM, "half"]
     varying = [c for c in key[:-1] if points[c].nunique(dropna=False) > 1]
     rows = []

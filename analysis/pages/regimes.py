@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.measures.convergence import ROUNDED
 from analysis.measures.families import is_ours, is_peer
 from analysis.measures.points import all_points, fastest, noise_note, samples_of
 from analysis.measures.stats import Samples, median_interval, ratio_interval
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
-from analysis.pages.beside import HALVES, least, left_out, ratio, who
+from analysis.pages.beside import least, left_out, ratio, who
 from analysis.pages.escape import Code, Words
 from analysis.pages.table import Table
 from analysis.pages.tables import interval_text, listed, time_text
@@ -65,7 +66,7 @@ def _points(run: Run) -> pd.DataFrame:
     for regime in REGIMES:
         # floats, because a run may have no value in a column
         same = points["n"].eq(regime.n) & points["k"].eq(regime.k) & points["dim"].eq(regime.dim)
-        precisions = HALVES if regime.half else ("fp32", "tf32")
+        precisions = ROUNDED if regime.half else ("fp32", "tf32")
         points.loc[same.fillna(False) & points["precision"].isin(precisions), "regime"] = (
             regime.name
         )

@@ -6,11 +6,7 @@
 
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define LLOYD_HOST_DEVICE __host__ __device__
-#else
-#define LLOYD_HOST_DEVICE
-#endif
+#include "kernels/core/host_device.h"
 
 namespace lloyd::data {
 

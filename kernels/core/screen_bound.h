@@ -3,11 +3,7 @@
 
 #include <cmath>
 
-#if defined(__CUDACC__)
-#define LLOYD_BOTH_SIDES __host__ __device__
-#else
-#define LLOYD_BOTH_SIDES
-#endif
+#include "kernels/core/host_device.h"
 
 namespace lloyd {
 
@@ -23,12 +19,12 @@ namespace lloyd {
 /// and that of the float64 distance.
 class ScreenBound {
  public:
-  explicit LLOYD_BOTH_SIDES ScreenBound(int dim) : dim_(dim) {}
+  explicit LLOYD_HOST_DEVICE ScreenBound(int dim) : dim_(dim) {}
 
   /// Whether the centroid at the smallest distance, `nearest`, is nearest in float64, too, when all
   /// others are at `second` or farther. `norm` is ‖x‖², all three from fp32.
   /// False for infinities and NaN.
-  LLOYD_BOTH_SIDES bool certain(double nearest, double second, double norm) const {
+  LLOYD_HOST_DEVICE bool certain(double nearest, double second, double norm) const {
     constexpr double unit = 0x1p-24, slack = 1.1;
     const double relative = slack * (dim_ + 5) * unit;
     const double root = slack * 2 * unit * std::sqrt(norm);

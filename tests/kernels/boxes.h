@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "experiments/measure/session.h"
-#include "kernels/core/device.h"
+#include "tests/kernels/open_gpu.h"
 
 namespace lloyd {
 
@@ -110,13 +110,8 @@ class Boxes : public testing::Test {
       session_ = make_cpu_session();
       return;
     }
-    const DeviceQuery query = query_devices();
-    if (query.devices.empty()) GTEST_SKIP() << query.problem;
-#if LLOYD_CUDA
-    session_ = make_cuda_session(0);
-#endif
-    context_.device = query.devices.front();
-    context_.stream = session_->stream();
+    if (const std::string why_not = open_gpu(session_, context_); !why_not.empty())
+      GTEST_SKIP() << why_not;
   }
 
   static Problem problem_of(const Data& data, int dim, Stop stop) {

@@ -17,8 +17,8 @@
 #include "experiments/measure/session.h"
 #include "experiments/measure/trials.h"
 #include "experiments/measure/verify.h"
-#include "kernels/core/device.h"
 #include "kernels/core/limits.h"
+#include "tests/kernels/open_gpu.h"
 
 namespace lloyd {
 namespace {
@@ -72,13 +72,8 @@ class FastHalves : public testing::TestWithParam<Parameter> {
  protected:
   void SetUp() override {
     if (version().make == nullptr) GTEST_SKIP() << version().unavailable;
-    const DeviceQuery query = query_devices();
-    if (query.devices.empty()) GTEST_SKIP() << query.problem;
-#if LLOYD_CUDA
-    session_ = make_cuda_session(0);
-#endif
-    context_.device = query.devices.front();
-    context_.stream = session_->stream();
+    if (const std::string why_not = open_gpu(session_, context_); !why_not.empty())
+      GTEST_SKIP() << why_not;
     context_.tunables.threads_per_block = 256;
     const Case& c = cases()[std::get<2>(GetParam())];
     const Precision precision = std::get<1>(GetParam());

@@ -15,9 +15,9 @@
 #include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
 #include "experiments/measure/trials.h"
-#include "kernels/core/device.h"
 #include "kernels/core/limits.h"
 #include "kernels/core/reference.h"
+#include "tests/kernels/open_gpu.h"
 
 namespace lloyd {
 namespace {
@@ -44,13 +44,8 @@ class FarPoints : public testing::Test {
       session_ = make_cpu_session();
       return;
     }
-    const DeviceQuery query = query_devices();
-    if (query.devices.empty()) GTEST_SKIP() << query.problem;
-#if LLOYD_CUDA
-    session_ = make_cuda_session(0);
-#endif
-    context_.device = query.devices.front();
-    context_.stream = session_->stream();
+    if (const std::string why_not = open_gpu(session_, context_); !why_not.empty())
+      GTEST_SKIP() << why_not;
   }
 
   // Draws points from offset + N(0, 1), and k of them as centroids.

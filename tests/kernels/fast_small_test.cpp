@@ -11,8 +11,8 @@
 #include "experiments/measure/session.h"
 #include "experiments/measure/trials.h"
 #include "experiments/measure/verify.h"
-#include "kernels/core/device.h"
 #include "kernels/core/limits.h"
+#include "tests/kernels/open_gpu.h"
 
 namespace lloyd {
 namespace {
@@ -94,13 +94,8 @@ class FastSmall : public testing::TestWithParam<std::tuple<std::string, std::siz
   void SetUp() override {
     const RegisteredVersion& version = *find_version(std::get<0>(GetParam()));
     if (version.make == nullptr) GTEST_SKIP() << version.unavailable;
-    const DeviceQuery query = query_devices();
-    if (query.devices.empty()) GTEST_SKIP() << query.problem;
-#if LLOYD_CUDA
-    session_ = make_cuda_session(0);
-#endif
-    context_.device = query.devices.front();
-    context_.stream = session_->stream();
+    if (const std::string why_not = open_gpu(session_, context_); !why_not.empty())
+      GTEST_SKIP() << why_not;
     const Case& c = cases()[std::get<1>(GetParam())];
     points_ = normal(static_cast<std::size_t>(c.n) * static_cast<std::size_t>(c.dim), 1);
     centroids_ = normal(static_cast<std::size_t>(c.k) * static_cast<std::size_t>(c.dim), 2);

@@ -1,4 +1,4 @@
-// What fast_grid is about: labels and sums, a level of the tree after the other.
+// What fast_grid is about: labels and sums, one level of the tree after the other.
 #pragma once
 
 #include "kernels/fast/grid/leaves.cuh"

@@ -31,8 +31,9 @@ inline int replicas_for(int k) {
   return replicas;
 }
 
-/// The same where every block reads all copies.
-inline int replicas_to_read(int k) {  // three sets of them are no more than replicas_for(k)
+/// The same where every block reads all copies. Three such sets fit in the memory of
+/// replicas_for(k) copies.
+inline int replicas_to_read(int k) {
   int replicas = 8;
   while (replicas > 2 && replicas * k > 128) replicas /= 2;
   return replicas;

@@ -91,18 +91,6 @@ __device__ __forceinline__ void move_centroid(const Output& out, const Sum (&tot
   if (largest_move_bits != nullptr) atomicMax(largest_move_bits, __float_as_uint(move));
 }
 
-/// A warp moves centroid j, and leaves its sums empty for the next iteration.
-template <int D>
-__device__ __forceinline__ void move_in_warp(const Output& out, float* centroids, int k,
-                                             std::int64_t j, int lane,
-                                             unsigned* largest_move_bits) {
-  float before[D];  // comes together with the sums
-  load_centroid<D>(centroids, k, j, before);
-  Sum total[kCells<D>];
-  take_sums<D>(out, k, j, lane, [&](int t, Sum sum) { total[t] = sum; });
-  if (lane == 0) move_centroid<D>(out, total, before, centroids, k, j, largest_move_bits);
-}
-
 /// Each warp moves a centroid. Leaves the sums and the list of wide nodes empty for the next
 /// iteration.
 template <int D>
@@ -114,7 +102,11 @@ __global__ void move_centroids(Output out, float* centroids, int k, unsigned* la
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   if (j >= k) return;  // whole warps: kBlock is a multiple of 32
   if (j == 0 && lane == 0) *out.wide_count = 0;
-  move_in_warp<D>(out, centroids, k, j, lane, largest_move_bits);
+  float before[D];  // comes together with the sums
+  load_centroid<D>(centroids, k, j, before);
+  Sum total[kCells<D>];
+  take_sums<D>(out, k, j, lane, [&](int t, Sum sum) { total[t] = sum; });
+  if (lane == 0) move_centroid<D>(out, total, before, centroids, k, j, largest_move_bits);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ __device__ __forceinline__ void wait_for_all_blocks(unsigned* arrived, unsigned 
 }
 
 /// The same for up to 2^16 − 1 blocks and a counter that is 0 before. Returns whether any thread of
-/// any block came with `raised`: upper half of the counter has the number of blocks with one.
+/// any block came with `raised`. The upper half of the counter counts the blocks that have one.
 __device__ __forceinline__ bool any_of_all_blocks(unsigned* arrived, bool raised) {
   constexpr unsigned kRaised = 1u << 16;
   raised = __syncthreads_or(raised) != 0;
