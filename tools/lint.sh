@@ -19,9 +19,7 @@ $bin/ruff check "${python[@]}"
 $bin/ruff format --check "${python[@]}"
 # Tests (because of their macros) and CUDA files (which only nvcc understands) are left to the
 # compilers' own warnings.
-# clang-tidy needs a compile command for each file, which a unity build does not have.
-tools/build.sh build-lint lloyd_build_info -DLLOYD_UNITY=OFF "$@"
-find kernels experiments profiling data examples -name '*.cpp' -print0 |
-  xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p build-lint 2>/dev/null
+tools/build.sh build-lint lloyd_build_info "$@"
+$bin/python tools/tidy.py build-lint
 # Finds what only the pass for the oldest GPU rejects, when the build is for another GPU.
 $bin/python tools/device_syntax.py build-lint 75
