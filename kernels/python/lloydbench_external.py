@@ -152,8 +152,9 @@ class _Conversation:
         self.version = None  # frees what it holds before the next one allocates
         problem = SimpleNamespace(**{"batch": 1, **request})
         first = () if problem.batch == 1 else (problem.batch,)
-        problem.points = self._read(request["points"], *first, problem.n, problem.dim)
-        problem.centroids = self._read(request["centroids"], *first, problem.k, problem.dim)
+        free = problem.memory_bytes
+        problem.points = self._read(request["points"], free, *first, problem.n, problem.dim)
+        problem.centroids = self._read(request["centroids"], free, *first, problem.k, problem.dim)
         version = self.version_class()
         setup_ms, _ = _timed(version.prepare, problem)
         setup_ms = getattr(version, "setup_ms", setup_ms)
@@ -176,10 +177,17 @@ class _Conversation:
         np.asarray(centroids, dtype="<f8").tofile(f"{self.folder}/centroids.f64")
         return {"fetch_ms": fetch_ms, "transfer_ms": self._transfer_ms()}
 
-    def _read(self, name, *shape):
+    def _read(self, name, free, *shape):
+        """Returns an array in memory of its own, where NumPy asks for huge pages. Where fewer than
+        two such arrays fit into the free memory, it is mapped from the file."""
+        import os
+
         import numpy as np
 
-        return np.fromfile(f"{self.folder}/{name}", dtype="<f4").reshape(shape)
+        path = f"{self.folder}/{name}"
+        if free is not None and 2 * os.path.getsize(path) > free:
+            return np.memmap(path, dtype="<f4", mode="c", shape=shape)
+        return np.fromfile(path, dtype="<f4").reshape(shape)
 
     def _transfer_ms(self):
         return getattr(self.version, "transfer_ms", 0.0)

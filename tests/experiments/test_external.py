@@ -357,6 +357,24 @@ def test_numpy_says_what_its_tensors_need(toys):
     )
 
 
+def test_points_are_mapped_where_memory_is_short(tmp_path):
+    np = pytest.importorskip("numpy")
+    points = np.arange(12, dtype="<f4").reshape(6, 2)
+    points.tofile(tmp_path / "points.f32")
+    sys.path.insert(0, str(ROOT / "kernels" / "python"))
+    try:
+        import lloydbench_external
+    finally:
+        sys.path.pop(0)
+    conversation = lloydbench_external._Conversation(None, tmp_path, [])
+    for free, mapped in [(None, False), (2 * points.nbytes, False), (points.nbytes, True)]:
+        read = conversation._read("points.f32", free, 6, 2)
+        assert isinstance(read, np.memmap) == mapped
+        np.testing.assert_array_equal(read, points)
+        read[0, 0] = 7  # a version may work in place; the file stays
+        assert (tmp_path / "points.f32").read_bytes() == points.tobytes()
+
+
 def test_sklearn_s_step_is_that_of_its_kmeans(tmp_path):
     """The compiled step that python_sklearn calls goes where KMeans.fit() goes."""
     np = pytest.importorskip("numpy")
