@@ -14,7 +14,7 @@ from analysis.figures.drawing import Drawing, Subject
 from analysis.figures.explained import EXPLAINED, SHOWS
 from analysis.figures.history import draw_history
 from analysis.figures.paper import HIGHEST, paper_for
-from analysis.figures.style import look
+from analysis.figures.style import few_colours, look
 from analysis.measures import claims, compare, history, published
 from analysis.measures.lookup import Rows
 from analysis.measures.points import Data, all_points, gather, machine_labels
@@ -307,13 +307,16 @@ def _table(run: Run) -> Table:
 
 
 def _image(run: Run, figure: str, options: argparse.Namespace) -> str:
-    """Draws a figure into the run's folder, unless the file is only checked. Returns Markdown."""
+    """Draws a figure into the run's folder, unless the file is only checked. Returns Markdown.
+
+    Recorded runs are kept in the repository, so there is only what a page shows, and its rows."""
     folder = run.path / "figures"
     if not options.check:
         drawing = _drawing(run, figure)
         if drawing.figure is None:
             raise RunError(f"{options.file}: {figure} of {run.path}: {drawing.message}")
-        write(drawing, folder)
+        write(drawing, folder, ["png"])
+        few_colours(folder / f"{figure}.png")
     link = os.path.relpath(folder / f"{figure}.png", options.file.parent)
     return image(f"{run.title}. {_shows(folder, figure)}", Path(link).as_posix())
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from PIL import Image
 
 from analysis.model.files import replacing
 
@@ -131,3 +132,12 @@ def save(figure: Figure, stem: Path, ending: str) -> Path:
     path = stem.with_name(f"{stem.name}.{ending}")
     with look():
         return replacing(path, lambda file: figure.savefig(file, metadata=_NO_DATES[ending]))
+
+
+def few_colours(png: Path) -> None:
+    """Rewrites a picture with the 256 colours that suit it best: a third of the bytes, and no
+    difference to the eye."""
+    with Image.open(png) as picture:
+        flat, dpi = picture.convert("RGB"), picture.info["dpi"]
+    few = flat.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    replacing(png, lambda file: few.save(file, "png", optimize=True, dpi=dpi))
