@@ -36,6 +36,7 @@ from analysis.pages import (
     gpu_model,
     profiler,
     readme,
+    recordings,
     regimes,
     spec_keys,
     tables,
@@ -359,7 +360,8 @@ def run_readme(options: argparse.Namespace) -> int:
     except UnicodeDecodeError as error:
         raise RunError(f"{options.file}: not UTF-8 text ({error})") from None
     skipped: list[str] = []
-    options.dirs = [p for p in find_runs(options.dirs, skipped) if _is_named(p, old)]
+    found = find_runs(options.dirs, skipped)
+    options.dirs = [p for p in found if _is_named(p, old)]
     for reason in skipped:
         say(f"left out: {reason}")
     runs = _load(options)
@@ -373,6 +375,8 @@ def run_readme(options: argparse.Namespace) -> int:
             return tables.studies(read_studies())
         if (kind, name) == ("table", "gpu-model"):
             return gpu_model.predictions().table_alone()
+        if (kind, name) == ("table", "recordings"):
+            return recordings.recorded_runs(found).table_alone()
         name, _, part = name.partition(":")
         if kind == "figure" and part not in {*FIGURES, *EXPLAINED}:
             raise RunError(

@@ -22,16 +22,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from analysis.model.compact import compact  # noqa: E402
-from analysis.model.groups import expanded, is_group  # noqa: E402
+from analysis.model.recorded import rows_of, seconds_of  # noqa: E402
 
 INTERRUPTED = 130
 GRACE_SECONDS = 20
@@ -50,27 +49,6 @@ class Spec:
     name: str
     file: Path
     seconds: float | None
-
-
-def rows_of(file: Path) -> Iterator[dict]:
-    """The rows of a measurements.jsonl, compacted or not. No rows if there is no such file."""
-    if not file.exists():
-        return
-    for line in file.read_text(encoding="utf-8").splitlines():
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # the last line of a run that was killed
-        yield from expanded(row) if is_group(row) else [row]
-
-
-def seconds_of(run: Path) -> float | None:
-    """What a recorded run took: from its first row to its last."""
-    times = [row["t_utc"] for row in rows_of(run / "measurements.jsonl") if row.get("t_utc")]
-    if not times:
-        return None
-    first, last = (datetime.fromisoformat(end(times).replace("Z", "+00:00")) for end in (min, max))
-    return (last - first).total_seconds()
 
 
 def find_specs(names: Iterable[str], sweeps: Path, recorded: Path) -> list[Spec]:

@@ -1,0 +1,33 @@
+"""The table of recorded runs."""
+
+import json
+
+from analysis.pages.recordings import recorded_runs
+
+
+def write_run(folder, rows, **environment):
+    folder.mkdir(parents=True)
+    (folder / "environment.json").write_text(json.dumps(environment))
+    (folder / "measurements.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def row(point, status, time):
+    return {"point": point, "status": status, "t_utc": f"2026-01-01T00:{time}.000Z"}
+
+
+def test_a_row_counts_points_by_their_last_status(tmp_path):
+    rows = [row("a", "ok", "00:00"), row("a", "ok", "01:00"), row("b", "failed", "02:00")]
+    rows += [row("b", "ok", "03:00"), row("c", "unsupported", "03:30"), row("d", "failed", "03:30")]
+    late = write_run(
+        tmp_path / "gpu" / "k5",
+        rows,
+        t_utc="2026-01-01T00:00:00Z",
+        build={"commit": "0123456789abcdef"},
+    )
+    first = write_run(tmp_path / "cpu" / "k5", [row("a", "ok", "00:00")], build=None)
+    table = recorded_runs([late, first])
+    assert table.markdown().splitlines()[-2:] == [
+        "| cpu | `k5` | 1 | 1 |  | 0.0 | – | – |",
+        "| gpu | `k5` | 4 | 2 | 1 failed, 1 unsupported | 3.5 | 0123456789 | 2026-01-01 |",
+    ]
