@@ -117,18 +117,31 @@ Dataset read_file(const Source& source, int threads = 0);
 /// The size of a file that read_file() reads. If it is `mapped`, only its head is read.
 Extent extent_of(const Source& source);
 
+struct Generator;  // kernels/core/random_values.h
+
+/// Fills `out` (row-major, dim columns) with a generator's rows from number `first` on. `threads`:
+/// of the host (0: all cores).
+using DrawRows = void(const Generator& generator, std::int64_t first, std::span<float> out, int dim,
+                      int threads);
+DrawRows draw_on_cpu;
+/// On the current CUDA device. Throws cuda::OutOfMemory if 64 MiB are not free there. Absent in a
+/// build without CUDA.
+DrawRows draw_on_gpu;
+
 /// n × dim points of a generator. Value (i, j) depends only on the options, the seed, i and j. So
 /// the bits are the same on every machine, thread count and device, and a smaller n or dim gives a
 /// prefix of a larger one.
-Dataset generate(const Source& source, std::int64_t n, int dim, int threads = 0);
+Dataset generate(const Source& source, std::int64_t n, int dim, int threads = 0,
+                 DrawRows& draw = draw_on_cpu);
 
 /// Rows of the same points from number `first` on.
 void generate_rows(const Source& source, std::int64_t first, std::span<float> out, int dim,
-                   int threads = 0);
+                   int threads = 0, DrawRows& draw = draw_on_cpu);
 
 /// The first n rows and dim columns (0: all) of generate() or read_file(). Throws DataError when
 /// the file has fewer.
-Dataset load(const Source& source, std::int64_t n, int dim, int threads = 0);
+Dataset load(const Source& source, std::int64_t n, int dim, int threads = 0,
+             DrawRows& draw = draw_on_cpu);
 
 /// A 128-bit hash of the source in hex: of the file's bytes and reading options, or of the
 /// generator's options.

@@ -77,15 +77,14 @@ Values values_of(const std::string& name, std::uint64_t seed, const GeneratorOpt
   return BlobValues{seed, low, high, centers, sigma};  // blobs, stamp_gauss
 }
 
-// Rows from number `first` on.
-void draw(const Values& any_values, std::int64_t first, std::span<float> points, int dim,
-          int threads) {
-  const std::int64_t n = static_cast<std::int64_t>(points.size()) / dim;
-  std::visit([&](const auto& values) { fill(points.data(), first, n, dim, threads, values); },
-             any_values);
-}
-
 }  // namespace
+
+void draw_on_cpu(const Generator& generator, std::int64_t first, std::span<float> out, int dim,
+                 int threads) {
+  const std::int64_t n = static_cast<std::int64_t>(out.size()) / dim;
+  std::visit([&](const auto& values) { fill(out.data(), first, n, dim, threads, values); },
+             generator.values);
+}
 
 std::string GeneratorInfo::describe() const {
   std::vector<std::string> defaults;
@@ -209,23 +208,21 @@ std::shared_ptr<const Generator> make_generator(const Source& source) {
   const GeneratorOptions options = generator_options(source);
   Generator generator{values_of(source.generator, source.seed, options), nullptr};
   generator.draw = [values = generator.values](std::span<float> points, int dim) {
-    draw(values, 0, points, dim, 0);
+    draw_on_cpu({values, nullptr}, 0, points, dim, 0);
   };
   return std::make_shared<const Generator>(generator);
 }
 
-Dataset generate(const Source& source, std::int64_t n, int dim, int threads) {
-  generator_info(source.generator);  // throws for a file and lists the generators
-  const std::shared_ptr<const Generator> generator = make_generator(source);
+Dataset generate(const Source& source, std::int64_t n, int dim, int threads, DrawRows& draw) {
   Dataset data(n, dim);
-  draw(generator->values, 0, data.values(), dim, threads);
+  generate_rows(source, 0, data.values(), dim, threads, draw);
   return data;
 }
 
 void generate_rows(const Source& source, std::int64_t first, std::span<float> out, int dim,
-                   int threads) {
-  generator_info(source.generator);
-  draw(make_generator(source)->values, first, out, dim, threads);
+                   int threads, DrawRows& draw) {
+  generator_info(source.generator);  // throws for a file and lists the generators
+  draw(*make_generator(source), first, out, dim, threads);
 }
 
 }  // namespace lloyd::data

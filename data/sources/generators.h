@@ -22,8 +22,6 @@ GeneratorOptions generator_options(const Source& source);
 /// seed=42)". Throws like generator_options().
 std::string generator_text(const Source& source);
 
-struct Generator;  // kernels/core/random_values.h
-
 /// The generator of the source's points; null for a file. Throws like generator_options().
 std::shared_ptr<const Generator> make_generator(const Source& source);
 

@@ -100,11 +100,11 @@ Limits within(const std::string& name, Limits limits, std::int64_t n, std::int64
 
 Dataset read_file(const Source& source, int threads) { return read(source, {}, threads); }
 
-Dataset load(const Source& source, std::int64_t n, int dim, int threads) {
+Dataset load(const Source& source, std::int64_t n, int dim, int threads, DrawRows& draw) {
   if (source.file.empty() == source.generator.empty()) {
     throw DataError("data needs either a generator or a file");
   }
-  return source.file.empty() ? scaled(source, generate(source, n, dim, threads), threads)
+  return source.file.empty() ? scaled(source, generate(source, n, dim, threads, draw), threads)
                              : read(source, {n, dim}, threads);
 }
 
