@@ -36,9 +36,10 @@ struct BlockOfTree {
 /// that the level above left. Where one is left, the stored sums are added and nothing below is
 /// read. AnyTree: Tree, or one like it with its points elsewhere. Returns whether the warp left its
 /// node to assign_wide(). Warps return one by one: the caller needs a barrier before the next call.
+/// `hint`: block_owners[block], which the caller may have read long before.
 template <int D, int Candidates, typename AnyTree>
 __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfTree<D>& loaded,
-                                             int block, const List& centroids,
+                                             int block, int hint, const List& centroids,
                                              const Regions& regions, int capacity,
                                              int* block_owners, const Output& out) {
   extern __shared__ float shared[];
@@ -53,7 +54,7 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
   // The block: which centroids can be nearest to a point of its box? Who pruned best in the last
   // iteration probably does again.
   const List all = regions.of<D>(block / kRegionBlocks, centroids);
-  const int hint = regions.counts == nullptr ? block_owners[block] : -1;
+  if (regions.counts != nullptr) hint = -1;  // it is no place on a region's list
   const int in_block = filter_in_block<D, kWarps>(loaded.box, all, hint, block_centroids, block_ids,
                                                   capacity, false);
   if (in_block == 1) {
@@ -69,11 +70,20 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
   }
   const bool fits = in_block <= capacity;
   const List from{block_centroids, block_ids, capacity, fits ? in_block : 0};
+  const bool is_short = fits && in_block <= kLanes;
+  const OnePerLane<D> short_list(is_short ? from : List{block_centroids, block_ids, capacity, 1},
+                                 lane);
   if (warp == 0 && regions.counts == nullptr) {
     // The nearest to the centre is always on the list: it is who prunes in the next iteration.
-    Nearest nearest(loaded.box, from, lane, kLanes);
-    nearest.share(from);
-    if (lane == 0) block_owners[block] = fits ? block_ids[nearest.position] : -1;
+    int owner = -1;
+    if (is_short) {
+      owner = __shfl_sync(kAllLanes, short_list.id, short_list.nearest(loaded.box));
+    } else if (fits) {
+      Nearest nearest(loaded.box, from, lane, kLanes);
+      nearest.share(from);
+      owner = block_ids[nearest.position];
+    }
+    if (lane == 0) block_owners[block] = owner;
   }
 
   // The warp's node. No barrier of the block from here on.
@@ -82,9 +92,15 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
   int* const own_ids = node_ids[warp];
   const StoredSums<D> node_sums(tree.nodes, node);
   const Box<D> leaf_box(tree.leaves, min(node * kLanes + lane, tree.leaves.count - 1));
-  const auto [count, owner] =
-      fits ? filter<D>(loaded.node_box, from, own_centroids, own_ids, Candidates, lane)
-           : Filtered{.count = Candidates + 1, .owner = -1};
+  Filtered filtered{.count = Candidates + 1, .owner = -1};
+  if (is_short) {
+    filtered = short_list.filter(loaded.node_box, own_centroids, own_ids, Candidates);
+  } else if (fits) {
+    filtered = filter<D>(loaded.node_box, from, own_centroids, own_ids, Candidates, lane);
+    if (filtered.count <= Candidates)
+      sort_by_index<D>(own_centroids, own_ids, Candidates, filtered.count, lane);
+  }
+  const auto [count, owner] = filtered;
   if (count == 1) {
     if (lane == 0)
       add_stored(out, centroids.count, own_ids[0], node_sums, points_of(tree, node, kNode));
@@ -100,7 +116,6 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
     }
     return true;
   }
-  sort_by_index<D>(own_centroids, own_ids, Candidates, count, lane);
   const List list{own_centroids, own_ids, Candidates, count};
 
   // Each lane takes a leaf, and at last a point.
@@ -136,12 +151,15 @@ __global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>
     assign_and_sum(AnyTree tree, List centroids, Regions regions, int capacity, int* block_owners,
                    const __grid_constant__ Output out) {
   // The tree stays as it is, so its boxes may be read while the previous kernel ends. The next
-  // kernel may only start after this one has waited: then all earlier ones have ended, too.
+  // kernel may only start after this one has waited: then all earlier ones have ended, too. So the
+  // owners of the last iteration are there, or those of Iteration::begin().
   const auto block = static_cast<int>(blockIdx.x);
   const BlockOfTree<D> loaded(tree, block);
+  const int hint = block_owners[block];
   wait_for_previous_kernel();
   let_next_kernel_start();
-  assign_block<D, Candidates>(tree, loaded, block, centroids, regions, capacity, block_owners, out);
+  assign_block<D, Candidates>(tree, loaded, block, hint, centroids, regions, capacity, block_owners,
+                              out);
 }
 
 }  // namespace

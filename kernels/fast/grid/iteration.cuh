@@ -77,10 +77,11 @@ class Iteration {
 
   /// Before the first iteration.
   void begin(cudaStream_t stream) {
+    // −1: unknown. Not last: assign_and_sum() reads the owners before it waits for what was queued
+    // last, which may be a kernel if that fills memory.
+    LLOYD_CUDA_CHECK(cudaMemsetAsync(block_owners_.data(), 0xff, block_owners_.bytes(), stream));
     sums_.zero(stream);
     wide_nodes_.zero(stream);
-    // −1: unknown.
-    LLOYD_CUDA_CHECK(cudaMemsetAsync(block_owners_.data(), 0xff, block_owners_.bytes(), stream));
   }
 
   /// One iteration from `centroids` to `centroids`: [D][k]. The labels are null where none are

@@ -1,197 +1,70 @@
-// What assign_block() needs for a node that has several candidates.
+// What assign_block() does for a node that has several candidates.
 #pragma once
 
-#include "kernels/fast/grid/prune.cuh"
-#include "kernels/fast/grid/sums.cuh"
+#include "kernels/fast/grid/candidates.cuh"
 
 namespace lloyd::fast {
 namespace {
 
-/// Puts a list of at most 32 candidates in order of index, so that the first of equal distances is
-/// the lowest.
-template <int D>
-__device__ __forceinline__ void sort_by_index(float* centroids, int* ids, int capacity, int count,
-                                              int lane) {
-  float c[D];
-  const int id = lane < count ? ids[lane] : 0;
-  for (int t = 0; t < D; ++t) c[t] = lane < count ? centroids[t * capacity + lane] : 0;
-  int rank = 0;
-#pragma unroll 1
-  for (int i = 0; i < count; ++i) rank += ids[i] < id ? 1 : 0;
-  __syncwarp();
-  if (lane < count) {
-    for (int t = 0; t < D; ++t) centroids[t * capacity + rank] = c[t];
-    ids[rank] = id;
+/// The points of a warp's leaves on a border between clusters, one leaf after the other from the
+/// highest of `mixed` to the lowest, with one lane per point. Plain: the node is whole, and no
+/// labels are wanted. `start` is called once points are under way. Returns how many points the lane
+/// had.
+template <int D, bool Plain, typename Candidates, typename AnyTree, typename Start>
+__device__ __forceinline__ int assign_points(const AnyTree& tree, const Output& out, int node,
+                                             int lane, const int* ids, unsigned mixed,
+                                             Candidates&& candidates, Start&& start) {
+  // Leaves whose points are under way. Each has registers of its own: if they were passed on from
+  // leaf to leaf, that move would wait for the load that was issued last.
+  constexpr int kAhead = Plain ? 3 : 1;
+  const int in_node = Plain ? kNode : static_cast<int>(points_of(tree, node, kNode));
+  const float* coordinates[D];
+  for (int t = 0; t < D; ++t) {
+    coordinates[t] = tree.coordinate(t, static_cast<std::int64_t>(node) * kNode) + lane;
+    asm("" : "+l"(coordinates[t]));  // or nvcc computes them anew for each leaf
   }
-  __syncwarp();
+  const unsigned all = mixed;
+  unsigned to_load = mixed;
+  const auto load = [&](float(&x)[D]) {
+    const bool any = to_load != 0;
+    const int of = highest_bit(to_load);  // −1 if there is none
+    to_load = without_bit(to_load, of);
+    const std::int64_t i = Plain ? of * std::int64_t{kLeaf} : min(of * kLeaf, in_node - 1 - lane);
+    for (int t = 0; t < D; ++t)
+      if (any) x[t] = __ldg(coordinates[t] + i);
+  };
+  const auto assign = [&](const float(&x)[D]) {
+    const int of = highest_bit(mixed);
+    mixed = without_bit(mixed, of);
+    const int label = candidates.label(of, x);
+    const int i = of * kLeaf + lane;
+    if (!Plain && i >= in_node) return;
+    candidates.add(label, x, 1);
+    if (!Plain && out.labels != nullptr)
+      out.labels[static_cast<std::int64_t>(node) * kNode + i] = ids[label];
+  };
+  float ahead[kAhead][D]{};
+#pragma unroll
+  for (auto& x : ahead) load(x);
+  start();
+  // As long as there are leaves to load, kAhead of them are under way.
+  const int count = __popc(mixed);
+#pragma unroll 1
+  while (to_load != 0) {
+#pragma unroll
+    for (auto& x : ahead) {
+      assign(x);
+      load(x);
+    }
+  }
+  const int left = count <= kAhead ? count : (count - 1) % kAhead + 1;
+#pragma unroll
+  for (int a = 0; a < kAhead; ++a)
+    if (a < left) assign(ahead[a]);
+  if (Plain) return count;
+  const int leaves = in_node > lane ? static_cast<int>(runs_of(in_node - lane, kLeaf)) : 0;
+  return __popc(all & static_cast<unsigned>((std::uint64_t{1} << leaves) - 1));
 }
-
-/// The sums of a warp's node in shared memory: one row per candidate and coordinate (or count), one
-/// column per lane, so that additions need no atomics and have no bank conflicts.
-template <int D>
-struct Columns {
-  static constexpr int kRow = kLanes + 1;  // no bank conflicts when lanes add up rows
-
-  float* rows;
-  int row_count, lane;
-
-  __device__ __forceinline__ Columns(float* shared, int candidates, int lane)
-      : rows(shared), row_count(candidates * (D + 1)), lane(lane) {}
-
-  __device__ __forceinline__ void clear() const {
-#pragma unroll 1
-    for (int row = 0; row < row_count; ++row) rows[row * kRow + lane] = 0;
-  }
-
-  /// The lane's sums of candidate i, and at last their number of points.
-  __device__ __forceinline__ void set(int i, const float (&sums)[D + 1]) const {
-    for (int t = 0; t <= D; ++t) rows[(i * (D + 1) + t) * kRow + lane] = sums[t];
-  }
-
-  /// `points` points whose coordinates have the sums x, to candidate i.
-  __device__ __forceinline__ void add(int i, const float (&x)[D], float points) const {
-    float* const to = rows + i * (D + 1) * kRow + lane;
-    for (int t = 0; t < D; ++t) to[t * kRow] += x[t];
-    to[D * kRow] += points;
-  }
-
-  /// The sums of rows first to first + 7, in lanes 0 to 7 and again in each further eight lanes.
-  /// Four lanes take a row, each a quarter of its columns.
-  __device__ __forceinline__ float eight_rows(int first) const {
-    const int row = first + lane / 4;
-    float sum = 0;
-    if (row < row_count) {
-      const float* const from_row = rows + row * kRow + lane % 4 * (kLanes / 4);
-      for (int i = 0; i < kLanes / 4; ++i) sum += from_row[i];
-    }
-    sum += __shfl_xor_sync(kAllLanes, sum, 1);
-    sum += __shfl_xor_sync(kAllLanes, sum, 2);
-    return __shfl_sync(kAllLanes, sum, lane * 4);
-  }
-};
-
-/// A node's candidates in shared memory, and its sums in columns.
-template <int D>
-class ManyCandidates {
- public:
-  __device__ __forceinline__ ManyCandidates(const List& list, const Columns<D>& columns)
-      : list_(list), columns_(columns) {
-    columns_.clear();
-  }
-
-  /// Is one candidate left for the lane's leaf? `nearest`: to the centre of the box.
-  __device__ __forceinline__ bool only_one(const Box<D>& box, int& nearest) {
-    nearest = Nearest(box, list_, 0, 1, true).position;
-    const Owner<D> owner(list_, nearest);
-#pragma unroll 1
-    for (int i = 0; i < list_.count; ++i) left_ |= pruned(box, owner, list_, i) ? 0u : 1u << i;
-    return __popc(left_) == 1;
-  }
-
-  /// The nearest to x of those that lane `of` has left for its leaf: at least two. Mostly it is
-  /// two. They are compared against the order of index: the last of equal distances stays.
-  __device__ __forceinline__ int label(int of, const float (&x)[D]) const {
-    unsigned candidates = __shfl_sync(kAllLanes, left_, of);
-    int label = highest_bit(candidates);
-    float nearest = squared_distance(x, list_, label);
-    candidates &= ~(1u << label);
-#pragma unroll 1
-    do {
-      const int i = highest_bit(candidates);
-      const float d = squared_distance(x, list_, i);
-      label = d <= nearest ? i : label;
-      nearest = fminf(nearest, d);
-      candidates &= ~(1u << i);
-    } while (candidates != 0);
-    return label;
-  }
-
-  __device__ __forceinline__ void add(int i, const float (&x)[D], float points) {
-    columns_.add(i, x, points);
-  }
-  __device__ __forceinline__ void finish() const {}
-
- private:
-  List list_;
-  Columns<D> columns_;
-  unsigned left_ = 0;  // for the lane's leaf
-};
-
-/// The same of `Count` candidates, two or three, in registers: nine of ten nodes with several have
-/// no more. All of them are compared with each point, also those that the point's leaf has dropped:
-/// that takes less than to find out which, and the labels are those of all distances anyway. Sums
-/// are added up in the order of columns, so they have the same bits.
-template <int D, int Count>
-class FewCandidates {
- public:
-  __device__ __forceinline__ FewCandidates(const List& list, const Columns<D>& columns)
-      : columns_(columns) {
-#pragma unroll
-    for (int i = 0; i < Count; ++i) {
-      for (int t = 0; t < D; ++t) at_[i][t] = list.at(i, t);
-      for (int t = 0; t <= D; ++t) sums_[i][t] = 0;
-    }
-  }
-
-  __device__ __forceinline__ bool only_one(const Box<D>& box, int& nearest) const {
-    float middle[D];
-    centre(box, middle);
-    unsigned least = __float_as_uint(distance(middle, 0));
-    nearest = 0;
-#pragma unroll
-    for (int i = 1; i < Count; ++i) {
-      const unsigned d = __float_as_uint(distance(middle, i));
-      if (d < least) nearest = i;
-      least = min(d, least);
-    }
-    float owner[D];
-    for (int t = 0; t < D; ++t) {
-      owner[t] = at_[0][t];
-#pragma unroll
-      for (int i = 1; i < Count; ++i) owner[t] = nearest == i ? at_[i][t] : owner[t];
-    }
-    bool one = true;
-#pragma unroll
-    for (int i = 0; i < Count; ++i)
-      one = one && (i == nearest || pruned(box, owner, at_[i], nearest < i));
-    return one;
-  }
-
-  __device__ __forceinline__ int label(int /*of*/, const float (&x)[D]) const {
-    int label = Count - 1;
-    float nearest = distance(x, label);
-#pragma unroll
-    for (int i = Count - 2; i >= 0; --i) {
-      const float d = distance(x, i);
-      label = d <= nearest ? i : label;
-      nearest = fminf(nearest, d);
-    }
-    return label;
-  }
-
-  __device__ __forceinline__ void add(int to, const float (&x)[D], float points) {
-#pragma unroll
-    for (int i = 0; i < Count; ++i) {
-      if (to != i) continue;
-      for (int t = 0; t < D; ++t) sums_[i][t] += x[t];
-      sums_[i][D] += points;
-    }
-  }
-  __device__ __forceinline__ void finish() const {
-#pragma unroll
-    for (int i = 0; i < Count; ++i) columns_.set(i, sums_[i]);
-  }
-
- private:
-  __device__ __forceinline__ float distance(const float (&x)[D], int i) const {
-    float d = 0;
-    for (int t = 0; t < D; ++t) d += (x[t] - at_[i][t]) * (x[t] - at_[i][t]);
-    return d;
-  }
-
-  Columns<D> columns_;
-  float at_[Count][D], sums_[Count][D + 1];
-};
 
 /// Assigns the leaves of a warp's node, one per lane, and then the points of those on a border, one
 /// per lane, to `candidates`, which adds up sums.
@@ -210,49 +83,22 @@ __device__ __forceinline__ void assign_leaves(const AnyTree& tree, const Output&
       sum[t] = tree.leaves.sum[static_cast<std::int64_t>(t) * tree.leaves.count + leaf];
   if (out.leaf_labels != nullptr && has_leaf) out.leaf_labels[leaf] = single ? ids[nearest] : -1;
 
-  // The other leaves are on a border between clusters. They come one after the other, with one lane
-  // per point. The points of the next two leaves are loaded while the warp works on one.
-  unsigned mixed = __ballot_sync(kAllLanes, !single && has_leaf), to_load = mixed;
-  const auto in_node = static_cast<int>(points_of(tree, node, kNode));
-  const float* coordinates[D];
-  for (int t = 0; t < D; ++t) {
-    coordinates[t] = tree.coordinate(t, static_cast<std::int64_t>(node) * kNode);
-    asm("" : "+l"(coordinates[t]));  // or nvcc computes them anew for each leaf
-  }
-  const auto load = [&](float(&x)[D]) {
-    if (to_load == 0) return;
-    const int of = highest_bit(to_load);
-    to_load &= ~(1u << of);
-    const int i = min(of * kLeaf + lane, in_node - 1);
-    for (int t = 0; t < D; ++t) x[t] = __ldg(coordinates[t] + i);
-  };
-  float next[D]{}, after_next[D]{};
-  load(next);
-  load(after_next);
-  if (single) {
+  // The other leaves are on a border between clusters.
+  const unsigned mixed = __ballot_sync(kAllLanes, !single && has_leaf);
+  const bool is_whole = points_of(tree, node, kNode) == kNode;
+  const float in_leaf = is_whole ? kLeaf : static_cast<float>(points_of(tree, leaf, kLeaf));
+  const auto add_single = [&] {
+    if (!single) return;
     // Not earlier: nvcc would wait for the sums before it asks for points.
     for (int t = 0; t < D; ++t) asm volatile("" : "+f"(sum[t]));
-    candidates.add(nearest, sum, static_cast<float>(points_of(tree, leaf, kLeaf)));
-  }
-#pragma unroll 1
-  while (mixed != 0) {
-    const int of = highest_bit(mixed);
-    mixed &= ~(1u << of);
-    float x[D];
-    for (int t = 0; t < D; ++t) {
-      x[t] = next[t];
-      next[t] = after_next[t];
-    }
-    load(after_next);
-    const int label = candidates.label(of, x);
-    const int i = of * kLeaf + lane;
-    if (i < in_node) {
-      candidates.add(label, x, 1);
-      if (out.labels != nullptr)
-        out.labels[static_cast<std::int64_t>(node) * kNode + i] = ids[label];
-    }
-  }
-  candidates.finish();
+    candidates.add(nearest, sum, in_leaf);
+  };
+  int points = 0;  // of the lane
+  if (out.labels == nullptr && is_whole)
+    points = assign_points<D, true>(tree, out, node, lane, ids, mixed, candidates, add_single);
+  else
+    points = assign_points<D, false>(tree, out, node, lane, ids, mixed, candidates, add_single);
+  candidates.finish(static_cast<float>(points) + (single ? in_leaf : 0));
 }
 
 }  // namespace

@@ -42,6 +42,10 @@ __device__ unsigned warp_min(unsigned x) {
 
 /// The highest bit of x ≠ 0: one instruction, where the lowest takes two.
 __device__ int highest_bit(unsigned x) { return 31 - __clz(static_cast<int>(x)); }
+/// x without bit i (mod 32).
+__device__ unsigned without_bit(unsigned x, int i) {
+  return x & __funnelshift_l(~1u, ~1u, static_cast<unsigned>(i));
+}
 
 /// The candidate that prunes the others. The labels are right whichever it is; the nearest to the
 /// box's centre prunes most.
@@ -119,95 +123,6 @@ struct Nearest {
     position = __shfl_sync(kAllLanes, position, __ffs(static_cast<int>(best_lanes)) - 1);
   }
 };
-
-/// What filter() found: how many candidates are left, and who dropped the others.
-struct Filtered {
-  int count, owner;
-};
-
-/// A warp drops candidates. It writes those that may be nearest to a point of the box to
-/// centroids[D][capacity] and ids; at most `capacity` are written.
-template <int D>
-__device__ Filtered filter(const Box<D>& box, const List& from, float* centroids, int* ids,
-                           int capacity, int lane) {
-  Nearest nearest(box, from, lane, kLanes);
-  nearest.share(from);
-  const Owner<D> owner(from, nearest.position);
-  int count = 0;
-#pragma unroll 1
-  for (int first = 0; first < from.count; first += kLanes) {
-    const int i = first + lane;
-    const bool keep = i < from.count && !pruned(box, owner, from, i);
-    const unsigned kept = __ballot_sync(kAllLanes, keep);
-    const int at = count + __popc(kept & ((1u << lane) - 1));
-    if (keep && at < capacity) {
-      for (int t = 0; t < D; ++t) centroids[t * capacity + at] = from.at(i, t);
-      ids[at] = from.id(i);
-    }
-    count += __popc(kept);
-  }
-  __syncwarp();
-  return {count, owner.id};
-}
-
-/// The same by a block of `Warps` warps. The order of the output is unspecified. `capacity` ≥ 1.
-/// The owner is candidate `hint`; where that is negative, it is looked for. `in_order`: `from` is
-/// in order of index, or any of those equally near may be the owner.
-template <int D, int Warps>
-__device__ int filter_in_block(const Box<D>& box, const List& from, int hint, float* centroids,
-                               int* ids, int capacity, bool in_order) {
-  static_assert(Warps <= kLanes);
-  __shared__ unsigned distances[Warps];
-  __shared__ int positions[Warps];
-  __shared__ int count;
-  const int warp = static_cast<int>(threadIdx.x) / kLanes,
-            lane = static_cast<int>(threadIdx.x) % kLanes;
-  if (threadIdx.x == 0) count = 0;
-  if (hint < 0) {
-    Nearest nearest(box, from, static_cast<int>(threadIdx.x), Warps * kLanes, in_order);
-    nearest.share(from);
-    if (lane == 0) {
-      distances[warp] = nearest.distance;
-      positions[warp] = nearest.position;
-    }
-    __syncthreads();
-    nearest.distance = lane < Warps ? distances[lane] : ~0u;
-    nearest.position = lane < Warps ? positions[lane] : 0;
-    nearest.share(from);
-    hint = nearest.position;
-  } else {
-    __syncthreads();
-  }
-  const Owner<D> owner(from, hint);
-  // Candidates are loaded while those before them are looked at.
-  float next[D];
-  int next_id;
-  const auto load = [&](int i) {
-    i = min(i, from.count - 1);
-    for (int t = 0; t < D; ++t) next[t] = from.at(i, t);
-    next_id = from.id(i);
-  };
-  load(warp * kLanes + lane);
-#pragma unroll 1
-  for (int first = warp * kLanes; first < from.count; first += Warps * kLanes) {
-    float c[D];
-    for (int t = 0; t < D; ++t) c[t] = next[t];
-    const int id = next_id;
-    load(first + Warps * kLanes + lane);
-    const bool keep = first + lane < from.count && !pruned(box, owner.at, c, owner.id < id);
-    const unsigned kept = __ballot_sync(kAllLanes, keep);
-    if (kept == 0) continue;
-    int at = 0;
-    if (lane == 0) at = atomicAdd(&count, __popc(kept));
-    at = __shfl_sync(kAllLanes, at, 0) + __popc(kept & ((1u << lane) - 1));
-    if (keep && at < capacity) {
-      for (int t = 0; t < D; ++t) centroids[t * capacity + at] = c[t];
-      ids[at] = id;
-    }
-  }
-  __syncthreads();
-  return count;
-}
 
 }  // namespace
 }  // namespace lloyd::fast

@@ -1,7 +1,7 @@
 // Regions: with thousands of clusters, the blocks of a region share a first list of candidates.
 #pragma once
 
-#include "kernels/fast/grid/prune.cuh"
+#include "kernels/fast/grid/filter.cuh"
 #include "kernels/fast/lib/dependent_launch.cuh"
 
 namespace lloyd::fast {

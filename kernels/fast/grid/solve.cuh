@@ -95,8 +95,9 @@ __global__ void __launch_bounds__(kBlock, kBlocksToSolve<D, Candidates>)
     Progress& now = s.progress[iteration % kSets];
     const Output& out = s.out(iteration);
     const bool left_to_wide =
-        has_block && assign_block<D, Candidates>(tree, own[thread / kLanes], block, all, kNoRegions,
-                                                 s.list_capacity, s.block_owners, out);
+        has_block &&
+        assign_block<D, Candidates>(tree, own[thread / kLanes], block, s.block_owners[block], all,
+                                    kNoRegions, s.list_capacity, s.block_owners, out);
     if (any_of_all_blocks(&now.assigned, left_to_wide)) {
       assign_wide<D>(tree, all, kNoRegions, s.wide_capacity, out);
       wait_for_all_blocks(&now.wide_done, gridDim.x);
