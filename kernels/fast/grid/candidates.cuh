@@ -55,6 +55,8 @@ struct Columns {
 template <int D>
 class ManyCandidates {
  public:
+  static constexpr int kLeavesAhead = 3;
+
   __device__ __forceinline__ ManyCandidates(const List& list, const Columns<D>& columns)
       : list_(list), columns_(columns) {
     columns_.clear();
@@ -105,6 +107,9 @@ class ManyCandidates {
 template <int D, int Count>
 class FewCandidates {
  public:
+  /// How many fit in the registers (kBlocksOfMultiprocessor).
+  static constexpr int kLeavesAhead = Count == 2 ? 5 : 3;
+
   __device__ __forceinline__ FewCandidates(const List& list, const Columns<D>& columns)
       : columns_(columns) {
 #pragma unroll

@@ -1,6 +1,8 @@
 // What assign_block() does for a node that has several candidates.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/fast/grid/candidates.cuh"
 
 namespace lloyd::fast {
@@ -16,7 +18,7 @@ __device__ __forceinline__ int assign_points(const AnyTree& tree, const Output& 
                                              Candidates&& candidates, Start&& start) {
   // Leaves whose points are under way. Each has registers of its own: if they were passed on from
   // leaf to leaf, that move would wait for the load that was issued last.
-  constexpr int kAhead = Plain ? 3 : 1;
+  constexpr int kAhead = Plain ? std::remove_reference_t<Candidates>::kLeavesAhead : 1;
   const int in_node = Plain ? kNode : static_cast<int>(points_of(tree, node, kNode));
   const float* coordinates[D];
   for (int t = 0; t < D; ++t) {
