@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "kernels/fast/lib/cluster_launch.cuh"
 #include "kernels/fast/lib/dependent_launch.cuh"
+#include "kernels/fast/update/at_once.cuh"
 #include "kernels/fast/update/finish.cuh"
 #include "kernels/fast/update/sums.cuh"
 #include "kernels/fast/update/update.h"
@@ -30,6 +32,28 @@ __global__ void count_changes(const std::int32_t* __restrict__ labels,
   if (threadIdx.x % 32 == 0 && votes != 0) atomicAdd(changes, static_cast<unsigned>(__popc(votes)));
 }
 
+// The kernel that reads `values` values at a time.
+template <typename Value>
+auto kernel_at_once(int values) {
+  constexpr int kWidest = 16 / static_cast<int>(sizeof(Value));
+  return values == kWidest       ? update_at_once<Value, kWidest>
+         : values == kWidest / 2 ? update_at_once<Value, kWidest / 2>
+         : values == 2           ? update_at_once<Value, 2>
+                                 : update_at_once<Value, 1>;
+}
+
+// Sizes for one kernel, without a span where it does not pay or the GPU cannot run it.
+template <typename Value>
+TeamSizes sizes_at_once(std::int64_t n, int k, int values, int vectors,
+                        const DeviceLimits& device) {
+  const TeamSizes sizes = TeamSizes::of(n, k, values * vectors);
+  const std::int64_t bytes = sizes.shared_bytes() + std::int64_t{sizeof(TeamCounts)};
+  if (sizes.span == 0 || !can_overlap(device) || bytes > device.shared_bytes_optin ||
+      resident_clusters(kTeam, kernel_at_once<Value>(values), kTeamBlock, sizes.shared_bytes()) < 1)
+    return {};
+  return sizes;
+}
+
 }  // namespace update
 }  // namespace
 
@@ -51,6 +75,9 @@ Update<Value, Real>::Update(std::int64_t n, int k, int dim, std::int64_t stride,
   vectors_ = (dim + values_ - 1) / values_;
   pitch_ = (vectors_ * values_ + 3) / 4 * 4;
   while (group_ < std::min(vectors_, 32)) group_ *= 2;
+  if (std::is_same_v<Real, float> && exchange == nullptr)
+    at_once_ = sizes_at_once<Value>(n, k, values_, vectors_, device);
+  if (at_once_.span > 0) return;
   std::int64_t run = kShortestRun;
   while (run < kLongRun && n > run * kWantedRuns) run *= 2;
   run = std::max<std::int64_t>(run, (n + kMostRuns - 1) / kMostRuns);
@@ -74,6 +101,8 @@ template <typename Value, typename Real>
 void Update<Value, Real>::run(int iteration, const Value* points, const std::int32_t* labels,
                               Real* centroids, MoveBits<Real>* largest_move_bits,
                               cudaStream_t stream) {
+  if constexpr (std::is_same_v<Real, float>)
+    if (at_once_.span > 0) return run_at_once(points, labels, centroids, largest_move_bits, stream);
   if (!keeps_ || iteration + 1 < kUnsettled) {
     // fp32 is faster, and exact enough where the next iteration starts anew.
     sort_.all(labels, nullptr, stream);
@@ -93,6 +122,16 @@ void Update<Value, Real>::run(int iteration, const Value* points, const std::int
         shared_.data(), pitch_, k_, dim_, centroids, largest_move_bits);
     LLOYD_CUDA_CHECK_LAUNCH();
   }
+}
+
+template <typename Value, typename Real>
+void Update<Value, Real>::run_at_once(const Value* points, const std::int32_t* labels,
+                                      float* centroids, unsigned* largest_move_bits,
+                                      cudaStream_t stream) {
+  const ClusterLaunch launch(overlap_, kTeam, static_cast<unsigned>(at_once_.blocks(k_)),
+                             kTeamBlock, at_once_.shared_bytes(), stream);
+  launch.run(kernel_at_once<Value>(values_), points, stride_, vectors_, group_, labels,
+             static_cast<int>(n_), dim_, at_once_, centroids, largest_move_bits);
 }
 
 // `anew`: of all points.

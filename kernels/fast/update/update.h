@@ -5,7 +5,8 @@
 //   sums     Warps add up runs of rows in that order, in registers.
 //   finish   The sums of each cluster are added in their order, and its centroid is moved.
 //
-// After the first iterations only points that changed cluster are sorted and added up: once for the
+// Where points are few, one kernel does all of that (at_once.cuh). Elsewhere, after the first
+// iterations only points that changed cluster are sorted and added up: once for the
 // cluster they came to and once, negatively, for the one they left. The sums are then kept from one
 // iteration to the next, in fp64: a sum of fp32 values that comes and goes leaves nothing there.
 // For centroids in fp64 all sums are made in twice its digits (twice.cuh).
@@ -20,6 +21,7 @@
 #include "kernels/fast/lib/exchange.h"
 #include "kernels/fast/lib/move_bits.h"
 #include "kernels/fast/update/sort.h"
+#include "kernels/fast/update/team_sizes.h"
 
 namespace lloyd::fast {
 
@@ -51,6 +53,8 @@ class Update {
            MoveBits<Real>* largest_move_bits, cudaStream_t stream);
 
  private:
+  void run_at_once(const Value* points, const std::int32_t* labels, float* centroids,
+                   unsigned* largest_move_bits, cudaStream_t stream);
   template <typename Sum>
   void sum_and_finish(bool anew, const Value* points, Real* centroids,
                       MoveBits<Real>* largest_move_bits, cudaStream_t stream);
@@ -67,6 +71,7 @@ class Update {
   int k_ = 0, dim_ = 0;
   int values_ = 1, vectors_ = 1, group_ = 1;  // values a load, loads a row, lanes a row
   int pitch_ = 4;                             // values between two partial sums
+  TeamSizes at_once_;                 // no span: as three steps, with what stands below
   bool keeps_ = false, overlap_ = false;
   LabelSort sort_;
   cuda::Buffer<std::int32_t> previous_;  // the labels before, where sums are kept

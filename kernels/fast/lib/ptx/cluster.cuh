@@ -1,11 +1,12 @@
-// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier.cluster", and the
-// special register %cluster_ctarank. From sm_90 on.
+// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier.cluster", "Data
+// Movement and Conversion Instructions: mapa", and the special register %cluster_ctarank. From
+// sm_90 on.
 #pragma once
 
 #include "kernels/fast/lib/ptx/target.cuh"
 
 namespace lloyd::fast::ptx {
-#if LLOYD_HOPPER_CODE
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
 /// Which block of its cluster this one is.
 __device__ __forceinline__ int cluster_rank() {
@@ -20,6 +21,14 @@ __device__ __forceinline__ void cluster_sync() {
       "barrier.cluster.arrive.release.aligned;\n"
       "barrier.cluster.wait.acquire.aligned;\n" ::
           : "memory");
+}
+
+/// The same place in the shared memory of another block of the cluster.
+template <typename T>
+__device__ __forceinline__ T* in_block(T* shared, int rank) {
+  std::uint64_t address;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(address) : "l"(shared), "r"(rank));
+  return reinterpret_cast<T*>(address);
 }
 
 #endif

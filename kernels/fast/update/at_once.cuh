@@ -1,0 +1,174 @@
+// The whole update in one kernel, for few points: there, each launch takes longer than its work.
+//
+// Blocks work in teams of kTeam (what CUDA calls a cluster). A team moves up to kMostSpan
+// consecutive centroids, and its blocks read each other's shared memory.
+//
+//   find     Each block looks for the team's labels in its share of all labels.
+//   sort     The team puts what it found in order of label, then of point. Each block gets an equal
+//            part of that order, whatever the sizes of the clusters are.
+//   sums     Each warp adds up a run of rows, in fp64.
+//   finish   The block in whose part a cluster begins adds up its sums and moves the centroid.
+//
+// The order of all additions depends on the labels alone.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/fast/lib/dependent_launch.cuh"
+#include "kernels/fast/lib/ptx/cluster.cuh"
+#include "kernels/fast/lib/ptx/ld.cuh"
+#include "kernels/fast/lib/warp.cuh"
+#include "kernels/fast/update/sums.cuh"
+#include "kernels/fast/update/team_sizes.h"
+#include "kernels/fast/update/team_sort.cuh"
+
+namespace lloyd::fast {
+namespace {
+namespace update {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+
+// A block's part of the team's order: the places from `begin` to `end`, and their points.
+struct Part {
+  unsigned begin, end;
+  const std::int32_t* points;
+
+  __device__ __forceinline__ std::int32_t operator[](unsigned place) const {
+    return points[place - begin];
+  }
+};
+
+// Adds up one vector of the rows of the places from `at` to `last`. Each cluster there makes one
+// sum, at slots[cluster · pitch]. `group` lanes, which have consecutive vectors, load a row.
+template <typename Value, int kValues>
+__device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::int64_t stride,
+                                        int vector, int vectors, int group,
+                                        const TeamCounts& counts, const Part& part, unsigned at,
+                                        unsigned last, double* slots, int pitch) {
+  using Row = Vector<Value, kValues>;
+  const int rows = 32 / group, row = threadIdx.x % 32 / group;
+  const bool in_row = vector < vectors;
+  const Value* column = points + static_cast<std::int64_t>(in_row ? vector : 0) * kValues;
+  for (int j = cluster_at(counts, at); at < last; ++j) {
+    const unsigned end = min(last, counts.first[j + 1]);
+    if (end <= at) continue;  // an empty cluster
+    double sum[kValues] = {};
+    for (; at < end; at += static_cast<unsigned>(rows) * kLoadsInFlight) {
+      Row loaded[kLoadsInFlight];
+#pragma unroll
+      for (int u = 0; u < kLoadsInFlight; ++u) {
+        const unsigned place = at + static_cast<unsigned>(u * rows + row);
+        loaded[u] = {};
+        if (in_row && place < end) loaded[u] = ptx::ld_once<Row>(column + part[place] * stride);
+      }
+#pragma unroll
+      for (int u = 0; u < kLoadsInFlight; ++u) {
+        if (at + static_cast<unsigned>(u * rows) >= end) break;
+#pragma unroll
+        for (int v = 0; v < kValues; ++v) sum[v] += as_float(loaded[u].values[v]);
+      }
+    }
+    at = end;
+    for (int offset = group; offset < 32; offset *= 2)
+#pragma unroll
+      for (int v = 0; v < kValues; ++v) sum[v] += __shfl_xor_sync(kAllLanes, sum[v], offset);
+    if (row == 0 && in_row)
+#pragma unroll
+      for (int v = 0; v < kValues; ++v) slots[j * pitch + vector * kValues + v] = sum[v];
+  }
+}
+
+#endif
+
+// Moves each centroid to the mean of the points with its label; see the top. `vectors` of kValues
+// values are a row, and `group` lanes (a power of two) load 32 of them, or all.
+template <typename Value, int kValues>
+__global__ void __launch_bounds__(kTeamBlock, 1)
+    update_at_once(const Value* __restrict__ points, std::int64_t stride, int vectors, int group,
+                   const std::int32_t* __restrict__ labels, int n, int dim, const TeamSizes sizes,
+                   float* __restrict__ centroids, unsigned* largest_move_bits) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(16) char shared[];
+  __shared__ TeamCounts counts;
+  auto* order = reinterpret_cast<std::int32_t*>(shared);  // the points of this block's part
+  auto* carried = reinterpret_cast<double*>(shared + sizes.order_bytes);
+  char* rest = shared + sizes.order_bytes + sizes.sum_bytes;
+  auto* slots = reinterpret_cast<double*>(rest);  // once what was found has been sent
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, rank = ptx::cluster_rank();
+  const int first_label = static_cast<int>(blockIdx.x) / kTeam * sizes.span;
+  const int pitch = vectors * kValues;
+  counts.of_warp[warp][lane] = counts.of_warp[warp][lane + 32] = 0;
+  __syncwarp();
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+
+  // 1. Find and sort.
+  unsigned* found = reinterpret_cast<unsigned*>(rest) + warp * sizes.warp_labels;
+  const int begin_label = (rank * kTeamWarps + warp) * sizes.warp_labels;
+  const unsigned many =
+      find(labels, begin_label, min(begin_label + sizes.warp_labels, n), first_label,
+           static_cast<unsigned>(sizes.span), found, counts.of_warp[warp]);
+  __syncthreads();
+  place_clusters(counts, rank);
+  const unsigned entries = counts.first[kMostSpan], share = (entries + kTeam - 1) / kTeam;
+  send(counts, found, many, order, share);
+  ptx::cluster_sync();
+
+  // 2. Sums. Warp w and cluster j have slot w + j − first, which no other pair has.
+  const unsigned begin = min(static_cast<unsigned>(rank) * share, entries);
+  const unsigned end = min(begin + share, entries);
+  const unsigned run = max(1u, (end - begin + kTeamWarps - 1) / kTeamWarps);
+  const int first = begin < end ? cluster_at(counts, begin) : sizes.span;
+  const unsigned at = min(begin + static_cast<unsigned>(warp) * run, end);
+  const unsigned last = min(at + run, end);
+  for (int vector = lane % group; at < last && vector - lane % group < vectors; vector += 32)
+    sum_run<Value, kValues>(points, stride, vector, vectors, group, counts, {begin, end, order}, at,
+                            last, slots + (warp - first) * pitch, pitch);
+  __syncthreads();
+
+  // 3. Coordinate t of the part of cluster j that is in this block.
+  const auto sum_of = [&](int j, int t) {
+    const unsigned from = max(counts.first[j], begin), to = min(counts.first[j + 1], end);
+    double sum = 0;
+    for (unsigned w = (from - begin) / run; w <= (to - 1 - begin) / run; ++w)
+      sum += slots[(static_cast<int>(w) + j - first) * pitch + t];
+    return sum;
+  };
+  // If the first cluster began in an earlier block, that block needs the sum.
+  const bool carries = begin < end && counts.first[first] < begin;
+  if (carries)
+    for (int t = threadIdx.x; t < dim; t += kTeamBlock) carried[t] = sum_of(first, t);
+  __syncwarp();
+  ptx::cluster_sync();
+  for (int j = first + (carries ? 1 : 0) + warp; j < sizes.span && counts.first[j] < end;
+       j += kTeamWarps) {
+    const unsigned next = counts.first[j + 1], count = next - counts.first[j];
+    if (count == 0) continue;
+    const Mean<double> mean_of(count);
+    float move = 0;
+    for (int t = lane; t < dim; t += 32) {
+      double sum = sum_of(j, t);
+      for (int b = rank + 1; static_cast<unsigned>(b) * share < next; ++b)
+        sum += ptx::in_block(carried, b)[t];
+      const float mean = mean_of(sum);
+      float* centroid = centroids + static_cast<std::int64_t>(first_label + j) * dim + t;
+      if (largest_move_bits != nullptr) {
+        const float step = mean - *centroid;
+        move += step * step;
+      }
+      *centroid = mean;
+    }
+    if (largest_move_bits == nullptr) continue;
+    move = warp_sum(move);
+    if (lane == 0) atomicMax(largest_move_bits, bits_of(move));
+  }
+  __syncwarp();
+  ptx::cluster_sync();  // no block ends while another reads its shared memory
+#else
+  __trap();  // never launched: see Update
+#endif
+}
+
+}  // namespace update
+}  // namespace
+}  // namespace lloyd::fast

@@ -1,0 +1,46 @@
+// How the update of few points is dealt to blocks and their shared memory (at_once.cuh).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace lloyd::fast {
+
+constexpr int kTeam = 8;  // blocks; more need an attribute that not every GPU grants
+constexpr int kTeamWarps = 16;
+constexpr int kMostSpan = 64;    // clusters of a team
+constexpr int kUsualTeams = 16;  // that an H200 holds at a time, one block per multiprocessor
+constexpr int kMostTeams = 2 * kUsualTeams;
+// Each team reads all labels, and in each iteration all points are added up.
+constexpr std::int64_t kMostPointsAtOnce = 1 << 17, kMostValuesAtOnce = 1 << 24;
+
+struct TeamSizes {
+  int span = 0;         // clusters of a team; 0: the problem is too large
+  int warp_labels = 0;  // labels that a warp looks at
+  // Of dynamic shared memory: the points of a block's part, in order; a sum; and what a block found
+  // in its labels, whose place the sums of the warps then take.
+  int order_bytes = 0, sum_bytes = 0, rest_bytes = 0;
+
+  /// For n points of `padded` values, of which the last may be padding.
+  static TeamSizes of(std::int64_t n, int k, int padded) {
+    TeamSizes sizes;
+    if (n > kMostPointsAtOnce || n * padded > kMostValuesAtOnce || k > kMostTeams * kMostSpan)
+      return sizes;
+    const auto up = [](std::int64_t value, std::int64_t unit) {
+      return static_cast<int>((value + unit - 1) / unit * unit);
+    };
+    sizes.span = std::min((k + kUsualTeams - 1) / kUsualTeams, kMostSpan);
+    sizes.warp_labels = up((n + kTeam * kTeamWarps - 1) / (kTeam * kTeamWarps), 32);
+    sizes.order_bytes = up(4 * ((n + kTeam - 1) / kTeam), 16);
+    sizes.sum_bytes = up(8LL * padded, 16);
+    // A run that meets the end of a cluster begins a new sum.
+    sizes.rest_bytes =
+        std::max(4 * kTeamWarps * sizes.warp_labels, (kTeamWarps + sizes.span) * sizes.sum_bytes);
+    return sizes;
+  }
+
+  int blocks(int k) const { return (k + span - 1) / span * kTeam; }
+  int shared_bytes() const { return order_bytes + sum_bytes + rest_bytes; }
+};
+
+}  // namespace lloyd::fast

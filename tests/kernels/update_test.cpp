@@ -1,0 +1,48 @@
+// How the update of few points is dealt to blocks: what a kernel must be able to rely on.
+#include <gtest/gtest.h>
+
+#include "kernels/fast/update/team_sizes.h"
+#include "tests/kernels/h200.h"
+
+namespace lloyd::fast {
+namespace {
+
+constexpr int kCountBytes = 8'192;  // at least what the kernel has in static shared memory
+
+TEST(TeamSizes, CoverAllLabelsAndClusters) {
+  for (const std::int64_t n : {1, 31, 127, 4'096, 4'097, 10'000, 65'536, 131'071, 131'072})
+    for (const int k : {1, 15, 16, 17, 1'000, 1'024, 1'025, 2'048}) {
+      SCOPED_TRACE(std::to_string(n) + " points, " + std::to_string(k) + " clusters");
+      const TeamSizes sizes = TeamSizes::of(n, k, 32);
+      ASSERT_GE(sizes.span, 1);
+      EXPECT_LE(sizes.span, kMostSpan);
+      EXPECT_EQ(sizes.blocks(k) % kTeam, 0);
+      EXPECT_GE(sizes.blocks(k) / kTeam * sizes.span, k);
+      EXPECT_EQ(sizes.warp_labels % 32, 0);
+      EXPECT_GE(std::int64_t{kTeam} * kTeamWarps * sizes.warp_labels, n);
+      // A part of the order, where a cluster has all points; a slot for each sum that a warp begins
+      // and each that a cluster ends.
+      EXPECT_GE(sizes.order_bytes, 4 * ((n + kTeam - 1) / kTeam));
+      EXPECT_GE(sizes.rest_bytes, 4 * kTeamWarps * sizes.warp_labels);
+      EXPECT_GE(sizes.rest_bytes, (kTeamWarps + sizes.span) * 32 * 8);
+      EXPECT_EQ((sizes.order_bytes | sizes.sum_bytes | sizes.rest_bytes) % 16, 0);
+    }
+}
+
+TEST(TeamSizes, FitAnH200WherePointsAreFew) {
+  for (const int dim : {32, 128})
+    EXPECT_LE(TeamSizes::of(100'000, 1'024, dim).shared_bytes() + kCountBytes,
+              h200().shared_bytes_optin);
+  // A team for each of the device's places.
+  EXPECT_LE(TeamSizes::of(10'000, 1'024, 128).blocks(1'024), h200().multiprocessors);
+}
+
+TEST(TeamSizes, LeaveLargeProblemsToTheSort) {
+  EXPECT_EQ(TeamSizes::of(131'073, 16, 2).span, 0);
+  EXPECT_EQ(TeamSizes::of(1'000, 2'049, 2).span, 0);
+  EXPECT_EQ(TeamSizes::of(100'000, 1'024, 168).span, 0);
+  EXPECT_GT(TeamSizes::of(100'000, 1'024, 167).span, 0);
+}
+
+}  // namespace
+}  // namespace lloyd::fast
