@@ -1,6 +1,6 @@
 // Which engine screens a problem, and how it is launched. There are three: the wide engine on
 // Hopper up to 128 dimensions, the streamed engine above, and the mma engine elsewhere. The mma
-// engine also takes the second look.
+// engine also takes the second look, but for few points that the wide engine has screened.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
@@ -14,6 +14,7 @@
 #include "kernels/fast/lib/dependent_launch.cuh"
 #include "kernels/fast/lib/ptx/tensor_map.h"
 #include "kernels/fast/screen/mma_engine.cuh"
+#include "kernels/fast/screen/settle.cuh"
 #include "kernels/fast/screen/streamed_engine.cuh"
 #include "kernels/fast/screen/wide_engine.cuh"
 
@@ -30,6 +31,7 @@ class Engine {
     if (hopper) steps_ = std::max(steps_, 2);
     padded_ = (problem.dim + steps_ * 16 - 1) / (steps_ * 16) * steps_ * 16;
     wide_ = hopper && padded_ <= 128 && problem.k <= 65'536 * kWideTile;
+    settles_ = wide_ && problem.n <= kMostSettled;
     columns_ = hopper && padded_ > 128 ? streamed::columns_for(problem.k) : 0;
     if (columns_ > 0) {
       steps_ = 4;
@@ -62,8 +64,13 @@ class Engine {
            static_cast<std::size_t>(streamed_tile_bytes(columns_, padded_));
   }
 
-  /// Prepares the kernels. `points`: X_h, point_rows rows.
+  /// Prepares the kernels. `points`: X_h, point_rows rows. Real: the type of the centroids.
+  template <typename Real>
   void prepare(const __half* points, std::int64_t point_rows) {
+    prefer_l1(label_ambiguous<Real>);
+    with_steps([&](auto steps) {
+      if constexpr (steps.value > 1) prefer_l1(settle_ambiguous<steps.value, Real>);
+    });
     with_steps([&](auto steps) {
       for (const auto kernel :
            {screen_products<steps.value, false>, screen_products<steps.value, true>})
@@ -101,6 +108,21 @@ class Engine {
     });
   }
 
+  /// Whether settle() takes the place of look_again() and label_ambiguous.
+  bool settles() const { return settles_; }
+
+  /// Labels the ambiguous points. `lanes`: that read a row of centroids together.
+  template <typename Real>
+  void settle(const Screen& s, const float* points, const Real* centroids, int lanes,
+              cudaStream_t stream) const {
+    const auto grid = static_cast<unsigned>(std::max(multiprocessors_, kFewestSettling));
+    with_steps([&](auto steps) {
+      if constexpr (steps.value > 1)
+        launch(overlap_, settle_ambiguous<steps.value, Real>, grid, kSettleBlock, 0, stream, s,
+               points, centroids, s.k, static_cast<int>(blocks(s.last - s.first)), lanes);
+    });
+  }
+
   /// The points that need a second look, for all their candidates.
   void look_again(const Screen& s, cudaStream_t stream) const {
     with_steps([&](auto steps) {
@@ -130,6 +152,14 @@ class Engine {
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   }
 
+  // Rows that lanes read to decide come again, so these kernels get as much L1 as there is, although
+  // the one before them has it as shared memory.
+  template <typename Kernel>
+  static void prefer_l1(Kernel* kernel) {
+    LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                          cudaSharedmemCarveoutMaxL1));
+  }
+
   auto wide_kernel() const -> void (*)(Screen, int) {
     const auto of = [this](auto halves) -> void (*)(Screen, int) {
       return padded_ == 32   ? screen_wide<32, halves.value>
@@ -147,7 +177,7 @@ class Engine {
   int multiprocessors_ = 1;
   bool overlap_ = false;
   int steps_ = 1, padded_ = 16;  // a step has 16 dimensions
-  bool wide_ = false;
+  bool wide_ = false, settles_ = false;
   int columns_ = 0, clusters_ = 0;  // streamed: centroids of a tile, clusters of blocks at once
   int tile_points_ = kRows;         // that a block screens at a time
   int centroid_rows_ = 0;

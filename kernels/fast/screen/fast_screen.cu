@@ -77,15 +77,10 @@ class ScreenLoop : public DeviceLoopOf<Real> {
     if (has_min_changes()) previous_ = cuda::Buffer<std::int32_t>(labels_.size());
     split_all_points(context.stream);
     allocate_centroids();
-    engine_.prepare(high_points_.data(), Engine::point_rows(problem.n));
+    engine_.template prepare<Real>(high_points_.data(), Engine::point_rows(problem.n));
     const std::int64_t batch = std::min(problem.n, kBatch);
     lists_ = Lists(static_cast<std::size_t>(batch), engine_.blocks(batch),
                    static_cast<std::size_t>(engine_.segment(batch)));
-    // Rows that lanes read come again, so the last kernel gets as much L1 as there is, although the
-    // one before it has it as shared memory.
-    LLOYD_CUDA_CHECK(cudaFuncSetAttribute(label_ambiguous<Real>,
-                                          cudaFuncAttributePreferredSharedMemoryCarveout,
-                                          cudaSharedmemCarveoutMaxL1));
     update_ = Update<float, Real>(problem.n, problem.k, problem.dim, problem.dim, context.device,
                                   context.stream, exchange_);
   }
@@ -101,8 +96,7 @@ class ScreenLoop : public DeviceLoopOf<Real> {
         const Screen s = batch_from(first);
         split_all_centroids(stream);     // C_h, and what bounds its error
         engine_.screen(s, stream);       // labels most points, and lists the others
-        engine_.look_again(s, stream);   // finds all candidates of those that may have many
-        label_the_ambiguous(s, stream);  // compares candidates in float64
+        label_the_ambiguous(s, stream);  // compares their candidates in float64
       }
     }
     const auto phase = context.phase("update");
@@ -154,6 +148,9 @@ class ScreenLoop : public DeviceLoopOf<Real> {
   }
 
   void label_the_ambiguous(const Screen& s, cudaStream_t stream) {
+    if (engine_.settles())
+      return engine_.settle(s, points_.data(), centroids_.data(), row_lanes(), stream);
+    engine_.look_again(s, stream);  // finds all candidates of those that may have many
     launch(overlap_, label_ambiguous<Real>, 8 * static_cast<unsigned>(multiprocessors_),
            kExactBlock, 0, stream, s, points_.data(), centroids_.data(), problem_.k,
            static_cast<int>(engine_.blocks(s.last - s.first)), row_lanes());
