@@ -78,6 +78,9 @@ const std::vector<Case>& cases() {
       {"TenThousandPoints", 10'000, 1024, 128, [](Data&) {}},
       {"TenThousandPoints32", 10'000, 1024, 32, [](Data&) {}},
       {"TenThousandRaggedPoints", 10'007, 1011, 100, [](Data&) {}},
+      // So many that the second look is a kernel of its own.
+      {"ManyPoints64", 140'011, 300, 64, [](Data&) {}},
+      {"ManyPointsNearTies32", 140'011, 300, 32, near_ties(1)},
       {"ManyDimensions", 5000, 333, 300, [](Data&) {}},
       {"TwoHundredDimensions", 40'011, 1000, 200, [](Data&) {}},
       {"FewClusters513", 40'011, 100, 513, [](Data&) {}},

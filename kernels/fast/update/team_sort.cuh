@@ -13,7 +13,7 @@ namespace {
 namespace update {
 
 constexpr int kTeamBlock = 32 * kTeamWarps;
-constexpr int kLabelsRead = 8;  // that a lane reads ahead
+constexpr int kLabelsRead = 16;  // that a lane reads ahead
 static_assert(kTeam * kMostSpan == kTeamBlock && kMostSpan == 2 * 32);
 
 // What a block counts. Labels are relative to the team's first.
@@ -55,6 +55,7 @@ __device__ __forceinline__ unsigned find(const std::int32_t* __restrict__ labels
     }
 #pragma unroll
     for (int u = 0; u < kLabelsRead; ++u) {
+      if (at + 32 * u >= end) break;
       const bool hit = label[u] < span;
       const unsigned votes = __ballot_sync(kAllLanes, hit);
       if (hit) {
