@@ -13,7 +13,7 @@ TEST(TeamSizes, CoverAllLabelsAndClusters) {
   for (const std::int64_t n : {1, 31, 127, 4'096, 4'097, 10'000, 65'536, 131'071, 131'072})
     for (const int k : {1, 15, 16, 17, 1'000, 1'024, 1'025, 2'048}) {
       SCOPED_TRACE(std::to_string(n) + " points, " + std::to_string(k) + " clusters");
-      const TeamSizes sizes = TeamSizes::of(n, k, 32);
+      const TeamSizes sizes = TeamSizes::of(n, k, 8);
       ASSERT_GE(sizes.span, 1);
       EXPECT_LE(sizes.span, kMostSpan);
       EXPECT_EQ(sizes.blocks(k) % kTeam, 0);
@@ -24,7 +24,7 @@ TEST(TeamSizes, CoverAllLabelsAndClusters) {
       // and each that a cluster ends.
       EXPECT_GE(sizes.order_bytes, 4 * ((n + kTeam - 1) / kTeam));
       EXPECT_GE(sizes.rest_bytes, 4 * kTeamWarps * sizes.warp_labels);
-      EXPECT_GE(sizes.rest_bytes, (kTeamWarps + sizes.span) * 32 * 8);
+      EXPECT_GE(sizes.rest_bytes, (kTeamWarps + sizes.span) * 8 * 8);
       EXPECT_EQ((sizes.order_bytes | sizes.sum_bytes | sizes.rest_bytes) % 16, 0);
     }
 }
@@ -42,6 +42,19 @@ TEST(TeamSizes, LeaveLargeProblemsToTheSort) {
   EXPECT_EQ(TeamSizes::of(1'000, 2'049, 2).span, 0);
   EXPECT_EQ(TeamSizes::of(100'000, 1'024, 168).span, 0);
   EXPECT_GT(TeamSizes::of(100'000, 1'024, 167).span, 0);
+  EXPECT_EQ(TeamSizes::of(100'000, 1, 16).span, 0);  // one team
+  EXPECT_GT(TeamSizes::of(100'000, 2, 16).span, 0);
+}
+
+TEST(TeamSizes, AreOfWholeUnits) {
+  constexpr int kUnit = 16;
+  for (const int k : {256, 257, 640, 1'000, 1'024, 2'048}) {
+    const TeamSizes sizes = TeamSizes::of(10'000, k, 32, kUnit);
+    EXPECT_GE(sizes.span, 1) << k;
+    EXPECT_EQ(sizes.span % kUnit, 0) << k;
+    EXPECT_GE(sizes.blocks(k) / kTeam * sizes.span, k);
+  }
+  EXPECT_EQ(TeamSizes::of(10'000, 255, 32, kUnit).span, 0);  // teams would be fewer than usual
 }
 
 }  // namespace

@@ -15,12 +15,16 @@
 #include "kernels/fast/screen/fast_screen.h"
 
 #if LLOYD_CUDA
+#include <type_traits>
+
 #include "kernels/core/either_precision.h"
 #include "kernels/fast/lib/device_loop.h"
 #include "kernels/fast/screen/centre.cuh"
 #include "kernels/fast/screen/engine.cuh"
 #include "kernels/fast/screen/label.cuh"
+#include "kernels/fast/screen/lists.h"
 #include "kernels/fast/screen/split.cuh"
+#include "kernels/fast/update/at_once.cuh"
 #include "kernels/fast/update/update.h"
 #endif
 
@@ -31,29 +35,6 @@ constexpr int kMostDimensions = 65'536;
 
 #if LLOYD_CUDA
 constexpr std::int64_t kBatch = 1 << 24;  // points screened before the lists are emptied
-
-// Where ambiguous points wait for their label; see Screen.
-struct Lists {
-  Lists() = default;
-  /// For a batch of n points, screened by `blocks` blocks of at most `segment` points.
-  Lists(std::size_t n, std::size_t blocks, std::size_t segment)
-      : decided_counts(blocks),
-        decided(blocks * segment),
-        decided_candidates(blocks * segment * kLanes),
-        again(1),
-        list(n),
-        reach(n),
-        candidate_counts(n),
-        candidates(n * kCandidates) {}
-
-  cuda::Buffer<unsigned> decided_counts;
-  cuda::Buffer<std::int32_t> decided, decided_candidates;
-  cuda::Buffer<unsigned> again;
-  cuda::Buffer<std::int32_t> list;
-  cuda::Buffer<float> reach;
-  cuda::Buffer<int> candidate_counts;
-  cuda::Buffer<std::int32_t> candidates;
-};
 
 // Real: the type of the centroids, float or double. The points are float in either precision.
 template <typename Real>
@@ -81,12 +62,22 @@ class ScreenLoop : public DeviceLoopOf<Real> {
     const std::int64_t batch = std::min(problem.n, kBatch);
     lists_ = Lists(static_cast<std::size_t>(batch), engine_.blocks(batch),
                    static_cast<std::size_t>(engine_.segment(batch)));
-    update_ = Update<float, Real>(problem.n, problem.k, problem.dim, problem.dim, context.device,
-                                  context.stream, exchange_);
+    loads_ = RowLoads::of<float>(problem.dim, problem.dim);
+    at_once_ = {};
+    if constexpr (std::is_same_v<Real, float>)
+      if (engine_.settles() && exchange_ == nullptr && !problem.spherical)
+        at_once_ = update::sizes_at_once<float, CentroidSplit<float>>(problem.n, problem.k, loads_,
+                                                                      context.device);
+    if (!splits_at_once())
+      update_ = Update<float, Real>(problem.n, problem.k, problem.dim, problem.dim, context.device,
+                                    context.stream, exchange_);
   }
 
  private:
-  void begin(Context& context) override { forget(previous_, context); }
+  void begin(Context& context) override {
+    forget(previous_, context);
+    if (splits_at_once()) split_all_centroids(context.stream);  // the initial ones
+  }
 
   void step(Context& context) override {
     const cudaStream_t stream = context.stream;
@@ -94,7 +85,7 @@ class ScreenLoop : public DeviceLoopOf<Real> {
       const auto phase = context.phase("assign");
       for (std::int64_t first = 0; first < problem_.n; first += kBatch) {
         const Screen s = batch_from(first);
-        split_all_centroids(stream);     // C_h, and what bounds its error
+        if (!splits_at_once()) split_all_centroids(stream);  // C_h, and what bounds its error
         engine_.screen(s, stream);       // labels most points, and lists the others
         label_the_ambiguous(s, stream);  // compares their candidates in float64
       }
@@ -102,6 +93,11 @@ class ScreenLoop : public DeviceLoopOf<Real> {
     const auto phase = context.phase("update");
     if (has_min_changes())
       fast::count_changes(labels_.data(), previous_.data(), problem_.n, changes(), stream);
+    if constexpr (std::is_same_v<Real, float>)
+      if (splits_at_once())
+        return update::launch_at_once(at_once_, loads_, points_.data(), problem_.dim,
+                                      labels_.data(), problem_.n, problem_.k, problem_.dim,
+                                      centroids_.data(), largest_move_to_mean(), split(), stream);
     Loop::forget_centroids(context);
     update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(),
                 largest_move_to_mean(), stream);
@@ -139,13 +135,32 @@ class ScreenLoop : public DeviceLoopOf<Real> {
     errors_ = cuda::Buffer<float2>(rows);
   }
 
+  CentroidSplit<Real> split() const {
+    return {.centroids = centroids_.data(),
+            .k = problem_.k,
+            .dim = problem_.dim,
+            .padded = engine_.padded(),
+            .rows = engine_.centroid_rows(),
+            .mean = mean_.data(),
+            .scale = scale_,
+            .accumulation = accumulation_,
+            .largest_norm_bits = largest_norm_bits_.data(),
+            .high = high_centroids_.data(),
+            .bounds = bounds_.data(),
+            .errors = errors_.data(),
+            .wide = tiles_.data(),
+            .columns = engine_.columns(),
+            .again = lists_.again.data()};
+  }
+
   void split_all_centroids(cudaStream_t stream) {
     launch(overlap_, split_centroids<Real>,
            static_cast<unsigned>(engine_.centroid_rows() / kSameNorm), kSameNorm * 32, 0, stream,
-           centroids_.data(), problem_.k, problem_.dim, engine_.padded(), mean_.data(), scale_,
-           accumulation_, largest_norm_bits_.data(), high_centroids_.data(), bounds_.data(),
-           errors_.data(), tiles_.data(), engine_.columns(), lists_.again.data());
+           split());
   }
+
+  // Whether the update's kernel splits centroids as soon as they have moved, since points are few.
+  bool splits_at_once() const { return at_once_.span > 0; }
 
   void label_the_ambiguous(const Screen& s, cudaStream_t stream) {
     if (engine_.settles())
@@ -206,6 +221,8 @@ class ScreenLoop : public DeviceLoopOf<Real> {
   cuda::Buffer<float2> bounds_, errors_;      // of each centroid
   cuda::Buffer<std::int32_t> labels_, previous_;
   Lists lists_;
+  RowLoads loads_;
+  TeamSizes at_once_;  // no span: the update and the split are apart
   Update<float, Real> update_;
 };
 

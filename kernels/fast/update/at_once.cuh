@@ -14,10 +14,12 @@
 
 #include <cstdint>
 
+#include "kernels/fast/lib/cluster_launch.cuh"
 #include "kernels/fast/lib/dependent_launch.cuh"
 #include "kernels/fast/lib/ptx/cluster.cuh"
 #include "kernels/fast/lib/ptx/ld.cuh"
 #include "kernels/fast/lib/warp.cuh"
+#include "kernels/fast/update/row_loads.h"
 #include "kernels/fast/update/sums.cuh"
 #include "kernels/fast/update/team_sizes.h"
 #include "kernels/fast/update/team_sort.cuh"
@@ -25,6 +27,14 @@
 namespace lloyd::fast {
 namespace {
 namespace update {
+
+// What a version does with centroids as soon as they have moved: whole blocks call it with a cluster
+// for each warp, of kUnit consecutive ones. Those without points are among them, and so are places
+// behind the last cluster. With a unit of 1 it is not called.
+struct NothingMore {
+  static constexpr int kUnit = 1;
+  __device__ void operator()(int /*cluster*/) const {}
+};
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
@@ -81,12 +91,13 @@ __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::i
 #endif
 
 // Moves each centroid to the mean of the points with its label; see the top. `vectors` of kValues
-// values are a row, and `group` lanes (a power of two) load 32 of them, or all.
-template <typename Value, int kValues>
+// values are a row, and `group` lanes (a power of two) load 32 of them, or all. `after` may read the
+// centroids, so they are not __restrict__.
+template <typename Value, int kValues, typename After>
 __global__ void __launch_bounds__(kTeamBlock, 1)
     update_at_once(const Value* __restrict__ points, std::int64_t stride, int vectors, int group,
                    const std::int32_t* __restrict__ labels, int n, int dim, const TeamSizes sizes,
-                   float* __restrict__ centroids, unsigned* largest_move_bits) {
+                   float* centroids, unsigned* largest_move_bits, const After after) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) char shared[];
   __shared__ TeamCounts counts;
@@ -164,9 +175,50 @@ __global__ void __launch_bounds__(kTeamBlock, 1)
   }
   __syncwarp();
   ptx::cluster_sync();  // no block ends while another reads its shared memory
+  if constexpr (After::kUnit > 1) {
+    static_assert(After::kUnit == kTeamWarps);
+    if (rank * kTeamWarps < sizes.span) after(first_label + rank * kTeamWarps + warp);
+  }
 #else
   __trap();  // never launched: see Update
 #endif
+}
+
+// The kernel that reads `values` values at a time.
+template <typename Value, typename After>
+auto kernel_at_once(int values) {
+  constexpr int kWidest = 16 / static_cast<int>(sizeof(Value));
+  return values == kWidest       ? update_at_once<Value, kWidest, After>
+         : values == kWidest / 2 ? update_at_once<Value, kWidest / 2, After>
+         : values == 2           ? update_at_once<Value, 2, After>
+                                 : update_at_once<Value, 1, After>;
+}
+
+// Sizes for one kernel, without a span where it does not pay or the GPU cannot run it.
+template <typename Value, typename After>
+TeamSizes sizes_at_once(std::int64_t n, int k, const RowLoads& loads, const DeviceLimits& device) {
+  const TeamSizes sizes = TeamSizes::of(n, k, loads.padded(), After::kUnit);
+  if (sizes.span == 0 || !can_overlap(device)) return {};
+  const auto kernel = kernel_at_once<Value, After>(loads.values);
+  cudaFuncAttributes attributes{};
+  LLOYD_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
+  const auto fixed = static_cast<std::int64_t>(attributes.sharedSizeBytes);
+  if (fixed + sizes.shared_bytes() > device.shared_bytes_optin ||
+      resident_clusters(kTeam, kernel, kTeamBlock, sizes.shared_bytes()) < 1)
+    return {};
+  return sizes;
+}
+
+// Launches it; `sizes` have a span. n points of `dim` values, `stride` values apart.
+template <typename Value, typename After>
+void launch_at_once(const TeamSizes& sizes, const RowLoads& loads, const Value* points,
+                    std::int64_t stride, const std::int32_t* labels, std::int64_t n, int k, int dim,
+                    float* centroids, unsigned* largest_move_bits, const After& after,
+                    cudaStream_t stream) {
+  const ClusterLaunch launch(true, kTeam, static_cast<unsigned>(sizes.blocks(k)), kTeamBlock,
+                             sizes.shared_bytes(), stream);
+  launch.run(kernel_at_once<Value, After>(loads.values), points, stride, loads.vectors, loads.group,
+             labels, static_cast<int>(n), dim, sizes, centroids, largest_move_bits, after);
 }
 
 }  // namespace update

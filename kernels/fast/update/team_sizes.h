@@ -11,8 +11,9 @@ constexpr int kTeamWarps = 16;
 constexpr int kMostSpan = 64;    // clusters of a team
 constexpr int kUsualTeams = 16;  // that an H200 holds at a time, one block per multiprocessor
 constexpr int kMostTeams = 2 * kUsualTeams;
-// Each team reads all labels, and in each iteration all points are added up.
-constexpr std::int64_t kMostPointsAtOnce = 1 << 17, kMostValuesAtOnce = 1 << 24;
+// Each team reads all labels, and in each iteration all points are added up: where clusters are few,
+// by few teams.
+constexpr std::int64_t kMostPointsAtOnce = 1 << 17, kMostValuesOfTeam = 1 << 20;
 
 struct TeamSizes {
   int span = 0;         // clusters of a team; 0: the problem is too large
@@ -21,15 +22,20 @@ struct TeamSizes {
   // in its labels, whose place the sums of the warps then take.
   int order_bytes = 0, sum_bytes = 0, rest_bytes = 0;
 
-  /// For n points of `padded` values, of which the last may be padding.
-  static TeamSizes of(std::int64_t n, int k, int padded) {
-    TeamSizes sizes;
-    if (n > kMostPointsAtOnce || n * padded > kMostValuesAtOnce || k > kMostTeams * kMostSpan)
-      return sizes;
-    const auto up = [](std::int64_t value, std::int64_t unit) {
-      return static_cast<int>((value + unit - 1) / unit * unit);
+  /// For n points of `padded` values, of which the last may be padding. The clusters of a team are a
+  /// multiple of `unit`, a power of two up to kMostSpan.
+  static TeamSizes of(std::int64_t n, int k, int padded, int unit = 1) {
+    const auto up = [](std::int64_t value, std::int64_t multiple) {
+      return static_cast<int>((value + multiple - 1) / multiple * multiple);
     };
-    sizes.span = std::min((k + kUsualTeams - 1) / kUsualTeams, kMostSpan);
+    const int span = std::min(up((k + kUsualTeams - 1) / kUsualTeams, unit), kMostSpan);
+    const int teams = (k + span - 1) / span;
+    // A larger unit must not leave the points to fewer teams than usual.
+    if (n > kMostPointsAtOnce || n * padded > std::min(teams, kUsualTeams) * kMostValuesOfTeam ||
+        teams > kMostTeams || (unit > 1 && k < unit * kUsualTeams))
+      return {};
+    TeamSizes sizes;
+    sizes.span = span;
     sizes.warp_labels = up((n + kTeam * kTeamWarps - 1) / (kTeam * kTeamWarps), 32);
     sizes.order_bytes = up(4 * ((n + kTeam - 1) / kTeam), 16);
     sizes.sum_bytes = up(8LL * padded, 16);

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "kernels/fast/lib/cluster_launch.cuh"
 #include "kernels/fast/lib/dependent_launch.cuh"
 #include "kernels/fast/update/at_once.cuh"
 #include "kernels/fast/update/finish.cuh"
@@ -32,28 +31,6 @@ __global__ void count_changes(const std::int32_t* __restrict__ labels,
   if (threadIdx.x % 32 == 0 && votes != 0) atomicAdd(changes, static_cast<unsigned>(__popc(votes)));
 }
 
-// The kernel that reads `values` values at a time.
-template <typename Value>
-auto kernel_at_once(int values) {
-  constexpr int kWidest = 16 / static_cast<int>(sizeof(Value));
-  return values == kWidest       ? update_at_once<Value, kWidest>
-         : values == kWidest / 2 ? update_at_once<Value, kWidest / 2>
-         : values == 2           ? update_at_once<Value, 2>
-                                 : update_at_once<Value, 1>;
-}
-
-// Sizes for one kernel, without a span where it does not pay or the GPU cannot run it.
-template <typename Value>
-TeamSizes sizes_at_once(std::int64_t n, int k, int values, int vectors,
-                        const DeviceLimits& device) {
-  const TeamSizes sizes = TeamSizes::of(n, k, values * vectors);
-  const std::int64_t bytes = sizes.shared_bytes() + std::int64_t{sizeof(TeamCounts)};
-  if (sizes.span == 0 || !can_overlap(device) || bytes > device.shared_bytes_optin ||
-      resident_clusters(kTeam, kernel_at_once<Value>(values), kTeamBlock, sizes.shared_bytes()) < 1)
-    return {};
-  return sizes;
-}
-
 }  // namespace update
 }  // namespace
 
@@ -70,13 +47,16 @@ void count_changes(const std::int32_t* labels, std::int32_t* previous, std::int6
 template <typename Value, typename Real>
 Update<Value, Real>::Update(std::int64_t n, int k, int dim, std::int64_t stride,
                             const DeviceLimits& device, cudaStream_t stream, Exchange* exchange)
-    : exchange_(exchange), n_(n), stride_(stride), k_(k), dim_(dim), overlap_(can_overlap(device)) {
-  for (values_ = 16 / static_cast<int>(sizeof(Value)); stride % values_ != 0;) values_ /= 2;
-  vectors_ = (dim + values_ - 1) / values_;
-  pitch_ = (vectors_ * values_ + 3) / 4 * 4;
-  while (group_ < std::min(vectors_, 32)) group_ *= 2;
+    : exchange_(exchange),
+      n_(n),
+      stride_(stride),
+      k_(k),
+      dim_(dim),
+      loads_(RowLoads::of<Value>(dim, stride)),
+      overlap_(can_overlap(device)) {
+  pitch_ = (loads_.padded() + 3) / 4 * 4;
   if (std::is_same_v<Real, float> && exchange == nullptr)
-    at_once_ = sizes_at_once<Value>(n, k, values_, vectors_, device);
+    at_once_ = sizes_at_once<Value, NothingMore>(n, k, loads_, device);
   if (at_once_.span > 0) return;
   std::int64_t run = kShortestRun;
   while (run < kLongRun && n > run * kWantedRuns) run *= 2;
@@ -102,7 +82,9 @@ void Update<Value, Real>::run(int iteration, const Value* points, const std::int
                               Real* centroids, MoveBits<Real>* largest_move_bits,
                               cudaStream_t stream) {
   if constexpr (std::is_same_v<Real, float>)
-    if (at_once_.span > 0) return run_at_once(points, labels, centroids, largest_move_bits, stream);
+    if (at_once_.span > 0)
+      return launch_at_once(at_once_, loads_, points, stride_, labels, n_, k_, dim_, centroids,
+                            largest_move_bits, NothingMore{}, stream);
   if (!keeps_ || iteration + 1 < kUnsettled) {
     // fp32 is faster, and exact enough where the next iteration starts anew.
     sort_.all(labels, nullptr, stream);
@@ -124,16 +106,6 @@ void Update<Value, Real>::run(int iteration, const Value* points, const std::int
   }
 }
 
-template <typename Value, typename Real>
-void Update<Value, Real>::run_at_once(const Value* points, const std::int32_t* labels,
-                                      float* centroids, unsigned* largest_move_bits,
-                                      cudaStream_t stream) {
-  const ClusterLaunch launch(overlap_, kTeam, static_cast<unsigned>(at_once_.blocks(k_)),
-                             kTeamBlock, at_once_.shared_bytes(), stream);
-  launch.run(kernel_at_once<Value>(values_), points, stride_, vectors_, group_, labels,
-             static_cast<int>(n_), dim_, at_once_, centroids, largest_move_bits);
-}
-
 // `anew`: of all points.
 template <typename Value, typename Real>
 template <typename Sum>
@@ -141,7 +113,7 @@ void Update<Value, Real>::sum_and_finish(bool anew, const Value* points, Real* c
                                          MoveBits<Real>* largest_move_bits, cudaStream_t stream) {
   auto* partials = reinterpret_cast<Sum*>(partials_.data());
   const unsigned entries = anew ? static_cast<unsigned>(n_) : 0;
-  switch (values_) {
+  switch (loads_.values) {
     case 8:
       sum<Sum, 8>(entries, points, partials, stream);
       break;
@@ -166,9 +138,10 @@ void Update<Value, Real>::sum(unsigned entries, const Value* points, Sum* partia
                               cudaStream_t stream) {
   if constexpr (kValues * sizeof(Value) <= 16) {
     const dim3 grid(cuda::blocks_for(std::int64_t{runs_} * 32, kSumBlock),
-                    static_cast<unsigned>((vectors_ + 31) / 32));
+                    static_cast<unsigned>((loads_.vectors + 31) / 32));
     launch(overlap_, sum_rows<Value, kValues, Sum>, grid, kSumBlock, 0, stream, points, stride_,
-           vectors_, group_, sort_.order(), sort_.starts(), k_, entries, runs_, partials, pitch_);
+           loads_.vectors, loads_.group, sort_.order(), sort_.starts(), k_, entries, runs_,
+           partials, pitch_);
   }
 }
 

@@ -20,6 +20,7 @@
 #include "kernels/core/cuda.h"
 #include "kernels/fast/lib/exchange.h"
 #include "kernels/fast/lib/move_bits.h"
+#include "kernels/fast/update/row_loads.h"
 #include "kernels/fast/update/sort.h"
 #include "kernels/fast/update/team_sizes.h"
 
@@ -53,8 +54,6 @@ class Update {
            MoveBits<Real>* largest_move_bits, cudaStream_t stream);
 
  private:
-  void run_at_once(const Value* points, const std::int32_t* labels, float* centroids,
-                   unsigned* largest_move_bits, cudaStream_t stream);
   template <typename Sum>
   void sum_and_finish(bool anew, const Value* points, Real* centroids,
                       MoveBits<Real>* largest_move_bits, cudaStream_t stream);
@@ -69,9 +68,9 @@ class Update {
   std::int64_t n_ = 0, stride_ = 0;
   unsigned runs_ = 0;  // at most
   int k_ = 0, dim_ = 0;
-  int values_ = 1, vectors_ = 1, group_ = 1;  // values a load, loads a row, lanes a row
-  int pitch_ = 4;                             // values between two partial sums
-  TeamSizes at_once_;                 // no span: as three steps, with what stands below
+  RowLoads loads_;
+  int pitch_ = 4;      // values between two partial sums
+  TeamSizes at_once_;  // no span: as three steps, with what stands below
   bool keeps_ = false, overlap_ = false;
   LabelSort sort_;
   cuda::Buffer<std::int32_t> previous_;  // the labels before, where sums are kept

@@ -1,0 +1,36 @@
+// The memory of the lists in Screen.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/core/cuda.h"
+#include "kernels/fast/screen/screen.h"
+
+namespace lloyd::fast {
+namespace {
+
+// Where ambiguous points wait for their label; see Screen.
+struct Lists {
+  Lists() = default;
+  /// For a batch of n points, screened by `blocks` blocks of at most `segment` points.
+  Lists(std::size_t n, std::size_t blocks, std::size_t segment)
+      : decided_counts(blocks),
+        decided(blocks * segment),
+        decided_candidates(blocks * segment * kLanes),
+        again(1),
+        list(n),
+        reach(n),
+        candidate_counts(n),
+        candidates(n * kCandidates) {}
+
+  cuda::Buffer<unsigned> decided_counts;
+  cuda::Buffer<std::int32_t> decided, decided_candidates;
+  cuda::Buffer<unsigned> again;
+  cuda::Buffer<std::int32_t> list;
+  cuda::Buffer<float> reach;
+  cuda::Buffer<int> candidate_counts;
+  cuda::Buffer<std::int32_t> candidates;
+};
+
+}  // namespace
+}  // namespace lloyd::fast
