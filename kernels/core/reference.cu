@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <utility>
 
 #include "kernels/core/cuda.h"
 #include "kernels/core/reference.h"
+#include "kernels/core/reference_sums.h"
 #include "kernels/core/screen_bound.h"
 #include "kernels/core/transfer.h"
 
@@ -118,9 +120,10 @@ __global__ void __launch_bounds__(kBlock)
   distances[i] = best;
 }
 
-class CudaReference : public Reference {
+/// The points, and the last labels and distances.
+class Search {
  public:
-  CudaReference(std::span<const float> points, std::int64_t n, int dim)
+  Search(std::span<const float> points, std::int64_t n, int dim)
       : n_(n),
         dim_(dim),
         columns_(points.size()),
@@ -131,8 +134,7 @@ class CudaReference : public Reference {
     cuda::upload_columns(points, n, dim, columns_.data(), nullptr);
   }
 
-  void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
-               std::span<double> distances) override {
+  void run(std::span<const double> centroids, int k) {
     if (centroids_.size() < centroids.size()) centroids_ = cuda::Buffer<double>(centroids.size());
     centroids_.upload(centroids, nullptr);
     const Points points{columns_.data(), n_, dim_};
@@ -148,9 +150,13 @@ class CudaReference : public Reference {
                                        distances_.data());
       LLOYD_CUDA_CHECK_LAUNCH();
     }
-    cuda::download(labels_, labels, nullptr);
-    cuda::download(distances_, distances, nullptr);
   }
+
+  std::int64_t n() const { return n_; }
+  int dim() const { return dim_; }
+  const float* columns() const { return columns_.data(); }
+  cuda::Buffer<std::int32_t>& labels() { return labels_; }
+  const cuda::Buffer<double>& distances() const { return distances_; }
 
  private:
   std::int64_t n_;
@@ -161,6 +167,70 @@ class CudaReference : public Reference {
   cuda::Buffer<double> distances_;
   cuda::Buffer<int> open_;
   cuda::Buffer<int> open_count_;
+};
+
+class DeviceAssignments : public Assignments {
+ public:
+  DeviceAssignments(Search& search, int k)
+      : search_(search),
+        k_(k),
+        previous_(static_cast<std::size_t>(search.n())),
+        clusters_(search.n(), k, search.dim()),
+        inertia_(search.n()) {
+    // No label is −1.
+    LLOYD_CUDA_CHECK(cudaMemset(previous_.data(), 0xff, previous_.bytes()));
+  }
+
+  Outcome assign(std::span<const double> centroids, ClusterSums* clusters) override {
+    search_.run(centroids, k_);
+    cuda::Buffer<std::int32_t>& labels = search_.labels();
+    if (clusters != nullptr) *clusters = clusters_.of(search_.columns(), labels.data());
+    const Outcome outcome{inertia_.of(search_.distances().data()),
+                          changes_.between(labels.data(), previous_.data(), search_.n())};
+    std::swap(labels, previous_);
+    return outcome;
+  }
+
+ private:
+  Search& search_;
+  int k_;
+  cuda::Buffer<std::int32_t> previous_;
+  cuda::DeviceClusterSums clusters_;
+  cuda::DeviceSum inertia_;
+  cuda::DeviceChanges changes_;
+};
+
+class CudaReference : public Reference {
+ public:
+  CudaReference(std::span<const float> points, std::int64_t n, int dim)
+      : search_(points, n, dim), inertia_(n) {}
+
+  void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
+               std::span<double> distances) override {
+    search_.run(centroids, k);
+    cuda::download(search_.labels(), labels, nullptr);
+    cuda::download(search_.distances(), distances, nullptr);
+  }
+
+  double label(std::span<const double> centroids, int k, std::span<std::int32_t> labels) override {
+    search_.run(centroids, k);
+    cuda::download(search_.labels(), labels, nullptr);
+    return inertia_.of(search_.distances().data());
+  }
+
+  std::unique_ptr<Assignments> assignments(const Problem& problem) override {
+    try {
+      return std::make_unique<DeviceAssignments>(search_, problem.k);
+    } catch (const Unsupported&) {
+    } catch (const cuda::OutOfMemory&) {
+    }
+    // The GPU is full. The host gives the same bits.
+    return Reference::assignments(problem);
+  }
+
+ private:
+  Search search_;
+  cuda::DeviceSum inertia_;
 };
 
 }  // namespace

@@ -11,6 +11,27 @@
 
 namespace lloyd {
 
+/// Sums of the points of each cluster, in float64.
+struct ClusterSums {
+  std::vector<double> sums;           // k × dim
+  std::vector<double> absolute_sums;  // k × dim: Σ|x|, to which rounding bounds are relative
+  std::vector<std::int64_t> counts;   // k
+};
+
+/// The assignments of one run of Lloyd's algorithm. Labels and distances stay where they are
+/// computed.
+class Assignments {
+ public:
+  virtual ~Assignments() = default;
+  struct Outcome {
+    double inertia = 0;        // sum() of the squared distances
+    std::int64_t changes = 0;  // labels that differ from those before; all in the first assignment
+  };
+  /// Assigns the points to the nearest of these centroids (k × dim). If `clusters` is not null, it
+  /// receives what cluster_sums() gives, with the same bits.
+  virtual Outcome assign(std::span<const double> centroids, ClusterSums* clusters) = 0;
+};
+
 class Reference {
  public:
   virtual ~Reference() = default;
@@ -19,6 +40,11 @@ class Reference {
   /// operation, and dimensions are summed in order, so the CPU and the GPU give identical bits.
   virtual void nearest(std::span<const double> centroids, int k, std::span<std::int32_t> labels,
                        std::span<double> distances) = 0;
+  /// The labels of nearest(). Returns sum() of its distances.
+  virtual double label(std::span<const double> centroids, int k, std::span<std::int32_t> labels);
+  /// The assignments of a run of `problem`, whose points are those of the reference. Both must
+  /// outlive the result.
+  virtual std::unique_ptr<Assignments> assignments(const Problem& problem);
 };
 
 /// Uses all cores. `points` (n × dim, row-major) must outlive the reference.
@@ -28,15 +54,12 @@ std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std
 std::unique_ptr<Reference> make_cuda_reference(std::span<const float> points, std::int64_t n,
                                                int dim);
 
-/// Sums of the points of each cluster, in float64, in an order that depends only on the sizes.
-struct ClusterSums {
-  std::vector<double> sums;           // k × dim
-  std::vector<double> absolute_sums;  // k × dim: Σ|x|, to which rounding bounds are relative
-  std::vector<std::int64_t> counts;   // k
-};
-/// The points need not be in memory: the bits are the same. Throws std::out_of_range, with the
+/// Adds up in an order that depends only on the sizes (sum_order.h). The points need not be in memory: the bits are the same. Throws std::out_of_range, with the
 /// point's number, when a label is outside [0, k).
 ClusterSums cluster_sums(const Problem& problem, std::span<const std::int32_t> labels);
+
+/// The squared distance of a point to a centroid, with the bits of Reference::nearest().
+double squared_distance(std::span<const float> point, std::span<const double> centroid);
 
 /// The sum of `values`. Its error does not depend on their number, and its order not on the
 /// threads.
