@@ -19,6 +19,7 @@ bool may_stop_early(const Stop& stop) { return stop.tolerance > 0 || stop.min_ch
 
 std::int64_t count_changes(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
   std::int64_t changes = 0;
+#pragma omp parallel for schedule(static) reduction(+ : changes)
   for (std::size_t i = 0; i < a.size(); ++i) changes += a[i] != b[i];
   return changes;
 }
@@ -89,7 +90,13 @@ std::optional<std::string> difference(const Solution& first, const Solution& aga
     return different;
   };
   const auto same = [](const auto& a, const auto& b) {
-    return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0;
+    constexpr std::size_t kPiece = 1 << 18;
+    bool all = true;
+#pragma omp parallel for schedule(static) reduction(&& : all)
+    for (std::size_t from = 0; from < a.size(); from += kPiece)
+      all = all && std::memcmp(a.data() + from, b.data() + from,
+                               std::min(kPiece, a.size() - from) * sizeof a[0]) == 0;
+    return all;
   };
   std::vector<std::string> found;
   std::size_t at = 0;

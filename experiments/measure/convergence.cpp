@@ -9,7 +9,7 @@ namespace lloyd {
 namespace {
 
 double inertia_of(Reference& reference, Centroids centroids, const Problem& problem) {
-  return sum(Nearest(reference, centroids, problem).distances);
+  return Nearest(reference, centroids, problem).inertia();
 }
 
 bool ends(const Stop& stop, const Iterate& last) {

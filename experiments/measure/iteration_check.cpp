@@ -184,7 +184,7 @@ std::optional<std::string> IterationCheck::check_pair(const Solution& after, con
   const double allowed = slack + 2 * sum_roundoff(problem_.precision) * largest;
   const Problem& checked = oracle_.points.problem();
   const Nearest nearest(oracle_.reference, before.centroids, checked);
-  const double inertia = sum(nearest.distances);
+  const double inertia = nearest.inertia();
   if (oracle_.run != nullptr) {
     if (auto why = run_check().wrong_inertia_after(t - 1, inertia)) {
       // If the inertia is this far above, the run may be only imprecise. The end of the run

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "kernels/core/point_rows.h"
+
 namespace lloyd {
 namespace {
 
@@ -36,8 +38,17 @@ double regret_bound(Distance distance, Precision precision, int dim) {
 }
 
 Nearest::Nearest(Reference& reference, Centroids centroids, const Problem& problem)
-    : labels(static_cast<std::size_t>(problem.n)), distances(labels.size()) {
-  reference.nearest(centroids, problem.k, labels, distances);
+    : centroids_(centroids),
+      problem_(problem),
+      labels_(std::make_unique_for_overwrite<std::int32_t[]>(static_cast<std::size_t>(problem.n))),
+      inertia_(reference.label(centroids, problem.k,
+                               {labels_.get(), static_cast<std::size_t>(problem.n)})) {}
+
+double Nearest::distance(std::size_t at) const {
+  std::vector<float> memory;
+  return lloyd::squared_distance(points_of(problem_, static_cast<std::int64_t>(at), 1, memory),
+                                 row(centroids_, static_cast<std::size_t>(labels_[at]),
+                                     static_cast<std::size_t>(problem_.dim)));
 }
 
 LabelCheck::LabelCheck(const CheckedPoints& points, Distance distance, Centroids centroids,
@@ -55,7 +66,8 @@ LabelCheck::LabelCheck(const CheckedPoints& points, Distance distance, Centroids
 
 LabelsVerdict LabelCheck::judge(std::span<const std::int32_t> all_labels) const {
   std::vector<std::int32_t> memory;
-  const std::span<const std::int32_t> labels = points_.labels(all_labels, memory);
+  const std::span<const std::int32_t> labels = points_.labels(all_labels, memory),
+                                      nearest = nearest_.labels();
   LabelsVerdict verdict;
   const double allowed = regret_bound(distance_, problem_.precision, problem_.dim);
   std::int64_t different = 0, first_wrong = problem_.n;
@@ -65,13 +77,13 @@ LabelsVerdict LabelCheck::judge(std::span<const std::int32_t> all_labels) const 
   reduction(max : largest)
   for (std::int64_t i = 0; i < problem_.n; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    if (labels[at] == nearest_.labels[at]) continue;
+    if (labels[at] == nearest[at]) continue;
     ++different;
     const double regret = regret_of(at, labels[at], true);
     largest = std::max(largest, regret);
     if (regret <= allowed) continue;
     first_wrong = std::min(first_wrong, i);
-    for (const std::int32_t cluster : {labels[at], nearest_.labels[at]}) {
+    for (const std::int32_t cluster : {labels[at], nearest[at]}) {
 #pragma omp atomic write
       is_wrong[static_cast<std::size_t>(cluster)] = 1;
     }
@@ -85,8 +97,8 @@ LabelsVerdict LabelCheck::judge(std::span<const std::int32_t> all_labels) const 
     verdict.wrong = fmt::format(
         "point {} is labelled {} at squared distance {}, but centroid {} is at {}; {} labels "
         "differ",
-        points_.number(first_wrong), labels[at], squared_distance(at, labels[at]),
-        nearest_.labels[at], nearest_.distances[at], different);
+        points_.number(first_wrong), labels[at], squared_distance(at, labels[at]), nearest[at],
+        nearest_.distance(at), different);
   }
   return verdict;
 }
@@ -108,24 +120,19 @@ double LabelCheck::random_labels_within(double regret) const {
 }
 
 double LabelCheck::squared_distance(std::size_t at, std::int32_t label) const {
-  double d = 0;
-  for (std::size_t t = 0; t < dim_; ++t) {
-    const double step =
-        problem_.points[at * dim_ + t] - centroids_[static_cast<std::size_t>(label) * dim_ + t];
-    d += step * step;
-  }
-  return d;
+  std::vector<float> memory;
+  return lloyd::squared_distance(points_of(problem_, static_cast<std::int64_t>(at), 1, memory),
+                                 row(centroids_, static_cast<std::size_t>(label), dim_));
 }
 
 double LabelCheck::regret_of(std::size_t at, std::int32_t label, bool may_have_moved) const {
+  std::vector<float> memory;
   double point = 0;
-  for (std::size_t t = 0; t < dim_; ++t) {
-    const double x = problem_.points[at * dim_ + t];
+  for (const double x : points_of(problem_, static_cast<std::int64_t>(at), 1, memory))
     point += x * x;
-  }
   const auto own = static_cast<std::size_t>(label),
-             other = static_cast<std::size_t>(nearest_.labels[at]);
-  const double far = squared_distance(at, label), near = nearest_.distances[at];
+             other = static_cast<std::size_t>(nearest_.labels()[at]);
+  const double far = squared_distance(at, label), near = nearest_.distance(at);
   const double moved =
       may_have_moved ? 2 * (slack_[own] * std::sqrt(far) + slack_[other] * std::sqrt(near)) : 0;
   return relative_regret(distance_, problem_.precision, problem_.dim,
@@ -136,7 +143,15 @@ double LabelCheck::regret_of(std::size_t at, std::int32_t label, bool may_have_m
 std::optional<std::string> empty_cluster_moved(const Solution& solution, Centroids before, int k,
                                                double slack) {
   std::vector<char> has_points(static_cast<std::size_t>(k));
-  for (const std::int32_t label : solution.labels) has_points[static_cast<std::size_t>(label)] = 1;
+#pragma omp parallel
+  {
+    std::vector<char> own(has_points.size());
+#pragma omp for schedule(static) nowait
+    for (std::size_t i = 0; i < solution.labels.size(); ++i)
+      own[static_cast<std::size_t>(solution.labels[i])] = 1;
+#pragma omp critical
+    for (std::size_t j = 0; j < own.size(); ++j) has_points[j] |= own[j];
+  }
   const std::size_t dim = before.size() / has_points.size();
   for (std::size_t c = 0; c < before.size(); ++c)
     if (has_points[c / dim] == 0 && !(std::abs(solution.centroids[c] - before[c]) <= slack))

@@ -2,7 +2,9 @@
 // the rounding errors of the version's distance.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,12 +40,26 @@ double relative_regret(Distance distance, Precision precision, int dim, double l
 /// No version adds in 16 bits. Such a version would need a bound with dim·u in it.
 double regret_bound(Distance distance, Precision precision, int dim);
 
-/// The oracle's assignment for a set of centroids.
-struct Nearest {
-  std::vector<std::int32_t> labels;
-  std::vector<double> distances;
-
+/// The oracle's assignment for a set of centroids. All arguments but `reference` must outlive it.
+class Nearest {
+ public:
   Nearest(Reference& reference, Centroids centroids, const Problem& problem);
+
+  std::span<const std::int32_t> labels() const {
+    return {labels_.get(), static_cast<std::size_t>(problem_.n)};
+  }
+  /// The sum() of all squared distances.
+  double inertia() const { return inertia_; }
+  /// The squared distance of a point to its nearest centroid, computed when it is asked for: only
+  /// points whose label is in doubt need it.
+  double distance(std::size_t at) const;
+
+ private:
+  Centroids centroids_;
+  const Problem& problem_;
+  // Not a vector, which would write every page once more, in one thread.
+  std::unique_ptr<std::int32_t[]> labels_;
+  double inertia_;
 };
 
 struct LabelsVerdict {

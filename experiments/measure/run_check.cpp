@@ -117,7 +117,7 @@ bool RunCheck::iterations_are_usual(int iterations) const {
 void RunCheck::judge(const Solution& s, const ClusterSums& clusters, const Nearest& nearest,
                      Verdict& verdict) const {
   verdict.correct = verdict.imprecise = false;
-  const double inertia = sum(nearest.distances), expected = expected_.inertia;
+  const double inertia = nearest.inertia(), expected = expected_.inertia;
   verdict.inertia = inertia;
   verdict.inertia_excess.reset();
   verdict.no_excess.clear();
@@ -167,7 +167,7 @@ void RunCheck::judge_degenerate(const Solution& s, const ClusterSums& clusters, 
 std::optional<std::string> RunCheck::wrong_changes(const Solution& s,
                                                    const Nearest& nearest) const {
   if (s.iterations != expected_.iterations) return std::nullopt;
-  const std::int64_t changes = count_changes(s.labels, nearest.labels);
+  const std::int64_t changes = count_changes(s.labels, nearest.labels());
   const auto usual = static_cast<double>(expected_.next_changes);
   const double allowed =
       std::max(kSpreadFactor * static_cast<double>(spread_->changes), few_ + 4 * std::sqrt(usual));

@@ -107,8 +107,14 @@ Verdict verify(const Solution& whole, Trials& trials, const Problem& problem, Di
 }
 
 std::optional<std::string> Recheck::quick(const Solution& solution, Verdict& verdict) const {
+  ClusterSums clusters;
+  return quick(solution, verdict, clusters);
+}
+
+std::optional<std::string> Recheck::quick(const Solution& solution, Verdict& verdict,
+                                          ClusterSums& clusters) const {
   if (auto why = wrong_form(problem_, solution)) return why;
-  const ClusterSums clusters = cluster_sums(problem_, solution.labels);
+  clusters = cluster_sums(problem_, solution.labels);
   const MeansVerdict means = check_means(problem_, solution, clusters);
   verdict.max_mean_error = std::max(verdict.max_mean_error.value_or(0), means.max_error);
   if (means.wrong || expected_ == nullptr) return means.wrong;
@@ -118,7 +124,8 @@ std::optional<std::string> Recheck::quick(const Solution& solution, Verdict& ver
 
 void Recheck::full(const Solution& solution, Reference* reference, Verdict& verdict) const {
   verdict.correct = false;
-  if (auto why = quick(solution, verdict)) {
+  ClusterSums clusters;
+  if (auto why = quick(solution, verdict, clusters)) {
     verdict.reason = *why;
     return;
   }
@@ -126,7 +133,6 @@ void Recheck::full(const Solution& solution, Reference* reference, Verdict& verd
     verdict.correct = true;
     return;
   }
-  const ClusterSums clusters = cluster_sums(problem_, solution.labels);
   const Nearest nearest(*reference, solution.centroids, problem_);
   RunCheck(problem_, distance_, *expected_, verdict.label_mismatches.value_or(0))
       .judge(solution, clusters, nearest, verdict);

@@ -80,6 +80,10 @@ class Recheck {
   void full(const Solution& solution, Reference* reference, Verdict& verdict) const;
 
  private:
+  // Also gives the sums of the answer's clusters, once its form is right.
+  std::optional<std::string> quick(const Solution& solution, Verdict& verdict,
+                                   ClusterSums& clusters) const;
+
   const Problem& problem_;
   Distance distance_;
   const ExpectedRun* expected_;

@@ -211,12 +211,12 @@ TEST_F(Sample, HasTheLabelsAndDistancesOfTheWholeReference) {
     };
     const Nearest whole = nearest(all), part = nearest(some);
     std::vector<std::int32_t> memory;
-    const auto labels = some.labels(whole.labels, memory);
-    ASSERT_EQ(part.labels.size(), std::size_t{kSample});
-    EXPECT_EQ(part.labels, std::vector<std::int32_t>(labels.begin(), labels.end()));
+    const auto labels = some.labels(whole.labels(), memory);
+    ASSERT_EQ(part.labels().size(), std::size_t{kSample});
+    EXPECT_TRUE(std::ranges::equal(part.labels(), labels));
     for (std::int64_t at = 0; at < kSample; ++at)
-      EXPECT_EQ(part.distances[static_cast<std::size_t>(at)],
-                whole.distances[static_cast<std::size_t>(some.number(at))]);
+      EXPECT_EQ(part.distance(static_cast<std::size_t>(at)),
+                whole.distance(static_cast<std::size_t>(some.number(at))));
   };
   compare(*session_);
 #if LLOYD_CUDA
