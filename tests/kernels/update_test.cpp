@@ -1,6 +1,10 @@
 // How the update of few points is dealt to blocks: what a kernel must be able to rely on.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+#include <utility>
+
 #include "kernels/fast/update/team_sizes.h"
 #include "tests/kernels/h200.h"
 
@@ -30,9 +34,11 @@ TEST(TeamSizes, CoverAllLabelsAndClusters) {
 }
 
 TEST(TeamSizes, FitAnH200WherePointsAreFew) {
-  for (const int dim : {32, 128})
-    EXPECT_LE(TeamSizes::of(100'000, 1'024, dim).shared_bytes() + kCountBytes,
-              h200().shared_bytes_optin);
+  for (const auto [n, dim] : {std::pair{100'000, 32}, std::pair{65'536, 128}}) {
+    const TeamSizes sizes = TeamSizes::of(n, 1'024, dim);
+    EXPECT_GT(sizes.span, 0);
+    EXPECT_LE(sizes.shared_bytes() + kCountBytes, h200().shared_bytes_optin);
+  }
   // A team for each of the device's places.
   EXPECT_LE(TeamSizes::of(10'000, 1'024, 128).blocks(1'024), h200().multiprocessors);
 }
@@ -40,10 +46,10 @@ TEST(TeamSizes, FitAnH200WherePointsAreFew) {
 TEST(TeamSizes, LeaveLargeProblemsToTheSort) {
   EXPECT_EQ(TeamSizes::of(131'073, 16, 2).span, 0);
   EXPECT_EQ(TeamSizes::of(1'000, 2'049, 2).span, 0);
-  EXPECT_EQ(TeamSizes::of(100'000, 1'024, 168).span, 0);
-  EXPECT_GT(TeamSizes::of(100'000, 1'024, 167).span, 0);
-  EXPECT_EQ(TeamSizes::of(100'000, 1, 16).span, 0);  // one team
-  EXPECT_GT(TeamSizes::of(100'000, 2, 16).span, 0);
+  EXPECT_EQ(TeamSizes::of(100'000, 1'024, 84).span, 0);
+  EXPECT_GT(TeamSizes::of(100'000, 1'024, 83).span, 0);
+  EXPECT_EQ(TeamSizes::of(50'000, 1, 16).span, 0);  // one team
+  EXPECT_GT(TeamSizes::of(50'000, 2, 16).span, 0);
 }
 
 TEST(TeamSizes, AreOfWholeUnits) {

@@ -156,7 +156,9 @@ class ScreenLoop : public DeviceLoopOf<Real> {
   void split_all_centroids(cudaStream_t stream) {
     launch(overlap_, split_centroids<Real>,
            static_cast<unsigned>(engine_.centroid_rows() / kSameNorm), kSameNorm * 32, 0, stream,
-           split());
+           centroids_.data(), problem_.k, problem_.dim, engine_.padded(), mean_.data(), scale_,
+           accumulation_, largest_norm_bits_.data(), high_centroids_.data(), bounds_.data(),
+           errors_.data(), tiles_.data(), engine_.columns(), lists_.again.data());
   }
 
   // Whether the update's kernel splits centroids as soon as they have moved, since points are few.

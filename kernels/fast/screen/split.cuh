@@ -66,31 +66,18 @@ __host__ __device__ constexpr std::int64_t streamed_tile_bytes(int columns, int 
   return std::int64_t{columns} * (padded * 2 + 8);
 }
 
-// Writes −C_h, bounds and errors of centroids: whole blocks of kSameNorm warps call it, with
+// Writes −C_h, bounds and errors of centroid j: whole blocks of kSameNorm warps call it, with
 // consecutive rows from a multiple of kSameNorm on, one for each warp. Rows behind the last centroid
-// are padding, and there are none from `rows` on. Real: the type of the centroids, float or double.
+// are padding. wide: the same once more in tiles for wgmma, or null. columns: of a tile that is
+// streamed, or 0. *again becomes 0. Real: the type of the centroids, float or double.
 template <typename Real>
-struct CentroidSplit {
-  static constexpr int kUnit = kSameNorm;  // see update/at_once.cuh
-
-  const Real* centroids;
-  int k, dim, padded, rows;
-  const float* mean;
-  double scale, accumulation;
-  const unsigned* largest_norm_bits;
-  __half* high;
-  float2 *bounds, *errors;
-  char* wide;       // the same once more in tiles for wgmma, or null
-  int columns;      // of a tile that is streamed, or 0
-  unsigned* again;  // becomes 0
-
-  __device__ void operator()(int j) const;
-};
-
-template <typename Real>
-__device__ void CentroidSplit<Real>::operator()(int j) const {
+__device__ __forceinline__ void split_centroid(int j, const Real* centroids, int k, int dim,
+                                               int padded, const float* mean, double scale,
+                                               double accumulation,
+                                               const unsigned* largest_norm_bits, __half* high,
+                                               float2* bounds, float2* errors, char* wide,
+                                               int columns, unsigned* again) {
   __shared__ float norms[kSameNorm];
-  if (j >= rows) return;
   const int lane = threadIdx.x % 32;
   if (j == 0 && lane == 0) *again = 0;
   double square = 0, low_square = 0, largest = 0;
@@ -169,13 +156,42 @@ __device__ void CentroidSplit<Real>::operator()(int j) const {
   tile_bounds[kWideTile + j % kWideTile / kSameNorm] = bound.y;
 }
 
-// All centroids, kSameNorm of them in a block.
+// All centroids, kSameNorm of them in a block. As one struct, these parameters cost 3 to 7 µs.
 template <typename Real>
-__global__ void __launch_bounds__(kSameNorm * 32) split_centroids(const CentroidSplit<Real> split) {
+__global__ void __launch_bounds__(kSameNorm * 32)
+    split_centroids(const Real* centroids, int k, int dim, int padded, const float* mean,
+                    double scale, double accumulation, const unsigned* largest_norm_bits,
+                    __half* high, float2* bounds, float2* errors, char* wide, int columns,
+                    unsigned* again) {
+  const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   wait_for_previous_kernel();
   let_next_kernel_start();
-  split(static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) / 32);
+  split_centroid(j, centroids, k, dim, padded, mean, scale, accumulation, largest_norm_bits, high,
+                 bounds, errors, wide, columns, again);
 }
+
+/// The same at the end of another kernel (update/at_once.cuh). There are no rows from `rows` on.
+template <typename Real>
+struct CentroidSplit {
+  static constexpr int kUnit = kSameNorm;
+
+  const Real* centroids;
+  int k, dim, padded, rows;
+  const float* mean;
+  double scale, accumulation;
+  const unsigned* largest_norm_bits;
+  __half* high;
+  float2 *bounds, *errors;
+  char* wide;
+  int columns;
+  unsigned* again;
+
+  __device__ void operator()(int j) const {
+    if (j < rows)
+      split_centroid(j, centroids, k, dim, padded, mean, scale, accumulation, largest_norm_bits,
+                     high, bounds, errors, wide, columns, again);
+  }
+};
 
 }  // namespace
 }  // namespace lloyd::fast

@@ -2,8 +2,7 @@
 //
 // A block is a producer, whose one thread copies tiles of centroids and of points to shared memory;
 // two consumers of 128 points each, which multiply and look at the scores; and three warps that
-// decide what the consumers have found while these go on. The consumers decide on their last points
-// themselves. A consumer keeps its points' fragments in
+// decide what the consumers have found while these go on. A consumer keeps its points' fragments in
 // registers and has two halves of 64 points: while the products of one half with a tile of
 // centroids run, it looks at the scores of the other. Where points are too few for all
 // multiprocessors, a consumer has one half.
@@ -162,36 +161,25 @@ __device__ __forceinline__ void consume(const Screen& s, const char* stages, con
       keep_record(tail.records, first + row, quad,
                   C::conclude(i < 2 ? upper : lower, i % 2, keep, quad), sides[row]);
     }
-    if (tile + static_cast<int>(gridDim.x) < point_tiles) {
-      mbarrier_arrive(&tail.records_full);
-      __syncwarp();  // wgmma wants whole warps
-      continue;
-    }
-    // The last points: each warp labels its own, at once, where three warps would take turns.
-    __syncwarp();
-    const int lane = threadIdx.x % 32, half = lane / 16;
-    const int row = first - group + 64 * half * (kHalves - 1) + lane % 16;
-    decide<true>(
-        s, tail.records, row,
-        half < kHalves ? s.first + static_cast<std::int64_t>(tile) * kHalves * 128 + row : s.last,
-        &tail.decided);
+    mbarrier_arrive(&tail.records_full);
+    __syncwarp();  // wgmma wants whole warps
   }
 }
 
-// Three warps label the points that the consumers have looked at, or put them on a list; but not
-// the last points of the block.
+// Three warps label the points that the consumers have looked at, or put them on a list.
 template <int kHalves>
 __device__ __forceinline__ void decide_all(const Screen& s, WideTail& tail, int point_tiles) {
   constexpr int kRows = kHalves * 128;
   RingPlace<1> at;
-  for (int tile = blockIdx.x; tile + static_cast<int>(gridDim.x) < point_tiles;
-       tile += gridDim.x, at.advance()) {
+  for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, at.advance()) {
     mbarrier_wait(&tail.records_full, at.parity);
     for (int row = static_cast<int>(threadIdx.x) - 32; row < kRows; row += kDeciders)
       decide<true>(s, tail.records, row, s.first + static_cast<std::int64_t>(tile) * kRows + row,
                    &tail.decided);
     mbarrier_arrive(&tail.records_empty);
   }
+  bar_sync<1, kDeciders>();
+  if (threadIdx.x == 32) s.decided_counts[blockIdx.x] = tail.decided;
 }
 #endif
 
@@ -224,17 +212,13 @@ __global__ void __launch_bounds__(kWideThreads, 1)
   constexpr int kConsumerRegisters = kDim > 64 ? 232 : 216, kOtherRegisters = kDim > 64 ? 40 : 72;
   if (warpgroup == 0) {
     setmaxnreg_dec<kOtherRegisters>();
-    if (warp != 0) {
+    if (warp != 0)
       decide_all<kHalves>(s, tail, point_tiles);
-      bar_sync<1, kDeciders + 256>();
-      if (threadIdx.x == 32) s.decided_counts[blockIdx.x] = tail.decided;
-    } else if (threadIdx.x == 0) {
+    else if (threadIdx.x == 0)
       produce<kDim, kHalves>(s, stages, points, tail, point_tiles, tiles);
-    }
   } else {
     setmaxnreg_inc<kConsumerRegisters>();
     consume<kDim, kHalves>(s, stages, points, tail, point_tiles, tiles, warpgroup - 1);
-    bar_sync<1, kDeciders + 256>();
   }
 #else
   __trap();  // never launched: see Engine

@@ -13,7 +13,7 @@ constexpr int kUsualTeams = 16;  // that an H200 holds at a time, one block per 
 constexpr int kMostTeams = 2 * kUsualTeams;
 // Each team reads all labels, and in each iteration all points are added up: where clusters are few,
 // by few teams.
-constexpr std::int64_t kMostPointsAtOnce = 1 << 17, kMostValuesOfTeam = 1 << 20;
+constexpr std::int64_t kMostPointsAtOnce = 1 << 17, kMostValuesOfTeam = 1 << 19;
 
 struct TeamSizes {
   int span = 0;         // clusters of a team; 0: the problem is too large
