@@ -17,7 +17,7 @@ TEST(TeamSizes, CoverAllLabelsAndClusters) {
   for (const std::int64_t n : {1, 31, 127, 4'096, 4'097, 10'000, 65'536, 131'071, 131'072})
     for (const int k : {1, 15, 16, 17, 1'000, 1'024, 1'025, 2'048}) {
       SCOPED_TRACE(std::to_string(n) + " points, " + std::to_string(k) + " clusters");
-      const TeamSizes sizes = TeamSizes::of(n, k, 8);
+      const TeamSizes sizes = TeamSizes::of(n, k, 4);
       ASSERT_GE(sizes.span, 1);
       EXPECT_LE(sizes.span, kMostSpan);
       EXPECT_EQ(sizes.blocks(k) % kTeam, 0);
@@ -28,13 +28,13 @@ TEST(TeamSizes, CoverAllLabelsAndClusters) {
       // and each that a cluster ends.
       EXPECT_GE(sizes.order_bytes, 4 * ((n + kTeam - 1) / kTeam));
       EXPECT_GE(sizes.rest_bytes, 4 * kTeamWarps * sizes.warp_labels);
-      EXPECT_GE(sizes.rest_bytes, (kTeamWarps + sizes.span) * 8 * 8);
+      EXPECT_GE(sizes.rest_bytes, (kTeamWarps + sizes.span) * 8 * 4);
       EXPECT_EQ((sizes.order_bytes | sizes.sum_bytes | sizes.rest_bytes) % 16, 0);
     }
 }
 
 TEST(TeamSizes, FitAnH200WherePointsAreFew) {
-  for (const auto [n, dim] : {std::pair{100'000, 32}, std::pair{65'536, 128}}) {
+  for (const auto& [n, dim] : {std::pair{100'000, 32}, std::pair{65'536, 128}}) {
     const TeamSizes sizes = TeamSizes::of(n, 1'024, dim);
     EXPECT_GT(sizes.span, 0);
     EXPECT_LE(sizes.shared_bytes() + kCountBytes, h200().shared_bytes_optin);
