@@ -55,8 +55,8 @@ std::unique_ptr<Reference> make_cuda_reference(std::span<const float> points, st
                                                int dim);
 
 /// Adds up in an order that depends only on the sizes (sum_order.h). The points need not be in
-/// memory: the bits are the same. Throws std::out_of_range, with the point's number, when a label is
-/// outside [0, k).
+/// memory: the bits are the same. Throws std::out_of_range, with the point's number, when a label
+/// is outside [0, k).
 ClusterSums cluster_sums(const Problem& problem, std::span<const std::int32_t> labels);
 
 /// The squared distance of a point to a centroid, with the bits of Reference::nearest().

@@ -1,4 +1,5 @@
-// The order in which the oracle adds up. It decides the last bits, so the host and the GPU share it.
+// The order in which the oracle adds up. It decides the last bits, so the host and the GPU share
+// it.
 #pragma once
 
 #include <cstdint>

@@ -358,8 +358,8 @@ TEST_F(FastScreenSums, AreKept) {
   }
 }
 
-// From Hopper on, one kernel updates few points, with sums in fp64 in all iterations. Three quarters
-// of the points are nearest to one centroid, so its sum is shared by all blocks of a team.
+// From Hopper on, one kernel updates few points, with sums in fp64 in all iterations. Three
+// quarters of the points are nearest to one centroid, so its sum is shared by all blocks of a team.
 TEST_F(FastScreenSums, OfFewPoints) {
   if (context_.device.compute_capability < 90) GTEST_SKIP() << "needs compute capability 9.0";
   struct Size {

@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(kBlock)
     assign_wide_nodes(AnyTree tree, List centroids, Regions regions, int capacity,
                       const __grid_constant__ Output out) {
   // The kernel that moves the centroids may start at once: it waits for the end of this one, and
-  // only then lets the next one start. Mostly there is no wide node, and its start would take longer
-  // than this kernel.
+  // only then lets the next one start. Mostly there is no wide node, and its start would take
+  // longer than this kernel.
   let_next_kernel_start();
   wait_for_previous_kernel();
   assign_wide<D>(tree, centroids, regions, capacity, out);

@@ -152,8 +152,8 @@ class Engine {
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   }
 
-  // Rows that lanes read to decide come again, so these kernels get as much L1 as there is, although
-  // the one before them has it as shared memory.
+  // Rows that lanes read to decide come again, so these kernels get as much L1 as there is,
+  // although the one before them has it as shared memory.
   template <typename Kernel>
   static void prefer_l1(Kernel* kernel) {
     LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,

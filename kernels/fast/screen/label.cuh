@@ -60,8 +60,8 @@ __device__ __forceinline__ void label_decided(const Screen& s, const Groups<Real
   }
 }
 
-// Labels points of a second look: `found` of the group's point are `candidates`, or are too many for
-// that list. In this case the whole warp tries every centroid.
+// Labels points of a second look: `found` of the group's point are `candidates`, or are too many
+// for that list. In this case the whole warp tries every centroid.
 template <typename Real>
 __device__ __forceinline__ void label_again(const Screen& s, const Groups<Real>& groups,
                                             std::int64_t point, const std::int32_t* candidates,

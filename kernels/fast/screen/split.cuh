@@ -67,9 +67,9 @@ __host__ __device__ constexpr std::int64_t streamed_tile_bytes(int columns, int 
 }
 
 // Writes −C_h, bounds and errors of centroid j: whole blocks of kSameNorm warps call it, with
-// consecutive rows from a multiple of kSameNorm on, one for each warp. Rows behind the last centroid
-// are padding. wide: the same once more in tiles for wgmma, or null. columns: of a tile that is
-// streamed, or 0. *again becomes 0. Real: the type of the centroids, float or double.
+// consecutive rows from a multiple of kSameNorm on, one for each warp. Rows behind the last
+// centroid are padding. wide: the same once more in tiles for wgmma, or null. columns: of a tile
+// that is streamed, or 0. *again becomes 0. Real: the type of the centroids, float or double.
 template <typename Real>
 __device__ __forceinline__ void split_centroid(int j, const Real* centroids, int k, int dim,
                                                int padded, const float* mean, double scale,

@@ -28,9 +28,9 @@ namespace lloyd::fast {
 namespace {
 namespace update {
 
-// What a version does with centroids as soon as they have moved: whole blocks call it with a cluster
-// for each warp, of kUnit consecutive ones. Those without points are among them, and so are places
-// behind the last cluster. With a unit of 1 it is not called.
+// What a version does with centroids as soon as they have moved: whole blocks call it with a
+// cluster for each warp, of kUnit consecutive ones. Those without points are among them, and so are
+// places behind the last cluster. With a unit of 1 it is not called.
 struct NothingMore {
   static constexpr int kUnit = 1;
   __device__ void operator()(int /*cluster*/) const {}
@@ -91,8 +91,8 @@ __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::i
 #endif
 
 // Moves each centroid to the mean of the points with its label; see the top. `vectors` of kValues
-// values are a row, and `group` lanes (a power of two) load 32 of them, or all. `after` may read the
-// centroids, so they are not __restrict__.
+// values are a row, and `group` lanes (a power of two) load 32 of them, or all. `after` may read
+// the centroids, so they are not __restrict__.
 template <typename Value, int kValues, typename After>
 __global__ void __launch_bounds__(kTeamBlock, 1)
     update_at_once(const Value* __restrict__ points, std::int64_t stride, int vectors, int group,

@@ -11,8 +11,8 @@ constexpr int kTeamWarps = 16;
 constexpr int kMostSpan = 64;    // clusters of a team
 constexpr int kUsualTeams = 16;  // that an H200 holds at a time, one block per multiprocessor
 constexpr int kMostTeams = 2 * kUsualTeams;
-// Each team reads all labels, and in each iteration all points are added up: where clusters are few,
-// by few teams.
+// Each team reads all labels, and in each iteration all points are added up: where clusters are
+// few, by few teams.
 constexpr std::int64_t kMostPointsAtOnce = 1 << 17, kMostValuesOfTeam = 1 << 19;
 
 struct TeamSizes {
@@ -22,8 +22,8 @@ struct TeamSizes {
   // in its labels, whose place the sums of the warps then take.
   int order_bytes = 0, sum_bytes = 0, rest_bytes = 0;
 
-  /// For n points of `padded` values, of which the last may be padding. The clusters of a team are a
-  /// multiple of `unit`, a power of two up to kMostSpan.
+  /// For n points of `padded` values, of which the last may be padding. The clusters of a team are
+  /// a multiple of `unit`, a power of two up to kMostSpan.
   static TeamSizes of(std::int64_t n, int k, int padded, int unit = 1) {
     const auto up = [](std::int64_t value, std::int64_t multiple) {
       return static_cast<int>((value + multiple - 1) / multiple * multiple);
