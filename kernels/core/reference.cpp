@@ -99,10 +99,6 @@ class CpuReference : public Reference {
   int dim_;
 };
 
-}  // namespace
-
-namespace {
-
 class HostAssignments : public Assignments {
  public:
   HostAssignments(Reference& reference, const Problem& problem)
