@@ -1,7 +1,6 @@
 // Draws points on the current CUDA device. Their bits are those of generate.cpp, because
 // random_numbers.h rounds each operation alone on both.
 #include <algorithm>
-#include <cstring>
 #include <variant>
 
 #include "data/sources/dataset.h"
@@ -43,12 +42,9 @@ void draw_on_gpu(const Generator& generator, std::int64_t first, std::span<float
         },
         generator.values);
     LLOYD_CUDA_CHECK_LAUNCH();
-    char* const to = reinterpret_cast<char*>(out.data() + begin * dim);
     cuda::download(
-        drawn.data(), static_cast<std::size_t>(rows * dim) * sizeof(float),
-        [to](const void* chunk, std::size_t at, std::size_t bytes) {
-          std::memcpy(to + at, chunk, bytes);
-        },
+        drawn.data(),
+        out.subspan(static_cast<std::size_t>(begin * dim), static_cast<std::size_t>(rows * dim)),
         nullptr);
   }
 }

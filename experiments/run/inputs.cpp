@@ -1,7 +1,6 @@
 #include "experiments/run/inputs.h"
 
 #include <algorithm>
-#include <exception>
 
 #include "data/sources/seeding.h"
 #include "experiments/measure/rounding.h"
@@ -29,28 +28,24 @@ Held held(const Point& point, const data::Sources& sources) {
 namespace {
 
 #if LLOYD_CUDA
-// Fewer values take less time on the host than the first use of a device takes.
-constexpr std::size_t kWorthTheGpu = 1'000'000;
-
-void draw_on_gpu_if_it_pays(const data::Generator& generator, std::int64_t first,
-                            std::span<float> out, int dim, int threads) {
-  if (out.size() >= kWorthTheGpu) {
-    try {
-      return data::draw_on_gpu(generator, first, out, dim, threads);
-    } catch (const std::exception&) {
-      // The GPU may be full or absent. The CPU draws the same bits.
-    }
+void draw_on_gpu_if_it_has_room(const data::Generator& generator, std::int64_t first,
+                                std::span<float> out, int dim, int threads) {
+  try {
+    data::draw_on_gpu(generator, first, out, dim, threads);
+  } catch (const cuda::OutOfMemory&) {  // the CPU draws the same bits
+    data::draw_on_cpu(generator, first, out, dim, threads);
   }
-  data::draw_on_cpu(generator, first, out, dim, threads);
 }
 #endif
 
-// Only processes of versions on a GPU have one.
-data::DrawRows& draw_for(const Point& point) {
+// Only the process of a version on a GPU has one.
+data::DrawRows& draw_for(const Job& job, const Point& point) {
 #if LLOYD_CUDA
   const RegisteredVersion* version = find_version(point.version);
-  if (version != nullptr && version->info.backend == Backend::cuda) return draw_on_gpu_if_it_pays;
+  if (job.device && version != nullptr && version->info.backend == Backend::cuda)
+    return draw_on_gpu_if_it_has_room;
 #else
+  static_cast<void>(job);
   static_cast<void>(point);
 #endif
   return data::draw_on_cpu;
@@ -128,8 +123,8 @@ std::span<const float> Inputs::points(const Point& point) {
   const Key key(point.dim, storage_precision(point.precision));
   auto at = data_.find(key);
   if (at == data_.end()) {
-    data::Dataset drawn =
-        data::load(point.source(job_.data), most_points(point), point.dim, 0, draw_for(point));
+    data::Dataset drawn = data::load(point.source(job_.data), most_points(point), point.dim, 0,
+                                     draw_for(job_, point));
     round_to_storage(point.precision, drawn.values(), point.dim, "point");
     at = data_.emplace(key, std::move(drawn)).first;
   }
@@ -192,11 +187,11 @@ const HalfRows& Inputs::narrow(const Point& point) {
     const std::int64_t step = points_at_once(point.dim);
     for (std::int64_t first = 0; first < n; first += step) {
       values.resize(static_cast<std::size_t>(std::min(step, n - first)) * dim);
-      data::generate_rows(source, first, values, point.dim, 0, draw_for(point));
+      data::generate_rows(source, first, values, point.dim, 0, draw_for(job_, point));
       keep(first, values);
     }
   } else {
-    data::Dataset all = data::load(source, n, point.dim, 0, draw_for(point));
+    data::Dataset all = data::load(source, n, point.dim, 0, draw_for(job_, point));
     keep(0, all.values());
   }
   return narrow_.try_emplace(key, Narrow{std::move(memory), HalfRows(halves, key.second)})
@@ -237,8 +232,8 @@ std::span<const float> Inputs::batch(const Point& point) {
   if (at == batches_.end()) {
     data::Dataset all(point.n * point.batch, point.dim);
     for (int i = 0; i < point.batch; ++i) {
-      const data::Dataset one =
-          data::load(point.alone(i).source(job_.data), point.n, point.dim, 0, draw_for(point));
+      const data::Dataset one = data::load(point.alone(i).source(job_.data), point.n, point.dim, 0,
+                                           draw_for(job_, point));
       std::ranges::copy(one.values(), part_of(all.values(), i, point.batch).begin());
     }
     round_to_storage(point.precision, all.values(), point.dim, "point");

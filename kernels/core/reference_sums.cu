@@ -185,14 +185,6 @@ __global__ void __launch_bounds__(kBlock)
   if (threadIdx.x % 32 == 0 && mine != 0) atomicAdd(count, mine);
 }
 
-template <typename T>
-void fetch_into(std::span<T> to, const T* from) {
-  const auto receive = [to](const void* chunk, std::size_t first, std::size_t bytes) {
-    std::copy_n(static_cast<const char*>(chunk), bytes, reinterpret_cast<char*>(to.data()) + first);
-  };
-  download(from, to.size_bytes(), receive, nullptr);
-}
-
 std::int64_t pieces_of(std::int64_t n) { return (n + kSumPiece - 1) / kSumPiece; }
 
 }  // namespace
@@ -296,9 +288,9 @@ ClusterSums DeviceClusterSums::fetch() {
   ClusterSums clusters{std::vector<double>(cells_), std::vector<double>(cells_),
                        std::vector<std::int64_t>(counts_.size())};
   const double* const total = (parts_.number() > 1 ? total_ : sums_).data();
-  fetch_into(std::span(clusters.sums), total);
-  fetch_into(std::span(clusters.absolute_sums), total + cells_);
-  fetch_into(std::span(clusters.counts), counts_.data());
+  download(total, std::span(clusters.sums), nullptr);
+  download(total + cells_, std::span(clusters.absolute_sums), nullptr);
+  counts_.download(clusters.counts, nullptr);
   return clusters;
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <span>
 #include <vector>
@@ -43,6 +44,15 @@ void upload_columns(std::span<const float> points, std::int64_t n, int dim, floa
 /// no order.
 using Receive = std::function<void(const void* chunk, std::size_t first, std::size_t bytes)>;
 void download(const void* from, std::size_t bytes, const Receive& receive, cudaStream_t stream);
+
+/// Fills `to` from the device.
+template <typename T>
+void download(const T* from, std::span<T> to, cudaStream_t stream) {
+  const auto copy = [to](const void* chunk, std::size_t first, std::size_t bytes) {
+    std::memcpy(reinterpret_cast<char*>(to.data()) + first, chunk, bytes);
+  };
+  download(from, to.size_bytes(), copy, stream);
+}
 
 /// Copies all of `from`, and converts its values.
 template <typename From, typename To>

@@ -19,6 +19,7 @@
 #include "kernels/core/cuda.h"
 #include "kernels/core/limits.h"
 #include "kernels/core/version.h"
+#include "kernels/fast/lib/cluster_launch.cuh"
 #include "kernels/fast/lib/layout.cuh"
 #include "kernels/fast/lib/pipeline.cuh"
 #include "kernels/fast/lib/ptx/cluster.cuh"
@@ -218,34 +219,11 @@ __device__ __forceinline__ void run(const Rows& rows, const CUtensorMap& map, Lo
 }
 #endif
 
-/// A launch in clusters. It must not be copied, for the configuration points to the attribute.
-struct Launch {
-  cudaLaunchAttribute attribute{};
-  cudaLaunchConfig_t config{};
-
-  Launch(unsigned blocks, int columns, cudaStream_t stream) {
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {kCluster, 1, 1};
-    config.gridDim = blocks;
-    config.blockDim = kThreads;
-    config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes(columns));
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
-  }
-  Launch(const Launch&) = delete;
-  Launch& operator=(const Launch&) = delete;
-};
-
 /// Prepares `kernel` for launches; returns how many of its clusters run at once. Throws Unsupported
 /// where none does.
 template <typename Kernel>
 int prepare(Kernel* kernel, int columns) {
-  LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        shared_bytes(columns)));
-  const Launch launch(kCluster, columns, nullptr);
-  int clusters = 0;
-  LLOYD_CUDA_CHECK(cudaOccupancyMaxActiveClusters(&clusters, kernel, &launch.config));
+  const int clusters = resident_clusters(kCluster, kernel, kThreads, shared_bytes(columns));
   if (clusters < 1)
     throw Unsupported("needs a cluster of " + std::to_string(kCluster) + " blocks with " +
                       with_commas(shared_bytes(columns)) +
@@ -257,9 +235,9 @@ int prepare(Kernel* kernel, int columns) {
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), std::int64_t n, int clusters, int columns,
             cudaStream_t stream, const Arguments&... arguments) {
-  const Launch launch(blocks(n, clusters), columns, stream);
-  LLOYD_CUDA_CHECK(
-      cudaLaunchKernelEx(&launch.config, kernel, static_cast<Parameters>(arguments)...));
+  const ClusterLaunch launch(false, kCluster, blocks(n, clusters), kThreads, shared_bytes(columns),
+                             stream);
+  launch.run(kernel, arguments...);
 }
 
 }  // namespace lloyd::fast::streamed
