@@ -17,13 +17,6 @@ namespace lloyd {
 
 bool may_stop_early(const Stop& stop) { return stop.tolerance > 0 || stop.min_changes > 0; }
 
-std::int64_t count_changes(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
-  std::int64_t changes = 0;
-#pragma omp parallel for schedule(static) reduction(+ : changes)
-  for (std::size_t i = 0; i < a.size(); ++i) changes += a[i] != b[i];
-  return changes;
-}
-
 std::optional<std::string> wrong_form(const Problem& problem, const Solution& s) {
   const auto batch = static_cast<std::size_t>(problem.batch),
              n = batch * static_cast<std::size_t>(problem.n),

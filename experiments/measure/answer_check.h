@@ -16,9 +16,6 @@ namespace lloyd {
 /// True if a rule may end the loop before all iterations are done.
 bool may_stop_early(const Stop& stop);
 
-/// How many labels differ.
-std::int64_t count_changes(std::span<const std::int32_t> a, std::span<const std::int32_t> b);
-
 /// Checks the form of an answer: sizes, labels in range, finite coordinates, and iterations between
 /// 1 and those requested, or all of them if no rule may stop the loop. It may be an answer to a
 /// batch. Returns the first error, or nullopt.

@@ -111,9 +111,7 @@ class HostAssignments : public Assignments {
   Outcome assign(std::span<const double> centroids, ClusterSums* clusters) override {
     reference_.nearest(centroids, problem_.k, labels_, distances_);
     if (clusters != nullptr) *clusters = cluster_sums(problem_, labels_);
-    std::int64_t changes = 0;
-#pragma omp parallel for schedule(static) reduction(+ : changes)
-    for (std::size_t i = 0; i < labels_.size(); ++i) changes += labels_[i] != previous_[i];
+    const std::int64_t changes = count_changes(labels_, previous_);
     labels_.swap(previous_);
     return {sum(distances_), changes};
   }
@@ -135,6 +133,13 @@ double Reference::label(std::span<const double> centroids, int k, std::span<std:
 
 std::unique_ptr<Assignments> Reference::assignments(const Problem& problem) {
   return std::make_unique<HostAssignments>(*this, problem);
+}
+
+std::int64_t count_changes(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+  std::int64_t changes = 0;
+#pragma omp parallel for schedule(static) reduction(+ : changes)
+  for (std::size_t i = 0; i < a.size(); ++i) changes += a[i] != b[i];
+  return changes;
 }
 
 double squared_distance(std::span<const float> point, std::span<const double> centroid) {

@@ -59,6 +59,9 @@ std::unique_ptr<Reference> make_cuda_reference(std::span<const float> points, st
 /// is outside [0, k).
 ClusterSums cluster_sums(const Problem& problem, std::span<const std::int32_t> labels);
 
+/// How many of as many labels differ.
+std::int64_t count_changes(std::span<const std::int32_t> a, std::span<const std::int32_t> b);
+
 /// The squared distance of a point to a centroid, with the bits of Reference::nearest().
 double squared_distance(std::span<const float> point, std::span<const double> centroid);
 

@@ -57,7 +57,7 @@ __device__ __forceinline__ void sort_by_index(float* centroids, int* ids, int ca
 }
 
 /// A list of at most 32 candidates in the registers of a warp, one per lane. Its members do what
-/// Nearest, filter() and a sort do for longer ones, with a third of the instructions.
+/// Nearest, filter() and a sort do for longer ones, without three loops over shared memory.
 template <int D>
 struct OnePerLane {
   float at[D];
