@@ -196,9 +196,22 @@ class _Conversation:
         """Writes to the log which libraries were measured."""
         self.told_libraries = True
         modules = [(name, sys.modules.get(name)) for name in self.requires]
-        versions = [f"{name} {getattr(module, '__version__', '?')}" for name, module in modules]
+        versions = [f"{name} {_version_of(name, module)}" for name, module in modules]
         python = f"Python {sys.version.split()[0]}"
         print(f"{sys.argv[0]}: {', '.join([python, *versions])}", file=sys.stderr, flush=True)
+
+
+def _version_of(name, module):
+    """Returns what the module says, or the distribution that installed it; '?' if neither does."""
+    import importlib.metadata
+
+    if hasattr(module, "__version__"):
+        return module.__version__
+    for distribution in importlib.metadata.distributions():
+        files = distribution.files or ()
+        if any(file.parts[-2:] == (name, "__init__.py") for file in files):
+            return f"({distribution.name} {distribution.version})"
+    return "?"
 
 
 def _timed(body, *arguments):

@@ -410,3 +410,20 @@ def test_sklearn_s_step_is_that_of_its_kmeans(tmp_path):
     fitted.fit(points.astype(np.float64))
     assert fitted.n_iter_ == 10
     np.testing.assert_allclose(ours, fitted.cluster_centers_, rtol=1e-9, atol=1e-12)
+
+
+def test_the_log_names_the_distribution_where_a_module_says_no_version(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "kernels" / "python"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "quiet").mkdir()
+    (tmp_path / "quiet" / "__init__.py").write_text("")
+    told = tmp_path / "quiet_package-2.5.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: quiet-package\nVersion: 2.5\n")
+    (told / "RECORD").write_text("quiet/__init__.py,,\n")
+    import lloydbench_external
+    import quiet
+
+    assert lloydbench_external._version_of("quiet", quiet) == "(quiet-package 2.5)"
+    assert lloydbench_external._version_of("json", json) == json.__version__
+    assert lloydbench_external._version_of("absent", pathlib) == "?"
