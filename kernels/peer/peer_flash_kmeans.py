@@ -15,6 +15,9 @@ Source   flash-kmeans on PyPI, Apache-2.0.
 import lloydbench_external
 from device_lloyd import DeviceLloyd
 
+NORMS_AT_ONCE = 1 << 27
+"""Values of points, of which float32 copies take 1 GiB."""
+
 
 class FlashKMeans(DeviceLloyd):
     def prepare(self, problem):
@@ -34,7 +37,10 @@ class FlashKMeans(DeviceLloyd):
         self.update = triton_centroid_update_sorted_euclid
         problem = self.problem
         self.batch = self.points.reshape((problem.batch, problem.n, problem.dim))
-        self.norms = (self.batch.float() ** 2).sum(dim=-1).to(self.dtype)
+        # In parts, because two copies in float32 would not fit where the points barely do.
+        parts = self.batch.flatten(0, 1).split(max(1, NORMS_AT_ONCE // problem.dim))
+        norms = [(part.float() ** 2).sum(dim=-1).to(self.dtype) for part in parts]
+        self.norms = self.torch.cat(norms).reshape(self.batch.shape[:2])
 
     def nearest(self, centroids):
         """Returns the labels (batch × n) for batch × k × dim float32 centroids."""
