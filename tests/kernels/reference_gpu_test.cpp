@@ -88,6 +88,26 @@ TEST_P(ReferenceOnTheGpu, MakesTheRunsOfTheHost) {
     }
 }
 
+TEST(ReferenceSearchOnTheGpu, TakesAnyNumberOfCentroids) {
+  SKIP_WITHOUT_GPU();
+  // Around the sizes of tiles, in both directions, and with most points open in a lattice.
+  for (const std::size_t kind : {0, 5})
+    for (const int dim : {1, 2, 3, 8, 9}) {
+      const Drawn drawn = draw(kinds()[kind], {3001, 300, dim});
+      const auto cpu = make_cpu_reference(drawn.points, 3001, dim);
+      const auto gpu = make_cuda_reference(drawn.points, 3001, dim);
+      const std::vector<double> all(drawn.centroids.begin(), drawn.centroids.end());
+      std::vector<std::int32_t> expected(3001), labels(3001);
+      for (const int k : {3, 64, 300, 65, 1, 129}) {
+        const auto centroids =
+            std::span(all).first(static_cast<std::size_t>(k) * static_cast<std::size_t>(dim));
+        EXPECT_TRUE(same(gpu->label(centroids, k, labels), cpu->label(centroids, k, expected)))
+            << "k " << k << ", dim " << dim;
+        EXPECT_EQ(labels, expected) << "k " << k << ", dim " << dim;
+      }
+    }
+}
+
 void compare_sums(const Drawn& drawn, const std::vector<std::int32_t>& labels) {
   const Problem& problem = drawn.problem;
   const cuda::Buffer<float> columns(drawn.points.size());
