@@ -12,8 +12,11 @@ double random_sign(std::uint64_t seed, std::uint64_t number) {
   std::uint64_t z = seed * 0x9E3779B97F4A7C15u + (number + 1) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return std::ldexp(static_cast<double>((z ^ (z >> 31)) >> 11), -52) - 1;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
 }
+
+// Centroids of fewer coordinates are moved in less time than threads take to begin.
+bool worth_threads(std::size_t coordinates) { return coordinates >= std::size_t{1} << 14; }
 
 double norm_of(std::span<const double> values) {
   double squares = 0;
@@ -56,6 +59,7 @@ class Errors {
         std::sqrt(plain_.steps[at].inertia / static_cast<double>(problem_.n));  // distance
     if (typical == 0) return moved;
     const auto dim = static_cast<std::size_t>(problem_.dim);
+#pragma omp parallel for schedule(static) if (worth_threads(moved.size()))
     for (std::size_t j = 0; j < static_cast<std::size_t>(problem_.k); ++j) {
       const double reach = point_norm_ + norm_of(centroids.subspan(j * dim, dim));
       const double scale = distance_ == Distance::expanded ? reach * reach : 2 * typical * typical;
@@ -102,12 +106,15 @@ ReferenceRun run_lloyd(Reference& reference, const Problem& problem, const Error
   ClusterSums clusters;
   ReferenceRun run;
   run.centroids.assign(problem.centroids.begin(), problem.centroids.end());
+  const bool threads = worth_threads(run.centroids.size());
   while (run.iterations < problem.stop.iterations) {
     seen = errors != nullptr ? errors->seen(run.centroids, run.iterations) : run.centroids;
     const Assignments::Outcome found = assignments->assign(seen, &clusters);
     ReferenceStep step{.inertia = found.inertia, .changes = found.changes};
     if (errors != nullptr)
       step.inertia = inertia_to(run.centroids, seen, clusters, problem.dim, step.inertia);
+    double largest_move = 0;
+#pragma omp parallel for schedule(static) if (threads) reduction(max : largest_move)
     for (int j = 0; j < problem.k; ++j) {
       const std::int64_t points = clusters.counts[static_cast<std::size_t>(j)];
       if (points == 0) continue;
@@ -132,8 +139,9 @@ ReferenceRun run_lloyd(Reference& reference, const Problem& problem, const Error
         move += (mean[t] - centroid) * (mean[t] - centroid);
         centroid = mean[t];
       }
-      step.largest_move = std::max(step.largest_move, std::sqrt(move));
+      largest_move = std::max(largest_move, std::sqrt(move));
     }
+    step.largest_move = largest_move;
     run.counts = clusters.counts;
     run.steps.push_back(step);
     ++run.iterations;

@@ -1,6 +1,7 @@
 #include "kernels/core/reference.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <cmath>
 #include <numeric>
@@ -249,6 +250,37 @@ TEST(ReferenceSolve, FollowsLloydByHand) {
   EXPECT_EQ(run.iterations, 3);  // to {0, 22/3}, to {0.5, 10.5}, and one without a move
   problem.stop = {.iterations = 10, .min_changes = 1};
   EXPECT_EQ(reference_solve(*reference, problem).iterations, 3);
+}
+
+TEST(ReferenceSolve, DoesNotDependOnTheThreads) {
+  constexpr int kClusters = 300, kDim = 64;  // so many coordinates are moved by several threads
+  const data::Dataset drawn = normal_points(600, kDim);
+  const std::span<const float> points = drawn.values();
+  const Problem problem{.n = 600,
+                        .k = kClusters,
+                        .dim = kDim,
+                        .stop = {.iterations = 3},
+                        .points = points,
+                        .centroids = points.first(std::size_t{kClusters} * kDim)};
+  const auto reference = make_cpu_reference(points, 600, kDim);
+  const int most = omp_get_max_threads();
+  std::vector<ReferenceRun> runs;
+  for (const int threads : {1, 3}) {
+    omp_set_num_threads(threads);
+    const ReferenceRun plain = reference_solve(*reference, problem);
+    runs.push_back(plain);
+    runs.push_back(disturbed_solve(*reference, problem, Distance::direct, 1, plain));
+  }
+  omp_set_num_threads(most);
+  for (const std::size_t kind : {0, 1}) {
+    EXPECT_EQ(runs[kind].centroids, runs[kind + 2].centroids);
+    EXPECT_EQ(runs[kind].inertia, runs[kind + 2].inertia);
+    for (std::size_t t = 0; t < 3; ++t) {
+      EXPECT_EQ(runs[kind].steps[t].largest_move, runs[kind + 2].steps[t].largest_move);
+      EXPECT_EQ(runs[kind].steps[t].inertia, runs[kind + 2].steps[t].inertia);
+    }
+  }
+  EXPECT_NE(runs[0].centroids, runs[1].centroids);
 }
 
 }  // namespace
