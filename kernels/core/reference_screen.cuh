@@ -34,9 +34,10 @@ struct Screen {
 
 /// The two least scores of a point.
 struct Found {
-  float best = INFINITY, second = INFINITY;
-  int label = 0;
+  float best, second;
+  int label;
 
+  __device__ static Found none() { return {INFINITY, INFINITY, 0}; }
   // A NaN is never the best. ScreenBound says why no centroid has one that may be nearest.
   __device__ void add(float score, int j) {
     second = fminf(second, fmaxf(score, best));

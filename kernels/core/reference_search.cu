@@ -87,6 +87,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   const std::int64_t block_first = first + std::int64_t{blockIdx.x} * kTilePoints;
   Slices<kDeep> source(points, screen, block_first);
   Found found[kOwnPoints];
+#pragma unroll
+  for (Found& each : found) each = Found::none();
   int parity = 0;
   source.load();
   for (int tile = 0; tile < screen.tiles; ++tile) {
@@ -113,11 +115,10 @@ __global__ void __launch_bounds__(kThreads, 2)
   for (int p = 0; p < kOwnPoints; ++p) {
 #pragma unroll
     for (int step = 8; step < 32; step *= 2) {
-      Found other;
-      other.best = __shfl_xor_sync(~0u, found[p].best, step);
-      other.second = __shfl_xor_sync(~0u, found[p].second, step);
-      other.label = __shfl_xor_sync(~0u, found[p].label, step);
-      found[p].add(other);
+      const Found& own = found[p];
+      found[p].add(Found{__shfl_xor_sync(~0u, own.best, step),
+                         __shfl_xor_sync(~0u, own.second, step),
+                         __shfl_xor_sync(~0u, own.label, step)});
     }
     if (threadIdx.x % 32 < 8) found_by_point[point_of(p)] = found[p];
   }
