@@ -2,7 +2,9 @@
 #pragma once
 
 #include "kernels/fast/lib/exact_sum.cuh"
+#include "kernels/fast/resident/distances.cuh"
 #include "kernels/fast/resident/layout.h"
+#include "kernels/fast/resident/screen.cuh"
 
 namespace lloyd::fast {
 namespace {
@@ -11,48 +13,23 @@ using exact::Sum;
 static_assert(kMostPerGroup == (1 << (31 - exact::kFirstBits)) - 1);
 
 /// Labels the block's points, counts them by cluster and numbers those of each cluster in any
-/// order. Returns how many of this thread's points changed. Quads = 0: any number of quads, read
-/// again for each kAtATime centroids instead of kept in registers.
+/// order. Returns how many of this thread's points changed. `largest_point`: of their norms.
 template <int Quads>
 __device__ int label_points(const Layout& layout, const float4* points, const float4* centroids,
-                            int* labels, unsigned* places, unsigned* counts, int count, int k) {
-  const int quads = Quads > 0 ? Quads : layout.quads;
+                            float largest_point, int* labels, unsigned* places, unsigned* counts,
+                            int count, int k) {
+  const int lane = threadIdx.x % kWarp;
+  const bool screens = kScreens<Quads> && k > kAtATime;  // fewer distances cost less
   int changes = 0;
-  for (int i = threadIdx.x; i < count; i += kThreads) {
-    const float4* point = points + i * layout.stride_quads;
-    float4 kept[Quads > 0 ? Quads : 1];
-#pragma unroll
-    for (int q = 0; q < Quads; ++q) kept[q] = point[q];
-    float best = INFINITY;
-    int label = 0;
-    for (int j = 0; j < k; j += kAtATime) {
-      float distance[kAtATime] = {};
-      const auto add = [&](int q, const float4& x) {
-#pragma unroll
-        for (int c = 0; c < kAtATime; ++c) {
-          const float4 centroid = centroids[(j + c) * quads + q];
-          const float a = x.x - centroid.x, b = x.y - centroid.y;
-          const float e = x.z - centroid.z, f = x.w - centroid.w;
-          distance[c] = fmaf(a, a, distance[c]);
-          distance[c] = fmaf(b, b, distance[c]);
-          distance[c] = fmaf(e, e, distance[c]);
-          distance[c] = fmaf(f, f, distance[c]);
-        }
-      };
-      if constexpr (Quads > 0) {
-#pragma unroll
-        for (int q = 0; q < Quads; ++q) add(q, kept[q]);
-      } else {
-        for (int q = 0; q < quads; ++q) add(q, point[q]);
-      }
-#pragma unroll
-      for (int c = 0; c < kAtATime; ++c) {
-        if (distance[c] < best) {
-          best = distance[c];
-          label = j + c;
-        }
-      }
+  for (int tile = threadIdx.x - lane; tile < count; tile += kThreads) {
+    int i = tile + lane, label = 0;
+    if constexpr (kScreens<Quads>) {
+      if (screens)
+        label = nearest_in_tile<Quads>(layout, points, centroids, largest_point, tile, count, k, i);
     }
+    if (i >= count) continue;
+    if (!screens)
+      label = nearest_by_thread<Quads>(layout, points + i * layout.stride_quads, centroids, k);
     changes += labels[i] != label;
     labels[i] = label;
     places[i] = atomicAdd(&counts[label], 1u);  // of integers: one instruction

@@ -15,8 +15,8 @@ constexpr int kWarp = 32;
 /// Points that a group of lanes adds up (sum_points): their first integers, of 21 bits, fit an int.
 constexpr int kMostPerGroup = (1 << 10) - 1;
 
-/// A point is an odd number of quads of floats, so that a warp's 16-byte reads of a column of
-/// points spread over the banks.
+/// A point, and a centroid, is an odd number of quads of floats, so that a warp's 16-byte reads of a
+/// column of them spread over the banks.
 struct Layout {
   int blocks, points_per_block, quads, stride_quads, k, padded_k, dim, cells, lanes;
 
@@ -33,10 +33,10 @@ struct Layout {
     for (lanes = 1; lanes < std::min(problem.dim, kWarp);) lanes *= 2;
   }
   /// In this order: points, centroids, sums; units and scales of the coordinates; labels, places
-  /// and order of the points; starts and counts of the clusters, two flags.
+  /// and order of the points; starts and counts of the clusters, three numbers.
   std::int64_t bytes() const {
-    return 16LL * points_per_block * stride_quads + 16LL * padded_k * quads + 8LL * cells +
-           12LL * dim + 4LL * (3LL * points_per_block + 2LL * k + 2);
+    return 16LL * points_per_block * stride_quads + 16LL * padded_k * stride_quads + 8LL * cells +
+           12LL * dim + 4LL * (3LL * points_per_block + 2LL * k + 3);
   }
   int points_per_group() const {
     const int groups = kThreads / lanes;

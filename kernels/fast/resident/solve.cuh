@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   const Layout& layout = s.layout;
   const int k = s.k, dim = s.dim;
   float4* centroids = points + layout.points_per_block * layout.stride_quads;
-  Sum* block_sums = reinterpret_cast<Sum*>(centroids + layout.padded_k * layout.quads);
+  Sum* block_sums = reinterpret_cast<Sum*>(centroids + layout.padded_k * layout.stride_quads);
   double* units = reinterpret_cast<double*>(block_sums + layout.cells);
   float* scales = reinterpret_cast<float*>(units + dim);
   int* labels = reinterpret_cast<int*>(scales + dim);
@@ -46,17 +46,18 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   unsigned* block_counts = starts + k;
   unsigned& block_changes = block_counts[k];
   unsigned& largest_move = block_counts[k + 1];  // bits of a non-negative float order like it
+  unsigned& largest_square = block_counts[k + 2];
   float* point = reinterpret_cast<float*>(points);
   float* centroid = reinterpret_cast<float*>(centroids);
-  const int stride = 4 * layout.stride_quads, width = 4 * layout.quads;
+  const int stride = 4 * layout.stride_quads;
 
   // Once: the block's points, the initial centroids, units; no point has a label yet.
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * layout.points_per_block;
   const int count = static_cast<int>(
       max(std::int64_t{0}, min(std::int64_t{layout.points_per_block}, s.n - begin)));
   for (int e = threadIdx.x; e < layout.points_per_block * stride; e += kThreads) point[e] = 0;
-  for (int e = threadIdx.x; e < layout.padded_k * width; e += kThreads) {
-    const int j = e / width, t = e % width;
+  for (int e = threadIdx.x; e < layout.padded_k * stride; e += kThreads) {
+    const int j = e / stride, t = e % stride;
     // Centroids past k are infinitely far.
     centroid[e] = j >= k ? INFINITY : t < dim ? s.initial[j * dim + t] : 0;
   }
@@ -73,14 +74,25 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     point[e / dim * stride + e % dim] = s.points[begin * dim + e];
 
   for (int c = threadIdx.x; c < layout.cells; c += kThreads) block_sums[c] = 0;
-  for (int j = threadIdx.x; j < k + 2; j += kThreads) block_counts[j] = 0;
+  for (int j = threadIdx.x; j < k + 3; j += kThreads) block_counts[j] = 0;
   __syncthreads();
+  float largest_point = 0;
+  if constexpr (kScreens<Quads>) {
+    for (int i = threadIdx.x; i < count; i += kThreads) {
+      float square = 0;
+      for (int q = 0; q < layout.quads; ++q)
+        square = add_quad(square, points[i * layout.stride_quads + q], {});
+      atomicMax(&largest_square, __float_as_uint(square));
+    }
+    __syncthreads();
+    largest_point = sqrtf(__uint_as_float(largest_square));
+  }
 
   int iteration = 0;
   for (bool done = false; !done;) {
     // Labels, and the sums of the block's points: a counting sort, then runs of one cluster each.
-    const int changes =
-        label_points<Quads>(layout, points, centroids, labels, places, block_counts, count, k);
+    const int changes = label_points<Quads>(layout, points, centroids, largest_point, labels,
+                                            places, block_counts, count, k);
     if (s.stop.min_changes > 0 && changes > 0) atomicAdd(&block_changes, changes);
     __syncthreads();
     sort_points(labels, places, block_counts, starts, order, count, k);
@@ -139,7 +151,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
         if (members == 0) continue;
         float move = 0;
         for (int t = 0; t < dim; ++t) {
-          const float step = mean(j * dim + t, members) - centroid[j * width + t];
+          const float step = mean(j * dim + t, members) - centroid[j * stride + t];
           move += step * step;
         }
         atomicMax(&largest_move, __float_as_uint(move));
@@ -149,7 +161,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     for (int c = threadIdx.x; c < k * dim; c += kThreads) {
       const unsigned members = __ldcg(&counts[c / dim]);
       const float moved = mean(c, members);
-      if (members > 0) centroid[c / dim * width + c % dim] = moved;
+      if (members > 0) centroid[c / dim * stride + c % dim] = moved;
     }
     done = iteration == s.stop.iterations ||
            (s.stop.tolerance > 0 && sqrtf(__uint_as_float(largest_move)) < s.stop.tolerance) ||
@@ -161,7 +173,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   for (int i = threadIdx.x; i < count; i += kThreads) s.labels[begin + i] = labels[i];
   if (blockIdx.x != 0) return;
   for (int c = threadIdx.x; c < k * dim; c += kThreads)
-    s.centroids[c] = centroid[c / dim * width + c % dim];
+    s.centroids[c] = centroid[c / dim * stride + c % dim];
   if (threadIdx.x == 0) *s.iterations = iteration;
 }
 
