@@ -40,7 +40,7 @@ class Resident : public Version {
     sums_ = cuda::Buffer<Sum>(3 * kCopies * problem.centroids.size());
     counts_ = cuda::Buffer<unsigned>(3 * static_cast<std::size_t>(problem.k + 1));
     labels_ = cuda::Buffer<std::int32_t>(static_cast<std::size_t>(problem.n));
-    state_ = cuda::Buffer<int>(2);
+    state_ = cuda::Buffer<int>(4);
     with_kernel([&](auto kernel) {
       LLOYD_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             static_cast<int>(layout_->bytes())));
@@ -55,14 +55,16 @@ class Resident : public Version {
     units_ = Units(points_, problem, *layout_, context.stream);
     rest_sums_ =
         units_.has_rests ? cuda::Buffer<Sum>(3 * problem.centroids.size()) : cuda::Buffer<Sum>();
-  }
-
-  void run(Context& context) override {
-    const auto phase = context.phase("solve");
+    // Once: each solve leaves them as the next one needs them.
     sums_.zero(context.stream);
     if (rest_sums_.size() > 0) rest_sums_.zero(context.stream);
     counts_.zero(context.stream);
     state_.zero(context.stream);
+    solves_ = 0;
+  }
+
+  void run(Context& context) override {
+    const auto phase = context.phase("solve");
     Solve solve_arguments{
         .layout = *layout_,
         .points = points_.data(),
@@ -75,8 +77,10 @@ class Resident : public Version {
         .rest_sums = rest_sums_.data(),
         .counts = counts_.data(),
         .labels = labels_.data(),
-        .arrived = reinterpret_cast<unsigned*>(state_.data()),
-        .iterations = state_.data() + 1,
+        .arrived = reinterpret_cast<unsigned*>(state_.data() + solves_ % 2),
+        .next_arrived = reinterpret_cast<unsigned*>(state_.data() + (solves_ + 1) % 2),
+        .first_set = state_.data() + 2,
+        .iterations = state_.data() + 3,
         .n = problem_.n,
         .k = problem_.k,
         .dim = problem_.dim,
@@ -88,17 +92,18 @@ class Resident : public Version {
           kernel, dim3(static_cast<unsigned>(layout_->blocks)), dim3(kThreads), arguments,
           static_cast<std::size_t>(layout_->bytes()), context.stream));
     });
+    ++solves_;
   }
 
   Solution fetch(Context& context) override {
     Solution solution;
     std::vector<float> centroids(centroids_.size());
-    int state[2];
+    int state[4];
     const auto phase = context.phase("transfer");
     state_.download(state, context.stream);
     solution.labels = cuda::download_labels(labels_, context);
     centroids_.download(centroids, context.stream);
-    solution.iterations = state[1];
+    solution.iterations = state[3];
     solution.centroids = placement_.restored(centroids);
     return solution;
   }
@@ -128,7 +133,9 @@ class Resident : public Version {
   cuda::Buffer<Sum> sums_, rest_sums_;
   cuda::Buffer<unsigned> counts_;
   cuda::Buffer<std::int32_t> labels_;
-  cuda::Buffer<int> state_;  // blocks at the barrier, iterations done
+  // Blocks at the barriers of even and of odd solves, the next solve's first set, iterations done.
+  cuda::Buffer<int> state_;
+  unsigned solves_ = 0;
 };
 #endif
 

@@ -18,13 +18,14 @@ struct Solve {
   exact::SplitUnits fixed;
   const Rest* rests;       // by point
   const int* first_rests;  // of each block, and their end
-  // Three sets: of this iteration, of the last, zeros for the next.
+  // Three sets: of this iteration, of the last, zeros for the next. A solve goes on where the one
+  // before it ended, with *first_set, so nothing needs to be zeroed between them.
   Sum* sums;         // 3 × kCopies × k × dim
   Sum* rest_sums;    // 3 × k × dim, or null where there are no rests
   unsigned* counts;  // 3 × (k counts, points that changed)
   std::int32_t* labels;
-  unsigned* arrived;  // blocks at the barrier, ever
-  int* iterations;
+  unsigned *arrived, *next_arrived;  // blocks at the barriers of this solve, and of the next one
+  int *first_set, *iterations;
   std::int64_t n;
   int k, dim;
   Stop stop;
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     largest_point = sqrtf(__uint_as_float(largest_square));
   }
 
-  int iteration = 0;
+  int iteration = 0, set = *s.first_set;
   for (bool done = false; !done;) {
     // Labels, and the sums of the block's points: a counting sort, then runs of one cluster each.
     const int changes = label_points<Quads>(layout, points, centroids, largest_point, labels,
@@ -101,14 +102,14 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     __syncthreads();
 
     // To the sums in global memory, together with what two integers did not hold.
-    Sum* sums = s.sums + iteration % 3 * kCopies * layout.cells;
-    Sum* rest_sums = s.rest_sums == nullptr ? nullptr : s.rest_sums + iteration % 3 * layout.cells;
+    Sum* sums = s.sums + set * kCopies * layout.cells;
+    Sum* rest_sums = s.rest_sums == nullptr ? nullptr : s.rest_sums + set * layout.cells;
     for (int r = first_rest + static_cast<int>(threadIdx.x); r < end_rest; r += kThreads) {
       const Rest& rest = s.rests[r];
       const int cell = labels[rest.point - begin] * dim + rest.coordinate;
       atomicAdd(&rest_sums[cell], static_cast<Sum>(rest.value));
     }
-    unsigned* counts = s.counts + iteration % 3 * (k + 1);
+    unsigned* counts = s.counts + set * (k + 1);
     // The block's own are left at zero for the next iteration.
     for (int c = threadIdx.x; c < layout.cells; c += kThreads) {
       if (block_sums[c] != 0)
@@ -125,7 +126,8 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
 
     // Nobody reads the set before last any more; it is added to after the next barrier but one, so
     // it is zeroed now.
-    const int stale = (iteration + 1) % 3;
+    const int stale = set == 0 ? 2 : set - 1;
+    set = set == 2 ? 0 : set + 1;
     const int thread = blockIdx.x * kThreads + threadIdx.x, threads = gridDim.x * kThreads;
     for (int c = thread; c < layout.cells; c += threads) {
       for (int copy = 0; copy < kCopies; ++copy)
@@ -174,7 +176,11 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   if (blockIdx.x != 0) return;
   for (int c = threadIdx.x; c < k * dim; c += kThreads)
     s.centroids[c] = centroid[c / dim * stride + c % dim];
-  if (threadIdx.x == 0) *s.iterations = iteration;
+  if (threadIdx.x == 0) {  // All blocks have read *first_set: they have met at a barrier.
+    *s.iterations = iteration;
+    *s.first_set = set;
+    *s.next_arrived = 0;
+  }
 }
 
 }  // namespace
