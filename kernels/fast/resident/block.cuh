@@ -37,27 +37,24 @@ __device__ int label_points(const Layout& layout, const float4* points, const fl
   return changes;
 }
 
-/// A counting sort: order[] is the block's points by cluster, from their labels and their places
-/// among the cluster's points.
-__device__ void sort_points(const int* labels, const unsigned* places, const unsigned* counts,
-                            unsigned* starts, int* order, int count, int k) {
-  if (threadIdx.x < kWarp) {
-    unsigned before = 0;
-    for (int first = 0; first < k; first += kWarp) {
-      const int j = first + static_cast<int>(threadIdx.x);
-      const unsigned own = j < k ? counts[j] : 0;
-      unsigned upto = own;
-      for (int offset = 1; offset < kWarp; offset *= 2) {
-        const unsigned other = __shfl_up_sync(0xffffffffu, upto, offset);
-        if (static_cast<int>(threadIdx.x) >= offset) upto += other;
-      }
-      if (j < k) starts[j] = before + upto - own;
-      before += __shfl_sync(0xffffffffu, upto, kWarp - 1);
-    }
+/// Where each cluster's points begin in the order, from the counts. By one warp.
+__device__ void find_starts(const unsigned* counts, unsigned* starts, int k) {
+  const auto lane = static_cast<int>(threadIdx.x) % kWarp;
+  unsigned before = 0;
+  for (int first = 0; first < k; first += kWarp) {
+    const int j = first + lane;
+    const unsigned own = j < k ? counts[j] : 0;
+    const unsigned upto = warp_inclusive_sum(own);
+    if (j < k) starts[j] = before + upto - own;
+    before += __shfl_sync(kAllLanes, upto, kWarp - 1);
   }
-  __syncthreads();
+}
+
+/// The rest of a counting sort: order[] is the block's points by cluster, from their labels and
+/// their places among the cluster's points.
+__device__ void order_points(const int* labels, const unsigned* places, const unsigned* starts,
+                             int* order, int count) {
   for (int i = threadIdx.x; i < count; i += kThreads) order[starts[labels[i]] + places[i]] = i;
-  __syncthreads();
 }
 
 /// Adds the block's points to sums (k × dim, zeros before). A group of lanes, one per coordinate,

@@ -18,8 +18,8 @@ struct Solve {
   exact::SplitUnits fixed;
   const Rest* rests;       // by point
   const int* first_rests;  // of each block, and their end
-  // Three sets: of this iteration, of the last, zeros for the next. A solve goes on where the one
-  // before it ended, with *first_set, so nothing needs to be zeroed between them.
+  // Three sets: of this iteration, of the last, which slower blocks may still read, and of the
+  // next. A solve begins with *first_set, the one that the solve before it has zeroed last.
   Sum* sums;         // 3 × kCopies × k × dim
   Sum* rest_sums;    // 3 × k × dim, or null where there are no rests
   unsigned* counts;  // 3 × (k counts, points that changed)
@@ -29,6 +29,25 @@ struct Solve {
   std::int64_t n;
   int k, dim;
   Stop stop;
+};
+
+/// What the blocks add up in one iteration.
+struct Set {
+  Sum *sums, *rest_sums;  // the latter null where there are no rests
+  unsigned* counts;
+
+  __device__ __forceinline__ Set(const Solve& s, int number)
+      : sums(s.sums + number * kCopies * s.layout.cells),
+        rest_sums(s.rest_sums == nullptr ? nullptr : s.rest_sums + number * s.layout.cells),
+        counts(s.counts + number * (s.k + 1)) {}
+  /// This thread's part of zeroing.
+  __device__ __forceinline__ void zero(const Solve& s, int thread, int threads) const {
+    for (int c = thread; c < s.layout.cells; c += threads) {
+      for (int copy = 0; copy < kCopies; ++copy) sums[copy * s.layout.cells + c] = 0;
+      if (rest_sums != nullptr) rest_sums[c] = 0;
+    }
+    for (int j = thread; j <= s.k; j += threads) counts[j] = 0;
+  }
 };
 
 template <int Quads>
@@ -96,60 +115,63 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
                                             places, block_counts, count, k);
     if (s.stop.min_changes > 0 && changes > 0) atomicAdd(&block_changes, changes);
     __syncthreads();
-    sort_points(labels, places, block_counts, starts, order, count, k);
+    const Set own(s, set);
+    set = set == 2 ? 0 : set + 1;
+    const Set next(s, set);
+    // What is known by now is sent while the first warp finds where clusters start: the barrier
+    // waits for the last additions. No block reads the next set any more, so each zeroes a part.
+    if (threadIdx.x < kWarp) {
+      find_starts(block_counts, starts, k);
+    } else {
+      const int thread = threadIdx.x - kWarp, threads = kThreads - kWarp;
+      for (int j = thread; j <= k; j += threads)
+        if (block_counts[j] > 0) atomicAdd(&own.counts[j], block_counts[j]);
+      next.zero(s, thread * gridDim.x + blockIdx.x, threads * gridDim.x);
+    }
+    int r = first_rest + static_cast<int>(threadIdx.x);
+    Rest rest{};
+    if (r < end_rest) rest = s.rests[r];  // arrives during the sums
+    __syncthreads();
+    order_points(labels, places, starts, order, count);
+    __syncthreads();
     sum_points(layout, point, labels, order, starts, block_counts, count, block_sums, dim, scales,
                s.fixed);
     __syncthreads();
 
-    // To the sums in global memory, together with what two integers did not hold.
-    Sum* sums = s.sums + set * kCopies * layout.cells;
-    Sum* rest_sums = s.rest_sums == nullptr ? nullptr : s.rest_sums + set * layout.cells;
-    for (int r = first_rest + static_cast<int>(threadIdx.x); r < end_rest; r += kThreads) {
-      const Rest& rest = s.rests[r];
-      const int cell = labels[rest.point - begin] * dim + rest.coordinate;
-      atomicAdd(&rest_sums[cell], static_cast<Sum>(rest.value));
-    }
-    unsigned* counts = s.counts + set * (k + 1);
-    // The block's own are left at zero for the next iteration.
+    // To the sums in global memory, together with what two integers did not hold. The block's own
+    // are left at zero for the next iteration.
     for (int c = threadIdx.x; c < layout.cells; c += kThreads) {
       if (block_sums[c] != 0)
-        atomicAdd(&sums[static_cast<int>(blockIdx.x % kCopies) * layout.cells + c], block_sums[c]);
+        atomicAdd(&own.sums[static_cast<int>(blockIdx.x % kCopies) * layout.cells + c],
+                  block_sums[c]);
       block_sums[c] = 0;
     }
-    for (int j = threadIdx.x; j <= k; j += kThreads) {
-      if (block_counts[j] > 0) atomicAdd(&counts[j], block_counts[j]);
-      block_counts[j] = 0;
+    while (r < end_rest) {
+      const int cell = labels[rest.point - begin] * dim + rest.coordinate;
+      atomicAdd(&own.rest_sums[cell], static_cast<Sum>(rest.value));
+      if ((r += kThreads) < end_rest) rest = s.rests[r];
     }
+    for (int j = threadIdx.x; j <= k; j += kThreads) block_counts[j] = 0;
     if (threadIdx.x == 0) largest_move = 0;
     ++iteration;
     wait_for_all_blocks(s.arrived, iteration * gridDim.x);
 
-    // Nobody reads the set before last any more; it is added to after the next barrier but one, so
-    // it is zeroed now.
-    const int stale = set == 0 ? 2 : set - 1;
-    set = set == 2 ? 0 : set + 1;
-    const int thread = blockIdx.x * kThreads + threadIdx.x, threads = gridDim.x * kThreads;
-    for (int c = thread; c < layout.cells; c += threads) {
-      for (int copy = 0; copy < kCopies; ++copy)
-        s.sums[(stale * kCopies + copy) * layout.cells + c] = 0;
-      if (s.rest_sums != nullptr) s.rest_sums[stale * layout.cells + c] = 0;
-    }
-    for (int j = thread; j <= k; j += threads) s.counts[stale * (k + 1) + j] = 0;
     const auto mean = [&](int c, unsigned members) {
       Sum whole = 0;
 #pragma unroll
-      for (int copy = 0; copy < kCopies; ++copy) whole += __ldcg(&sums[copy * layout.cells + c]);
+      for (int copy = 0; copy < kCopies; ++copy)
+        whole += __ldcg(&own.sums[copy * layout.cells + c]);
       auto sum = static_cast<double>(static_cast<long long>(whole));
-      if (rest_sums != nullptr)
-        sum +=
-            static_cast<double>(static_cast<long long>(__ldcg(&rest_sums[c]))) * s.fixed.rest_scale;
+      if (own.rest_sums != nullptr)
+        sum += static_cast<double>(static_cast<long long>(__ldcg(&own.rest_sums[c]))) *
+               s.fixed.rest_scale;
       return static_cast<float>(sum * units[c % dim]) / static_cast<float>(members);
     };
     // Every block does the same divisions and takes the same decision, so that they have nothing to
     // tell each other.
     if (s.stop.tolerance > 0) {
       for (int j = threadIdx.x; j < k; j += kThreads) {
-        const unsigned members = __ldcg(&counts[j]);
+        const unsigned members = __ldcg(&own.counts[j]);
         if (members == 0) continue;
         float move = 0;
         for (int t = 0; t < dim; ++t) {
@@ -161,13 +183,13 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
       __syncthreads();
     }
     for (int c = threadIdx.x; c < k * dim; c += kThreads) {
-      const unsigned members = __ldcg(&counts[c / dim]);
+      const unsigned members = __ldcg(&own.counts[c / dim]);
       const float moved = mean(c, members);
       if (members > 0) centroid[c / dim * stride + c % dim] = moved;
     }
     done = iteration == s.stop.iterations ||
            (s.stop.tolerance > 0 && sqrtf(__uint_as_float(largest_move)) < s.stop.tolerance) ||
-           (s.stop.min_changes > 0 && __ldcg(&counts[k]) < s.stop.min_changes);
+           (s.stop.min_changes > 0 && __ldcg(&own.counts[k]) < s.stop.min_changes);
     __syncthreads();
   }
 
