@@ -12,6 +12,28 @@ namespace {
 using exact::Sum;
 static_assert(kMostPerGroup == (1 << (31 - exact::kFirstBits)) - 1);
 
+/// Copies the block's points from global memory, where they are contiguous, with zeros up to whole
+/// quads.
+template <int Quads>
+__device__ void load_points(const Layout& layout, const float* from, float4* points, int count,
+                            int dim) {
+  const int quads = Quads > 0 ? Quads : layout.quads;
+  if (dim % 4 == 0) {
+    const auto* rows = reinterpret_cast<const float4*>(from);
+#pragma unroll 8  // loads in flight
+    for (int e = threadIdx.x; e < count * quads; e += kThreads)
+      points[e / quads * layout.stride_quads + e % quads] = __ldg(rows + e);
+    return;
+  }
+  auto* coordinates = reinterpret_cast<float*>(points);
+  const int width = 4 * quads;
+#pragma unroll 8
+  for (int e = threadIdx.x; e < count * width; e += kThreads) {
+    const int i = e / width, t = e % width;
+    coordinates[i * 4 * layout.stride_quads + t] = t < dim ? __ldg(from + i * dim + t) : 0;
+  }
+}
+
 /// Labels the block's points, counts them by cluster and numbers those of each cluster in any
 /// order. Returns how many of this thread's points changed. `largest_point`: of their norms.
 template <int Quads>

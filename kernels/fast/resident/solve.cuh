@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * layout.points_per_block;
   const int count = static_cast<int>(
       max(std::int64_t{0}, min(std::int64_t{layout.points_per_block}, s.n - begin)));
-  for (int e = threadIdx.x; e < layout.points_per_block * stride; e += kThreads) point[e] = 0;
+  load_points<Quads>(layout, s.points + begin * dim, points, count, dim);
   for (int e = threadIdx.x; e < layout.padded_k * stride; e += kThreads) {
     const int j = e / stride, t = e % stride;
     // Centroids past k are infinitely far.
@@ -89,10 +89,6 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   }
   const int first_rest = s.rest_sums == nullptr ? 0 : s.first_rests[blockIdx.x],
             end_rest = s.rest_sums == nullptr ? 0 : s.first_rests[blockIdx.x + 1];
-  __syncthreads();
-  for (int e = threadIdx.x; e < count * dim; e += kThreads)
-    point[e / dim * stride + e % dim] = s.points[begin * dim + e];
-
   for (int c = threadIdx.x; c < layout.cells; c += kThreads) block_sums[c] = 0;
   for (int j = threadIdx.x; j < k + 3; j += kThreads) block_counts[j] = 0;
   __syncthreads();
