@@ -10,6 +10,8 @@ namespace lloyd::fast {
 namespace {
 
 using exact::Sum;
+/// Points that a thread loads before it adds them.
+constexpr int kBatch = 8;
 static_assert(kMostPerGroup == (1 << (31 - exact::kFirstBits)) - 1);
 
 /// Copies the block's points from global memory, where they are contiguous, with zeros up to whole
@@ -96,16 +98,28 @@ __device__ void sum_points(const Layout& layout, const float* points, const int*
     for (int at = begin, j = labels[order[begin]]; at < end; ++j) {
       const int stop = min(end, static_cast<int>(starts[j] + counts[j]));
       if (stop <= at) continue;
-      const auto members = static_cast<unsigned>(stop - at);
-      unsigned first = 0, second = 0;
-#pragma unroll 8
-      for (; at < stop; ++at) {
-        const exact::Split split(points[order[at] * stride + t], scale, fixed.second);
-        first += split.first;
-        second += split.second;
-      }
-      const auto high = static_cast<int>(first - members * __float_as_uint(exact::Split::kFirst)),
-                 low = static_cast<int>(second - members * __float_as_uint(fixed.second));
+      unsigned first = 0, second = 0, added = 0;
+      // A batch is loaded before it is added. The last one is filled up with zeros, because a loop
+      // over what is left would wait for each load.
+      const auto add_batch = [&](auto is_inside) {
+        float x[kBatch];
+#pragma unroll
+        for (int b = 0; b < kBatch; ++b)
+          x[b] = is_inside(at + b) ? points[order[at + b] * stride + t] : 0;
+#pragma unroll
+        for (int b = 0; b < kBatch; ++b) {
+          const exact::Split split(x[b], scale, fixed.second);
+          first += split.first;
+          second += split.second;
+        }
+        at += kBatch;
+        added += kBatch;
+      };
+      while (at + kBatch <= stop) add_batch([](int) { return true; });
+      if (at < stop) add_batch([&](int i) { return i < stop; });
+      at = stop;
+      const auto high = static_cast<int>(first - added * __float_as_uint(exact::Split::kFirst)),
+                 low = static_cast<int>(second - added * __float_as_uint(fixed.second));
       exact::add_in_shared(&sums[j * dim + t],
                            static_cast<Sum>(high * (1LL << fixed.second_bits) + low));
     }
