@@ -14,6 +14,11 @@ using exact::Sum;
 constexpr int kBatch = 8;
 static_assert(kMostPerGroup == (1 << (31 - exact::kFirstBits)) - 1);
 
+/// The cluster of a cell, c / dim. A division of integers takes some 20 instructions.
+__device__ __forceinline__ int cluster_of(const Layout& layout, int c) {
+  return layout.dim == 1 ? c : static_cast<int>(__umulhi(static_cast<unsigned>(c), layout.per_dim));
+}
+
 /// Copies the block's points from global memory, where they are contiguous, with zeros up to whole
 /// quads.
 template <int Quads>
@@ -88,10 +93,12 @@ __device__ void sum_points(const Layout& layout, const float* points, const int*
                            const int* order, const unsigned* starts, const unsigned* counts,
                            int count, Sum* sums, int dim, const float* scales,
                            const exact::SplitUnits& fixed) {
-  const int groups = kThreads / layout.lanes;
-  const int group = threadIdx.x / layout.lanes, lane = threadIdx.x % layout.lanes;
-  const int begin = group * count / groups, end = (group + 1) * count / groups;
-  if (group >= groups || begin == end) return;
+  // Divisions of integers would take as long as half of the sums.
+  const int group = static_cast<int>(threadIdx.x) >> layout.lane_bits;
+  const int lane = static_cast<int>(threadIdx.x) & (layout.lanes - 1);
+  const int group_bits = kThreadBits - layout.lane_bits;
+  const int begin = group * count >> group_bits, end = (group + 1) * count >> group_bits;
+  if (begin == end) return;
   const int stride = 4 * layout.stride_quads;
   for (int t = lane; t < dim; t += layout.lanes) {
     const float scale = scales[t];

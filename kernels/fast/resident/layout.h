@@ -9,8 +9,9 @@
 namespace lloyd::fast {
 namespace {
 
-constexpr int kThreads = 512;  // 256 are slower by a tenth, 384 by a fifth
-constexpr int kAtATime = 4;    // centroids
+constexpr int kThreadBits = 9;
+constexpr int kThreads = 1 << kThreadBits;  // 256 are slower by a tenth, 384 by a fifth
+constexpr int kAtATime = 4;                 // centroids
 constexpr int kWarp = 32;
 /// Points that a group of lanes adds up (sum_points): their first integers, of 21 bits, fit an int.
 constexpr int kMostPerGroup = (1 << 10) - 1;
@@ -18,7 +19,8 @@ constexpr int kMostPerGroup = (1 << 10) - 1;
 /// A point, and a centroid, is an odd number of quads of floats, so that a warp's 16-byte reads of a
 /// column of them spread over the banks.
 struct Layout {
-  int blocks, points_per_block, quads, stride_quads, k, padded_k, dim, cells, lanes;
+  int blocks, points_per_block, quads, stride_quads, k, padded_k, dim, cells, lanes, lane_bits;
+  unsigned per_dim;  // 2^32 / dim, rounded up: for c · dim < 2^32, c / dim is c · per_dim / 2^32
 
   Layout(const Problem& problem, const DeviceLimits& device) {
     const std::int64_t wanted = (problem.n + kThreads - 1) / kThreads;
@@ -30,7 +32,8 @@ struct Layout {
     padded_k = (k + kAtATime - 1) / kAtATime * kAtATime;
     dim = problem.dim;
     cells = k * problem.dim;
-    for (lanes = 1; lanes < std::min(problem.dim, kWarp);) lanes *= 2;
+    for (lanes = 1, lane_bits = 0; lanes < std::min(problem.dim, kWarp); ++lane_bits) lanes *= 2;
+    per_dim = 0xffffffffu / static_cast<unsigned>(dim) + 1;
   }
   /// In this order: points, centroids, sums; units and scales of the coordinates; labels, places
   /// and order of the points; starts and counts of the clusters, three numbers.

@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     ++iteration;
     wait_for_all_blocks(s.arrived, iteration * gridDim.x);
 
-    const auto mean = [&](int c, unsigned members) {
+    const auto mean = [&](int c, int t, unsigned members) {
       Sum whole = 0;
 #pragma unroll
       for (int copy = 0; copy < kCopies; ++copy)
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
       if (own.rest_sums != nullptr)
         sum += static_cast<double>(static_cast<long long>(__ldcg(&own.rest_sums[c]))) *
                s.fixed.rest_scale;
-      return static_cast<float>(sum * units[c % dim]) / static_cast<float>(members);
+      return static_cast<float>(sum * units[t]) / static_cast<float>(members);
     };
     // Every block does the same divisions and takes the same decision, so that they have nothing to
     // tell each other.
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
         if (members == 0) continue;
         float move = 0;
         for (int t = 0; t < dim; ++t) {
-          const float step = mean(j * dim + t, members) - centroid[j * stride + t];
+          const float step = mean(j * dim + t, t, members) - centroid[j * stride + t];
           move += step * step;
         }
         atomicMax(&largest_move, __float_as_uint(move));
@@ -179,9 +179,10 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
       __syncthreads();
     }
     for (int c = threadIdx.x; c < k * dim; c += kThreads) {
-      const unsigned members = __ldcg(&own.counts[c / dim]);
-      const float moved = mean(c, members);
-      if (members > 0) centroid[c / dim * stride + c % dim] = moved;
+      const int j = cluster_of(layout, c), t = c - j * dim;
+      const unsigned members = __ldcg(&own.counts[j]);
+      const float moved = mean(c, t, members);
+      if (members > 0) centroid[j * stride + t] = moved;
     }
     done = iteration == s.stop.iterations ||
            (s.stop.tolerance > 0 && sqrtf(__uint_as_float(largest_move)) < s.stop.tolerance) ||
@@ -192,8 +193,10 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   // The answer.
   for (int i = threadIdx.x; i < count; i += kThreads) s.labels[begin + i] = labels[i];
   if (blockIdx.x != 0) return;
-  for (int c = threadIdx.x; c < k * dim; c += kThreads)
-    s.centroids[c] = centroid[c / dim * stride + c % dim];
+  for (int c = threadIdx.x; c < k * dim; c += kThreads) {
+    const int j = cluster_of(layout, c);
+    s.centroids[c] = centroid[j * stride + c - j * dim];
+  }
   if (threadIdx.x == 0) {  // All blocks have read *first_set: they have met at a barrier.
     *s.iterations = iteration;
     *s.first_set = set;
