@@ -86,13 +86,13 @@ __device__ void order_points(const int* labels, const unsigned* places, const un
   for (int i = threadIdx.x; i < count; i += kThreads) order[starts[labels[i]] + places[i]] = i;
 }
 
-/// Adds the block's points to sums (k × dim, zeros before). A group of lanes, one per coordinate,
-/// walks its share of the order and adds to `sums` where a cluster ends: a few atomics a group
-/// instead of one per point.
+/// Adds the block's points to sums (k × dim): in global memory where layout.adds_runs, otherwise in
+/// shared memory. A group of lanes, one per coordinate, walks its share of the order and adds where
+/// a cluster ends: a few atomics a group instead of one per point.
 __device__ void sum_points(const Layout& layout, const float* points, const int* labels,
                            const int* order, const unsigned* starts, const unsigned* counts,
-                           int count, Sum* sums, int dim, const float* scales,
-                           const exact::SplitUnits& fixed) {
+                           int count, Sum* global_sums, Sum* block_sums, int dim,
+                           const float* scales, const exact::SplitUnits& fixed) {
   // Divisions of integers would take as long as half of the sums.
   const int group = static_cast<int>(threadIdx.x) >> layout.lane_bits;
   const int lane = static_cast<int>(threadIdx.x) & (layout.lanes - 1);
@@ -127,8 +127,11 @@ __device__ void sum_points(const Layout& layout, const float* points, const int*
       at = stop;
       const auto high = static_cast<int>(first - added * __float_as_uint(exact::Split::kFirst)),
                  low = static_cast<int>(second - added * __float_as_uint(fixed.second));
-      exact::add_in_shared(&sums[j * dim + t],
-                           static_cast<Sum>(high * (1LL << fixed.second_bits) + low));
+      const auto sum = static_cast<Sum>(high * (1LL << fixed.second_bits) + low);
+      if (layout.adds_runs)
+        atomicAdd(&global_sums[j * dim + t], sum);
+      else
+        exact::add_in_shared(&block_sums[j * dim + t], sum);
     }
   }
 }

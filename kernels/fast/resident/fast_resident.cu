@@ -3,8 +3,8 @@
 // Parent   luigi_v4_device_update.
 // What     One cooperative launch with one block per multiprocessor. Each block reads its share of
 //          the points once and keeps it in shared memory, with the centroids. In an iteration it
-//          labels its points (products on the tensor cores decide most), sorts them by label, adds
-//          up the runs and adds its sums to those in global memory. After one barrier of all
+//          labels its points (products on the tensor cores decide most), sorts them by label, and
+//          adds up the runs, and these to the sums in global memory. After one barrier of all
 //          blocks, every block divides the same sums, and takes the same decision to stop.
 // Why      At n = 65,536 v4 is launches, copies and atomics. Here only k × dim sums a block leave
 //          the chip.

@@ -21,6 +21,9 @@ constexpr int kMostPerGroup = (1 << 10) - 1;
 struct Layout {
   int blocks, points_per_block, quads, stride_quads, k, padded_k, dim, cells, lanes, lane_bits;
   unsigned per_dim;  // 2^32 / dim, rounded up: for c · dim < 2^32, c / dim is c · per_dim / 2^32
+  /// Whether each run of a cluster's points goes to global memory at once, not by the block's sums.
+  /// There are as many runs as groups of lanes and clusters, at most twice the block's sums.
+  bool adds_runs;
 
   Layout(const Problem& problem, const DeviceLimits& device) {
     const std::int64_t wanted = (problem.n + kThreads - 1) / kThreads;
@@ -33,6 +36,7 @@ struct Layout {
     dim = problem.dim;
     cells = k * problem.dim;
     for (lanes = 1, lane_bits = 0; lanes < std::min(problem.dim, kWarp); ++lane_bits) lanes *= 2;
+    adds_runs = kThreads / lanes <= k;
     per_dim = 0xffffffffu / static_cast<unsigned>(dim) + 1;
   }
   /// In this order: points, centroids, sums; units and scales of the coordinates; labels, places

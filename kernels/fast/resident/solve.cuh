@@ -130,27 +130,26 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     __syncthreads();
     order_points(labels, places, starts, order, count);
     __syncthreads();
-    sum_points(layout, point, labels, order, starts, block_counts, count, block_sums, dim, scales,
-               s.fixed);
-    __syncthreads();
-
-    // To the sums in global memory, together with what two integers did not hold. The block's own
-    // are left at zero for the next iteration.
-    for (int c = threadIdx.x; c < layout.cells; c += kThreads) {
-      if (block_sums[c] != 0)
-        atomicAdd(&own.sums[static_cast<int>(blockIdx.x % kCopies) * layout.cells + c],
-                  block_sums[c]);
-      block_sums[c] = 0;
+    // To the sums in global memory, together with what two integers did not hold.
+    Sum* copy = own.sums + static_cast<int>(blockIdx.x % kCopies) * layout.cells;
+    sum_points(layout, point, labels, order, starts, block_counts, count, copy, block_sums, dim,
+               scales, s.fixed);
+    if (!layout.adds_runs) {
+      __syncthreads();
+      for (int c = threadIdx.x; c < layout.cells; c += kThreads) {
+        if (block_sums[c] != 0) atomicAdd(&copy[c], block_sums[c]);
+        block_sums[c] = 0;  // for the next iteration
+      }
     }
     while (r < end_rest) {
       const int cell = labels[rest.point - begin] * dim + rest.coordinate;
       atomicAdd(&own.rest_sums[cell], static_cast<Sum>(rest.value));
       if ((r += kThreads) < end_rest) rest = s.rests[r];
     }
-    for (int j = threadIdx.x; j <= k; j += kThreads) block_counts[j] = 0;
     if (threadIdx.x == 0) largest_move = 0;
     ++iteration;
     wait_for_all_blocks(s.arrived, iteration * gridDim.x);
+    for (int j = threadIdx.x; j <= k; j += kThreads) block_counts[j] = 0;
 
     const auto mean = [&](int c, int t, unsigned members) {
       Sum whole = 0;
