@@ -8,7 +8,7 @@
 //          blocks, every block divides the same sums, and takes the same decision to stop.
 // Why      At n = 65,536 v4 is launches, copies and atomics. Here only k × dim sums a block leave
 //          the chip.
-// Limits   A block's share must fit shared memory: n ≤ 191,000 at dim 32, 1,092,000 at dim 2 (k =
+// Limits   A block's share must fit shared memory: n ≤ 190,000 at dim 32, 1,092,000 at dim 2 (k =
 //          16, H200). Points of 16 bits are widened to fp32 once (lib/NOTES.md), so their limits
 //          are the same. The solve is one phase: its iterations have no ranges of their own.
 // Floor    n = 65,536, k = 16, dim 32: 1 µs of arithmetic and 1.2 µs for the barrier.

@@ -16,8 +16,8 @@ constexpr int kWarp = 32;
 /// Points that a group of lanes adds up (sum_points): their first integers, of 21 bits, fit an int.
 constexpr int kMostPerGroup = (1 << 10) - 1;
 
-/// A point, and a centroid, is an odd number of quads of floats, so that a warp's 16-byte reads of a
-/// column of them spread over the banks.
+/// A point or a centroid is an odd number of quads of floats, so that a warp's reads of a column of
+/// them spread over the banks.
 struct Layout {
   int blocks, points_per_block, quads, stride_quads, k, padded_k, dim, cells, lanes, lane_bits;
   unsigned per_dim;  // 2^32 / dim, rounded up: for c · dim < 2^32, c / dim is c · per_dim / 2^32

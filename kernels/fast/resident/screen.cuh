@@ -1,8 +1,8 @@
 // Labels from products on the tensor cores, which decide all points but a few.
 //
 // With S = ‖c‖²/2 − x·c, a point's squared distances differ as its 2S do. The products give S to
-// within a bound (NOTES.md). Where the two smallest S of a point are closer than that, its distances
-// decide. So labels have the bits that distances alone give them.
+// within a bound (NOTES.md). Where the two smallest S of a point are closer than that, its
+// distances decide. So labels have the bits that distances alone give them.
 #pragma once
 
 #include "kernels/fast/lib/ptx/mma.cuh"
