@@ -8,7 +8,9 @@ Why      It is the fastest public k-means for GPUs that we know of.
 Limits   The loop is ours and favours the package, whose own loop waits for the largest move in each
          iteration and copies the centroids. Float32 points go through TF32 products. The division
          is ours too. It is the package's except for the last step, which would round means to 16
-         bits.
+         bits. Squared norms of points are in float32, as the kernel asks. The package's own loop
+         has them in the points' precision, and in fp16 those from 65,520 on are infinite: such
+         points would go to cluster 0.
 Source   flash-kmeans on PyPI, Apache-2.0.
 """
 
@@ -39,7 +41,7 @@ class FlashKMeans(DeviceLloyd):
         self.batch = self.points.reshape((problem.batch, problem.n, problem.dim))
         # In parts, because two copies in float32 would not fit where the points barely do.
         parts = self.batch.flatten(0, 1).split(max(1, NORMS_AT_ONCE // problem.dim))
-        norms = [(part.float() ** 2).sum(dim=-1).to(self.dtype) for part in parts]
+        norms = [(part.float() ** 2).sum(dim=-1) for part in parts]
         self.norms = self.torch.cat(norms).reshape(self.batch.shape[:2])
 
     def nearest(self, centroids):
