@@ -1,4 +1,4 @@
-// The product of tiles by which the GPU's reference searches in fp32. NOTES.md says why these sizes.
+// The product of tiles by which the GPU's reference searches in fp32. NOTES.md gives reasons.
 #pragma once
 
 #include <cmath>

@@ -33,9 +33,9 @@ inline std::vector<float> screen_centre(std::span<const double> centroids, int k
   return centre;
 }
 
-/// Bounds the error of scores s = |d|²/2 − y·d in fp32, where y = x − m and d = c − m for a point x,
-/// a centroid c and the centre m. The squared distance is D = |y|² + 2s, so the least score belongs
-/// to the nearest centroid.
+/// Bounds the error of scores s = |d|²/2 − y·d in fp32, where y = x − m and d = c − m for a point
+/// x, a centroid c and the centre m. The squared distance is D = |y|² + 2s, so the least score
+/// belongs to the nearest centroid.
 ///
 /// Let u = 2^-24. The search rounds y, d and |d|²/2 to fp32, once each; d and |d|² come from
 /// float64. It adds up y·d by dim fused multiply-adds and rounds the difference. The errors of a
