@@ -40,7 +40,9 @@ class FlashKMeans(DeviceLloyd):
         problem = self.problem
         self.batch = self.points.reshape((problem.batch, problem.n, problem.dim))
         # In parts, because two copies in float32 would not fit where the points barely do.
-        parts = self.batch.flatten(0, 1).split(max(1, NORMS_AT_ONCE // problem.dim))
+        rows = self.points.reshape((problem.batch * problem.n, problem.dim))
+        step = max(1, NORMS_AT_ONCE // problem.dim)
+        parts = [rows[at : at + step] for at in range(0, len(rows), step)]
         norms = [(part.float() ** 2).sum(dim=-1) for part in parts]
         self.norms = self.torch.cat(norms).reshape(self.batch.shape[:2])
 

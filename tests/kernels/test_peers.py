@@ -57,8 +57,10 @@ def test_flash_kmeans_takes_a_batch_as_single_problems(monkeypatch):
     monkeypatch.syspath_prepend(KERNELS / "python")
     monkeypatch.syspath_prepend(KERNELS / "peer")
     peer = importlib.import_module("peer_flash_kmeans")
+    monkeypatch.setattr(peer, "NORMS_AT_ONCE", 60)  # those of 20 points
 
-    def assign(points, centroids, _):
+    def assign(points, centroids, norms):
+        assert np.allclose(norms, (points**2).sum(2))
         return tensor(((points[:, :, None] - centroids[:, None]) ** 2).sum(3).argmin(2))
 
     def update(points, labels, _, *, centroid_sums, centroid_cnts, calculate_new):
@@ -73,6 +75,7 @@ def test_flash_kmeans_takes_a_batch_as_single_problems(monkeypatch):
             zeros_like=lambda a: tensor(np.zeros_like(a)),
             zeros=lambda shape, device, dtype: tensor(np.zeros(shape, dtype)),
             where=lambda *a: tensor(np.where(*a)),
+            cat=lambda parts: tensor(np.concatenate(parts)),
             int32=np.int32,
         )
         version.problem = types.SimpleNamespace(batch=batch, n=50, k=4, dim=3)
