@@ -19,7 +19,7 @@ comma := ,
 options := -DLLOYD_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON) "-DLLOYD_CUDA_ARCHITECTURES=$(ARCHS)"
 
 .DEFAULT_GOAL := all
-.PHONY: all setup run record peers test sanitize fuzz report readme docs bundle dist install \
+.PHONY: all setup run record peers test sanitize races fuzz report readme docs bundle dist install \
   format lint clean help system toolkit
 
 help: ## this list
@@ -48,6 +48,10 @@ test: setup ## every test that this machine can run
 sanitize: setup ## every CUDA version under compute-sanitizer (needs a GPU)
 	@tools/build.sh build kernels_tests $(options)
 	@tools/sanitize.sh
+
+races: ## the tests of what threads do together, under clang's ThreadSanitizer
+	@tools/setup-system.sh fuzz
+	@tools/races.sh
 
 fuzz: ## the readers on generated input, SECONDS each, with clang's libFuzzer and sanitizers
 	@tools/setup-system.sh fuzz
