@@ -59,6 +59,19 @@ __device__ __forceinline__ float lower_part(float x) {
   return x - __uint_as_float(__float_as_uint(x) & 0xffffe000u);
 }
 
+/// Of the block's points. `largest_square`: 0, in shared memory. All threads call it.
+__device__ __forceinline__ float largest_norm(const Layout& layout, const float4* points, int count,
+                                              unsigned& largest_square) {
+  for (int i = threadIdx.x; i < count; i += kThreads) {
+    float square = 0;
+    for (int q = 0; q < layout.quads; ++q)
+      square = add_quad(square, points[i * layout.stride_quads + q], {});
+    atomicMax(&largest_square, __float_as_uint(square));  // floats from 0 on order like their bits
+  }
+  __syncthreads();
+  return sqrtf(__uint_as_float(largest_square));
+}
+
 /// Scores of a tile's points and clusters [first, first + kColumns). `rows`: this lane's four
 /// points, from its first coordinate on. Returns the larger of this lane's two ‖c‖², as bits.
 template <int Quads>

@@ -93,16 +93,8 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   for (int j = threadIdx.x; j < k + 3; j += kThreads) block_counts[j] = 0;
   __syncthreads();
   float largest_point = 0;
-  if constexpr (kScreens<Quads>) {
-    for (int i = threadIdx.x; i < count; i += kThreads) {
-      float square = 0;
-      for (int q = 0; q < layout.quads; ++q)
-        square = add_quad(square, points[i * layout.stride_quads + q], {});
-      atomicMax(&largest_square, __float_as_uint(square));
-    }
-    __syncthreads();
-    largest_point = sqrtf(__uint_as_float(largest_square));
-  }
+  if constexpr (kScreens<Quads>)
+    largest_point = largest_norm(layout, points, count, largest_square);
 
   int iteration = 0, set = *s.first_set;
   for (bool done = false; !done;) {
