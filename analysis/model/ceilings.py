@@ -64,11 +64,12 @@ def nearest_file(run: Path, name: str) -> Path | None:
     return next((f.resolve() for p in run.parents[:3] if (f := p / name).is_file()), None)
 
 
-def ceilings_file(run: Path, environment: dict) -> Path | None:
-    """The nearest ceilings.json, else the one that the run's environment names."""
+def ceilings_file(run: Path, environment: dict, device: str) -> Path | None:
+    """The nearest ceilings.json, else the one that the run's environment names for the device:
+    "gpu" or "cpu"."""
     file = nearest_file(run, "ceilings.json")
     named = environment.get("ceilings")
-    for value in (named, *(named.values() if isinstance(named, dict) else ())):
+    for value in (named, named.get(device) if isinstance(named, dict) else None):
         if file is None and isinstance(value, dict) and isinstance(value.get("file"), str):
             file = Path(value["file"]) if Path(value["file"]).is_file() else None
     return file
@@ -104,7 +105,7 @@ def _read(
     run: Path, environment: dict, device: str, name: str, names: tuple, warnings: list[str]
 ) -> tuple[Path, Ceilings] | None:
     """The nearest file and its ceilings of a device. None, with a warning, if it is broken."""
-    file = ceilings_file(run, environment)
+    file = ceilings_file(run, environment, device)
     if file is None:
         return None
     try:

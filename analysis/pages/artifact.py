@@ -154,8 +154,10 @@ def _copy_run(run: Run, folder: Path) -> None:
         (folder / below).parent.mkdir(parents=True, exist_ok=True)
         with open_regular(file) as source, (folder / below).open("wb") as target:
             shutil.copyfileobj(source, target)
+    # A run beside a GPU may know only its CPU's ceilings.
+    ceilings = (ceilings_file(run.path, run.environment, device) for device in ("gpu", "cpu"))
     for name, file in (
-        ("ceilings.json", ceilings_file(run.path, run.environment)),
+        ("ceilings.json", next(filter(None, ceilings), None)),
         ("parents.json", nearest_file(run.path, "parents.json")),
     ):
         if file and not (folder / name).exists():

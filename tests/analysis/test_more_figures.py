@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_runs import counter_rows, point_rows, write_lines
+from made_runs import ceilings, counter_rows, point_rows, write_lines
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis.figures import FIGURES, draw
@@ -307,6 +307,19 @@ def test_ceilings_of_another_gpu_are_not_used(make_run):
     assert run.warnings == [f"{file}: ceilings of NVIDIA L4, the run is of NVIDIA H200; not used"]
     drawing = drawing_of(path, "roofline")
     assert any("No roofs" in word for word in words(drawing))
+
+
+def test_a_run_that_names_only_its_cpus_ceilings_has_those(make_run, tmp_path):
+    file = tmp_path / "elsewhere.json"
+    file.write_text(json.dumps(ceilings("NVIDIA L4")))
+    path = make_run(n=(10**6,), k=(100,))
+    environment = json.loads((path / "environment.json").read_text())
+    environment["ceilings"] = {"gpu": "no measured ceilings", "cpu": {"file": str(file)}}
+    (path / "environment.json").write_text(json.dumps(environment))
+    run = load_run(path)
+    assert run.ceilings is None
+    assert run.cpu_ceilings is not None
+    assert run.warnings == []
 
 
 def test_a_machine_without_a_gpu_has_no_ceilings_of_one(tmp_path):
