@@ -49,7 +49,7 @@ sanitize: setup ## every CUDA version under compute-sanitizer (needs a GPU)
 	@tools/build.sh build kernels_tests $(options)
 	@tools/sanitize.sh
 
-races: ## the tests of what threads do together, under clang's ThreadSanitizer
+races: ## the kernels' tests on the CPU under clang's ThreadSanitizer
 	@tools/setup-system.sh fuzz
 	@tools/races.sh
 
