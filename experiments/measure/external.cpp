@@ -145,6 +145,7 @@ fs::path base_for(std::uintmax_t bytes) {
 struct External {
   fs::path file;
   std::unique_ptr<Conversation> conversation;
+  std::uintmax_t room = 0;         // bytes that the conversation's folder has held
   const void* prepared = nullptr;  // the instance whose problem the process holds
 };
 
@@ -265,15 +266,22 @@ class ExternalVersion : public Version {
     return external_->conversation->ask({{"do", what}});
   }
 
-  // Provides a conversation in a folder that has room for the problem.
+  // Provides a conversation in a folder that has room for the problem. A folder that held as much
+  // has: files are written in place, so those of the last problem take nothing more, even where the
+  // version still maps them.
   void place(std::uintmax_t bytes) {
     if (external_->conversation) {
+      if (bytes <= external_->room) return;
       const fs::path& folder = external_->conversation->folder();
       for (const char* file : {kPoints, kCentroids, kLabels, kAnswer}) fs::remove(folder / file);
-      if (base_for(bytes) == folder.parent_path()) return;
+      if (base_for(bytes) == folder.parent_path()) {
+        external_->room = bytes;
+        return;
+      }
       external_->conversation.reset();
     }
     external_->conversation = std::make_unique<Conversation>(external_->file, base_for(bytes));
+    external_->room = bytes;
   }
 
   std::shared_ptr<External> external_;
