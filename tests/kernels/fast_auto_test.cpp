@@ -149,8 +149,8 @@ TEST(FastAuto, TakesFp64WithoutRowsOfIt) {
     }
 }
 
-// Where a version that widens is the fastest in fp32, 16 bits take no longer. Both were measured, in
-// processes of their own, which differ by a few percent.
+// Where a version that widens is the fastest in fp32, 16 bits take no longer, but for a few percent
+// that two processes differ by.
 TEST(FastAuto, EstimatesNoMoreFor16BitsWhereWideningVersionsWin) {
   int compared = 0;
   for (const Measured& m : measured()) {
