@@ -158,6 +158,15 @@ TEST_P(PlainSums, HaveTheBitsOfPlainLoops) {
                {sums.data(), counts.data()});
     EXPECT_EQ(sums, expected);
     EXPECT_EQ(counts, expected_counts);
+    // No centre is a centre of 0.
+    std::vector<float> unmoved(sums.size()), unmoved_with_zeros(sums.size());
+    const std::vector<float> zeros(centre.size());
+    std::vector<std::int64_t> ignored(counts.size());
+    add_points(points.data(), count, nullptr, dim, fresh.data(), {unmoved.data(), ignored.data()});
+    add_points(points.data(), count, zeros.data(), dim, fresh.data(),
+               {unmoved_with_zeros.data(), ignored.data()});
+    EXPECT_EQ(unmoved, unmoved_with_zeros);
+    EXPECT_NE(unmoved, std::vector<float>(sums.size()));
     if (dim > kFewDimensions) continue;
     std::vector<std::int32_t> labels = fresh;
     labels[0] = -1;
@@ -174,7 +183,9 @@ TEST_P(PlainSums, HaveTheBitsOfPlainLoops) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(FastCpu, PlainSums, testing::Values(1, 2, 3, 4, 5, 37),
+// With 8, 16, 32, 64 or 128 dimensions a row is some number of whole vectors.
+INSTANTIATE_TEST_SUITE_P(FastCpu, PlainSums,
+                         testing::Values(1, 2, 3, 4, 5, 8, 16, 32, 37, 64, 96, 128),
                          testing::PrintToStringParamName());
 
 }  // namespace

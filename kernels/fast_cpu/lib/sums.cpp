@@ -15,14 +15,56 @@ using Widest = hn::ScalableTag<float>;
 using Pair = hn::CappedTag<float, 2>;  // one value, where there are no vectors
 constexpr std::size_t kPair = hn::MaxLanes(Pair());
 
+// The vector of `values` at t, minus that of the centre, which is 0 where nothing moves.
+template <bool kMoves, class D>
+HWY_INLINE HWY_ATTR hn::Vec<D> placed(D d, const float* values, const float* centre, int t) {
+  const auto x = hn::LoadU(d, values + t);
+  if constexpr (kMoves) return hn::Sub(x, hn::LoadU(d, centre + t));
+  return x;
+}
+
 // Adds as many of the dimensions t, …, dim − 1 as whole vectors of at most kLanes hold.
-template <std::size_t kLanes>
+template <bool kMoves, std::size_t kLanes>
 HWY_ATTR void add_vectors(const float* point, const float* centre, int dim, float* sum, int& t) {
   const hn::CappedTag<float, kLanes> d;
   constexpr int kStep = static_cast<int>(hn::MaxLanes(d));
-  for (; t + kStep <= dim; t += kStep) {
-    const auto placed = hn::Sub(hn::LoadU(d, point + t), hn::LoadU(d, centre + t));
-    hn::StoreU(hn::Add(hn::LoadU(d, sum + t), placed), d, sum + t);
+  for (; t + kStep <= dim; t += kStep)
+    hn::StoreU(hn::Add(hn::LoadU(d, sum + t), placed<kMoves>(d, point, centre, t)), d, sum + t);
+}
+
+// Points whose dimensions fill kVectors vectors.
+template <bool kMoves, int kVectors>
+HWY_ATTR void add_whole_vectors(const float* points, std::int64_t count, const float* centre,
+                                const std::int32_t* labels, Sums sums) {
+  const Widest d;
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d)), kDim = kVectors * kLanes;
+  for (std::int64_t p = 0; p < count; ++p, points += kDim) {
+    if (labels[p] < 0) continue;
+    ++sums.counts[labels[p]];
+    float* sum = sums.values + std::int64_t{labels[p]} * kDim;
+#pragma GCC unroll 8
+    for (int t = 0; t < kDim; t += kLanes)
+      hn::StoreU(hn::Add(hn::LoadU(d, sum + t), placed<kMoves>(d, points, centre, t)), d, sum + t);
+  }
+}
+
+template <bool kMoves>
+HWY_ATTR void add_rows(const float* points, std::int64_t count, const float* centre, int dim,
+                       const std::int32_t* labels, Sums sums) {
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(Widest()));
+  if (dim == kLanes) return add_whole_vectors<kMoves, 1>(points, count, centre, labels, sums);
+  if (dim == 2 * kLanes) return add_whole_vectors<kMoves, 2>(points, count, centre, labels, sums);
+  if (dim == 4 * kLanes) return add_whole_vectors<kMoves, 4>(points, count, centre, labels, sums);
+  if (dim == 8 * kLanes) return add_whole_vectors<kMoves, 8>(points, count, centre, labels, sums);
+  for (std::int64_t p = 0; p < count; ++p, points += dim) {
+    if (labels[p] < 0) continue;
+    ++sums.counts[labels[p]];
+    float* sum = sums.values + static_cast<std::int64_t>(labels[p]) * dim;
+    int t = 0;
+    add_vectors<kMoves, hn::MaxLanes(Widest())>(points, centre, dim, sum, t);
+    add_vectors<kMoves, 8>(points, centre, dim, sum, t);
+    add_vectors<kMoves, 4>(points, centre, dim, sum, t);
+    for (; t < dim; ++t) sum[t] += points[t] - (kMoves ? centre[t] : 0);
   }
 }
 
@@ -30,7 +72,7 @@ HWY_ATTR void add_vectors(const float* point, const float* centre, int dim, floa
 HWY_ATTR void add_point_pairs(const float* points, std::int64_t count, const float* centre,
                               const std::int32_t* labels, Sums sums) {
   const Pair d;
-  const auto origin = hn::LoadU(d, centre);
+  const auto origin = centre == nullptr ? hn::Zero(d) : hn::LoadU(d, centre);
   for (std::int64_t p = 0; p < count; ++p) {
     if (labels[p] < 0) continue;
     ++sums.counts[labels[p]];
@@ -42,17 +84,12 @@ HWY_ATTR void add_point_pairs(const float* points, std::int64_t count, const flo
 
 HWY_ATTR void add_points(const float* points, std::int64_t count, const float* centre, int dim,
                          const std::int32_t* labels, Sums sums) {
-  if (kPair == 2 && dim == 2) return add_point_pairs(points, count, centre, labels, sums);
-  for (std::int64_t p = 0; p < count; ++p, points += dim) {
-    if (labels[p] < 0) continue;
-    ++sums.counts[labels[p]];
-    float* sum = sums.values + static_cast<std::int64_t>(labels[p]) * dim;
-    int t = 0;
-    add_vectors<hn::MaxLanes(Widest())>(points, centre, dim, sum, t);
-    add_vectors<8>(points, centre, dim, sum, t);
-    add_vectors<4>(points, centre, dim, sum, t);
-    for (; t < dim; ++t) sum[t] += points[t] - centre[t];
-  }
+  if (kPair == 2 && dim == 2)
+    add_point_pairs(points, count, centre, labels, sums);
+  else if (centre == nullptr)
+    add_rows<false>(points, count, centre, dim, labels, sums);
+  else
+    add_rows<true>(points, count, centre, dim, labels, sums);
 }
 
 // With few dimensions a loop over them would cost more than the additions.

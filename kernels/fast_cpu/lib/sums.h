@@ -12,7 +12,7 @@ struct Sums {
 };
 
 /// Adds each of `count` points (row-major, minus centre) to the sums of its cluster, in order.
-/// Points whose label is −1 are left out.
+/// Points whose label is −1 are left out. A centre that is null is 0.
 void add_points(const float* points, std::int64_t count, const float* centre, int dim,
                 const std::int32_t* labels, Sums sums);
 
