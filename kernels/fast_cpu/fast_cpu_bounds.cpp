@@ -59,16 +59,10 @@ class Bounds : public PieceLoop {
     before_.resize(problem.centroids.size());
     moves_.resize(k);
     others_.resize(k);
-    halves_.resize(k);
+    halves_.assign(k, 0);
   }
 
  private:
-  static Floats floats(std::int64_t size) {
-    Floats array = hwy::AllocateAligned<float>(static_cast<std::size_t>(size));
-    if (!array) throw std::bad_alloc();
-    return array;
-  }
-
   void show_centroid(int j, const double* placed) override {
     float* row = placed_.data() + static_cast<std::int64_t>(j) * problem_.dim;
     std::copy_n(placed, problem_.dim, row);
@@ -78,24 +72,27 @@ class Bounds : public PieceLoop {
   // ---- Before an iteration: how far the centroids have moved, and how far apart they are. ----
 
   void begin(int iteration) override {
-    has_bounds_ = iteration > 0;
-    double reach = 0;
-    for (int j = 0; j < problem_.k; ++j) reach = std::max(reach, norm(row(placed_, j)));
-    scale_ = {score_, problem_.dim, rounded_up(reach)};
-    if (has_bounds_) {
-      find_moves();
-      find_halves();
+#pragma omp single
+    {
+      has_bounds_ = iteration > 0;
+      double reach = 0;
+      for (int j = 0; j < problem_.k; ++j) reach = std::max(reach, norm(row(placed_, j)));
+      scale_ = {score_, problem_.dim, rounded_up(reach)};
+      if (has_bounds_) find_moves();
+      before_ = placed_;
     }
-    before_ = placed_;
+    if (has_bounds_) find_halves();
   }
 
   void find_moves() {
     float largest = 0, next = 0;  // of all moves
     for (int j = 0; j < problem_.k; ++j) {
-      std::vector<double> move(centre_.size());
-      for (std::size_t t = 0; t < move.size(); ++t)
-        move[t] = static_cast<double>(row(placed_, j)[t]) - row(before_, j)[t];
-      moves_[j] = rounded_up(norm(move.data()));
+      double squared = 0;
+      for (int t = 0; t < problem_.dim; ++t) {
+        const double move = static_cast<double>(row(placed_, j)[t]) - row(before_, j)[t];
+        squared += move * move;
+      }
+      moves_[j] = rounded_up(std::sqrt(squared));
       if (moves_[j] > largest) {
         next = largest;
         largest = moves_[j];
@@ -109,11 +106,10 @@ class Bounds : public PieceLoop {
   /// Half the distance from each centroid to the nearest other one: a point that is nearer to its
   /// centroid is nearest to it. A tile of centroids is scored as a tile of points is.
   void find_halves() {
-    std::fill(halves_.begin(), halves_.end(), 0.0f);
     constexpr std::int64_t kPointsPerCluster = 8;  // with fewer, this takes too long to pay
-    if (problem_.n < kPointsPerCluster * problem_.k) return;
+    if (problem_.n < kPointsPerCluster * problem_.k) return;  // the halves stay 0
     const int dim = problem_.dim;
-#pragma omp parallel for num_threads(threads_) schedule(static)
+#pragma omp for schedule(static)
     for (int first = 0; first < problem_.k; first += kTile) {
       const int count = std::min(static_cast<int>(kTile), problem_.k - first);
       const Floats tile = floats(kTile * dim);

@@ -41,7 +41,7 @@ class Gemm : public PieceLoop {
           "squared distance of a label on average, tried on a sample of the points");
     placed_centroids_.resize(problem.centroids.size());
     starts_.resize(static_cast<std::size_t>(problem.k));
-    if (std::all_of(centre_.begin(), centre_.end(), [](float c) { return c == 0; })) return;
+    if (moved() == nullptr) return;
     placed_points_.reset(
         new float[problem.points.size()]);  // each piece writes its own pages first
     for_each_piece([this](const Piece& piece) {

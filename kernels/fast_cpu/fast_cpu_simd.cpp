@@ -40,8 +40,7 @@ class Simd : public PieceLoop {
 
  private:
   void show_centroid(int j, const double* placed) override {
-    const std::vector<float> rounded(placed, placed + problem_.dim);
-    groups_->set(j, rounded.data());
+    groups_->set(j, placed);
   }
 
   void label(Part& part) override {

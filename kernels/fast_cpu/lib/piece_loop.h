@@ -11,6 +11,7 @@
 
 #include "kernels/core/share.h"
 #include "kernels/core/version.h"
+#include "kernels/fast_cpu/lib/floats.h"
 #include "kernels/fast_cpu/lib/stealing.h"
 #include "kernels/fast_cpu/lib/sums.h"
 
@@ -27,7 +28,7 @@ class PieceLoop : public Version {
   /// for every number of threads.
   struct Piece {
     std::int64_t first, last;
-    std::vector<float> sums;  // k × dim, of centred points
+    Floats sums;  // k × dim, of centred points
     std::vector<std::int64_t> counts;
   };
   /// The points [first, last) of a piece that one thread labels: a chunk of it (stealing.h).
@@ -60,7 +61,9 @@ class PieceLoop : public Version {
 
   /// Centroid j is at centre + placed. Several threads call this, each for other centroids.
   virtual void show_centroid(int j, const double* placed) = 0;
-  /// Before the points of an iteration are labelled. Iteration 0 begins a run.
+  /// Before the points of an iteration are labelled. Iteration 0 begins a run. All threads of the
+  /// loop's team call this and share the work (omp single, omp for); what label() reads must be
+  /// complete when it returns.
   virtual void begin(int /*iteration*/) {}
   /// Labels the points of a part and gives each of them to take() or take_tile() once. A version
   /// that does not give them in order asks for kWholePieces.
@@ -73,6 +76,8 @@ class PieceLoop : public Version {
   /// The same, with the centred points in `tile` (dim × kTile). At most kFewDimensions.
   void take_tile(Part& part, std::int64_t first, int count, const float* tile,
                  const std::int32_t* fresh);
+  /// The centre, which points are moved by; null if it is 0.
+  const float* moved() const { return is_moved_ ? centre_.data() : nullptr; }
   const float* point(std::int64_t i) const { return problem_.points.data() + i * problem_.dim; }
   const double* centroid(int j) const {
     return centroids_.data() + static_cast<std::int64_t>(j) * problem_.dim;
@@ -83,12 +88,16 @@ class PieceLoop : public Version {
   std::vector<float> centre_;
 
  private:
+  struct Progress;
   static Sums sums_of(Piece& piece);
+  void iterate(Context& context, Progress& progress);
   std::int64_t assign();
   void add_labelled(Piece& piece, std::int64_t first);
-  double update(int j);
-  void show(int j);
+  void clear(Piece& piece) const;
+  double update(int j, double* scratch);
+  void show(int j, double* scratch);
 
+  bool is_moved_ = false;
   int iterations_ = 0;
   std::vector<Piece> pieces_;
   std::int64_t chunk_ = 0;  // points of a part

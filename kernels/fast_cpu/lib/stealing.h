@@ -32,17 +32,19 @@ class StealingPass {
     starts_.push_back(static_cast<std::uint32_t>(piece_of_.size()));
   }
 
-  /// Call this before each pass, on one thread. The threads of the pass must start after it.
-  void begin() {
+  /// Call this before each pass, on one thread or share by share: thread `me` of `callers` renews
+  /// its own pieces, whose cache lines it wrote last. No thread may be in a pass meanwhile.
+  void begin(int me = 0, int callers = 1) {
     const auto threads = static_cast<int>(queues_.size());
-    for (int t = 0; t < threads; ++t) {
+    for (int t = me; t < threads; t += callers) {
       const Share own(static_cast<std::int64_t>(pieces_.size()), t, threads);
       queues_[t].left.store(packed(starts_[own.first], starts_[own.last]),
                             std::memory_order_relaxed);
-    }
-    for (std::size_t p = 0; p < pieces_.size(); ++p) {
-      pieces_[p].missing.store(chunks_of(p), std::memory_order_relaxed);
-      pieces_[p].added = 0;
+      for (auto p = static_cast<std::size_t>(own.first); p < static_cast<std::size_t>(own.last);
+           ++p) {
+        pieces_[p].missing.store(chunks_of(p), std::memory_order_relaxed);
+        pieces_[p].added = 0;
+      }
     }
   }
 

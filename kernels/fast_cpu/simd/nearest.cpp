@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <new>
 
 // Vectors whose length is known only at run time cannot be in arrays. The other two add nothing
 // here to their neighbours SSE4 and AVX3.
@@ -370,25 +369,28 @@ CentroidGroups::CentroidGroups(int k, int dim, Score score, Asked asked)
       coordinates_(static_cast<std::size_t>(count_) * width_ * dim),
       starts_(static_cast<std::size_t>(count_) * width_, std::numeric_limits<float>::infinity()) {
   if (search_ != Search::small_blocks && search_ != Search::large_blocks) return;
-  const std::size_t size = static_cast<std::size_t>(width_) * (dim + 1) * kTable;
-  tables_ = hwy::AllocateAligned<float>(size);
-  if (!tables_) throw std::bad_alloc();
+  const std::int64_t size = std::int64_t{width_} * (dim + 1) * kTable;
+  tables_ = floats(size);
   std::fill_n(tables_.get(), size, std::numeric_limits<float>::infinity());
 }
 
-void CentroidGroups::set(int j, const float* centroid) {
+template <typename T>
+void CentroidGroups::set(int j, const T* centroid) {
   const std::size_t group = static_cast<std::size_t>(j / width_);
   double norm = 0;
   for (int t = 0; t < dim_; ++t) {
-    coordinates_[(group * dim_ + t) * width_ + j % width_] = centroid[t];
-    norm += static_cast<double>(centroid[t]) * centroid[t];
+    const auto x = static_cast<float>(centroid[t]);
+    coordinates_[(group * dim_ + t) * width_ + j % width_] = x;
+    norm += static_cast<double>(x) * x;
   }
   starts_[j] = score_ == Score::expanded ? static_cast<float>(norm / 2) : 0;
   if (!tables_) return;
   float* entry = tables_.get() + static_cast<std::size_t>(j % width_) * (dim_ + 1) * kTable + group;
   *entry = starts_[j];
-  for (int t = 0; t < dim_; ++t) *(entry += kTable) = centroid[t];
+  for (int t = 0; t < dim_; ++t) *(entry += kTable) = static_cast<float>(centroid[t]);
 }
+template void CentroidGroups::set(int j, const float* centroid);
+template void CentroidGroups::set(int j, const double* centroid);
 
 void label_tile(const float* tile, const CentroidGroups& centroids, std::int32_t* labels) {
   HWY_DYNAMIC_DISPATCH(label_tile)(tile, centroids, labels);

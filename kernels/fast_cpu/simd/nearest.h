@@ -1,18 +1,13 @@
 // The nearest centroid of many points: the vector loop of fast_cpu_simd.
 #pragma once
 
-#include <hwy/aligned_allocator.h>
-
 #include <cstdint>
 #include <vector>
 
+#include "kernels/fast_cpu/lib/floats.h"
 #include "kernels/fast_cpu/lib/sums.h"
 
 namespace lloyd::fast_cpu {
-
-/// Float arrays that start on a cache line and are not written when they are allocated, so that
-/// each page belongs to the memory of the thread that fills it.
-using Floats = hwy::AlignedFreeUniquePtr<float[]>;
 
 /// Which sum over the dimensions is compared. Both order centroids as the distance does.
 enum class Score {
@@ -37,7 +32,9 @@ class CentroidGroups {
  public:
   CentroidGroups(int k, int dim, Score score, Asked asked);
 
-  void set(int j, const float* centroid);  // dim values
+  /// Centroid j: dim values, which are rounded to float.
+  template <typename T>
+  void set(int j, const T* centroid);
 
   int count() const { return count_; }
   /// The centroids of the last group.
