@@ -23,6 +23,7 @@
 #include "kernels/fast_cpu/lib/centre.h"
 #include "kernels/fast_cpu/lib/piece_loop.h"
 #include "kernels/fast_cpu/simd/nearest.h"
+#include "kernels/fast_cpu/simd/tile.h"
 
 namespace lloyd::fast_cpu {
 namespace {
@@ -45,13 +46,12 @@ class Bounds : public PieceLoop {
     score_ = expanded_distance_holds(problem, centre_) ? Score::expanded : Score::direct;
     groups_ = std::make_unique<CentroidGroups>(problem.k, problem.dim, score_, Asked::scores);
     const std::int64_t padded = (problem.n + kTile - 1) / kTile * kTile;
-    tiles_ = floats(padded * problem.dim);
     lengths_ = floats(padded);
     upper_ = floats(padded);
     lower_ = floats(padded);
     nearest_.reset(new std::int32_t[static_cast<std::size_t>(padded)]);
     for_each_piece([this](const Piece& piece) {
-      for (std::int64_t first = piece.first; first < piece.last; first += kTile) fill_tile(first);
+      for (std::int64_t first = piece.first; first < piece.last; first += kTile) measure(first);
     });
     most_gathered_ = most_gathered(problem.k, problem.dim);
     const auto k = static_cast<std::size_t>(problem.k);
@@ -129,11 +129,13 @@ class Bounds : public PieceLoop {
   // ---- An iteration. ----
 
   void label(Part& part) override {
+    const Floats whole = floats(kTile * problem_.dim);
     Gathered gathered{floats(kTile * problem_.dim), {}, 0};
     std::fill_n(gathered.tile.get(), kTile * problem_.dim, 0.0f);
     for (std::int64_t first = part.first; first < part.last; first += kChunk) {
       const std::int64_t last = std::min(first + kChunk, part.last);
-      for (std::int64_t tile = first; tile < last; tile += kTile) label_tile_of(tile, gathered);
+      for (std::int64_t tile = first; tile < last; tile += kTile)
+        label_tile_of(tile, whole.get(), gathered);
       compare(gathered);
       take(part, first, static_cast<int>(last - first), nearest_.get() + first);
     }
@@ -146,7 +148,8 @@ class Bounds : public PieceLoop {
     int count;
   };
 
-  void label_tile_of(std::int64_t first, Gathered& gathered) {
+  /// `whole`: room for the tile, which is needed only if all of its points are compared.
+  void label_tile_of(std::int64_t first, float* whole, Gathered& gathered) {
     const int points = points_from(first);
     const TileBounds bounds{upper_.get() + first, lower_.get() + first};
     std::int32_t* nearest = nearest_.get() + first;
@@ -159,7 +162,8 @@ class Bounds : public PieceLoop {
     }
     if (!has_bounds_ || count > most_gathered_) {
       float scores[2 * kTile];
-      score_tile(tile(first), *groups_, nearest, scores);
+      fill_tile(point(first), points, moved(), problem_.dim, whole);
+      score_tile(whole, *groups_, nearest, scores);
       set_bounds(bounds, lengths_.get() + first, scores, scale_);
       return;
     }
@@ -205,16 +209,13 @@ class Bounds : public PieceLoop {
     for (int t = 0; t < problem_.dim; ++t) sum += static_cast<double>(x[t]) * x[t];
     return std::sqrt(sum);
   }
-  float* tile(std::int64_t first) const { return tiles_.get() + first * problem_.dim; }
   int points_from(std::int64_t first) const {
     return static_cast<int>(std::min<std::int64_t>(kTile, problem_.n - first));
   }
 
-  /// Transposes and centres the points of a tile. What the last tile has no points for is 0.
-  void fill_tile(std::int64_t first) {
-    float* values = tile(first);
+  /// Measures the points of a tile. What the last tile has no points for is 0.
+  void measure(std::int64_t first) {
     const int points = points_from(first);
-    std::fill_n(values, kTile * problem_.dim, 0.0f);
     std::fill_n(lengths_.get() + first, kTile, 0.0f);
     std::fill_n(upper_.get() + first, kTile, 0.0f);
     std::fill_n(lower_.get() + first, kTile, 0.0f);
@@ -223,7 +224,6 @@ class Bounds : public PieceLoop {
       double squared = 0;
       for (int t = 0; t < problem_.dim; ++t) {
         const float x = point(first + p)[t] - centre_[t];
-        values[t * kTile + p] = x;
         squared += static_cast<double>(x) * x;
       }
       lengths_[first + p] = static_cast<float>(std::sqrt(squared));
@@ -237,7 +237,6 @@ class Bounds : public PieceLoop {
   Scale scale_{};
   std::vector<float> placed_, before_;          // k × dim: now, and in the iteration before
   std::vector<float> moves_, others_, halves_;  // for each centroid: see Slack
-  Floats tiles_;                                // tiles of dim × kTile, centred
   Floats lengths_, upper_, lower_;              // n: ‖x‖ and the bounds
   std::unique_ptr<std::int32_t[]> nearest_;     // n
 };

@@ -12,6 +12,8 @@
 // Limits   The multiply-add units; in few dimensions the comparisons. Twice the memory of the
 //          points.
 // Floor    n·k·dim multiply-adds at the rate of all cores.
+#include <omp.h>
+
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "kernels/fast_cpu/lib/centre.h"
 #include "kernels/fast_cpu/lib/piece_loop.h"
 #include "kernels/fast_cpu/simd/nearest.h"
+#include "kernels/fast_cpu/simd/tile.h"
 
 namespace lloyd::fast_cpu {
 namespace {
@@ -30,46 +33,50 @@ class Simd : public PieceLoop {
     divide(problem, context, kTile, kTile);
     const Score score = expanded_distance_holds(problem, centre_) ? Score::expanded : Score::direct;
     groups_ = std::make_unique<CentroidGroups>(problem.k, problem.dim, score, Asked::labels);
-    const std::int64_t tiles = (problem.n + kTile - 1) / kTile;
-    tiles_ = hwy::AllocateAligned<float>(static_cast<std::size_t>(tiles * kTile * problem.dim));
-    if (!tiles_) throw std::bad_alloc();
-    for_each_piece([this](const Piece& piece) {
-      for (std::int64_t first = piece.first; first < piece.last; first += kTile) fill_tile(first);
-    });
+    if (keeps_tiles()) {
+      tiles_ = floats((problem.n + kTile - 1) / kTile * kTile * problem.dim);
+      for_each_piece([this](const Piece& piece) {
+        for (std::int64_t first = piece.first; first < piece.last; first += kTile)
+          fill(first, tiles_.get() + first * problem_.dim);
+      });
+    } else {
+      buffers_.clear();
+      for (int t = 0; t < threads_; ++t) buffers_.push_back(floats(kTile * problem.dim));
+    }
   }
 
  private:
-  void show_centroid(int j, const double* placed) override {
-    groups_->set(j, placed);
-  }
+  void show_centroid(int j, const double* placed) override { groups_->set(j, placed); }
 
   void label(Part& part) override {
     std::int32_t labels[kTile];
     for (std::int64_t first = part.first; first < part.last; first += kTile) {
-      label_tile(tile(first), *groups_, labels);
-      if (problem_.dim <= kFewDimensions)
-        take_tile(part, first, points_from(first), tile(first), labels);
-      else
+      if (keeps_tiles()) {
+        const float* tile = tiles_.get() + first * problem_.dim;
+        label_tile(tile, *groups_, labels);
+        take_tile(part, first, points_from(first), tile, labels);
+      } else {
+        float* tile = buffers_[static_cast<std::size_t>(omp_get_thread_num())].get();
+        fill(first, tile);
+        label_tile(tile, *groups_, labels);
         take(part, first, points_from(first), labels);
+      }
     }
   }
 
-  float* tile(std::int64_t first) const { return tiles_.get() + first * problem_.dim; }
+  bool keeps_tiles() const { return problem_.dim <= kFewDimensions; }
   int points_from(std::int64_t first) const {
     return static_cast<int>(std::min<std::int64_t>(kTile, problem_.n - first));
   }
-
-  /// Transposes and centres the points of a tile. What the last tile has no points for is 0.
-  void fill_tile(std::int64_t first) {
-    float* values = tile(first);
-    const int points = points_from(first);
-    for (int t = 0; t < problem_.dim; ++t) {
-      for (int p = 0; p < points; ++p) values[t * kTile + p] = point(first + p)[t] - centre_[t];
-      std::fill(values + t * kTile + points, values + (t + 1) * kTile, 0.0f);
-    }
+  void fill(std::int64_t first, float* tile) const {
+    fill_tile(point(first), points_from(first), moved(), problem_.dim, tile);
   }
 
-  Floats tiles_;  // tiles of dim × kTile, centred
+  // The tiles of all points, where sums are taken from tiles, too. Otherwise one tile for each
+  // thread: points that are transposed anew in each iteration are read once, and summed while they
+  // are in L1.
+  Floats tiles_;
+  std::vector<Floats> buffers_;
   std::unique_ptr<CentroidGroups> groups_;
 };
 

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/fast_cpu/simd/nearest.h"
+#include "kernels/fast_cpu/simd/tile.h"
 #include "tests/kernels/spaces.h"
 
 namespace lloyd::fast_cpu {
@@ -186,6 +188,35 @@ TEST_P(PlainSums, HaveTheBitsOfPlainLoops) {
 // With 8, 16, 32, 64 or 128 dimensions a row is some number of whole vectors.
 INSTANTIATE_TEST_SUITE_P(FastCpu, PlainSums,
                          testing::Values(1, 2, 3, 4, 5, 8, 16, 32, 37, 64, 96, 128),
+                         testing::PrintToStringParamName());
+
+// A tile is the transpose of its points minus the centre, and nothing is written behind it.
+class Tile : public testing::TestWithParam<int> {};
+
+TEST_P(Tile, IsTheTransposeOfThePoints) {
+  const int dim = GetParam();
+  std::mt19937 random(37);
+  std::vector<float> centre(static_cast<std::size_t>(dim)),
+      points(static_cast<std::size_t>(kTile * dim));
+  for (float& x : centre) x = 100 + normal(random);
+  for (float& x : points) x = 100 + normal(random);
+  const Floats tile = floats((dim + 1) * kTile);
+  for (const float* moved : {static_cast<const float*>(nullptr), std::as_const(centre).data()})
+    for (const int count : {static_cast<int>(kTile), 63, 37, 1}) {
+      std::fill_n(tile.get(), (dim + 1) * kTile, -7.0f);
+      // Of a tile that is not full, only its points may be read.
+      const std::vector<float> own(points.begin(), points.begin() + count * dim);
+      fill_tile(own.data(), count, moved, dim, tile.get());
+      for (int t = 0; t < dim; ++t)
+        for (int p = 0; p < kTile; ++p) {
+          const float x = p < count ? own[p * dim + t] - (moved != nullptr ? centre[t] : 0) : 0;
+          ASSERT_EQ(tile[t * kTile + p], x) << "dimension " << t << " of point " << p;
+        }
+      for (int p = 0; p < kTile; ++p) ASSERT_EQ(tile[dim * kTile + p], -7) << "behind the tile";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(FastCpu, Tile, testing::Values(1, 2, 3, 4, 5, 7, 8, 17, 32, 37, 130),
                          testing::PrintToStringParamName());
 
 }  // namespace
