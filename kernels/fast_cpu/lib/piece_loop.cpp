@@ -19,6 +19,9 @@ constexpr std::int64_t kFewestPieces = 16, kMostPieces = 64, kPointsPerSum = 16;
 // less than 1%. With more parts than kMostParts the threads would end no closer together.
 constexpr std::int64_t kPartWork = 1 << 16, kMostParts = 4096;
 
+// Sums of a cluster that are added together.
+constexpr std::size_t kSideBySide = 8;
+
 std::int64_t points_of_part(const Problem& problem, int block, std::int64_t least) {
   const std::int64_t work = std::int64_t{problem.k} * problem.dim;
   const std::int64_t wanted = std::max({kPartWork / work, problem.n / kMostParts, least});
@@ -188,6 +191,16 @@ void PieceLoop::show(int j, double* scratch) {
   show_centroid(j, scratch);
 }
 
+// Adds kSums sums of all pieces, from number `first` on, in registers: one sum alone would be a
+// chain of additions.
+template <std::size_t kSums>
+void PieceLoop::add_pieces(std::size_t first, double* total) const {
+  double sum[kSums] = {};
+  for (const Piece& piece : pieces_)
+    for (std::size_t s = 0; s < kSums; ++s) sum[s] += piece.sums[first + s];
+  std::copy_n(sum, kSums, total);
+}
+
 // Moves centroid j to the mean of its points, if it has any, scaled to length 1 in a spherical
 // problem. Returns the square of the move.
 double PieceLoop::update(int j, double* scratch) {
@@ -196,11 +209,10 @@ double PieceLoop::update(int j, double* scratch) {
   for (const Piece& piece : pieces_) count += piece.counts[j];
   if (count == 0) return 0;
   double* fresh = scratch;
-  std::fill_n(fresh, dim, 0.0);
-  for (const Piece& piece : pieces_) {
-    const float* sum = piece.sums.get() + j * dim;
-    for (std::size_t t = 0; t < dim; ++t) fresh[t] += sum[t];
-  }
+  std::size_t done = 0;
+  for (; done + kSideBySide <= dim; done += kSideBySide)
+    add_pieces<kSideBySide>(j * dim + done, fresh + done);
+  for (; done < dim; ++done) add_pieces<1>(j * dim + done, fresh + done);
   for (std::size_t t = 0; t < dim; ++t)
     fresh[t] = centre_[t] + fresh[t] / static_cast<double>(count);
   if (problem_.spherical && !cpu::scale_to_unit_length(fresh, dim)) return 0;

@@ -94,6 +94,8 @@ class PieceLoop : public Version {
   std::int64_t assign();
   void add_labelled(Piece& piece, std::int64_t first);
   void clear(Piece& piece) const;
+  template <std::size_t kSums>
+  void add_pieces(std::size_t first, double* total) const;
   double update(int j, double* scratch);
   void show(int j, double* scratch);
 
