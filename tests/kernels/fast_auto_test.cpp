@@ -426,6 +426,24 @@ TEST(FastCpuAuto, TriesShortSolvesWhole) {
   }
 }
 
+/// Three iterations would say the wrong thing about versions that keep bounds. Without a memory, a
+/// solve that would be tried whole is left to the estimate, which costs no solves here.
+TEST(FastCpuAuto, TriesSolvesOfHalfASecondWhole) {
+  constexpr int kDim = 8;
+  std::vector<float> points(std::size_t{10'000} * kDim);
+  for (std::size_t i = 0; i < points.size(); ++i) points[i] = static_cast<float>(i % 101);
+  Problem problem{.n = 10'000, .k = 16, .dim = kDim};
+  problem.points = points;
+  problem.centroids = std::span(points).first(16 * kDim);
+  const std::vector<Estimate> estimates = ranked(fast_cpu::measured(), problem);
+  ASSERT_GT(close_to_first(estimates), 1u) << "a trial would decide nothing";
+  problem.stop.iterations = static_cast<int>(500 / estimates.front().iteration_ms);
+  Context context;
+  const auto version = find_version("fast_cpu_auto")->make();
+  version->prepare(problem, context);
+  EXPECT_EQ(dynamic_cast<const Chooser&>(*version).chosen_by(), "estimated");
+}
+
 TEST(FastCpuAuto, BoundsItsTrials) {
   const std::vector<float> points = {0, 3, 8, 9}, centroids = {0, 9};
   Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
