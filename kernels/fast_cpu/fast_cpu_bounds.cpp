@@ -31,8 +31,8 @@ namespace {
 // Points that are labelled before any of them is summed: they are still in L2 then.
 constexpr std::int64_t kChunk = 16 * kTile;
 
-/// Where more points of a tile than this have to be compared, all are: they lie in the tile
-/// already. Both costs are in cycles, roughly: of comparing a point with all centroids, and of its
+/// Where more points of a tile than this have to be compared, all are: none of them has to go to
+/// another tile. Both costs are in cycles, roughly: of comparing a point with all centroids, and of its
 /// own distance and its way to another tile.
 int most_gathered(int k, int dim) {
   const double compare = static_cast<double>(k) * (dim + 5) / 32, gather = 2.0 * dim + 30;

@@ -9,9 +9,10 @@
 //          In few dimensions the comparisons take most of the time, three per distance. So with
 //          many clusters it keeps only the block of 8 or 16 that has the best score, one comparison
 //          per distance, and finds the centroid in its block at the end.
-// Limits   The multiply-add units; in few dimensions the comparisons. Twice the memory of the
-//          points.
+// Limits   The multiply-add units; in few dimensions the comparisons. With few clusters in many
+//          dimensions the memory.
 // Floor    n·k·dim multiply-adds at the rate of all cores.
+// More     simd/NOTES.md and lib/NOTES.md.
 #include <omp.h>
 
 #include <algorithm>
