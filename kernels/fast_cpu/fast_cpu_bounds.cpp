@@ -32,8 +32,8 @@ namespace {
 constexpr std::int64_t kChunk = 16 * kTile;
 
 /// Where more points of a tile than this have to be compared, all are: none of them has to go to
-/// another tile. Both costs are in cycles, roughly: of comparing a point with all centroids, and of its
-/// own distance and its way to another tile.
+/// another tile. Both costs are in cycles, roughly: of comparing a point with all centroids, and of
+/// its own distance and its way to another tile.
 int most_gathered(int k, int dim) {
   const double compare = static_cast<double>(k) * (dim + 5) / 32, gather = 2.0 * dim + 30;
   return static_cast<int>(kTile * compare / (compare + gather));
