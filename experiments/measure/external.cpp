@@ -270,17 +270,15 @@ class ExternalVersion : public Version {
   // has: files are written in place, so those of the last problem take nothing more, even where the
   // version still maps them.
   void place(std::uintmax_t bytes) {
-    if (external_->conversation) {
-      if (bytes <= external_->room) return;
-      const fs::path& folder = external_->conversation->folder();
+    std::unique_ptr<Conversation>& conversation = external_->conversation;
+    if (conversation && bytes <= external_->room) return;
+    if (conversation) {
+      const fs::path& folder = conversation->folder();
       for (const char* file : {kPoints, kCentroids, kLabels, kAnswer}) fs::remove(folder / file);
-      if (base_for(bytes) == folder.parent_path()) {
-        external_->room = bytes;
-        return;
-      }
-      external_->conversation.reset();
+      if (base_for(bytes) != folder.parent_path()) conversation.reset();
     }
-    external_->conversation = std::make_unique<Conversation>(external_->file, base_for(bytes));
+    if (!conversation)
+      conversation = std::make_unique<Conversation>(external_->file, base_for(bytes));
     external_->room = bytes;
   }
 

@@ -4,8 +4,8 @@
 
 #include <limits>
 
-// As in simd/nearest.cpp.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)
+#include "kernels/fast_cpu/lib/targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fast_cpu/bounds/steps.cpp"
 #include <hwy/foreach_target.h>  // before highway.h

@@ -1,7 +1,8 @@
 // Compiled once for each instruction set, as simd/nearest.cpp is.
 #include "kernels/fast_cpu/lib/sums.h"
 
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)
+#include "kernels/fast_cpu/lib/targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fast_cpu/lib/sums.cpp"
 #include <hwy/foreach_target.h>  // before highway.h

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)
+#include "kernels/fast_cpu/lib/targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fast_cpu/simd/tile.cpp"
 #include <hwy/foreach_target.h>  // before highway.h
@@ -39,12 +40,14 @@ HWY_INLINE HWY_ATTR hn::Vec<D> load_quads(D d, const float* first, std::int64_t 
   }
 }
 
-/// Four dimensions of kLanes points.
+/// The dimensions t, …, t + 3 of kLanes points.
 template <bool kMoves>
 HWY_INLINE HWY_ATTR void fill_quad(const float* points, const float* centre, std::int64_t dim,
-                                   float* tile) {
+                                   int t, float* tile) {
   const Lanes d;
   const hn::Repartition<double, Lanes> pairs;
+  points += t;
+  tile += t * kTile;
   const auto row0 = load_quads(d, points, dim), row1 = load_quads(d, points + dim, dim),
              row2 = load_quads(d, points + 2 * dim, dim),
              row3 = load_quads(d, points + 3 * dim, dim);
@@ -52,10 +55,10 @@ HWY_INLINE HWY_ATTR void fill_quad(const float* points, const float* centre, std
              low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3)),
              high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1)),
              high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, row2, row3));
-  const auto store = [&](int t, auto values) HWY_ATTR {
+  const auto store = [&](int i, auto values) HWY_ATTR {
     auto placed = hn::BitCast(d, values);
-    if constexpr (kMoves) placed = hn::Sub(placed, hn::Set(d, centre[t]));
-    hn::Store(placed, d, tile + t * kTile);
+    if constexpr (kMoves) placed = hn::Sub(placed, hn::Set(d, centre[t + i]));
+    hn::Store(placed, d, tile + i * kTile);
   };
   store(0, hn::InterleaveLower(pairs, low01, low23));
   store(1, hn::InterleaveUpper(pairs, low01, low23));
@@ -69,7 +72,7 @@ HWY_ATTR int fill_quads(const float* points, const float* centre, int dim, float
   const int whole = dim / kQuad * kQuad;
   for (std::int64_t p = 0; p < kTile; p += kLanes)
     for (int t = 0; t < whole; t += kQuad)
-      fill_quad<kMoves>(points + p * dim + t, centre + t, dim, tile + t * kTile + p);
+      fill_quad<kMoves>(points + p * dim, centre, dim, t, tile + p);
   return whole;
 }
 #endif

@@ -6,9 +6,8 @@
 #include <bit>
 #include <limits>
 
-// Vectors whose length is known only at run time cannot be in arrays. The other two add nothing
-// here to their neighbours SSE4 and AVX3.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)
+#include "kernels/fast_cpu/lib/targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fast_cpu/tree/assign.cpp"
 #include <hwy/cache_control.h>
