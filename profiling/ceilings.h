@@ -34,10 +34,10 @@ using Announce = std::function<void(const std::string&)>;
 /// What follows the name of a ceiling that is measured under load: "fp16_tensor_sustained".
 inline constexpr std::string_view kSustained = "_sustained";
 
-/// Measures dram_copy, dram_read, link_h2d, link_d2h, peer_copy, l2_read, l1_read, shared_read,
-/// fp64_fma, fp32_fma, fp64_tensor, tf32_tensor, bf16_tensor and fp16_tensor, and all but the
-/// links, L1 and shared memory again after a second of the same load (kSustained). `nvml` may be
-/// null. Defined only in a build with CUDA. Throws cuda::Error.
+/// Measures dram_copy, dram_read, link_h2d, link_d2h, peer_copy, links_h2d, l2_read, l1_read,
+/// shared_read, fp64_fma, fp32_fma, fp64_tensor, tf32_tensor, bf16_tensor and fp16_tensor, and all
+/// but the links, L1 and shared memory again after a second of the same load (kSustained). `nvml`
+/// may be null. Defined only in a build with CUDA. Throws cuda::Error.
 GpuCeilings measure_gpu_ceilings(const DeviceLimits& device, Nvml* nvml, const Announce& announce);
 
 /// Measures cpu_copy, cpu_triad, cpu_read, cpu_fp64_fma, cpu_fp32_fma, and cpu_l1_read, cpu_l2_read

@@ -78,6 +78,16 @@ class Current {
   int before_ = 0;
 };
 
+/// Pinned memory, and as much memory of the current device that it is copied to.
+struct Link {
+  explicit Link(std::size_t bytes) : host(bytes), device(bytes) {}
+
+  PinnedBuffer host;
+  cuda::Buffer<char> device;
+  cuda::Stream stream;
+  Event copied;
+};
+
 /// Lets the current device copy straight to the memory of another.
 class PeerAccess {
  public:
@@ -275,6 +285,7 @@ class Bench {
     dram();
     link();
     peers();
+    links();
     l2();
     on_chip();
     arithmetic();
@@ -447,6 +458,32 @@ class Bench {
                                                   kBytes, stream_));
            });
     }
+  }
+
+  // All GPUs of the team copy at once, each from a buffer of its own.
+  void links() {
+    constexpr std::size_t kBytes = std::size_t{256} << 20;
+    const std::size_t gpus = device_.team.size();
+    if (gpus < 2) return cannot("links_h2d", "GB/s", "the GPU has no team: see link_h2d");
+    std::vector<std::unique_ptr<Link>> links;
+    for (const int gpu : device_.team) {
+      const Current current(gpu);
+      links.push_back(std::make_unique<Link>(kBytes));
+    }
+    const Event begin;
+    take("links_h2d", "GB/s",
+         text("cudaMemcpyAsync of ", mib(kBytes), " from pinned memory to each of ", gpus,
+              " GPUs at once"),
+         static_cast<double>(gpus * kBytes), [&] {
+           LLOYD_CUDA_CHECK(cudaEventRecord(begin, stream_));
+           for (const auto& link : links) {
+             LLOYD_CUDA_CHECK(cudaStreamWaitEvent(link->stream, begin, 0));
+             LLOYD_CUDA_CHECK(cudaMemcpyAsync(link->device.data(), link->host.data, kBytes,
+                                              cudaMemcpyHostToDevice, link->stream));
+             LLOYD_CUDA_CHECK(cudaEventRecord(link->copied, link->stream));
+             LLOYD_CUDA_CHECK(cudaStreamWaitEvent(stream_, link->copied, 0));
+           }
+         });
   }
 
   void l2() {
