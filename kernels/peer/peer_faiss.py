@@ -5,7 +5,8 @@ Idea     faiss.knn_gpu with k = 1 on points that stay on the GPU, then sums by P
          because FAISS's own clustering sends points and labels through the host in each iteration.
 Why      Most vector search is built on this library.
 Limits   It needs a build for GPUs. peer_faiss_cpu runs one for CPUs.
-Source   faiss-gpu-cu12 on PyPI, MIT. No package of this project requires it.
+Source   faiss-gpu on PyPI (1.15.1), MIT. No package of this project requires it. faiss-gpu-cu12
+         1.14.1 has no code for Hopper (sm_90).
 """
 
 from importlib.util import find_spec
