@@ -35,6 +35,11 @@ class Cuvs:
         self.torch, self.kmeans, self.problem = torch, kmeans, problem
         self.device = torch.device("cuda", problem.device)
         torch.cuda.set_device(self.device)
+        self.place()
+
+    def place(self):
+        """Brings points and initial centroids to where fit() takes them from."""
+        torch, problem = self.torch, self.problem
         begin = time.perf_counter()
         self.points = torch.from_numpy(problem.points).to(self.device)
         self.start = torch.from_numpy(problem.centroids).to(self.device)
@@ -51,11 +56,10 @@ class Cuvs:
             n_init=1,
         )
 
-    def fitted(self, iterations, start):
-        """Returns the centroids, and the milliseconds that the fit took."""
+    def fit(self, parameters, start):
+        """Returns the centroids, the number of iterations, and the milliseconds that they took."""
         torch = self.torch
         centroids = start.clone()
-        parameters = self.parameters(iterations)
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
         # cuVS has its own stream: its work is done when fit() returns, and only then `last` is set.
@@ -63,24 +67,35 @@ class Cuvs:
         done = self.kmeans.fit(parameters, self.points, centroids)[2]  # centroids, inertia, n_iter
         last.record()
         last.synchronize()
+        return centroids, done, first.elapsed_time(last)
+
+    def fitted(self, iterations, start):
+        """Returns the centroids, and the milliseconds that the fit took."""
+        centroids, done, solve_ms = self.fit(self.parameters(iterations), start)
         if done != iterations:
             raise lloydbench_external.Unsupported(
                 f"cuVS ended after {done} of {iterations} iterations"
             )
-        return centroids, first.elapsed_time(last)
+        return centroids, solve_ms
 
     def run(self):
         self.centroids, self.solve_ms = self.fitted(self.problem.iterations, self.start)
         return self.problem.iterations
 
-    def fetch(self):
-        """Takes the labels from a second fit, which is neither in solve_ms nor in fetch_ms."""
+    def before_last(self):
+        """Returns the centroids before the last iteration of a second fit, from which labels are
+        to be taken. Its centroids replace those of the run. None of it is in solve_ms or fetch_ms.
+        """
         iterations, before = self.problem.iterations, self.start
         if iterations > 1:
             before = self.fitted(iterations - 1, self.start)[0]
             self.centroids = self.fitted(1, before)[0]
+        return before
+
+    def fetch(self):
+        before = self.before_last()
         labels = self.torch.empty(self.problem.n, dtype=self.torch.int32, device=self.device)
-        self.kmeans.predict(self.parameters(iterations), self.points, before, labels=labels)
+        self.kmeans.predict(self.parameters(1), self.points, before, labels=labels)
         self.torch.cuda.synchronize()
         begin = time.perf_counter()
         labels, centroids = labels.cpu().numpy(), self.centroids.cpu().numpy()
