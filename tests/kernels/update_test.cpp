@@ -43,6 +43,26 @@ TEST(TeamSizes, FitAnH200WherePointsAreFew) {
   EXPECT_LE(TeamSizes::of(10'000, 1'024, 128).blocks(1'024), h200().multiprocessors);
 }
 
+// Some GPUs have room for no more than 15 teams with one block per multiprocessor.
+TEST(TeamSizes, LeaveRoomForASecondBlockOnAMultiprocessor) {
+  constexpr int kOfMultiprocessor = 228 * 1024, kReserved = 1024;  // the latter for each block
+  for (const auto& [n, dim] : {std::pair{10'000, 32}, std::pair{10'000, 128}, std::pair{30'000, 32},
+                               std::pair{65'536, 16}, std::pair{100'000, 32}})
+    EXPECT_LE(2 * (TeamSizes::of(n, 1'024, dim).shared_bytes() + kCountBytes + kReserved),
+              kOfMultiprocessor)
+        << n << " x " << dim;
+}
+
+TEST(Divisor, DividesPlacesLikeIntegers) {
+  constexpr unsigned kPlaces = 1 << 17;
+  for (unsigned size = 1; size <= kPlaces / kTeam; ++size) {
+    const Divisor divisor(size);
+    for (unsigned first = 0; first <= kPlaces; first += size)  // the others are between these
+      ASSERT_TRUE(divisor.of(first) == first / size && divisor.of(first + size - 1) == first / size)
+          << first << " / " << size;
+  }
+}
+
 TEST(TeamSizes, LeaveLargeProblemsToTheSort) {
   EXPECT_EQ(TeamSizes::of(131'073, 16, 2).span, 0);
   EXPECT_EQ(TeamSizes::of(1'000, 2'049, 2).span, 0);

@@ -85,12 +85,20 @@ __device__ __forceinline__ void split_centroid(int j, const Real* centroids, int
   const auto coordinate = [&](int t) {
     return j < k && t < dim ? scale * (static_cast<double>(centroid[t]) - mean[t]) : 0;
   };
-#pragma unroll 4
-  for (int t = lane; t < dim; t += 32) {
-    const double c = coordinate(t), rest = c - __half2float(__double2half(c));
-    square += c * c;
-    low_square += rest * rest;
-    largest = fmax(largest, fabs(c));
+  // Coordinates that a lane holds from one loop to the next.
+  constexpr int kHeld = 4;
+  double held[kHeld];
+  for (int begin = lane; begin - lane < padded; begin += 32 * kHeld) {
+#pragma unroll
+    for (int u = 0; u < kHeld; ++u) held[u] = coordinate(begin + 32 * u);
+#pragma unroll
+    for (int u = 0; u < kHeld; ++u) {
+      if (begin - lane + 32 * u >= padded) break;
+      const double c = held[u], rest = c - __half2float(__double2half(c));
+      square += c * c;
+      low_square += rest * rest;
+      largest = fmax(largest, fabs(c));
+    }
   }
   square = warp_sum(square);
   low_square = warp_sum(low_square);
@@ -99,14 +107,21 @@ __device__ __forceinline__ void split_centroid(int j, const Real* centroids, int
       !(largest <= kLargestHalf) || (starts_by_product(padded) && square / 2 > kMostInParts);
   char* tile = columns > 0 ? wide + j / columns * streamed_tile_bytes(columns, padded)
                            : wide + std::int64_t{j / kWideTile} * wide_tile_bytes(padded);
-#pragma unroll 4
-  for (int t = lane; t < padded; t += 32) {
-    const __half part = far ? __float2half(0) : __hneg(__double2half(coordinate(t)));
+  const auto write = [&](int t, double c) {
+    const __half part = far ? __float2half(0) : __hneg(__double2half(c));
     high[static_cast<std::int64_t>(j) * padded + t] = part;
     if (wide != nullptr)
       *reinterpret_cast<__half*>(tile + (columns > 0
                                              ? panel_offset(columns, j % columns, t)
                                              : wide_tile_offset(j % kWideTile, t, padded))) = part;
+  };
+  if (padded <= 32 * kHeld) {
+#pragma unroll
+    for (int u = 0; u < kHeld; ++u)
+      if (lane + 32 * u < padded) write(lane + 32 * u, held[u]);
+  } else {
+#pragma unroll 4
+    for (int t = lane; t < padded; t += 32) write(t, coordinate(t));
   }
   float2 bound = {kNoCentroid, 0};
   float more = 0;

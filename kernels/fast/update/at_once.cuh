@@ -13,6 +13,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "kernels/fast/lib/cluster_launch.cuh"
 #include "kernels/fast/lib/dependent_launch.cuh"
@@ -36,55 +38,81 @@ struct NothingMore {
   __device__ void operator()(int /*cluster*/) const {}
 };
 
+// Blocks per multiprocessor: two, where their registers suffice without spills. A team needs eight
+// multiprocessors of one GPC. An H100 has room for 15 teams if each needs them for itself, for some
+// of its GPCs have fewer than 16 multiprocessors, and the sixteenth would start when others end.
+template <int kValues>
+constexpr int kBlocksAtOnce = kValues == 8 ? 1 : 2;
+template <int kValues>
+constexpr int kStepsInFlight = kValues == 8 ? 8 : 7;  // of a warp's loads of rows (sum_run)
+
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-// A block's part of the team's order: the places from `begin` to `end`, and their points.
-struct Part {
-  unsigned begin, end;
-  const std::int32_t* points;
-
-  __device__ __forceinline__ std::int32_t operator[](unsigned place) const {
-    return points[place - begin];
-  }
-};
-
 // Adds up one vector of the rows of the places from `at` to `last`. Each cluster there makes one
-// sum, at slots[cluster · pitch]. `group` lanes, which have consecutive vectors, load a row.
+// sum, at slots[cluster · pitch]. `entries`: from place `at` on. `group` lanes, which have
+// consecutive vectors, load a row. Rows come in steps of up to 32 / group, and a cluster begins a
+// step of its own. Loads run ahead over the ends of clusters: a run of few rows waits for memory
+// once, whatever clusters it meets.
 template <typename Value, int kValues>
 __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::int64_t stride,
                                         int vector, int vectors, int group,
-                                        const TeamCounts& counts, const Part& part, unsigned at,
-                                        unsigned last, double* slots, int pitch) {
+                                        const TeamCounts& counts, const unsigned* entries,
+                                        unsigned at, unsigned last, double* slots, int pitch) {
   using Row = Vector<Value, kValues>;
-  const int rows = 32 / group, row = threadIdx.x % 32 / group;
+  // Of 16 bits, two values in a register: as values, each would be taken from its load at once.
+  using Loaded =
+      std::conditional_t<(sizeof(Row) > 4), Vector<unsigned, (sizeof(Row) + 3) / 4>, Row>;
+  const unsigned lane = threadIdx.x % 32, rows = 32 / group, row = lane / group;
   const bool in_row = vector < vectors;
   const Value* column = points + static_cast<std::int64_t>(in_row ? vector : 0) * kValues;
-  for (int j = cluster_at(counts, at); at < last; ++j) {
-    const unsigned end = min(last, counts.first[j + 1]);
-    if (end <= at) continue;  // an empty cluster
-    double sum[kValues] = {};
-    for (; at < end; at += static_cast<unsigned>(rows) * kLoadsInFlight) {
-      Row loaded[kLoadsInFlight];
+  slots += vector * kValues;
+  const auto lowest = [](unsigned bits) { return __ffs(static_cast<int>(bits)) - 1; };
+  double sum[kValues] = {};
+  for (unsigned base = at; base < last;) {
+    // Each lane looks at one of the next places. Bits say at which places steps begin, and which of
+    // these steps are the last ones of their clusters.
+    const unsigned place = base + lane, many = min(last - base, 32u);
+    const unsigned entry = lane < many ? entries[place - at] : 0, label = entry % kMostSpan;
+    const unsigned start = max(counts.first[label], at), end = min(counts.first[label + 1], last);
+    const bool begins = lane < many && ((place - start) & (rows - 1)) == 0;
+    const unsigned steps = __ballot_sync(kAllLanes, begins);
+    const unsigned last_steps = __ballot_sync(kAllLanes, begins && end - place <= rows);
+    const unsigned whole = kAllLanes >> (rows - 1);  // steps of which lanes see all places
+    Loaded loaded[kStepsInFlight<kValues>];
+    unsigned later = steps;
 #pragma unroll
-      for (int u = 0; u < kLoadsInFlight; ++u) {
-        const unsigned place = at + static_cast<unsigned>(u * rows + row);
-        loaded[u] = {};
-        if (in_row && place < end) loaded[u] = ptx::ld_once<Row>(column + part[place] * stride);
-      }
+    for (int u = 0; u < kStepsInFlight<kValues>; ++u) {
+      if ((later & whole) == 0) break;
+      const unsigned from = static_cast<unsigned>(lowest(later)) + row;
+      later &= later - 1;
+      const unsigned to = later != 0 ? static_cast<unsigned>(lowest(later)) : many;
+      const unsigned point = __shfl_sync(kAllLanes, entry, from) / kMostSpan;
+      loaded[u] = {};
+      if (in_row && from < to) loaded[u] = ptx::ld_once<Loaded>(column + point * stride);
+    }
+    unsigned left = steps;
 #pragma unroll
-      for (int u = 0; u < kLoadsInFlight; ++u) {
-        if (at + static_cast<unsigned>(u * rows) >= end) break;
+    for (int u = 0; u < kStepsInFlight<kValues>; ++u) {
+      if (left == later) break;
+      Row values;
+      memcpy(&values, &loaded[u], sizeof values);
 #pragma unroll
-        for (int v = 0; v < kValues; ++v) sum[v] += as_float(loaded[u].values[v]);
+      for (int v = 0; v < kValues; ++v) sum[v] += as_float(values.values[v]);
+      const unsigned step = left & ~(left - 1);
+      left &= left - 1;
+      if ((last_steps & step) == 0) continue;
+#pragma unroll 1
+      for (int offset = group; offset < 32; offset *= 2)
+#pragma unroll
+        for (int v = 0; v < kValues; ++v) sum[v] += __shfl_xor_sync(kAllLanes, sum[v], offset);
+      double* slot = slots + static_cast<int>(__shfl_sync(kAllLanes, label, lowest(step))) * pitch;
+#pragma unroll
+      for (int v = 0; v < kValues; ++v) {
+        if (row == 0 && in_row) slot[v] = sum[v];
+        sum[v] = 0;
       }
     }
-    at = end;
-    for (int offset = group; offset < 32; offset *= 2)
-#pragma unroll
-      for (int v = 0; v < kValues; ++v) sum[v] += __shfl_xor_sync(kAllLanes, sum[v], offset);
-    if (row == 0 && in_row)
-#pragma unroll
-      for (int v = 0; v < kValues; ++v) slots[j * pitch + vector * kValues + v] = sum[v];
+    base += later != 0 ? static_cast<unsigned>(lowest(later)) : many;
   }
 }
 
@@ -94,18 +122,19 @@ __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::i
 // values are a row, and `group` lanes (a power of two) load 32 of them, or all. `after` may read
 // the centroids, so they are not __restrict__.
 template <typename Value, int kValues, typename After>
-__global__ void __launch_bounds__(kTeamBlock, 1)
+__global__ void __launch_bounds__(kTeamBlock, kBlocksAtOnce<kValues>)
     update_at_once(const Value* __restrict__ points, std::int64_t stride, int vectors, int group,
                    const std::int32_t* __restrict__ labels, int n, int dim, const TeamSizes sizes,
                    float* centroids, unsigned* largest_move_bits, const After after) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) char shared[];
   __shared__ TeamCounts counts;
-  auto* order = reinterpret_cast<std::int32_t*>(shared);  // the points of this block's part
+  auto* order = reinterpret_cast<unsigned*>(shared);  // the entries of this block's part
   auto* carried = reinterpret_cast<double*>(shared + sizes.order_bytes);
   char* rest = shared + sizes.order_bytes + sizes.sum_bytes;
   auto* slots = reinterpret_cast<double*>(rest);  // once what was found has been sent
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, rank = ptx::cluster_rank();
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int rank = static_cast<int>(blockIdx.x) % kTeam;  // in its team
   const int first_label = static_cast<int>(blockIdx.x) / kTeam * sizes.span;
   const int pitch = vectors * kValues;
   counts.of_warp[warp][lane] = counts.of_warp[warp][lane + 32] = 0;
@@ -121,44 +150,54 @@ __global__ void __launch_bounds__(kTeamBlock, 1)
            static_cast<unsigned>(sizes.span), found, counts.of_warp[warp]);
   __syncthreads();
   place_clusters(counts, rank);
-  const unsigned entries = counts.first[kMostSpan], share = (entries + kTeam - 1) / kTeam;
-  send(counts, found, many, order, share);
+  send(counts, found, many, order);
   ptx::cluster_sync();
 
   // 2. Sums. Warp w and cluster j have slot w + j − first, which no other pair has.
-  const unsigned begin = min(static_cast<unsigned>(rank) * share, entries);
-  const unsigned end = min(begin + share, entries);
-  const unsigned run = max(1u, (end - begin + kTeamWarps - 1) / kTeamWarps);
-  const int first = begin < end ? cluster_at(counts, begin) : sizes.span;
-  const unsigned at = min(begin + static_cast<unsigned>(warp) * run, end);
-  const unsigned last = min(at + run, end);
-  for (int vector = lane % group; at < last && vector - lane % group < vectors; vector += 32)
-    sum_run<Value, kValues>(points, stride, vector, vectors, group, counts, {begin, end, order}, at,
-                            last, slots + (warp - first) * pitch, pitch);
+  {
+    const Part part = counts.part;
+    const unsigned at = min(part.begin + static_cast<unsigned>(warp) * part.run, part.end);
+    const unsigned last = min(at + part.run, part.end);
+    for (int vector = lane % group; at < last && vector - lane % group < vectors; vector += 32)
+      sum_run<Value, kValues>(points, stride, vector, vectors, group, counts,
+                              order + (at - part.begin), at, last,
+                              slots + (warp - part.first) * pitch, pitch);
+  }
   __syncthreads();
 
-  // 3. Coordinate t of the part of cluster j that is in this block.
-  const auto sum_of = [&](int j, int t) {
-    const unsigned from = max(counts.first[j], begin), to = min(counts.first[j + 1], end);
-    double sum = 0;
-    for (unsigned w = (from - begin) / run; w <= (to - 1 - begin) / run; ++w)
-      sum += slots[(static_cast<int>(w) + j - first) * pitch + t];
-    return sum;
-  };
-  // If the first cluster began in an earlier block, that block needs the sum.
+  // 3. Each warp adds up the sums of its clusters that are in this block, in the place of the first
+  // of them. If the first cluster began in an earlier block, that block needs the sum.
+  const auto [share, begin, end, run, first] = counts.part;
   const bool carries = begin < end && counts.first[first] < begin;
-  if (carries)
-    for (int t = threadIdx.x; t < dim; t += kTeamBlock) carried[t] = sum_of(first, t);
+  const Divisor runs(run);
+  const auto sums_of = [&](int j, unsigned from) {
+    return slots + (static_cast<int>(from) + j - first) * pitch;
+  };
+  for (int j = first + warp; j < sizes.span && counts.first[j] < end; j += kTeamWarps) {
+    if (counts.first[j] == counts.first[j + 1]) continue;
+    // The first and the last warp that met it.
+    const unsigned from = runs.of(max(counts.first[j], begin) - begin);
+    const unsigned to = runs.of(min(counts.first[j + 1], end) - 1 - begin);
+    double* own = sums_of(j, from);
+    double* target = carries && j == first ? carried : own;
+    for (int t = lane; t < dim; t += 32) {
+      double sum = 0;
+#pragma unroll 1
+      for (unsigned w = 0; w <= to - from; ++w) sum += own[static_cast<int>(w) * pitch + t];
+      target[t] = sum;
+    }
+  }
   __syncwarp();
   ptx::cluster_sync();
-  for (int j = first + (carries ? 1 : 0) + warp; j < sizes.span && counts.first[j] < end;
-       j += kTeamWarps) {
+  for (int j = first + warp; j < sizes.span && counts.first[j] < end; j += kTeamWarps) {
     const unsigned next = counts.first[j + 1], count = next - counts.first[j];
-    if (count == 0) continue;
+    if (count == 0 || (carries && j == first)) continue;
     const Mean<double> mean_of(count);
+    const double* own = sums_of(j, runs.of(counts.first[j] - begin));
     float move = 0;
     for (int t = lane; t < dim; t += 32) {
-      double sum = sum_of(j, t);
+      double sum = own[t];
+#pragma unroll 1
       for (int b = rank + 1; static_cast<unsigned>(b) * share < next; ++b)
         sum += ptx::in_block(carried, b)[t];
       const float mean = mean_of(sum);

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/core/host_device.h"
+
 namespace lloyd::fast {
 
 constexpr int kTeam = 8;  // blocks; more need an attribute that not every GPU grants
 constexpr int kTeamWarps = 16;
 constexpr int kMostSpan = 64;    // clusters of a team
-constexpr int kUsualTeams = 16;  // that an H200 holds at a time, one block per multiprocessor
+constexpr int kUsualTeams = 16;  // about what a GPU holds with one block per multiprocessor
 constexpr int kMostTeams = 2 * kUsualTeams;
 // Each team reads all labels, and in each iteration all points are added up: where clusters are
 // few, by few teams.
@@ -47,6 +49,20 @@ struct TeamSizes {
 
   int blocks(int k) const { return (k + span - 1) / span * kTeam; }
   int shared_bytes() const { return order_bytes + sum_bytes + rest_bytes; }
+};
+
+/// Divides places by a size that only the device knows, faster than integers are divided. Exact for
+/// places below 2^21: two roundings change a quotient by less than 2^-22 of it, and place + 1/2 is
+/// at least half a step away from a multiple of the size.
+class Divisor {
+ public:
+  LLOYD_HOST_DEVICE explicit Divisor(unsigned size) : inverse_(1.0f / static_cast<float>(size)) {}
+  LLOYD_HOST_DEVICE unsigned of(unsigned place) const {
+    return static_cast<unsigned>((static_cast<float>(place) + 0.5f) * inverse_);
+  }
+
+ private:
+  float inverse_;
 };
 
 }  // namespace lloyd::fast

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/fast/lib/ptx/cluster.cuh"
+#include "kernels/fast/lib/ptx/ld.cuh"
 #include "kernels/fast/lib/warp.cuh"
 #include "kernels/fast/update/team_sizes.h"
 
@@ -13,8 +14,16 @@ namespace {
 namespace update {
 
 constexpr int kTeamBlock = 32 * kTeamWarps;
-constexpr int kLabelsRead = 16;  // that a lane reads ahead
+constexpr int kLabelLoads = 4;  // that a lane has in flight, of four labels each
 static_assert(kTeam * kMostSpan == kTeamBlock && kMostSpan == 2 * 32);
+
+// A block's part of the team's order: the places from `begin` to `end`, of which each warp adds up
+// `run`. Clusters are relative to the team's first.
+struct Part {
+  unsigned share;  // places of each block but the last ones
+  unsigned begin, end, run;
+  int first;  // the cluster of the first place; no cluster where there is no place
+};
 
 // What a block counts. Labels are relative to the team's first.
 struct TeamCounts {
@@ -23,6 +32,7 @@ struct TeamCounts {
   unsigned of_team[kTeam][kMostSpan];       // what they have there
   unsigned first[kMostSpan + 1];            // place of a cluster's first entry in the team's order
   unsigned mine[kMostSpan];                 // place of this block's first entry of a cluster
+  Part part;
 };
 
 // A label at a point, in one word.
@@ -40,36 +50,55 @@ __device__ __forceinline__ int cluster_at(const TeamCounts& counts, unsigned pla
 }
 
 // Writes the entries among this warp's labels to `found`, in order of point. Returns how many there
-// are, and counts them.
+// are, and counts them. `begin` and the address of `labels` are multiples of four labels.
 __device__ __forceinline__ unsigned find(const std::int32_t* __restrict__ labels, int begin,
                                          int end, int first_label, unsigned span, unsigned* found,
                                          unsigned* counts) {
-  const int lane = threadIdx.x % 32;
+  const int lane = threadIdx.x % 32, fours = end / 4 * 4;
+  const unsigned before = (1u << lane) - 1;
   unsigned many = 0;
-  for (int at = begin; at < end; at += 32 * kLabelsRead) {
-    unsigned label[kLabelsRead];
+  // Labels of kEach consecutive points for each lane, the first of which is `point`.
+  const auto take = [&]<int kEach>(int point, bool is, const std::int32_t(&label)[kEach]) {
+    unsigned own[kEach], place = many;
+    bool hit[kEach];
 #pragma unroll
-    for (int u = 0; u < kLabelsRead; ++u) {
-      const int i = at + 32 * u + lane;
-      label[u] = i < end ? static_cast<unsigned>(labels[i] - first_label) : span;
-    }
-#pragma unroll
-    for (int u = 0; u < kLabelsRead; ++u) {
-      if (at + 32 * u >= end) break;
-      const bool hit = label[u] < span;
-      const unsigned votes = __ballot_sync(kAllLanes, hit);
-      if (hit) {
-        found[many + static_cast<unsigned>(__popc(votes & ((1u << lane) - 1)))] =
-            entry_of(at + 32 * u + lane, label[u]);
-        atomicAdd(&counts[label[u]], 1u);
-      }
+    for (int e = 0; e < kEach; ++e) {
+      own[e] = static_cast<unsigned>(label[e] - first_label);
+      hit[e] = is && own[e] < span;
+      const unsigned votes = __ballot_sync(kAllLanes, hit[e]);
+      place += static_cast<unsigned>(__popc(votes & before));
       many += static_cast<unsigned>(__popc(votes));
     }
+#pragma unroll
+    for (int e = 0; e < kEach; ++e)
+      if (hit[e]) {
+        found[place++] = entry_of(point + e, own[e]);
+        atomicAdd(&counts[own[e]], 1u);
+      }
+  };
+  for (int at = begin; at < fours; at += 128 * kLabelLoads) {
+    int4 loaded[kLabelLoads];
+#pragma unroll
+    for (int u = 0; u < kLabelLoads; ++u) {
+      if (at + 128 * u >= fours) break;
+      loaded[u] = ptx::ld_early(
+          reinterpret_cast<const int4*>(labels + min(at + 128 * u + 4 * lane, fours - 4)));
+    }
+#pragma unroll
+    for (int u = 0; u < kLabelLoads; ++u) {
+      if (at + 128 * u >= fours) break;
+      const int point = at + 128 * u + 4 * lane;
+      take(point, point < fours, {loaded[u].x, loaded[u].y, loaded[u].z, loaded[u].w});
+    }
+  }
+  if (begin < end && fours < end) {  // the last points of all
+    const int point = fours + lane;
+    take(point, point < end, {labels[min(point, end - 1)]});
   }
   return many;
 }
 
-// Turns the counts of all warps of the team into places.
+// Turns the counts of all warps of the team into places, and deals them to the blocks.
 __device__ __forceinline__ void place_clusters(TeamCounts& counts, int rank) {
   const int lane = threadIdx.x % 32;
   if (threadIdx.x < kMostSpan) {
@@ -104,16 +133,26 @@ __device__ __forceinline__ void place_clusters(TeamCounts& counts, int rank) {
       start += __shfl_sync(kAllLanes, up_to, 31);
     }
     if (lane == 0) counts.first[kMostSpan] = start;
+    __syncwarp();
+    const unsigned share = (start + kTeam - 1) / kTeam;
+    const unsigned begin = min(static_cast<unsigned>(rank) * share, start);
+    const unsigned end = min(begin + share, start);
+    const int first = begin < end ? cluster_at(counts, begin) : kMostSpan;
+    if (lane == 0)
+      counts.part = {share, begin, end, max(1u, (end - begin + kTeamWarps - 1) / kTeamWarps),
+                     first};
   }
   __syncthreads();
 }
 
-// Sends the points of this warp's `many` entries to their places in the team's order, of which each
+// Sends this warp's `many` entries to their places in the team's order, of which each
 // block has `share`.
 __device__ __forceinline__ void send(TeamCounts& counts, const unsigned* found, unsigned many,
-                                     std::int32_t* order, unsigned share) {
+                                     unsigned* order) {
   const int lane = threadIdx.x % 32;
   unsigned* before = counts.of_warp[threadIdx.x / 32];
+  const unsigned share = counts.part.share;
+  const Divisor shares(share);
   for (unsigned at = lane; at - lane < many; at += 32) {
     const bool is = at < many;
     const unsigned entry = is ? found[at] : 0;
@@ -126,8 +165,8 @@ __device__ __forceinline__ void send(TeamCounts& counts, const unsigned* found, 
     __syncwarp();
     if (!is) continue;
     const unsigned place = counts.mine[label] + start + behind;
-    ptx::in_block(order, static_cast<int>(place / share))[place % share] =
-        static_cast<std::int32_t>(entry / kMostSpan);
+    const unsigned block = shares.of(place);
+    ptx::in_block(order, static_cast<int>(block))[place - block * share] = entry;
   }
   __syncwarp();
 }

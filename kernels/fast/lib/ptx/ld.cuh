@@ -27,6 +27,13 @@ __device__ __forceinline__ uint4 ld_early(const uint4* from) {
                : "l"(from));
   return value;
 }
+__device__ __forceinline__ int4 ld_early(const int4* from) {
+  int4 value;
+  asm volatile("ld.global.nc.v4.s32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(from));
+  return value;
+}
 
 /// A load of what is read once, as part of a longer row: 16 bytes bypass L1 and bring the 256 bytes
 /// around them to the L2 cache. Smaller types are loaded as usual.
