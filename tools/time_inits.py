@@ -1,11 +1,14 @@
 """Initial centroids: our k-means++ and k-means|| beside those of other libraries.
 
     tools/time_inits.py [--n 1000000] [--dim 128] [--k 1000] [--seeds 3] [--versions fast_cpu_simd]
+                        [--libraries scikit-learn,cuvs-cu13]
 
 Every library gets the same points in memory (standard normal, float32) and may use all cores. A
-library that Python does not find is left out. The time ends when the centroids are in memory, so
-it has the copies to and from a GPU. `inertia` is what the initial centroids cost, over the median
-of our k-means++: a method that tries several candidates for each centroid is slower and better.
+library that Python does not find is left out, and with --libraries all that it does not name. The
+time ends when the centroids are in memory, so it has the copies to and from a GPU. cuVS draws only
+within a fit, which also computes their cost once. Its seed cannot be set. `inertia` is what the
+initial centroids cost, over the median of our k-means++: a method that tries several candidates for
+each centroid is slower and better.
 
 Ours are drawn by run_experiment for each of --versions in a run of its own: a version on the GPU,
 such as fast_cublas, has them drawn there. flash-kmeans and FlashLib draw random points only.
@@ -78,6 +81,27 @@ def faiss(method: str) -> Draw:
     return draw
 
 
+def cuvs(oversampling: float) -> Draw:
+    """k-means||, or k-means++ where `oversampling` is 0."""
+
+    def draw(points: np.ndarray, k: int, seed: int) -> np.ndarray:
+        import torch
+        from cuvs.cluster import kmeans
+
+        parameters = kmeans.KMeansParams(
+            n_clusters=k,
+            init_method="KMeansPlusPlus",
+            oversampling_factor=oversampling,
+            max_iter=0,
+            n_init=1,
+        )
+        centroids = torch.empty((k, points.shape[1]), device="cuda")
+        kmeans.fit(parameters, torch.from_numpy(points).cuda(), centroids)
+        return centroids.cpu().numpy()
+
+    return draw
+
+
 # package, method, how it draws. scikit-learn and oneDAL try 2 + ln k candidates
 # for each centroid, and keep the best, unless told otherwise.
 OTHERS: list[tuple[str, str, Draw]] = [
@@ -91,6 +115,8 @@ OTHERS: list[tuple[str, str, Draw]] = [
     ),
     ("faiss-cpu", "k-means++", faiss("KMEANS_PLUS_PLUS")),
     ("faiss-cpu", "AFK-MC²", faiss("AFK_MC2")),
+    ("cuvs-cu13", "k-means++", cuvs(0)),
+    ("cuvs-cu13", "k-means||", cuvs(2)),
 ]
 
 
@@ -131,8 +157,12 @@ def ours(
         yield {"library": "lloydbench", "method": method, "ms": row["init_ms"], "inertia": start}
 
 
-def others(points: np.ndarray, k: int, seeds: int) -> Iterator[dict[str, Any]]:
+def others(
+    points: np.ndarray, k: int, seeds: int, chosen: list[str] | None
+) -> Iterator[dict[str, Any]]:
     for package, method, draw in OTHERS:
+        if chosen is not None and package not in chosen:
+            continue
         try:
             library = f"{package} {metadata.version(package)}"
         except metadata.PackageNotFoundError:
@@ -172,6 +202,7 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--versions", default="fast_cpu_simd", help="comma list")
+    parser.add_argument("--libraries", help="comma list of packages (default: all that are found)")
     parser.add_argument("--out", type=Path, help="keep points, runs and inits.jsonl there")
     options = parser.parse_args()
     folder = options.out or Path(tempfile.mkdtemp(prefix="inits-"))
@@ -182,7 +213,8 @@ def main() -> None:
     rows = []
     for version in options.versions.split(","):
         rows += ours(folder, version, points, options.k, options.seeds)
-    rows += others(points, options.k, options.seeds)
+    chosen = options.libraries.split(",") if options.libraries is not None else None
+    rows += others(points, options.k, options.seeds, chosen)
     (folder / "inits.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     print(f"n = {options.n:,}, dim = {options.dim}, k = {options.k:,}, {options.seeds} seeds\n")
     print("\n".join(table(rows)))

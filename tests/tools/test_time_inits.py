@@ -47,3 +47,11 @@ def test_table_has_a_row_for_each_method(tmp_path):
     assert {tuple(line.split(" | ")[i].strip("| ") for i in (0, 1)) for line in lines[4:]} == {
         (library, method.replace("|", r"\|")) for library, method in methods
     }
+
+
+def test_libraries_that_are_not_named_are_left_out():
+    points = np.zeros((4, 2), np.float32)
+    chosen = list(time_inits.others(points, 2, 1, []))
+    assert chosen == []
+    drawn = list(time_inits.others(np.eye(40, dtype=np.float32), 2, 1, ["scikit-learn"]))
+    assert {row["library"].split()[0] for row in drawn} == {"scikit-learn"}
