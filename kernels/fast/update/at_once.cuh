@@ -13,18 +13,16 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
 #include "kernels/fast/lib/cluster_launch.cuh"
 #include "kernels/fast/lib/dependent_launch.cuh"
 #include "kernels/fast/lib/ptx/cluster.cuh"
-#include "kernels/fast/lib/ptx/ld.cuh"
 #include "kernels/fast/lib/warp.cuh"
 #include "kernels/fast/update/row_loads.h"
 #include "kernels/fast/update/sums.cuh"
 #include "kernels/fast/update/team_sizes.h"
 #include "kernels/fast/update/team_sort.cuh"
+#include "kernels/fast/update/team_sums.cuh"
 
 namespace lloyd::fast {
 namespace {
@@ -38,85 +36,11 @@ struct NothingMore {
   __device__ void operator()(int /*cluster*/) const {}
 };
 
-// Blocks per multiprocessor: two, where their registers suffice without spills. A team needs eight
-// multiprocessors of one GPC. An H100 has room for 15 teams if each needs them for itself, for some
-// of its GPCs have fewer than 16 multiprocessors, and the sixteenth would start when others end.
+// Blocks per multiprocessor: two, where 64 registers suffice without spills. Clusters of eight blocks
+// reach 120 of an H100's 132 multiprocessors, for each lies in one GPC. That is 15 teams, and where
+// each needs its multiprocessors for itself, a sixteenth waits for another to end.
 template <int kValues>
 constexpr int kBlocksAtOnce = kValues == 8 ? 1 : 2;
-template <int kValues>
-constexpr int kStepsInFlight = kValues == 8 ? 8 : 7;  // of a warp's loads of rows (sum_run)
-
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-
-// Adds up one vector of the rows of the places from `at` to `last`. Each cluster there makes one
-// sum, at slots[cluster · pitch]. `entries`: from place `at` on. `group` lanes, which have
-// consecutive vectors, load a row. Rows come in steps of up to 32 / group, and a cluster begins a
-// step of its own. Loads run ahead over the ends of clusters: a run of few rows waits for memory
-// once, whatever clusters it meets.
-template <typename Value, int kValues>
-__device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::int64_t stride,
-                                        int vector, int vectors, int group,
-                                        const TeamCounts& counts, const unsigned* entries,
-                                        unsigned at, unsigned last, double* slots, int pitch) {
-  using Row = Vector<Value, kValues>;
-  // Of 16 bits, two values in a register: as values, each would be taken from its load at once.
-  using Loaded =
-      std::conditional_t<(sizeof(Row) > 4), Vector<unsigned, (sizeof(Row) + 3) / 4>, Row>;
-  const unsigned lane = threadIdx.x % 32, rows = 32 / group, row = lane / group;
-  const bool in_row = vector < vectors;
-  const Value* column = points + static_cast<std::int64_t>(in_row ? vector : 0) * kValues;
-  slots += vector * kValues;
-  const auto lowest = [](unsigned bits) { return __ffs(static_cast<int>(bits)) - 1; };
-  double sum[kValues] = {};
-  for (unsigned base = at; base < last;) {
-    // Each lane looks at one of the next places. Bits say at which places steps begin, and which of
-    // these steps are the last ones of their clusters.
-    const unsigned place = base + lane, many = min(last - base, 32u);
-    const unsigned entry = lane < many ? entries[place - at] : 0, label = entry % kMostSpan;
-    const unsigned start = max(counts.first[label], at), end = min(counts.first[label + 1], last);
-    const bool begins = lane < many && ((place - start) & (rows - 1)) == 0;
-    const unsigned steps = __ballot_sync(kAllLanes, begins);
-    const unsigned last_steps = __ballot_sync(kAllLanes, begins && end - place <= rows);
-    const unsigned whole = kAllLanes >> (rows - 1);  // steps of which lanes see all places
-    Loaded loaded[kStepsInFlight<kValues>];
-    unsigned later = steps;
-#pragma unroll
-    for (int u = 0; u < kStepsInFlight<kValues>; ++u) {
-      if ((later & whole) == 0) break;
-      const unsigned from = static_cast<unsigned>(lowest(later)) + row;
-      later &= later - 1;
-      const unsigned to = later != 0 ? static_cast<unsigned>(lowest(later)) : many;
-      const unsigned point = __shfl_sync(kAllLanes, entry, from) / kMostSpan;
-      loaded[u] = {};
-      if (in_row && from < to) loaded[u] = ptx::ld_once<Loaded>(column + point * stride);
-    }
-    unsigned left = steps;
-#pragma unroll
-    for (int u = 0; u < kStepsInFlight<kValues>; ++u) {
-      if (left == later) break;
-      Row values;
-      memcpy(&values, &loaded[u], sizeof values);
-#pragma unroll
-      for (int v = 0; v < kValues; ++v) sum[v] += as_float(values.values[v]);
-      const unsigned step = left & ~(left - 1);
-      left &= left - 1;
-      if ((last_steps & step) == 0) continue;
-#pragma unroll 1
-      for (int offset = group; offset < 32; offset *= 2)
-#pragma unroll
-        for (int v = 0; v < kValues; ++v) sum[v] += __shfl_xor_sync(kAllLanes, sum[v], offset);
-      double* slot = slots + static_cast<int>(__shfl_sync(kAllLanes, label, lowest(step))) * pitch;
-#pragma unroll
-      for (int v = 0; v < kValues; ++v) {
-        if (row == 0 && in_row) slot[v] = sum[v];
-        sum[v] = 0;
-      }
-    }
-    base += later != 0 ? static_cast<unsigned>(lowest(later)) : many;
-  }
-}
-
-#endif
 
 // Moves each centroid to the mean of the points with its label; see the top. `vectors` of kValues
 // values are a row, and `group` lanes (a power of two) load 32 of them, or all. `after` may read

@@ -50,6 +50,7 @@ class Update {
   /// Replaces `centroids` (k × dim) by the means of the points with their label; those of empty
   /// clusters keep their bits. `largest_move_bits`, where not null, becomes the larger of itself
   /// and the largest squared move. `iteration`: how often this was called since the solve began.
+  /// `labels` are at a multiple of 16 bytes.
   void run(int iteration, const Value* points, const std::int32_t* labels, Real* centroids,
            MoveBits<Real>* largest_move_bits, cudaStream_t stream);
 
