@@ -14,6 +14,8 @@
 #include "kernels/fast/update/team_sizes.h"
 
 #if LLOYD_CUDA
+#include <cuda_bf16.h>
+
 #include "kernels/core/cuda.h"
 #include "kernels/fast/update/update.h"
 #endif
@@ -75,9 +77,10 @@ double sum_of_cluster(unsigned from, unsigned to, unsigned entries, unsigned row
   return sum;
 }
 
-// Centroids without points become `none`.
+// Centroids without points become `none`. Value: of the points on the GPU.
+template <typename Value>
 std::vector<float> means_in_order(const Problem& problem, float none) {
-  const RowLoads loads = RowLoads::of<float>(problem.dim, problem.dim);
+  const RowLoads loads = RowLoads::of<Value>(problem.dim, problem.dim);
   const TeamSizes sizes = TeamSizes::of(problem.n, problem.k, loads.padded());
   const auto rows = static_cast<unsigned>(32 / loads.group);
   std::vector<float> means(static_cast<std::size_t>(problem.k * problem.dim), none);
@@ -101,7 +104,7 @@ std::vector<float> means_in_order(const Problem& problem, float none) {
   return means;
 }
 
-// Clusters of all sizes; a third of the points are in one. Rows are of all magnitudes, and most of
+// Values of bfloat16. Clusters of all sizes; a third of the points are in one. Rows are of all magnitudes, and most of
 // them have their negative in the same cluster. So little is left of a sum but what its additions
 // have rounded, and that differs with their order.
 Problem problem_of(std::int64_t n, int k, int dim) {
@@ -123,11 +126,39 @@ Problem problem_of(std::int64_t n, int k, int dim) {
         if (i % 2 != 0)
           value = -problem.points[static_cast<std::size_t>(points[i - 1] * dim + t)];
         else
-          value = std::ldexp(static_cast<float>(below(1 << 24) - (1 << 23)), below(60) - 50);
+          value = std::ldexp(static_cast<float>(below(256) - 128), below(100) - 60);
       }
   }
   return problem;
 }
+
+#if LLOYD_CUDA
+template <typename Value>
+std::vector<float> means_on_gpu(const Problem& problem, const DeviceLimits& device, float none) {
+  std::vector<float> means(static_cast<std::size_t>(problem.k * problem.dim), none);
+  const std::vector<Value> values(problem.points.begin(), problem.points.end());
+  cuda::Buffer<Value> points(values.size());
+  cuda::Buffer<float> centroids(means.size());
+  cuda::Buffer<std::int32_t> labels(problem.labels.size());
+  points.upload(values, nullptr);
+  labels.upload(problem.labels, nullptr);
+  centroids.upload(means, nullptr);
+  Update<Value> update(problem.n, problem.k, problem.dim, problem.dim, device, nullptr);
+  update.run(0, points.data(), labels.data(), centroids.data(), nullptr, nullptr);
+  centroids.download(means, nullptr);
+  return means;
+}
+
+template <typename Value>
+void expect_bits_in_order(const Problem& problem, const DeviceLimits& device) {
+  constexpr float kNone = 7;
+  const std::vector<float> means = means_on_gpu<Value>(problem, device, kNone);
+  const std::vector<float> expected = means_in_order<Value>(problem, kNone);
+  int others = 0;
+  for (std::size_t c = 0; c < means.size(); ++c) others += means[c] != expected[c] ? 1 : 0;
+  EXPECT_EQ(others, 0) << "of " << means.size() << ", values of " << sizeof(Value) << " bytes";
+}
+#endif
 
 TEST(UpdateOrder, DecidesBitsOfFewPoints) {
 #if LLOYD_CUDA
@@ -145,20 +176,8 @@ TEST(UpdateOrder, DecidesBitsOfFewPoints) {
     SCOPED_TRACE(std::to_string(size.n) + " points, " + std::to_string(size.k) + " clusters, dim " +
                  std::to_string(size.dim));
     const Problem problem = problem_of(size.n, size.k, size.dim);
-    constexpr float kNone = 7;
-    std::vector<float> means(static_cast<std::size_t>(size.k * size.dim), kNone);
-    cuda::Buffer<float> points(problem.points.size()), centroids(means.size());
-    cuda::Buffer<std::int32_t> labels(problem.labels.size());
-    points.upload(problem.points, nullptr);
-    labels.upload(problem.labels, nullptr);
-    centroids.upload(means, nullptr);
-    Update<float> update(size.n, size.k, size.dim, size.dim, device, nullptr);
-    update.run(0, points.data(), labels.data(), centroids.data(), nullptr, nullptr);
-    centroids.download(means, nullptr);
-    const std::vector<float> expected = means_in_order(problem, kNone);
-    int others = 0;
-    for (std::size_t c = 0; c < means.size(); ++c) others += means[c] != expected[c] ? 1 : 0;
-    EXPECT_EQ(others, 0) << "of " << means.size();
+    expect_bits_in_order<float>(problem, device);
+    expect_bits_in_order<__nv_bfloat16>(problem, device);
   }
 #else
   GTEST_SKIP() << "built without CUDA";
@@ -168,7 +187,7 @@ TEST(UpdateOrder, DecidesBitsOfFewPoints) {
 // The data can tell orders apart: sums in order of the points are others.
 TEST(UpdateOrder, ShowsInItsData) {
   const Problem problem = problem_of(10'000, 100, 32);
-  const std::vector<float> in_order = means_in_order(problem, 0);
+  const std::vector<float> in_order = means_in_order<float>(problem, 0);
   std::vector<double> sums(in_order.size()), counts(100);
   for (std::size_t i = 0; i < problem.labels.size(); ++i) {
     const auto label = static_cast<std::size_t>(problem.labels[i]);
