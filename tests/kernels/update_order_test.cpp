@@ -104,9 +104,9 @@ std::vector<float> means_in_order(const Problem& problem, float none) {
   return means;
 }
 
-// Values of bfloat16. Clusters of all sizes; a third of the points are in one. Rows are of all magnitudes, and most of
-// them have their negative in the same cluster. So little is left of a sum but what its additions
-// have rounded, and that differs with their order.
+// Values of bfloat16. Clusters of all sizes; a third of the points are in one. Rows are of all
+// magnitudes, and most of them have their negative in the same cluster. So little is left of a sum
+// but what its additions have rounded, and that differs with their order.
 Problem problem_of(std::int64_t n, int k, int dim) {
   Problem problem{.n = n, .k = k, .dim = dim, .points = {}, .labels = {}};
   std::mt19937 bits(1);  // NOLINT: the same values in every run
