@@ -80,7 +80,8 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     least = int(rows["workers"].min())
     fewest = "one worker" if least == 1 else f"{least} workers"
     over = _over(rows, subject.baseline, fewest)
-    used = [w for w in counted if shown[w].notna().any()]
+    several = [w for w in counted if shown[w].fillna(1).gt(1).any()]
+    used = several or [w for w in counted if shown[w].notna().any()]
     workers = LABELS[used[0]] if len(used) == 1 else "workers"
     timed = points.loc[[*shown.index, *parents.used]]
     notes = method_notes(
