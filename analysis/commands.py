@@ -344,6 +344,7 @@ TABLES = {
     "choices": lambda run: choices.summary(run).markdown(),
     "counters": lambda run: counted.phases(run).markdown(),
     "profiler": profiler.summary,
+    "predicted": lambda run: gpu_model.measured(run).markdown(),
 }
 """The tables of a run that a README may have: `RUN` or `RUN:PART`."""
 

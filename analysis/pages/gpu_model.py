@@ -1,6 +1,11 @@
-"""The table of what several GPUs are predicted to take, in docs/scaling.md."""
+"""The tables of docs/scaling.md: what several GPUs are predicted to take, and what they took."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pandas as pd
 
 from analysis.measures.gpu_model import (
     GPUS,
@@ -15,9 +20,14 @@ from analysis.measures.gpu_model import (
     stream_efficiency,
     stream_gb_s,
 )
+from analysis.measures.points import all_points, noise_note, noisy_mark
+from analysis.measures.stats import ratio_interval
+from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text
+from analysis.model.run import Run
 from analysis.pages.escape import Code, Words
 from analysis.pages.table import Table
+from analysis.pages.tables import interval_text, listed, time_text
 
 PLACES = [*((gpus, 1) for gpus in GPUS), (PER_NODE, NODES)]
 
@@ -35,6 +45,70 @@ def predictions() -> Table:
     alone = f"{number_text(LINK_GB_S)} GB/s"
     rows.append([Code("stream_wgmma"), *any_size, "fp16", "weak", alone, *streamed])
     return Table("model", "", [*header, *places], rows, {*header[1:4], header[6], *places})
+
+
+def measured(run: Run) -> Table:
+    """What each point on several GPUs took, beside the model's prediction from T(1).
+
+    T(1) is the time of the version for one GPU in the same run. Raises RunError if the run has no
+    such point."""
+    points = all_points([run], "")
+    points = points[points["status"].eq("ok")]
+    clocks = run.measurements.groupby("point")["sm_mhz"].median()
+    rows, shown = [], []
+    for case, weak, p in _known(points):
+        single = _alone(points, run.parents.get(case.version, ""), case)
+        if single is None:
+            continue
+        gpus = int(p["gpus"])
+        expected = iteration_ms(replace(case, single_ms=single["iteration_ms"]), gpus, weak=weak)
+        ratio = ratio_interval(single["times_ms"], p["times_ms"])
+        share = tuple(r if weak else r / gpus for r in ratio)
+        mhz = (clocks.get(of["point"]) for of in (single, p))
+        rows.append(
+            [
+                Code(case.version),
+                *(count_text(int(p["n"])), count_text(case.k), str(case.dim), case.precision),
+                "weak" if weak else "strong",
+                str(gpus),
+                number_text(single["iteration_ms"]),
+                number_text(expected),
+                f"{time_text(p)}{noisy_mark(p)}",
+                f"{p['iteration_ms'] / expected - 1:+.0%}",
+                interval_text(*(100 * s for s in share), unit="%"),
+                " → ".join(f"{m:,.0f}" for m in mhz),
+            ]
+        )
+        shown.append(p.name)
+    if not rows:
+        raise RunError(f"{run.path}: has no problem of the model on several GPUs")
+    sizes = ["N", "K", "dim"]
+    times = ["GPUs", "T(1), ms", "T(G) expected", "measured", "longer", "efficiency", "MHz, 1 → G"]
+    header = ["version", *sizes, "precision", "scaling", *times]
+    said = [run.environment_line(), "median of an iteration in ms [95% interval]"]
+    said.append("MHz: the median clock of one GPU, and of the slowest of G")
+    if noise := noise_note(points.loc[shown]):
+        said.append(noise.rstrip("."))
+    return Table("measured", listed(said), header, rows, {*sizes, *times})
+
+
+def _known(points: pd.DataFrame) -> Iterator[tuple[Case, bool, pd.Series]]:
+    """The points on several GPUs that the model has a case of, and whether each GPU has its n."""
+    several = points[points["gpus"].astype("Float64").fillna(1).gt(1)].sort_values("gpus")
+    for weak, cases in ((False, STRONG), (True, WEAK)):
+        for case in cases:
+            same = several["version"].eq(case.version) & several["k"].eq(case.k)
+            same &= several["dim"].eq(case.dim) & several["precision"].eq(case.precision)
+            n = several["n"] / several["gpus"] if weak else several["n"]
+            for _, p in several[same & n.eq(case.n)].iterrows():
+                yield case, weak, p
+
+
+def _alone(points: pd.DataFrame, parent: str, case: Case) -> pd.Series | None:
+    """The point of the version for one GPU with the case's problem."""
+    same = points["version"].eq(parent) & points["n"].eq(case.n) & points["k"].eq(case.k)
+    same &= points["dim"].eq(case.dim) & points["precision"].eq(case.precision)
+    return points.loc[points.loc[same, "iteration_ms"].idxmin()] if same.any() else None
 
 
 def _row(case: Case, weak: bool) -> list[Words]:

@@ -13,7 +13,10 @@ from analysis.measures.gpu_model import (
     stream_efficiency,
     stream_gb_s,
 )
-from analysis.pages.gpu_model import predictions
+from analysis.model.files import RunError
+from analysis.model.load import load_run
+from analysis.pages import gpu_model
+from analysis.pages.gpu_model import measured, predictions
 
 
 def case(**values):
@@ -72,3 +75,46 @@ def test_the_table_has_a_row_for_each_problem():
     table = predictions()
     assert len(table.rows) == len(STRONG) + len(WEAK) + 1
     assert all(len(row) == len(table.header) for row in table.rows)
+
+
+ONE = Case("multi_wgmma", 4 * 10**6, 1000, 16, "fp32", 1.0, 0.01, 8 * 17)
+
+
+def test_what_was_measured_is_beside_the_prediction_from_one_gpu(make_run, monkeypatch):
+    monkeypatch.setattr(gpu_model, "STRONG", (ONE,))
+    monkeypatch.setattr(gpu_model, "WEAK", ())
+    run = load_run(make_run(n=(4 * 10**6,), k=(1000,), dim=(16,), gpus=(1, 2, 4)))
+    table = measured(run)
+    assert [row[table.header.index("GPUs")] for row in table.rows] == ["2", "4"]
+    of = run.measurements.groupby(["version", run.measurements["gpus"].fillna(0)])
+    times = of["iteration_ms"].median()
+    alone = times["fast_wgmma", 0]
+    for row, gpus in zip(table.rows, (2, 4), strict=True):
+        cells = dict(zip(table.header, row, strict=True))
+        expected = 0.01 + (alone - 0.01) / gpus + exchange_ms(ONE, gpus, 1, rest_ms=1)
+        assert float(cells["T(1), ms"]) == pytest.approx(alone, rel=0.01)
+        assert float(cells["T(G) expected"]) == pytest.approx(expected, rel=0.01)
+        took = times["multi_wgmma", gpus]
+        assert float(cells["longer"].rstrip("%")) == pytest.approx(
+            100 * (took / expected - 1), abs=0.51
+        )
+        share = float(cells["efficiency"].split("%")[0])
+        assert share == pytest.approx(100 * alone / (gpus * took), rel=0.01)
+
+
+def test_weak_scaling_is_over_one_gpu_with_as_many_points_as_each(make_run, monkeypatch):
+    monkeypatch.setattr(gpu_model, "STRONG", ())
+    monkeypatch.setattr(gpu_model, "WEAK", (ONE,))
+    sizes = (4 * 10**6, 8 * 10**6, 16 * 10**6)
+    run = load_run(make_run(n=sizes, k=(1000,), dim=(16,), gpus=(2, 4)))
+    table = measured(run)
+    where = [table.header.index(name) for name in ("N", "scaling", "GPUs")]
+    assert [[row[i] for i in where] for row in table.rows] == [
+        ["8×10⁶", "weak", "2"],
+        ["16,000,000", "weak", "4"],
+    ]
+
+
+def test_a_run_without_a_problem_of_the_model_has_no_table(make_run):
+    with pytest.raises(RunError, match="no problem of the model"):
+        measured(load_run(make_run(n=(4 * 10**6,), k=(1000,), gpus=(2,))))
