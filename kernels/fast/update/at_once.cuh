@@ -37,8 +37,8 @@ struct NothingMore {
 };
 
 // Blocks per multiprocessor: two, where 64 registers suffice without spills. Clusters of eight
-// blocks reach 120 of an H100's 132 multiprocessors, for each lies in one GPC. That is 15 teams, and
-// where each needs its multiprocessors for itself, a sixteenth waits for another to end.
+// blocks reach 120 of an H100's 132 multiprocessors, for each lies in one GPC. That is 15 teams,
+// and where each needs its multiprocessors for itself, a sixteenth waits for another to end.
 template <int kValues>
 constexpr int kBlocksAtOnce = kValues == 8 ? 1 : 2;
 
