@@ -69,7 +69,7 @@ def test_every_path_that_a_page_names_exists(page):
             assert (ROOT / path).exists(), path
 
 
-PAGES += [*ROOT.glob("profiling/*.md"), *ROOT.glob("kernels/*/README.md")]
+PAGES += [*ROOT.glob("profiling/*.md"), *ROOT.glob("kernels/*/*.md")]
 PAGES += [*ROOT.glob("analysis/*.md"), *ROOT.glob("kernels/*/*/NOTES.md")]
 PAGES += [*ROOT.glob("experiments/sweeps/*.yaml")]
 

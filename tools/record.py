@@ -70,9 +70,11 @@ def find_specs(names: Iterable[str], sweeps: Path, recorded: Path) -> list[Spec]
 
 
 def machine_name(environment: dict) -> str:
-    """As in nvidia-h200, or amd-epyc-2-cores where there is no GPU."""
+    """As in nvidia-h200, nvidia-h200-x4 (four of them), or amd-epyc-2-cores without a GPU."""
     gpus, cpu = environment.get("gpus") or [], environment.get("cpu") or {}
     said = gpus[0]["name"] if gpus else f"{cpu.get('model')} {cpu.get('cores')} cores"
+    if len(gpus) > 1:
+        said += f" x{len(gpus)}"
     said = re.sub(r"\((R|TM)\)|@.*", " ", said, flags=re.IGNORECASE)
     return re.sub(r"[^a-z0-9]+", "-", said.lower()).strip("-")
 

@@ -124,6 +124,8 @@ def test_what_is_left_is_told_from_the_last_recording(place):
 def test_a_machine_is_named_by_its_gpu_or_its_cpu():
     cpu = {"model": "Intel(R) Xeon(R) Processor", "cores": 16}
     assert record.machine_name({"gpus": [{"name": "NVIDIA H200"}], "cpu": cpu}) == "nvidia-h200"
+    four = [{"name": "NVIDIA H200"}] * 4
+    assert record.machine_name({"gpus": four, "cpu": cpu}) == "nvidia-h200-x4"
     assert record.machine_name({"gpus": [], "cpu": cpu}) == "intel-xeon-processor-16-cores"
 
 
