@@ -19,11 +19,16 @@ constexpr int kStepsInFlight = kValues == 8 ? 8 : 7;  // as many as registers al
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
+// The place of the lowest bit that is set.
+__device__ __forceinline__ int lowest(unsigned bits) { return __ffs(static_cast<int>(bits)) - 1; }
+
 // Adds up one vector of the rows of the places from `at` to `last`. Each cluster there makes one
 // sum, at slots[cluster · pitch]. `entries`: from place `at` on. `group` lanes, which have
-// consecutive vectors, load a row. Rows come in steps of up to 32 / group, and a cluster begins a
-// step of its own. Loads run ahead over the ends of clusters: a run of few rows waits for memory
-// once, whatever clusters it meets.
+// consecutive vectors, load a row.
+//
+// The warp looks at 32 places at a time. Their rows come in steps: a step has up to 32 / group rows
+// of one cluster, which are loaded at once. All loads of the 32 places start before the first
+// addition, whatever clusters they meet, so that a run of few rows waits for memory once.
 template <typename Value, int kValues>
 __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::int64_t stride,
                                         int vector, int vectors, int group,
@@ -37,11 +42,10 @@ __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::i
   const bool in_row = vector < vectors;
   const Value* column = points + static_cast<std::int64_t>(in_row ? vector : 0) * kValues;
   slots += vector * kValues;
-  const auto lowest = [](unsigned bits) { return __ffs(static_cast<int>(bits)) - 1; };
   double sum[kValues] = {};
   for (unsigned base = at; base < last;) {
-    // Each lane looks at one of the next places. Bits say at which places steps begin, and which of
-    // these steps are the last ones of their clusters.
+    // Each lane looks at a place. A bit says that a step begins there, in `last_steps` that it is
+    // the last one of its cluster.
     const unsigned place = base + lane, many = min(last - base, 32u);
     const unsigned entry = lane < many ? entries[place - at] : 0, label = entry % kMostSpan;
     const unsigned start = max(counts.first[label], at), end = min(counts.first[label + 1], last);
@@ -49,8 +53,9 @@ __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::i
     const unsigned steps = __ballot_sync(kAllLanes, begins);
     const unsigned last_steps = __ballot_sync(kAllLanes, begins && end - place <= rows);
     const unsigned whole = kAllLanes >> (rows - 1);  // steps of which lanes see all places
+
     Loaded loaded[kStepsInFlight<kValues>];
-    unsigned later = steps;
+    unsigned later = steps;  // those that are not loaded yet
 #pragma unroll
     for (int u = 0; u < kStepsInFlight<kValues>; ++u) {
       if ((later & whole) == 0) break;
@@ -61,7 +66,8 @@ __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::i
       loaded[u] = {};
       if (in_row && from < to) loaded[u] = ptx::ld_once<Loaded>(column + point * stride);
     }
-    unsigned left = steps;
+
+    unsigned left = steps;  // those that are not added yet
 #pragma unroll
     for (int u = 0; u < kStepsInFlight<kValues>; ++u) {
       if (left == later) break;
@@ -72,6 +78,7 @@ __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::i
       const unsigned step = left & ~(left - 1);
       left &= left - 1;
       if ((last_steps & step) == 0) continue;
+        // The cluster ends here: the lanes' sums of its rows become one.
 #pragma unroll 1
       for (int offset = group; offset < 32; offset *= 2)
 #pragma unroll
