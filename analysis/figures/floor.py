@@ -26,7 +26,7 @@ from analysis.figures.series import (
     series_styles,
 )
 from analysis.figures.typeset import text_width
-from analysis.measures.points import Data, fastest
+from analysis.measures.points import Data, conditions, fastest
 from analysis.model.numbers import number_text
 
 NAME = "floor"
@@ -36,7 +36,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
     """Draws each version's time per iteration over floor_ms: the time that the compulsory bytes and
     operations of an iteration take on the measured ceilings of its machine."""
     points = needing_no_baseline(data.points)
-    best = fastest(points)
+    apart = conditions(points)
+    best = fastest(points, apart=apart)
     known = best[best["floor_ms"].notna() & (best["floor_ms"].astype(float) > 0)]
     rows = csv_rows(points, known.index)
     rows["times_the_floor"] = (rows["iteration_ms"] / rows["floor_ms"]).where(rows["drawn"])
@@ -47,7 +48,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         return Drawing(NAME, None, rows, why)
     shown, left_out = largest_problems(known)
     shown = shown.assign(
-        series=series_names(shown),
+        series=series_names(shown, apart=apart),
         times=shown["iteration_ms"] / shown["floor_ms"],
         times_low=shown["iteration_ms_low"] / shown["floor_ms"],
         times_high=shown["iteration_ms_high"] / shown["floor_ms"],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.figures.style import GREY, INK, is_narrow, version_styles
+from analysis.measures.points import condition_text
 from analysis.model.numbers import count_text
 from analysis.model.run import PROBLEM
 
@@ -24,13 +26,16 @@ def names_at_ends(panels: int) -> bool:
     return panels <= (DIRECT_IF_NARROW if is_narrow() else DIRECT_UP_TO)
 
 
-def series_names(points: pd.DataFrame, x: str = "") -> pd.Series:
+def series_names(points: pd.DataFrame, x: str = "", apart: Sequence[str] = ()) -> pd.Series:
     """One name per line: the version, with precision and machine if the points have several that
-    are not on x."""
+    are not on x, and with the values of the axes `apart`."""
     names = points["version"].astype(str)
     for column in ("precision", "machine"):
         if column != x and points[column].nunique() > 1:
             names = names + " " + points[column].astype(str).str.removeprefix("NVIDIA ")
+    for axis in apart:
+        texts = points[axis].map(lambda value, axis=axis: condition_text(axis, value))
+        names = (names + " " + texts).str.rstrip()
     return names
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,9 @@ BEST_CPU = "best:cpu"
 of the same machine in the same run."""
 FASTEST_CPU = "the fastest CPU version"
 """What BEST_CPU is called where it stands for several versions."""
+CONDITIONS = {"gpus": 1, "device_memory": 0, "host_memory": "pageable"}
+"""Axes that say what a version may use, or where its data are, and what holds for versions that do
+not read them. Other than of a tunable, the fastest value does not stand for the others."""
 UNTHROTTLED = {"", "none"}
 NOISY_SHARE = 0.25
 """A point is noisy from this share of noisy samples on. A smaller share hardly moves its median."""
@@ -238,14 +242,35 @@ def has_several_baselines(points: pd.DataFrame) -> bool:
     return points.loc[points["speedup"].notna(), "baseline"].nunique() > 1
 
 
-def fastest(points: pd.DataFrame, x: str = "n") -> pd.DataFrame:
+def conditions(points: pd.DataFrame) -> list[str]:
+    """The CONDITIONS in which ok points of one problem differ."""
+    ok = points[points["status"] == "ok"]
+    told = ok.assign(
+        **{c: [usual if pd.isna(v) else v for v in ok[c]] for c, usual in CONDITIONS.items()}
+    )
+    of = told.groupby(["machine", *PROBLEM], dropna=False, sort=False)
+    return [c for c in CONDITIONS if len(ok) and of[c].nunique().gt(1).any()]
+
+
+def condition_text(axis: str, value: object) -> str:
+    """`2 GPUs`, `1 GiB`, `pinned`; nothing where the version does not read the axis."""
+    if pd.isna(value):
+        return ""
+    if axis == "gpus":
+        return "1 GPU" if value == 1 else f"{int(value)} GPUs"
+    if axis == "device_memory":
+        return f"{int(value)} GiB" if value else "all memory"
+    return str(value)
+
+
+def fastest(points: pd.DataFrame, x: str = "n", apart: Sequence[str] = ()) -> pd.DataFrame:
     """The ok point with the smallest median time of each version and problem, and of each value of
-    axis `x`.
+    axis `x` and of the axes `apart`.
 
     The choice uses the same samples as the interval. If there are many nearly equal tunables, the
     interval of the chosen one is a little too narrow."""
     ok = points[points["status"] == "ok"]
-    key = list(dict.fromkeys(["machine", "version", *PROBLEM, x]))
+    key = list(dict.fromkeys(["machine", "version", *PROBLEM, x, *apart]))
     return ok.loc[ok.groupby(key, dropna=False, sort=False)["iteration_ms"].idxmin()]
 
 

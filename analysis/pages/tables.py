@@ -13,6 +13,8 @@ from analysis.measures.points import (
     BEST_CPU,
     FASTEST_CPU,
     baseline_text,
+    condition_text,
+    conditions,
     fastest,
     has_several_baselines,
     named_baseline,
@@ -105,11 +107,13 @@ def _solved(p: pd.Series) -> list[str]:
 
 
 def headline(run: Run, points: pd.DataFrame) -> Table:
-    """The table for a README: each version with its fastest tunables, for each K (and dim) at the
-    largest N. That is the largest N of the baseline, or of any version if there is no baseline. The
-    line before the table says what was measured and where.
+    """The table for a README: each version with its fastest tunables, under each of the conditions
+    that it ran in, for each K (and dim) at the largest N. That is the largest N of the baseline, or
+    of any version if there is no baseline. The line before the table says what was measured and
+    where.
     """
-    fast = fastest(points)
+    apart = conditions(points)
+    fast = fastest(points, apart=apart)
     compared = fast[fast["speedup"].notna()]
     problem = ["k", "dim"]
     largest = points.groupby(problem)["n"].max()
@@ -130,7 +134,7 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
     header = [
         *(c if c == "dim" else c.upper() for c in varying),
         "version",
-        *(_words(a) for a in (*several, *axes)),
+        *(_words(a) for a in (*several, *axes, *apart)),
     ]
     over = ["over"] if has_several_baselines(pd.DataFrame(chosen)) else []
     best = _best_cpu(chosen, points, run.baseline)
@@ -142,6 +146,7 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
             Code(p["version"]),
             *(str(p[c]) for c in several),
             *(_count(p[a]) if p["status"] == "ok" else "" for a in axes),
+            *(condition_text(a, p[a]) if p["status"] == "ok" else "" for a in apart),
             *([time_text(p), _speedup(p)] if p["status"] == "ok" else [_why_not(p), ""]),
             *(Code(p["baseline"]) if pd.notna(p["speedup"]) else "" for _ in over),
             *(_over_best(best, p.name) for _ in second),

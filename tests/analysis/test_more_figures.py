@@ -5,17 +5,19 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from made_runs import ceilings, counter_rows, point_rows, write_lines
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis.figures import FIGURES, draw
 from analysis.figures.clustering import assign, lloyd
+from analysis.figures.series import series_names
 from analysis.measures.expressions import evaluate
 from analysis.measures.generators import generate, random_points
 from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.lookup import MissingError, Place, Rows
-from analysis.measures.points import gather
+from analysis.measures.points import conditions, fastest, gather
 from analysis.model.ceilings import load_ceilings
 from analysis.model.load import load_run
 from analysis.model.numbers import number_text
@@ -236,6 +238,29 @@ def test_the_floor_is_at_one(make_run):
     assert row["times_the_floor"] == pytest.approx(row["iteration_ms"] / row["floor_ms"])
     drawing = drawing_of(make_run("other", n=(10**6,), k=(100,)), "floor")
     assert "no floor_ms" in drawing.message
+
+
+def test_the_floor_has_a_row_for_each_number_of_gpus(make_run):
+    sizes = {"n": (10**6,), "k": (100,), "floors": True, "baseline": None}
+    drawing = drawing_of(make_run(**sizes, gpus=(1, 2, 4)), "floor")
+    drawn = drawing.rows[drawing.rows["drawn"] & drawing.rows["version"].eq("multi_wgmma")]
+    assert sorted(drawn["gpus"]) == [1, 2, 4]
+    labels = {text.get_text() for text in drawing.figure.axes[0].get_yticklabels()}
+    assert {"fast_wgmma", *(f"multi_wgmma {g}" for g in ("1 GPU", "2 GPUs", "4 GPUs"))} <= labels
+
+
+def test_points_of_one_problem_differ_in_what_the_version_may_use(make_run):
+    points = gather([load_run(make_run(n=(10**6,), k=(100,), gpus=(2,)))], "").points
+    assert conditions(points) == ["gpus"]
+    alone = points[points["gpus"].isna()].assign(host_memory="pageable")
+    assert conditions(alone) == []
+    pinned = alone.assign(host_memory="pinned", device_memory=1)
+    both = pd.concat([alone, pinned], ignore_index=True)
+    assert conditions(both) == ["device_memory", "host_memory"]
+    apart = fastest(both, apart=conditions(both))
+    assert len(apart) == 2 * len(fastest(alone))
+    names = set(series_names(apart[apart["version"].eq("fast_wgmma")], apart=conditions(both)))
+    assert names == {"fast_wgmma pageable", "fast_wgmma 1 GiB pinned"}
 
 
 def test_the_cpu_roofline_is_of_the_definition(make_run):
