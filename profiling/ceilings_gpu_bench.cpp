@@ -1,0 +1,122 @@
+#include "profiling/ceilings_gpu_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+namespace lloyd::profiling {
+namespace {
+
+constexpr int kSamples = 15;
+
+/// The timing of one method's samples, all in milliseconds.
+struct Schedule {
+  double load_ms;    // the same work, before the first sample
+  double sample_ms;  // the least length of a sample
+  double pause_ms;   // before each sample
+};
+// The warm-up lasts as long as an idle GPU takes to raise its clocks, and a sample long enough for
+// an NVML query.
+constexpr Schedule kBackToBack{150, 15, 0};
+// An H200 reaches its power limit after about 50 ms of back-to-back matrix products (bf16, 8192³:
+// 689 TFLOP/s at 1530 MHz; 2026-11-21). A solve of a few milliseconds does not reach it, so the
+// ceiling is measured in bursts after pauses.
+constexpr Schedule kBursts{150, 8, 150};
+// A sustained rate is taken after a second of the same load, when the power limit has settled the
+// clock. It still moves a little, so the samples are longer.
+constexpr Schedule kUnderLoad{1000, 30, 0};
+
+double median(std::vector<double> samples) {
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  std::nth_element(samples.begin(), middle, samples.end());
+  return *middle;
+}
+
+}  // namespace
+
+CeilingBench::CeilingBench(const DeviceLimits& device, Nvml* nvml, const Announce& announce)
+    : device_(device), nvml_(nvml), announce_(announce) {}
+
+void CeilingBench::measure(const std::string& name, const std::string& unit, std::string method,
+                           double work, const Launch& launch, Pace pace) {
+  if (!is_fastest(name)) return;
+  Schedule schedule = kBackToBack;
+  if (sustained_) {
+    schedule = kUnderLoad;
+    method += text(", after ", schedule.load_ms / 1e3, " s of it");
+  } else if (pace == Pace::bursts) {
+    schedule = kBursts;
+    method += text(", bursts of ", schedule.sample_ms, " ms, ", schedule.pause_ms, " ms apart");
+  }
+  announce_(text(full_name(name), ": ", method));
+
+  const double one_ms = warm_up(schedule.load_ms, launch);
+  const int count = std::max(1, static_cast<int>(std::ceil(schedule.sample_ms / one_ms)));
+  const double per_second = unit == "GB/s" ? 1e9 : 1e12;
+  Ceiling ceiling{full_name(name), unit, std::move(method), {}, {}, {}};
+  for (int sample = 0; sample < kSamples; ++sample) {
+    if (schedule.pause_ms > 0) {
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(schedule.pause_ms));
+      timed_ms(1, launch);  // not a sample: wakes the GPU
+    }
+    GpuState* state = nvml_ == nullptr ? nullptr : &ceiling.states.emplace_back();
+    const double ms = timed_ms(count, launch, state);
+    ceiling.samples.push_back(work * count / (ms / 1e3) / per_second);
+  }
+  results_.push_back(std::move(ceiling));
+}
+
+void CeilingBench::skip(const std::string& name, const std::string& unit,
+                        const std::string& reason) {
+  results_.push_back({full_name(name), unit, {}, {}, reason, {}});
+}
+
+std::string CeilingBench::full_name(const std::string& name) const {
+  return sustained_ ? text(name, kSustained) : name;
+}
+
+// Whether this call measures the method with the best median of its ceiling; true for all methods
+// before begin_sustained(). The methods of a ceiling come in the same order each time, which is how
+// they are recognised.
+bool CeilingBench::is_fastest(const std::string& name) {
+  const int method = methods_so_far_[full_name(name)]++;
+  if (!sustained_) return true;
+  int known = 0, fastest = 0;
+  double best = 0;
+  for (const Ceiling& result : results_) {
+    if (result.name != name || result.samples.empty()) continue;
+    if (const double rate = median(result.samples); rate > best) {
+      best = rate;
+      fastest = known;
+    }
+    ++known;
+  }
+  return method == fastest;
+}
+
+// Repeats the work for at least `load_ms`. Returns how long one launch took at the end.
+double CeilingBench::warm_up(double load_ms, const Launch& launch) {
+  double one_ms = timed_ms(1, launch);  // does not count: loads the kernel and allocates
+  for (double spent_ms = 0; spent_ms < load_ms;) {
+    const int count = std::max(1, static_cast<int>(kBackToBack.sample_ms / one_ms));
+    const double ms = timed_ms(count, launch);
+    one_ms = ms / count;
+    spent_ms += ms;
+  }
+  return one_ms;
+}
+
+// The device's time for `count` launches. NVML is asked after they are enqueued, so that it sees
+// the GPU at work.
+double CeilingBench::timed_ms(int count, const Launch& launch, GpuState* state) {
+  start_.record(stream_);
+  for (int i = 0; i < count; ++i) launch();
+  end_.record(stream_);
+  if (state != nullptr) *state = nvml_->state(device_.uuid);
+  LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream_));
+  return end_.ms_since(start_);
+}
+
+}  // namespace lloyd::profiling
