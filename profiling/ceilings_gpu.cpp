@@ -23,9 +23,8 @@ GpuCeilings measure_gpu_ceilings(const DeviceLimits& device, Nvml* nvml, const A
   measure_fma(bench);
   measure_tensor_cores(bench);
 
-  // Sustained load comes last, because seconds of it heat the GPU, which lowers the clock of a
-  // burst. It changes what the power limit and the temperature govern. The links, L1 and shared
-  // memory are left out, because no floor needs their sustained rate.
+  // Last, because seconds of load heat the GPU, which lowers the clock of a burst. Copies between
+  // memories, L1 and shared memory are left out: no floor uses a sustained rate of theirs.
   bench.begin_sustained();
   measure_dram(bench, l2_bytes);
   measure_l2(bench, l2_bytes);

@@ -25,7 +25,7 @@ namespace {
 constexpr int kChains = 8, kFmasPerRound = 32;
 
 template <typename T>
-__global__ void __launch_bounds__(kBlock) fma_chains(T a, T b, int rounds, T* never) {
+__global__ void __launch_bounds__(kBlock) fma_chains(T a, T b, int rounds, T* sink) {
   T x[kChains];
 #pragma unroll
   for (int i = 0; i < kChains; ++i) x[i] = static_cast<T>(threadIdx.x + i);
@@ -39,34 +39,34 @@ __global__ void __launch_bounds__(kBlock) fma_chains(T a, T b, int rounds, T* ne
   T sum = 0;
 #pragma unroll
   for (int i = 0; i < kChains; ++i) sum += x[i];
-  if (sum < 0) *never = sum;  // never: a, b and x are positive
+  if (sum < 0) *sink = sum;  // never: a, b and x are positive
 }
 
-constexpr int kMmaSums = 4;
+// Independent sums of each warp, so that a product need not wait for the one before.
+constexpr int kAccumulators = 4;
 
 // Multiplies fragments that stay in registers, by the warp-level instruction (WMMA). It is slower
 // than Hopper's warpgroup instructions, so this kernel runs only where cuBLAS is not available.
 template <typename Stored, typename Fragment, typename Sum, int m, int n, int k>
-__global__ void __launch_bounds__(kBlock) mma_chains(int rounds, Sum* never) {
+__global__ void __launch_bounds__(kBlock) wmma_chains(int rounds, Sum* sink) {
 #if __CUDA_ARCH__ >= 800
   using namespace nvcuda::wmma;
-  constexpr int kSums = kMmaSums;
   fragment<matrix_a, m, n, k, Fragment, row_major> a;
   fragment<matrix_b, m, n, k, Fragment, col_major> b;
-  fragment<accumulator, m, n, k, Sum> sums[kSums];
+  fragment<accumulator, m, n, k, Sum> sums[kAccumulators];
   fill_fragment(a, static_cast<Stored>(1.0f / (1 + threadIdx.x)));
   fill_fragment(b, static_cast<Stored>(1.0f / (2 + threadIdx.x)));
 #pragma unroll
-  for (int s = 0; s < kSums; ++s) fill_fragment(sums[s], static_cast<Sum>(0));
+  for (int s = 0; s < kAccumulators; ++s) fill_fragment(sums[s], static_cast<Sum>(0));
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round)
 #pragma unroll
-    for (int s = 0; s < kSums; ++s) mma_sync(sums[s], a, b, sums[s]);
+    for (int s = 0; s < kAccumulators; ++s) mma_sync(sums[s], a, b, sums[s]);
   Sum all = 0;  // uses every element, or the compiler would drop products
 #pragma unroll
-  for (int s = 0; s < kSums; ++s)
+  for (int s = 0; s < kAccumulators; ++s)
     for (int i = 0; i < sums[s].num_elements; ++i) all += sums[s].x[i];
-  if (all < static_cast<Sum>(0)) *never = all;
+  if (all < static_cast<Sum>(0)) *sink = all;
 #endif
 }
 
@@ -105,12 +105,12 @@ void measure_gemm(CeilingBench& bench, const char* name, cuda::Cublas::Tensor te
 template <typename Stored, typename Fragment, typename Sum, int m, int n, int k>
 void measure_wmma(CeilingBench& bench, const char* name, const std::string& why_no_cublas) {
   constexpr int kRounds = 4096;
-  const auto kernel = mma_chains<Stored, Fragment, Sum, m, n, k>;
+  const auto kernel = wmma_chains<Stored, Fragment, Sum, m, n, k>;
   const int blocks = bench.resident_blocks(kernel);
   bench.measure(name, "TFLOP/s",
                 text("kernel: WMMA ", m, "×", n, "×", k, " in registers, ", blocks, " blocks of ",
                      kBlock, ", because cuBLAS ", why_no_cublas),
-                2.0 * m * n * k * kMmaSums * kRounds * (kBlock / 32) * blocks, [&] {
+                2.0 * m * n * k * kAccumulators * kRounds * (kBlock / 32) * blocks, [&] {
                   kernel<<<blocks, kBlock, 0, bench.stream()>>>(kRounds, bench.sink<Sum>());
                   LLOYD_CUDA_CHECK_LAUNCH();
                 });

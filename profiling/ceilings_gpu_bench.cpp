@@ -19,14 +19,14 @@ struct Schedule {
 };
 // The warm-up lasts as long as an idle GPU takes to raise its clocks, and a sample long enough for
 // an NVML query.
-constexpr Schedule kBackToBack{150, 15, 0};
+constexpr Schedule kBackToBack{.load_ms = 150, .sample_ms = 15, .pause_ms = 0};
 // An H200 reaches its power limit after about 50 ms of back-to-back matrix products (bf16, 8192³:
 // 689 TFLOP/s at 1530 MHz; 2026-11-21). A solve of a few milliseconds does not reach it, so the
 // ceiling is measured in bursts after pauses.
-constexpr Schedule kBursts{150, 8, 150};
+constexpr Schedule kBursts{.load_ms = 150, .sample_ms = 8, .pause_ms = 150};
 // A sustained rate is taken after a second of the same load, when the power limit has settled the
 // clock. It still moves a little, so the samples are longer.
-constexpr Schedule kUnderLoad{1000, 30, 0};
+constexpr Schedule kUnderLoad{.load_ms = 1000, .sample_ms = 30, .pause_ms = 0};
 
 double median(std::vector<double> samples) {
   const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
@@ -41,7 +41,9 @@ CeilingBench::CeilingBench(const DeviceLimits& device, Nvml* nvml, const Announc
 
 void CeilingBench::measure(const std::string& name, const std::string& unit, std::string method,
                            double work, const Launch& launch, Pace pace) {
-  if (!is_fastest(name)) return;
+  // The methods of a ceiling come in the same order each time, so their numbers identify them.
+  const int number = methods_so_far_[full_name(name)]++;
+  if (sustained_ && number != fastest_method(name)) return;
   Schedule schedule = kBackToBack;
   if (sustained_) {
     schedule = kUnderLoad;
@@ -77,23 +79,19 @@ std::string CeilingBench::full_name(const std::string& name) const {
   return sustained_ ? text(name, kSustained) : name;
 }
 
-// Whether this call measures the method with the best median of its ceiling; true for all methods
-// before begin_sustained(). The methods of a ceiling come in the same order each time, which is how
-// they are recognised.
-bool CeilingBench::is_fastest(const std::string& name) {
-  const int method = methods_so_far_[full_name(name)]++;
-  if (!sustained_) return true;
-  int known = 0, fastest = 0;
+// The number of the method with the best median without sustained load, counted from 0.
+int CeilingBench::fastest_method(const std::string& name) const {
+  int number = 0, fastest = 0;
   double best = 0;
   for (const Ceiling& result : results_) {
     if (result.name != name || result.samples.empty()) continue;
     if (const double rate = median(result.samples); rate > best) {
       best = rate;
-      fastest = known;
+      fastest = number;
     }
-    ++known;
+    ++number;
   }
-  return method == fastest;
+  return fastest;
 }
 
 // Repeats the work for at least `load_ms`. Returns how long one launch took at the end.

@@ -13,7 +13,9 @@
 
 #include "kernels/core/cuda.h"
 #include "kernels/core/stream.h"
+#include "kernels/core/version.h"
 #include "profiling/ceilings.h"
+#include "profiling/nvml.h"
 
 namespace lloyd::profiling {
 
@@ -73,7 +75,7 @@ class CeilingBench {
 
  private:
   std::string full_name(const std::string& name) const;
-  bool is_fastest(const std::string& name);
+  int fastest_method(const std::string& name) const;
   double timed_ms(int count, const Launch& launch, GpuState* state = nullptr);
   double warm_up(double load_ms, const Launch& launch);
 

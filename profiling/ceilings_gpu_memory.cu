@@ -11,9 +11,10 @@
 namespace lloyd::profiling {
 namespace {
 
-// The loads of one thread that are in flight at once.
+// Each thread issues this many loads before it uses the first.
 constexpr int kUnroll = 8;
 
+// The caches that a load may find its data in.
 enum class Cache { all, l2_only };
 
 template <Cache cache>
@@ -32,9 +33,9 @@ __device__ uint4 load(const uint4* from) {
 }
 
 // The grid walks cyclically over `mask` + 1 elements (a power of two). Each thread makes `steps`
-// loads.
+// loads. All that is read goes into `bits`, or the compiler would drop it.
 __global__ void __launch_bounds__(kBlock)
-    read_around(const uint4* from, std::size_t mask, int steps, unsigned* never) {
+    read_cyclic(const uint4* from, std::size_t mask, int steps, unsigned* sink) {
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kBlock;
   std::size_t at = static_cast<std::size_t>(blockIdx.x) * kBlock + threadIdx.x;
   unsigned bits = 0;
@@ -47,11 +48,12 @@ __global__ void __launch_bounds__(kBlock)
     for (int u = 0; u < kUnroll; ++u) bits |= v[u].x | v[u].y | v[u].z | v[u].w;
     at += kUnroll * stride;
   }
-  if (bits == 0) *never = bits;  // never: the data are not zero
+  if (bits == 0) *sink = bits;  // never: the data are not zero
 }
 
+// The same walk, which also writes. The hints (.cs) say that nothing is used again.
 __global__ void __launch_bounds__(kBlock)
-    copy_around(const uint4* from, uint4* to, std::size_t mask, int steps) {
+    copy_cyclic(const uint4* from, uint4* to, std::size_t mask, int steps) {
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kBlock;
   std::size_t at = static_cast<std::size_t>(blockIdx.x) * kBlock + threadIdx.x;
   for (int step = 0; step < steps; step += kUnroll) {
@@ -66,40 +68,41 @@ __global__ void __launch_bounds__(kBlock)
 
 // The compiler could merge loads of the same addresses in successive rounds, so each round starts
 // 32 elements, the width of a warp, further on.
-constexpr int kShifts = 8;
-constexpr int kHeld = kUnroll * kBlock + (kShifts - 1) * 32;  // 35.5 KiB
+constexpr int kOffsets = 8;
+constexpr int kTileElements = kUnroll * kBlock + (kOffsets - 1) * 32;  // 35.5 KiB
 
 // Every block reads the same elements, which stay in L1.
-__global__ void __launch_bounds__(kBlock) read_l1(const uint4* from, int rounds, unsigned* never) {
+__global__ void __launch_bounds__(kBlock) read_l1(const uint4* from, int rounds, unsigned* sink) {
   unsigned bits = 0;
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
-    const uint4* at = from + threadIdx.x + round % kShifts * 32;
+    const uint4* at = from + threadIdx.x + round % kOffsets * 32;
     uint4 v[kUnroll];
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) v[u] = load<Cache::all>(at + u * kBlock);
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) bits |= v[u].x | v[u].y | v[u].z | v[u].w;
   }
-  if (bits == 0) *never = bits;
+  if (bits == 0) *sink = bits;
 }
 
+// Every block reads its own copy of the elements.
 __global__ void __launch_bounds__(kBlock)
-    read_shared(const uint4* from, int rounds, unsigned* never) {
-  __shared__ uint4 held[kHeld];
-  for (int i = threadIdx.x; i < kHeld; i += kBlock) held[i] = from[i];
+    read_shared(const uint4* from, int rounds, unsigned* sink) {
+  __shared__ uint4 tile[kTileElements];
+  for (int i = threadIdx.x; i < kTileElements; i += kBlock) tile[i] = from[i];
   __syncthreads();
   unsigned bits = 0;
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
-    const uint4* at = held + threadIdx.x + round % kShifts * 32;
+    const uint4* at = tile + threadIdx.x + round % kOffsets * 32;
     uint4 v[kUnroll];
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) v[u] = at[u * kBlock];
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) bits |= v[u].x | v[u].y | v[u].z | v[u].w;
   }
-  if (bits == 0) *never = bits;
+  if (bits == 0) *sink = bits;
 }
 
 std::size_t power_of_two_below(std::size_t limit) {
@@ -143,11 +146,11 @@ void measure_dram(CeilingBench& bench, std::int64_t l2_bytes) {
         text(mib(bytes), ", 16 B a thread, ", kUnroll, " in flight, ", grid, " blocks of ", kBlock);
     bench.measure(
         "dram_copy", "GB/s", "kernel: copy " + how + ", bytes read and written", 2 * size, [&] {
-          copy_around<<<grid, kBlock, 0, stream>>>(from.data(), to.data(), from.size() - 1, steps);
+          copy_cyclic<<<grid, kBlock, 0, stream>>>(from.data(), to.data(), from.size() - 1, steps);
           LLOYD_CUDA_CHECK_LAUNCH();
         });
     bench.measure("dram_read", "GB/s", "kernel: read " + how, size, [&] {
-      read_around<<<grid, kBlock, 0, stream>>>(from.data(), from.size() - 1, steps,
+      read_cyclic<<<grid, kBlock, 0, stream>>>(from.data(), from.size() - 1, steps,
                                                bench.sink<unsigned>());
       LLOYD_CUDA_CHECK_LAUNCH();
     });
@@ -158,14 +161,14 @@ void measure_l2(CeilingBench& bench, std::int64_t l2_bytes) {
   const std::size_t largest = power_of_two_below(static_cast<std::size_t>(l2_bytes) / 2);
   const auto from = random_words(largest, bench.stream());
   constexpr int kSteps = 1024;
-  const int blocks = bench.resident_blocks(read_around);
+  const int blocks = bench.resident_blocks(read_cyclic);
   for (const std::size_t bytes : {largest / 4, largest / 2, largest}) {
     bench.measure(
         "l2_read", "GB/s",
         text("kernel: read ", mib(bytes), " of the ", mib(static_cast<std::size_t>(l2_bytes)),
              " L2 again and again past L1, ", blocks, " blocks of ", kBlock),
         16.0 * kBlock * blocks * kSteps, [&] {
-          read_around<<<blocks, kBlock, 0, bench.stream()>>>(from.data(), bytes / sizeof(uint4) - 1,
+          read_cyclic<<<blocks, kBlock, 0, bench.stream()>>>(from.data(), bytes / sizeof(uint4) - 1,
                                                              kSteps, bench.sink<unsigned>());
           LLOYD_CUDA_CHECK_LAUNCH();
         });
@@ -173,7 +176,7 @@ void measure_l2(CeilingBench& bench, std::int64_t l2_bytes) {
 }
 
 void measure_l1_and_shared(CeilingBench& bench) {
-  const auto from = random_words(kHeld * sizeof(uint4), bench.stream());
+  const auto from = random_words(kTileElements * sizeof(uint4), bench.stream());
   constexpr int kRounds = 4096;
   const auto read = [&](const char* name, const char* what, auto kernel) {
     const int blocks = bench.resident_blocks(kernel);

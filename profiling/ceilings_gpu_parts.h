@@ -2,6 +2,8 @@
 // bench, or the reason why there are none.
 #pragma once
 
+#include <cstdint>
+
 #include "profiling/ceilings_gpu_bench.h"
 
 namespace lloyd::profiling {
