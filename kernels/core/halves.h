@@ -43,10 +43,11 @@ inline std::uint16_t bf16_bits(float rounded) {
 /// The value of bits, which every float can have.
 inline float float_of_fp16(std::uint16_t bits) {
   const std::uint32_t sign = std::uint32_t{bits} << 16 & 0x80000000, magnitude = bits & 0x7fff;
-  // Multiplying by 2^112 corrects the bias of the exponent, also of subnormals.
-  const float size = magnitude < 0x7c00 ? std::bit_cast<float>(magnitude << 13) * 0x1p112f
-                                        : std::bit_cast<float>(magnitude << 13 | 0x7f800000);
-  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(size));
+  // Multiplying by 2^112 corrects the bias of the exponent, also of subnormals. Infinity and NaN
+  // then only need the largest exponent. Without a branch, compilers convert several at once.
+  const auto size = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f);
+  const std::uint32_t exponent = magnitude < 0x7c00 ? 0 : 0x7f800000;
+  return std::bit_cast<float>(sign | size | exponent);
 }
 inline float float_of_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(std::uint32_t{bits} << 16);

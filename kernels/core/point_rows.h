@@ -18,6 +18,10 @@ class PointRows {
   virtual void read(std::int64_t first, std::span<float> out) const = 0;
   /// The same in the 16 bits of the problem's precision.
   virtual void read(std::int64_t first, std::span<std::uint16_t> out) const = 0;
+  /// Reads `width` coordinates from number `first` on, as many from number `first + stride` on, and
+  /// so on: some columns of points.
+  virtual void read_columns(std::int64_t first, std::int64_t stride, std::int64_t width,
+                            std::span<float> out) const;
   /// Says that these coordinates are read soon.
   virtual void expect(std::int64_t /*first*/, std::int64_t /*count*/) const {}
 };
@@ -31,6 +35,8 @@ class HalfRows : public PointRows {
 
   void read(std::int64_t first, std::span<float> out) const override;
   void read(std::int64_t first, std::span<std::uint16_t> out) const override;
+  void read_columns(std::int64_t first, std::int64_t stride, std::int64_t width,
+                    std::span<float> out) const override;
   std::span<const std::uint16_t> halves() const { return halves_; }
 
  private:
@@ -49,6 +55,10 @@ class PartOfRows : public PointRows {
   }
   void read(std::int64_t first, std::span<std::uint16_t> out) const override {
     whole_.read(begin_ + first, out);
+  }
+  void read_columns(std::int64_t first, std::int64_t stride, std::int64_t width,
+                    std::span<float> out) const override {
+    whole_.read_columns(begin_ + first, stride, width, out);
   }
   void expect(std::int64_t first, std::int64_t count) const override {
     whole_.expect(begin_ + first, count);

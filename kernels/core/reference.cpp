@@ -1,25 +1,12 @@
 #include "kernels/core/reference.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "kernels/core/point_rows.h"
+#include "kernels/core/clones.h"
 #include "kernels/core/sum_order.h"
-#include "kernels/core/with_dim.h"
-
-// The clones use wider vectors where the machine has them. The bits are the same everywhere,
-// because this file is compiled without contraction.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define LLOYD_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define LLOYD_CLONES
-#endif
 
 namespace lloyd {
 namespace {
@@ -154,103 +141,6 @@ double squared_distance(std::span<const float> point, std::span<const double> ce
 std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std::int64_t n,
                                               int dim) {
   return std::make_unique<CpuReference>(points, n, dim);
-}
-
-namespace {
-
-// The coordinates [from, to) of `count` points, added to the sums of their clusters. Returns the
-// first point whose label is outside [0, k), or −1. kDim: as with_dim() gives it. In two dimensions
-// a loop over coordinates takes longer than their addition.
-template <int kDim>
-LLOYD_CLONES std::int64_t add_points(const float* points, const std::int32_t* labels,
-                                     std::int64_t count, int dim, int from, int to, int k,
-                                     double* __restrict sums, double* __restrict absolute) {
-  const int stride = kDim > 0 ? kDim : dim, first = kDim > 0 ? 0 : from,
-            last = kDim > 0 ? kDim : to;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int32_t label = labels[i];
-    if (label < 0 || label >= k) return i;
-    const float* x = points + i * stride;
-    const std::int64_t row = std::int64_t{label} * stride;
-    for (int t = first; t < last; ++t) {
-      sums[row + t] += x[t];
-      absolute[row + t] += std::abs(static_cast<double>(x[t]));
-    }
-  }
-  return -1;
-}
-
-}  // namespace
-
-ClusterSums cluster_sums(const Problem& problem, std::span<const std::int32_t> labels) {
-  const std::int64_t n = problem.n;
-  const int dim = problem.dim, k = problem.k;
-  const std::size_t cells = static_cast<std::size_t>(k) * dim;
-  const SumParts parts(n, k, dim);
-  const std::int64_t chunks = parts.number();
-  // Where large sums leave few chunks, each is shared out by dimensions. This changes no order.
-  constexpr int kSlice = 16;                     // dimensions: a cache line of a point
-  constexpr std::int64_t kReadAtOnce = 1 << 16;  // coordinates, by each thread
-  const std::int64_t wanted = chunks >= 16 ? 1 : 64 / chunks;
-  const std::int64_t width = ((dim + wanted - 1) / wanted + kSlice - 1) / kSlice * kSlice;
-  const std::int64_t slices = (dim + width - 1) / width;
-  struct Partial {
-    std::vector<double> sums, absolute;
-    std::vector<std::int64_t> counts;
-  };
-  std::vector<Partial> partial(static_cast<std::size_t>(chunks));
-#pragma omp parallel for schedule(static)
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-    Partial& each = partial[static_cast<std::size_t>(chunk)];
-    each.sums.resize(cells);
-    each.absolute.resize(cells);
-    each.counts.resize(static_cast<std::size_t>(k));
-  }
-  std::atomic<std::int64_t> stray{-1};
-#pragma omp parallel for schedule(dynamic, 1)
-  for (std::int64_t task = 0; task < chunks * slices; ++task) {
-    const std::int64_t chunk = task / slices, slice = task % slices;
-    const auto from = static_cast<int>(slice * width);
-    const auto to = static_cast<int>(std::min<std::int64_t>(dim, (slice + 1) * width));
-    const std::int64_t first = parts.first(chunk), last = parts.first(chunk + 1);
-    Partial& mine = partial[static_cast<std::size_t>(chunk)];
-    // Points that are not in memory are read a few at a time. This changes no order, either.
-    const std::int64_t most = problem.rows == nullptr ? last - first : 1 + kReadAtOnce / dim;
-    std::vector<float> read;
-    for (std::int64_t at = first; at < last && stray < 0; at += most) {
-      const std::int64_t count = std::min(most, last - at);
-      const std::int32_t* const own = labels.data() + at;
-      const float* const points = points_of(problem, at, count, read).data();
-      std::int64_t bad = -1;
-      with_dim(dim, [&](auto d) {
-        bad = add_points<d.value>(points, own, count, dim, from, to, k, mine.sums.data(),
-                                  mine.absolute.data());
-      });
-      if (bad >= 0) {
-        stray = at + bad;
-      } else if (slice == 0) {
-        for (std::int64_t i = 0; i < count; ++i) ++mine.counts[static_cast<std::size_t>(own[i])];
-      }
-    }
-  }
-  if (stray >= 0)
-    throw std::out_of_range(fmt::format("point {} has label {}, which is not in [0, {})",
-                                        stray.load(),
-                                        labels[static_cast<std::size_t>(stray.load())], k));
-  ClusterSums total{std::move(partial[0].sums), std::move(partial[0].absolute),
-                    std::move(partial[0].counts)};
-#pragma omp parallel for schedule(static)
-  for (std::int64_t j = 0; j < k; ++j) {
-    const auto cluster = static_cast<std::size_t>(j), row = cluster * static_cast<std::size_t>(dim);
-    for (std::size_t chunk = 1; chunk < partial.size(); ++chunk) {
-      for (std::size_t c = row; c < row + static_cast<std::size_t>(dim); ++c) {
-        total.sums[c] += partial[chunk].sums[c];
-        total.absolute_sums[c] += partial[chunk].absolute[c];
-      }
-      total.counts[cluster] += partial[chunk].counts[cluster];
-    }
-  }
-  return total;
 }
 
 double sum(std::span<const double> values) {

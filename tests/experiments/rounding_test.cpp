@@ -4,10 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <numeric>
+#include <span>
 #include <vector>
+
+#include "kernels/core/point_rows.h"
 
 namespace lloyd {
 namespace {
@@ -66,6 +71,43 @@ void expect_own_bits(Precision precision, float (*value)(unsigned), unsigned inf
 TEST(Rounding, KeepsTheBitsOfRoundedValues) {
   expect_own_bits(Precision::fp16, fp16_value, 0x7c00);
   expect_own_bits(Precision::bf16, bf16_value, 0x7f80);
+}
+
+// All patterns of 16 bits, in columns of 32 rows.
+void expect_own_values(Precision precision, float (*value)(unsigned), unsigned infinity) {
+  constexpr std::int64_t kAll = 1 << 16, kStride = kAll / 32;
+  std::vector<std::uint16_t> bits(kAll);
+  std::iota(bits.begin(), bits.end(), 0);
+  const HalfRows rows(bits, precision);
+  const PartOfRows part(rows, kStride);
+  for (const std::int64_t width : {1, 7, 16, 50}) {
+    std::vector<float> columns(static_cast<std::size_t>(32 * width)), others(columns.size());
+    for (std::int64_t first = 0; first < kStride; first += width) {
+      const std::int64_t own = std::min(width, kStride - first);
+      const auto out = std::span(columns).first(static_cast<std::size_t>(32 * own));
+      rows.read_columns(first, kStride, own, out);
+      for (std::int64_t at = 0; at < std::ssize(out); ++at) {
+        const auto b = static_cast<unsigned>(at / own * kStride + first + at % own);
+        const float x = out[static_cast<std::size_t>(at)];
+        if ((b & 0x7fff) > infinity)
+          ASSERT_TRUE(std::isnan(x)) << b;
+        else if ((b & 0x7fff) == infinity)
+          ASSERT_TRUE(std::isinf(x) && std::signbit(x) == (b >> 15 != 0)) << b;
+        else
+          ASSERT_EQ(std::bit_cast<std::uint32_t>(x), std::bit_cast<std::uint32_t>(value(b))) << b;
+      }
+      const auto later = std::span(others).first(static_cast<std::size_t>(31 * own));
+      part.read_columns(first, kStride, own, later);
+      ASSERT_EQ(std::memcmp(later.data(), out.data() + own, later.size_bytes()), 0);
+      part.PointRows::read_columns(first, kStride, own, later);  // that of rows in a file
+      ASSERT_EQ(std::memcmp(later.data(), out.data() + own, later.size_bytes()), 0);
+    }
+  }
+}
+
+TEST(Rounding, OfPointsInMemoryGivesTheirValuesBack) {
+  expect_own_values(Precision::fp16, fp16_value, 0x7c00);
+  expect_own_values(Precision::bf16, bf16_value, 0x7f80);
 }
 
 TEST(Rounding, LeavesWiderPrecisionsAsTheyAre) {

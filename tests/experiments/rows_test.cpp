@@ -1,9 +1,11 @@
 // Points that are not in memory as floats: where the harness has them, and that its checks judge
 // them as they judge those in memory.
 #include <gtest/gtest.h>
+#include <omp.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -62,7 +64,7 @@ class Rows : public testing::Test {
 };
 
 TEST_F(Rows, HaveTheSameSumsOfClusters) {
-  for (const int k : {kClusters, 20'000}) {  // many clusters: a chunk is shared out by dimensions
+  for (const int k : {kClusters, 20'000}) {
     Problem memory = in_memory_, rows = in_rows_;
     memory.k = rows.k = k;
     std::vector<std::int32_t> labels(static_cast<std::size_t>(n_));
@@ -82,6 +84,47 @@ TEST_F(Rows, HaveTheSameSumsOfClusters) {
     EXPECT_EQ(message, "point " + std::to_string(n_ - 5) + " has label " + std::to_string(k) +
                            ", which is not in [0, " + std::to_string(k) + ")");
   }
+}
+
+// Counts the coordinates that are read.
+class Counted : public PointRows {
+ public:
+  explicit Counted(const PointRows& rows) : rows_(rows) {}
+  void read(std::int64_t first, std::span<float> out) const override {
+    coordinates += std::ssize(out);
+    rows_.read(first, out);
+  }
+  void read(std::int64_t first, std::span<std::uint16_t> out) const override {
+    coordinates += std::ssize(out);
+    rows_.read(first, out);
+  }
+  mutable std::atomic<std::int64_t> coordinates{0};
+
+ private:
+  const PointRows& rows_;
+};
+
+TEST_F(Rows, AreReadOnceForTheSumsOfClustersByAnyNumberOfThreads) {
+  const int most = omp_get_max_threads();
+  for (const int k : {kClusters, 4'000, 20'000})
+    for (const int threads : {1, 7, 64}) {
+      const Counted counted(rows_);
+      Problem rows = in_rows_, memory = in_memory_;
+      memory.k = rows.k = k;
+      rows.rows = &counted;
+      std::vector<std::int32_t> labels(static_cast<std::size_t>(n_));
+      for (std::size_t i = 0; i < labels.size(); ++i)
+        labels[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(k));
+      omp_set_num_threads(1);
+      const ClusterSums expected = cluster_sums(memory, labels);
+      omp_set_num_threads(threads);
+      const ClusterSums found = cluster_sums(rows, labels);
+      omp_set_num_threads(most);
+      EXPECT_EQ(found.sums, expected.sums) << k << " " << threads;
+      EXPECT_EQ(found.absolute_sums, expected.absolute_sums) << k << " " << threads;
+      EXPECT_EQ(found.counts, expected.counts) << k << " " << threads;
+      EXPECT_EQ(counted.coordinates, n_ * kDim) << k << " " << threads;
+    }
 }
 
 // Answers with the reference's run, or with an error in it.

@@ -9,6 +9,7 @@
 #include "data/sources/dataset.h"
 #include "experiments/measure/session.h"
 #include "kernels/core/device.h"
+#include "kernels/core/sum_order.h"
 
 namespace lloyd {
 namespace {
@@ -172,43 +173,53 @@ TEST(ClusterSums, AddsUpByHand) {
   EXPECT_EQ(clusters.absolute_sums, (std::vector<double>{3, 4, 0, 0, 6, 8}));
 }
 
-TEST(ClusterSums, AddsInTheOrderOfTheChunksHoweverTheWorkIsShared) {
-  // k·dim·16 bytes leave two chunks, whose dimensions are shared out among threads.
+TEST(ClusterSums, AddsInTheOrderOfThePartsHoweverTheWorkIsShared) {
+  // k·dim·16 bytes leave two parts, whose dimensions are shared out among threads: all to one, 40
+  // and 30 to two, and 8 to each of eight and the rest to another.
   constexpr int kClusters = 20'000, kDim = 70;
-  constexpr std::int64_t kPoints = 1'001;
-  const data::Dataset drawn = normal_points(kPoints, kDim);
-  const auto points = std::as_const(drawn).values();
+  constexpr std::int64_t kPoints = 320'001;
+  const SumParts parts(kPoints, kClusters, kDim);
+  ASSERT_EQ(parts.number(), 2);
+  // Numbers of so many sizes that the order of additions decides the last bits.
+  std::vector<float> points(kPoints * kDim);
+  for (std::size_t c = 0; c < points.size(); ++c) {
+    const auto hash = static_cast<std::uint32_t>(c * 2'654'435'761u) >> 4;
+    points[c] =
+        std::ldexp(static_cast<float>(hash % 65'537) - 32'768.0f, static_cast<int>(hash % 61) - 30);
+  }
   std::vector<std::int32_t> labels(kPoints);
   for (std::size_t i = 0; i < labels.size(); ++i)
     labels[i] = static_cast<std::int32_t>(i % 3 == 0 ? kClusters - 1 : i % 7);
-  const ClusterSums clusters =
-      cluster_sums({.n = kPoints, .k = kClusters, .dim = kDim, .points = points}, labels);
-  constexpr std::int64_t kChunks = (std::int64_t{64} << 20) / (kClusters * (kDim * 16 + 8));
-  static_assert(kChunks == 2);
-  for (const std::int32_t j : {0, 6, kClusters - 1}) {
-    std::int64_t count = 0;
-    for (std::size_t t = 0; t < kDim; ++t) {
-      double sum = 0, absolute = 0;
-      std::int64_t members = 0;
-      for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
-        double part = 0, absolute_part = 0;
-        for (std::int64_t i = kPoints * chunk / kChunks; i < kPoints * (chunk + 1) / kChunks; ++i) {
-          const auto at = static_cast<std::size_t>(i);
-          if (labels[at] != j) continue;
-          part += points[at * kDim + t];
-          absolute_part += std::abs(points[at * kDim + t]);
-          ++members;
-        }
-        sum += part;
-        absolute += absolute_part;
-      }
-      const std::size_t cell = static_cast<std::size_t>(j) * kDim + t;
-      EXPECT_EQ(clusters.sums[cell], sum) << j << " " << t;
-      EXPECT_EQ(clusters.absolute_sums[cell], absolute) << j << " " << t;
-      count = members;
-    }
-    EXPECT_EQ(clusters.counts[static_cast<std::size_t>(j)], count);
+  const Problem problem{.n = kPoints, .k = kClusters, .dim = kDim, .points = points};
+  const int most = omp_get_max_threads();
+  std::vector<ClusterSums> all;
+  for (const int threads : {1, 4, 40}) {
+    omp_set_num_threads(threads);
+    all.push_back(cluster_sums(problem, labels));
   }
+  omp_set_num_threads(most);
+  for (const ClusterSums& clusters : all)
+    for (const std::int32_t j : {0, 6, kClusters - 1})
+      for (std::size_t t = 0; t < kDim; ++t) {
+        double sum = 0, absolute = 0;
+        std::int64_t members = 0;
+        for (std::int64_t part = 0; part < parts.number(); ++part) {
+          double of_part = 0, absolute_of_part = 0;
+          for (std::int64_t i = parts.first(part); i < parts.first(part + 1); ++i) {
+            const auto at = static_cast<std::size_t>(i);
+            if (labels[at] != j) continue;
+            of_part += points[at * kDim + t];
+            absolute_of_part += std::abs(points[at * kDim + t]);
+            ++members;
+          }
+          sum += of_part;
+          absolute += absolute_of_part;
+        }
+        const std::size_t cell = static_cast<std::size_t>(j) * kDim + t;
+        ASSERT_EQ(clusters.sums[cell], sum) << j << " " << t;
+        ASSERT_EQ(clusters.absolute_sums[cell], absolute) << j << " " << t;
+        ASSERT_EQ(clusters.counts[static_cast<std::size_t>(j)], members);
+      }
 }
 
 TEST(ClusterSums, RefusesALabelThatIsNone) {
