@@ -184,11 +184,11 @@ Solution Judge::finish() {
   for_each(last, [&](int i, const Problem& problem, const Solution& part) {
     const auto at = static_cast<std::size_t>(i);
     const ExpectedRun* run = run_of(at);
-    // Only the comparison with a run needs a reference.
-    const std::unique_ptr<Reference> nearest =
-        run == nullptr ? nullptr : reference_of(session_, problem);
+    // Without a run to compare with, check() has judged this answer in full.
+    if (run == nullptr) return;
+    const std::unique_ptr<Reference> nearest = reference_of(session_, problem);
     Verdict& verdict = verdicts_[at];
-    Recheck(problem, version_.distance, run).full(part, nearest.get(), verdict);
+    Recheck(problem, version_.distance, run).full(part, *nearest, verdict);
     if (verdict.correct) return;
     verdict.reason = "the last timed solve: " + verdict.reason;
     reject(i, verdict);

@@ -122,18 +122,14 @@ std::optional<std::string> Recheck::quick(const Solution& solution, Verdict& ver
       .wrong_centroids(solution);
 }
 
-void Recheck::full(const Solution& solution, Reference* reference, Verdict& verdict) const {
+void Recheck::full(const Solution& solution, Reference& reference, Verdict& verdict) const {
   verdict.correct = false;
   ClusterSums clusters;
   if (auto why = quick(solution, verdict, clusters)) {
     verdict.reason = *why;
     return;
   }
-  if (expected_ == nullptr) {
-    verdict.correct = true;
-    return;
-  }
-  const Nearest nearest(*reference, solution.centroids, problem_);
+  const Nearest nearest(reference, solution.centroids, problem_);
   RunCheck(problem_, distance_, *expected_, verdict.label_mismatches.value_or(0))
       .judge(solution, clusters, nearest, verdict);
 }

@@ -76,8 +76,8 @@ class Recheck {
   std::optional<std::string> quick(const Solution& solution, Verdict& verdict) const;
 
   /// The checks of quick(), then inertia and labels against the oracle's whole run (step 5 of
-  /// verify()), if that is known. `verdict` becomes that of this answer.
-  void full(const Solution& solution, Reference* reference, Verdict& verdict) const;
+  /// verify()), which must be known. `verdict` becomes that of this answer.
+  void full(const Solution& solution, Reference& reference, Verdict& verdict) const;
 
  private:
   // Also gives the sums of the answer's clusters, once its form is right.

@@ -197,6 +197,25 @@ TEST_F(Rows, AreJudgedAsPointsInMemoryAre) {
     }
 }
 
+TEST_F(Rows, AreReadOnceForATimedAnswerOfASample) {
+  const auto session = make_cpu_session();
+  const VersionInfo info{.name = "solved", .precisions = {Precision::fp16}};
+  const Solved::Spoil none;
+  const VersionFactory make = [&] { return std::make_unique<Solved>(none); };
+  const Counted counted(rows_);
+  Problem problem = in_rows_;
+  problem.rows = &counted;
+  Context context;
+  Judge judge(*session, info, make, problem, {.sample = 500, .seed = 3});
+  const Solution answer = solve(make, problem, context);
+  judge.begin(answer, context, {});
+  counted.coordinates = 0;
+  judge.check(answer, 1, std::nullopt);
+  judge.finish();
+  EXPECT_EQ(counted.coordinates, n_ * kDim);
+  EXPECT_TRUE(judge.verdict().verified());
+}
+
 TEST_F(Rows, AreSeenByTheWholeReferenceToo) {
   const auto session = make_cpu_session();
   in_memory_.stop.iterations = in_rows_.stop.iterations = 2;

@@ -177,7 +177,7 @@ TEST_F(Verify, CallsWholeRunsThatEndTooHighImprecise) {
   // Beyond kMostCells there are no centroids to compare with.
   ExpectedRun large = expected;
   large.centroids.clear();
-  Recheck(problem_, Distance::direct, &large).full(s, reference.get(), verdict);
+  Recheck(problem_, Distance::direct, &large).full(s, *reference, verdict);
   EXPECT_FALSE(verdict.correct);
   EXPECT_STREQ(verdict.status(), "imprecise") << verdict.reason;
   ASSERT_TRUE(verdict.inertia_excess);
