@@ -147,25 +147,28 @@ MeansVerdict check_means(const Problem& problem, const Solution& solution,
   MeansVerdict verdict;
   const auto dim = static_cast<std::size_t>(problem.dim);
   std::vector<double> sequential;  // computed on demand
-  for (std::size_t c = 0; c < clusters.sums.size(); ++c) {
-    const std::int64_t points = clusters.counts[c / dim];
+  for (std::size_t j = 0; j < clusters.counts.size(); ++j) {
+    const std::int64_t points = clusters.counts[j];
     if (points == 0) continue;
     const auto count = static_cast<double>(points);
-    const double mean = clusters.sums[c] / count, scale = clusters.absolute_sums[c] / count;
-    const double error = std::abs(solution.centroids[c] - mean);
-    double bound = mean_bound(problem.precision, points) * scale + std::ldexp(1.0, -126);
-    if (!(error <= bound)) {
-      if (sequential.empty()) sequential = sequential_errors_of(problem, solution, clusters);
-      const double always = (count + 2) * mean_bound(problem.precision, 0) / 2 * scale;
-      bound = std::max(bound, std::min(always, kSlack * sequential[c]));
-      verdict.vague |= sequential[c] > kVague * scale;
+    const double of_scale = mean_bound(problem.precision, points), least = std::ldexp(1.0, -126);
+    for (std::size_t c = j * dim; c < (j + 1) * dim; ++c) {
+      const double mean = clusters.sums[c] / count, scale = clusters.absolute_sums[c] / count;
+      const double error = std::abs(solution.centroids[c] - mean);
+      double bound = of_scale * scale + least;
+      if (!(error <= bound)) {
+        if (sequential.empty()) sequential = sequential_errors_of(problem, solution, clusters);
+        const double always = (count + 2) * mean_bound(problem.precision, 0) / 2 * scale;
+        bound = std::max(bound, std::min(always, kSlack * sequential[c]));
+        verdict.vague |= sequential[c] > kVague * scale;
+      }
+      if (scale > 0 && !(error / scale <= verdict.max_error)) verdict.max_error = error / scale;
+      if (!(error <= bound) && !verdict.wrong)
+        verdict.wrong = fmt::format(
+            "centroid {} is not the mean of its {} points: coordinate {} is {}, should be {} ± "
+            "{:.3g}",
+            j, points, c % dim, solution.centroids[c], mean, bound);
     }
-    if (scale > 0 && !(error / scale <= verdict.max_error)) verdict.max_error = error / scale;
-    if (!(error <= bound) && !verdict.wrong)
-      verdict.wrong = fmt::format(
-          "centroid {} is not the mean of its {} points: coordinate {} is {}, should be {} ± "
-          "{:.3g}",
-          c / dim, points, c % dim, solution.centroids[c], mean, bound);
   }
   return verdict;
 }
