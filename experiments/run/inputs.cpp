@@ -184,7 +184,9 @@ const HalfRows& Inputs::narrow(const Point& point) {
   };
   if (source.file.empty() && !source.unit_length) {
     std::vector<float> values;
-    const std::int64_t step = points_at_once(point.dim);
+    // Threads that have rounded wait actively for a while, at the cost of those that bring the next
+    // values from the GPU. So there are few steps.
+    const std::int64_t step = 4 * points_at_once(point.dim);
     for (std::int64_t first = 0; first < n; first += step) {
       values.resize(static_cast<std::size_t>(std::min(step, n - first)) * dim);
       data::generate_rows(source, first, values, point.dim, 0, draw_for(job_, point));

@@ -321,7 +321,7 @@ TEST(Inputs, DrawHalvesWithoutFloats) {
   Point point;
   point.version = "stream_wgmma";
   point.dim = 128;
-  point.n = points_at_once(point.dim) + 10;
+  point.n = 4 * points_at_once(point.dim) + 10;  // two steps
   point.k = 4;
   point.precision = Precision::bf16;
   point.data_seed = 7;
