@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/core/cuda.h"
+#include "kernels/core/device_guard.h"
 #include "kernels/core/stream.h"
 #include "profiling/ceilings_gpu_parts.h"
 #include "profiling/ceilings_gpu_random.h"
@@ -27,20 +28,6 @@ class PinnedBuffer {
 
  private:
   void* data_ = nullptr;
-};
-
-/// Makes a device current, and in the end the previous one again.
-class DeviceGuard {
- public:
-  explicit DeviceGuard(int device) {
-    LLOYD_CUDA_CHECK(cudaGetDevice(&before_));
-    LLOYD_CUDA_CHECK(cudaSetDevice(device));
-  }
-  ~DeviceGuard() { cudaSetDevice(before_); }
-  DeviceGuard(const DeviceGuard&) = delete;
-
- private:
-  int before_ = 0;
 };
 
 /// Lets the current device copy straight to the memory of another.
@@ -92,7 +79,7 @@ void measure_peer_copies(CeilingBench& bench) {
     if (other == device.index) continue;
     const PeerAccess access(other);
     const auto to = [&] {
-      const DeviceGuard current(other);
+      const cuda::DeviceGuard current(other);
       return cuda::Buffer<char>(kBytes);
     }();
     bench.measure("peer_copy", "GB/s",
@@ -113,7 +100,7 @@ void measure_all_host_links(CeilingBench& bench) {
   // Each GPU copies from a buffer of its own.
   std::vector<std::unique_ptr<Upload>> uploads;
   for (const int gpu : team) {
-    const DeviceGuard current(gpu);
+    const cuda::DeviceGuard current(gpu);
     uploads.push_back(std::make_unique<Upload>());
   }
   // The bench times its own stream. All uploads start after what that stream did before, and it

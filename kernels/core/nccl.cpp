@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/core/cuda.h"
+#include "kernels/core/device_guard.h"
 #include "kernels/core/transfer.h"
 #include "kernels/core/version.h"
 
@@ -200,17 +201,6 @@ class Team {
   }
 
   std::vector<Member> members_;
-};
-
-// Restores the current device.
-class DeviceGuard {
- public:
-  DeviceGuard() { LLOYD_CUDA_CHECK(cudaGetDevice(&device_)); }
-  ~DeviceGuard() { cudaSetDevice(device_); }
-  DeviceGuard(const DeviceGuard&) = delete;
-
- private:
-  int device_ = 0;
 };
 
 std::shared_ptr<Team> team_of(std::span<const int> devices, Ranks* ranks) {

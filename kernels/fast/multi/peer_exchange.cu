@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/core/device_guard.h"
 #include "kernels/core/version.h"
 #include "kernels/fast/multi/peer_exchange.h"
 #include "kernels/fast/multi/peer_link.cuh"
@@ -105,27 +106,13 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-/// Makes a device current while it exists.
-class OnDevice {
- public:
-  explicit OnDevice(int device) {
-    LLOYD_CUDA_CHECK(cudaGetDevice(&before_));
-    LLOYD_CUDA_CHECK(cudaSetDevice(device));
-  }
-  ~OnDevice() { cudaSetDevice(before_); }
-  OnDevice(const OnDevice&) = delete;
-
- private:
-  int before_ = 0;
-};
-
 void let_access(int device, int other) {
   int can = 0;
   LLOYD_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, device, other));
   if (can == 0)
     throw Unsupported("GPU " + std::to_string(device) + " cannot reach the memory of GPU " +
                       std::to_string(other));
-  const OnDevice on(device);
+  const cuda::DeviceGuard on(device);
   const cudaError_t code = cudaDeviceEnablePeerAccess(other, 0);
   if (code == cudaErrorPeerAccessAlreadyEnabled)
     cudaGetLastError();  // clears it
@@ -157,7 +144,7 @@ PeerExchange::PeerExchange(std::span<const int> devices, std::int64_t capacity)
   for (const int device : devices) {
     for (const int other : devices)
       if (other != device) let_access(device, other);
-    const OnDevice on(device);
+    const cuda::DeviceGuard on(device);
     // No exchange has the number 0.
     cuda::Buffer<ulonglong2> inbox(2 * devices.size() * static_cast<std::size_t>(capacity));
     inbox.zero(nullptr);

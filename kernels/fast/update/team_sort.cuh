@@ -145,8 +145,7 @@ __device__ __forceinline__ void place_clusters(TeamCounts& counts, int rank) {
   __syncthreads();
 }
 
-// Sends this warp's `many` entries to their places in the team's order, of which each
-// block has `share`.
+// Sends this warp's `many` entries to their places in the team's order.
 __device__ __forceinline__ void send(TeamCounts& counts, const unsigned* found, unsigned many,
                                      unsigned* order) {
   const int lane = threadIdx.x % 32;

@@ -27,8 +27,8 @@ __device__ __forceinline__ int lowest(unsigned bits) { return __ffs(static_cast<
 // consecutive vectors, load a row.
 //
 // The warp looks at 32 places at a time. Their rows come in steps: a step has up to 32 / group rows
-// of one cluster, which are loaded at once. All loads of the 32 places start before the first
-// addition, whatever clusters they meet, so that a run of few rows waits for memory once.
+// of one cluster, which are loaded at once. Several steps are loaded before the first one is added,
+// whatever clusters they are of, so that a run of few rows waits for memory once.
 template <typename Value, int kValues>
 __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::int64_t stride,
                                         int vector, int vectors, int group,
@@ -77,8 +77,7 @@ __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::i
       for (int v = 0; v < kValues; ++v) sum[v] += as_float(values.values[v]);
       const unsigned step = left & ~(left - 1);
       left &= left - 1;
-      if ((last_steps & step) == 0) continue;
-        // The cluster ends here: the lanes' sums of its rows become one.
+      if ((last_steps & step) == 0) continue;  // else the lanes' sums of the cluster become one
 #pragma unroll 1
       for (int offset = group; offset < 32; offset *= 2)
 #pragma unroll
