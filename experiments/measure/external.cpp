@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "experiments/measure/external_process.h"
 #include "experiments/measure/external_protocol.h"
@@ -141,6 +142,13 @@ fs::path base_for(std::uintmax_t bytes) {
                                 with_commas(static_cast<std::int64_t>(bytes)), disk.string()));
 }
 
+/// The GPUs of a solve, in CUDA's numbering. Empty without a GPU.
+std::span<const int> first_of_team(const Context& context) {
+  const std::span<const int> team = context.device.team;
+  return team.first(
+      std::min(team.size(), static_cast<std::size_t>(std::max(1, context.tunables.gpus))));
+}
+
 /// The state that all instances of one version share.
 struct External {
   fs::path file;
@@ -183,6 +191,7 @@ class ExternalVersion : public Version {
           {"points", kPoints},
           {"centroids", kCentroids},
           {"device", context.device.index},
+          {"devices", first_of_team(context)},
           {"memory_bytes", memory ? nlohmann::json(*memory) : nlohmann::json(nullptr)}};
       for (const AxisInfo& axis : kAxes)
         if (axis.tunable != nullptr) request[axis.name] = context.tunables.*axis.tunable;

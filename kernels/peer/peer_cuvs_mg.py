@@ -25,26 +25,6 @@ VALUES_AT_ONCE = 1 << 27
 """Values of points that predict() gets at once: 512 MiB."""
 
 
-def team_of(cuda, first, count):
-    """Returns the first `count` GPUs of the team of GPU `first`, as the harness forms it: those of
-    its model after it that reach the memory of all others in the team, and are reached."""
-
-    def reach_each_other(one, other):
-        return cuda.can_device_access_peer(one, other) and cuda.can_device_access_peer(other, one)
-
-    team = [first]
-    for gpu in range(first + 1, cuda.device_count()):
-        same = cuda.get_device_name(gpu) == cuda.get_device_name(first)
-        if same and all(reach_each_other(member, gpu) for member in team):
-            team.append(gpu)
-    if count > len(team):
-        raise lloydbench_external.Unsupported(
-            f"needs {count} GPUs, PyTorch sees {len(team)} (GPU {first} and those of its model "
-            "after it that reach each other's memory)"
-        )
-    return tuple(team[:count])
-
-
 @functools.cache
 def resources_of(gpus):
     """Returns cuVS' resources on these GPUs. The process keeps them, because the first fit with new
@@ -63,7 +43,7 @@ class CuvsOnGpus(Cuvs):
             raise lloydbench_external.Unsupported("this cuVS has no cuvs.cluster.mg") from None
         torch, problem = self.torch, self.problem
         self.mg = mg.kmeans
-        self.resources = resources_of(team_of(torch.cuda, problem.device, problem.gpus))
+        self.resources = resources_of(tuple(problem.devices))
         lloydbench_external.check_memory(problem, problem.points.nbytes, "points in pinned memory")
         begin = time.perf_counter()
         self.points = torch.from_numpy(problem.points).pin_memory().numpy()

@@ -57,8 +57,7 @@ class Event:
         return 1.5
 
 
-def fake_torch(names, reaches):
-    """PyTorch on a machine with GPUs of these names; reaches(i, j) says whether i reads j."""
+def fake_torch():
     torch = types.ModuleType("torch")
     torch.int32 = np.int32
     torch.device = lambda kind, index: f"{kind}:{index}"
@@ -72,9 +71,6 @@ def fake_torch(names, reaches):
         is_available=lambda: True,
         set_device=lambda _: None,
         synchronize=lambda: None,
-        device_count=lambda: len(names),
-        get_device_name=lambda gpu: names[gpu],
-        can_device_access_peer=reaches,
         Event=Event,
     )
     return torch
@@ -120,7 +116,7 @@ class Cuvs:
 def machine(monkeypatch):
     """Installs the doubles and returns cuVS' with a function that prepares a peer's problem."""
 
-    def installed(names=("H", "H", "H"), reaches=lambda *_: True, has_mg=True):
+    def installed(has_mg=True):
         cuvs = Cuvs()
         kmeans = types.ModuleType("kmeans")
         kmeans.KMeansParams, kmeans.fit, kmeans.predict = cuvs.parameters, cuvs.fit, cuvs.predict
@@ -129,7 +125,7 @@ def machine(monkeypatch):
         if has_mg:
             cluster.mg = types.SimpleNamespace(kmeans=kmeans)
         modules = {"cuvs": types.ModuleType("cuvs"), "cuvs.cluster": cluster}
-        modules |= {"cuvs.common": common, "torch": fake_torch(names, reaches)}
+        modules |= {"cuvs.common": common, "torch": fake_torch()}
         for name, module in modules.items():
             monkeypatch.setitem(sys.modules, name, module)
         monkeypatch.syspath_prepend(KERNELS / "python")
@@ -140,7 +136,7 @@ def machine(monkeypatch):
         def prepared(version, points, centroids, iterations, **given):
             points, centroids = (np.array(of, np.float32)[:, None] for of in (points, centroids))
             problem = {"n": len(points), "dim": 1, "k": len(centroids), "iterations": iterations}
-            problem |= {"tolerance": 0, "min_changes": 0, "device": 0, "gpus": 2}
+            problem |= {"tolerance": 0, "min_changes": 0, "device": 0, "devices": [0, 1]}
             problem |= {"memory_bytes": None, "points": points, "centroids": centroids}
             version.prepare(types.SimpleNamespace(**{**problem, **given}))
             return version
@@ -199,19 +195,9 @@ def test_labels_come_a_part_of_the_points_at_a_time(machine, monkeypatch):
 
 def test_resources_are_made_once_for_the_same_gpus(machine):
     here = machine()
-    for gpus, device in [(2, 0), (2, 0), (1, 0), (2, 1)]:
-        solved(here, here.several.CuvsOnGpus(), 1, gpus=gpus, device=device)
-    assert here.cuvs.handles == [[0, 1], [0], [1, 2]]
-
-
-def test_the_gpus_are_those_of_the_harness(machine):
-    # GPU 1 is of another model, and GPU 3 does not reach GPU 2
-    here = machine(["H", "A", "H", "H", "H"], lambda one, other: {one, other} != {2, 3})
-    solved(here, here.several.CuvsOnGpus(), 1, gpus=3)
-    assert here.cuvs.handles == [[0, 2, 4]]
-    why = r"needs 4 GPUs, PyTorch sees 3 \(GPU 0 and those of its model"
-    with pytest.raises(here.unsupported, match=why):
-        solved(here, here.several.CuvsOnGpus(), 1, gpus=4)
+    for devices in [[0, 1], [0, 1], [0], [1, 3]]:
+        solved(here, here.several.CuvsOnGpus(), 1, devices=devices, device=devices[0])
+    assert here.cuvs.handles == [[0, 1], [0], [1, 3]]
 
 
 def test_what_cannot_run_is_unsupported(machine):
