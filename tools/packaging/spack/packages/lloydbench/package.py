@@ -16,7 +16,7 @@ class Lloydbench(CMakePackage, CudaPackage):
     license("Apache-2.0")
 
     version("main", branch="main")
-    version("0.1.0", tag="v0.1.0")
+    version("1.0.0", tag="v1.0.0")
 
     variant("mpi", default=True, description="Build the MPI versions")
     variant("analysis", default=True, description="Install what draws figures and reports")
