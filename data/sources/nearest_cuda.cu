@@ -11,8 +11,14 @@ namespace lloyd::data {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr int kRows = 8;   // of one thread in consider()
-constexpr int kGroup = 4;  // centres that share the loads of a point
+
+// A block of consider() compares kTile rows with kTile centres at a time, and each of its threads
+// kEach of both.
+constexpr int kSide = 16;  // threads along the rows, and along the centres
+constexpr int kEach = 4;
+constexpr int kTile = kSide * kEach;
+constexpr int kDims = 16;  // dimensions in shared memory at a time
+static_assert(kSide * kSide == kBlock);
 
 /// A step of fewer rows gives each thread one row, so that there is work for the whole device.
 constexpr std::int64_t kFewRows = 1 << 17;
@@ -25,62 +31,102 @@ __global__ void forget_centers(RowsView rows) {
   rows.center[row] = -1;
 }
 
-/// Coordinate j of centre c of a group goes to j · kGroup + c. Infinitely far centres fill up the
-/// last group.
+/// Coordinate j of the new centre c goes to j · padded + c. Infinitely far centres fill up the last
+/// tile.
 __global__ void gather(RowsView rows, const std::int64_t* centers, std::int64_t count,
-                       std::int64_t size, double* coordinates) {
+                       std::int64_t padded, float* coordinates) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  if (i >= size) return;
-  const std::int64_t group = i / (std::int64_t{kGroup} * rows.dim);
-  const std::int64_t j = i / kGroup % rows.dim, c = group * kGroup + i % kGroup;
+  if (i >= padded * rows.dim) return;
+  const std::int64_t j = i / padded, c = i % padded;
   coordinates[i] = c < count ? rows.columns[j * rows.n + centers[c]] : INFINITY;
 }
 
-/// Considers `groups` groups of new centres, of which the first has number `first`.
-__global__ void __launch_bounds__(kBlock)
-    consider(RowsView rows, const double* coordinates, std::int64_t groups, std::int64_t first) {
-  const std::int64_t begin = std::int64_t{blockIdx.x} * (kRows * kBlock) + threadIdx.x;
-  std::int64_t row[kRows];  // threads past the end repeat the last row
-  double best[kRows];
-  std::int32_t number[kRows];
+/// Copies `dims` dimensions of kTile points, from `begin` on, to `tile`. The columns have `count`
+/// points each, and the last one is repeated past the end. All loads come first, so that they do
+/// not wait for each other.
+__device__ void load_tile(const float* columns, std::int64_t count, std::int64_t begin, int dims,
+                          double (&tile)[kDims][kTile]) {
+  static constexpr int kAtOnce = kBlock / kTile;  // dimensions
+  static constexpr int kLoads = kDims / kAtOnce;
+  const int own = static_cast<int>(threadIdx.x) / kTile, p = static_cast<int>(threadIdx.x) % kTile;
+  const std::int64_t point = min(begin + p, count - 1);
+  float values[kLoads];
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    row[i] = min(begin + i * kBlock, rows.n - 1);
-    best[i] = first == 0 ? INFINITY : rows.squared[row[i]];
+  for (int i = 0; i < kLoads; ++i) {
+    const int j = own + i * kAtOnce;
+    if (j < dims) values[i] = columns[j * count + point];
+  }
+#pragma unroll
+  for (int i = 0; i < kLoads; ++i) {
+    const int j = own + i * kAtOnce;
+    if (j < dims) tile[j][p] = values[i];
+  }
+}
+
+/// Considers `padded` new centres, of which the first has number `first`.
+__global__ void __launch_bounds__(kBlock, 3)
+    consider(RowsView rows, const float* coordinates, std::int64_t padded, std::int64_t first) {
+  __shared__ double points[kDims][kTile], centers[kDims][kTile];
+  const int own_row = static_cast<int>(threadIdx.x) / kSide;
+  const int own_center = static_cast<int>(threadIdx.x) % kSide;
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kTile;
+  double best[kEach];
+  std::int32_t number[kEach];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    best[i] = INFINITY;
     number[i] = -1;
   }
-  for (std::int64_t g = 0; g < groups; ++g) {
-    double sum[kRows][kGroup] = {};
-    for (std::int64_t j = 0; j < rows.dim; ++j) {
-      double x[kRows];
+  for (std::int64_t at = 0; at < padded; at += kTile) {
+    double sum[kEach][kEach] = {};
+    for (int j = 0; j < rows.dim; j += kDims) {
+      const int dims = min(kDims, rows.dim - j);
+      __syncthreads();  // all threads have read the dimensions before
+      load_tile(rows.columns + j * rows.n, rows.n, begin, dims, points);
+      load_tile(coordinates + j * padded, padded, at, dims, centers);
+      __syncthreads();
+#pragma unroll 2
+      for (int d = 0; d < dims; ++d) {
+        double x[kEach];
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) x[i] = rows.columns[j * rows.n + row[i]];
+        for (int i = 0; i < kEach; ++i) x[i] = points[d][i * kSide + own_row];
 #pragma unroll
-      for (int c = 0; c < kGroup; ++c) {
-        const double coordinate = coordinates[(g * rows.dim + j) * kGroup + c];
+        for (int c = 0; c < kEach; ++c) {
+          const double coordinate = centers[d][c * kSide + own_center];
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) {
-          const double difference = add(x[i], -coordinate);
-          sum[i][c] = add(sum[i][c], multiply(difference, difference));
+          for (int i = 0; i < kEach; ++i) {
+            const double difference = add(x[i], -coordinate);
+            sum[i][c] = add(sum[i][c], multiply(difference, difference));
+          }
         }
       }
     }
 #pragma unroll
-    for (int c = 0; c < kGroup; ++c) {
+    for (int c = 0; c < kEach; ++c) {
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) {
+      for (int i = 0; i < kEach; ++i) {
         if (!(sum[i][c] < best[i])) continue;
         best[i] = sum[i][c];
-        number[i] = static_cast<std::int32_t>(first + g * kGroup + c);
+        number[i] = static_cast<std::int32_t>(first + at + c * kSide + own_center);
       }
     }
   }
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    if (begin + i * kBlock >= rows.n) break;
-    if (number[i] < 0) continue;
-    rows.squared[row[i]] = best[i];
-    rows.center[row[i]] = number[i];
+  for (int i = 0; i < kEach; ++i) {
+    // The lanes that differ in these bits have compared the row with the other centres.
+    for (int bit = 1; bit < kSide; bit *= 2) {
+      const double other = __shfl_xor_sync(0xFFFFFFFFu, best[i], bit);
+      const std::int32_t its = __shfl_xor_sync(0xFFFFFFFFu, number[i], bit);
+      if (other < best[i] || (other == best[i] && its < number[i])) {
+        best[i] = other;
+        number[i] = its;
+      }
+    }
+    const std::int64_t row = begin + i * kSide + own_row;
+    if (own_center != 0 || row >= rows.n) continue;
+    if (first > 0 && !(best[i] < rows.squared[row])) continue;
+    rows.squared[row] = best[i];
+    rows.center[row] = number[i];
   }
 }
 
@@ -125,16 +171,16 @@ class CudaNearest : public Nearest {
 
   void add(std::span<const std::int64_t> rows) override {
     const auto count = static_cast<std::int64_t>(rows.size());
-    const std::int64_t groups = (count + kGroup - 1) / kGroup;
-    const std::int64_t size = groups * kGroup * rows_.dim;
+    const std::int64_t padded = (count + kTile - 1) / kTile * kTile;
+    const std::int64_t size = padded * rows_.dim;
     cuda::Buffer<std::int64_t> centers(rows.size());
-    const cuda::Buffer<double> coordinates(static_cast<std::size_t>(size));
+    const cuda::Buffer<float> coordinates(static_cast<std::size_t>(size));
     centers.upload(rows, nullptr);
-    gather<<<cuda::blocks_for(size, kBlock), kBlock>>>(rows_, centers.data(), count, size,
+    gather<<<cuda::blocks_for(size, kBlock), kBlock>>>(rows_, centers.data(), count, padded,
                                                        coordinates.data());
     LLOYD_CUDA_CHECK_LAUNCH();
-    consider<<<cuda::blocks_for(rows_.n, kRows * kBlock), kBlock>>>(rows_, coordinates.data(),
-                                                                    groups, state_.centers);
+    consider<<<cuda::blocks_for(rows_.n, kTile), kBlock>>>(rows_, coordinates.data(), padded,
+                                                           state_.centers);
     LLOYD_CUDA_CHECK_LAUNCH();
     state_.centers += count;
     run_steps(0);
