@@ -253,6 +253,31 @@ TEST_P(SeedingTest, RepeatsNoPointWhileOthersRemain) {
   }
 }
 
+// Half of the centres differ in a last bit, so float32 cannot tell which one is nearer.
+void expect_the_nearest_of_near_ties(MakeNearest& make_nearest) {
+  constexpr std::int64_t kCenters = 96;
+  Case c = make("near_ties", 3000, 40, 1);
+  for (std::int64_t i = 1; i < kCenters; i += 2)
+    for (int j = 0; j < c.dim; ++j) {
+      const float value = c.points[(i - 1) * c.dim + j];
+      c.points[i * c.dim + j] = j == i % c.dim ? std::nextafter(value, 9.0f) : value;
+    }
+  Rows centers(kCenters);
+  std::iota(centers.begin(), centers.end(), 0);
+  Plain plain = unweighted(c);
+  for (const std::int64_t center : centers) plain.add(center);
+  const auto nearest = make_nearest(c.points, c.n, c.dim, {}, 2);
+  const auto together = make_nearest(c.points, c.n, c.dim, {}, 2);
+  for (std::size_t i = 0; i < centers.size(); ++i) nearest->add(std::span(centers).subspan(i, 1));
+  together->add(centers);
+  const std::vector<double> expected = plain.sizes();
+  const Rows sizes(expected.begin(), expected.end());
+  EXPECT_EQ(nearest->counts(kCenters), sizes);
+  EXPECT_EQ(together->counts(kCenters), sizes);
+}
+
+TEST(NearestTest, TellsNearTiesApart) { expect_the_nearest_of_near_ties(make_cpu_nearest); }
+
 #if LLOYD_CUDA
 TEST_P(SeedingTest, IsTheSameOnTheGpu) {
   if (const DeviceQuery query = query_devices(); query.devices.empty())
@@ -264,6 +289,12 @@ TEST_P(SeedingTest, IsTheSameOnTheGpu) {
     EXPECT_EQ(parallel_seeding(c.points, c.n, c.dim, c.k, seed, 0, make_cuda_nearest),
               parallel(seed, 2));
   }
+}
+
+TEST(NearestTest, TellsNearTiesApartOnTheGpu) {
+  if (const DeviceQuery query = query_devices(); query.devices.empty())
+    GTEST_SKIP() << query.problem;
+  expect_the_nearest_of_near_ties(make_cuda_nearest);
 }
 #else
 TEST(SeedingGpuTest, IsBuilt) { GTEST_SKIP() << "built without CUDA"; }
