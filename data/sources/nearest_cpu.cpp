@@ -13,6 +13,8 @@
 namespace lloyd::data {
 namespace {
 
+static_assert(kRowsPerSum % kTile == 0);
+
 template <class T>
 using Aligned = hwy::AlignedFreeUniquePtr<T[]>;
 

@@ -75,6 +75,7 @@ using Floats = hn::ScalableTag<float>;
 using Bits = hn::RebindToUnsigned<Doubles>;
 constexpr std::int64_t kLanes = hn::MaxLanes(Doubles());
 constexpr std::int64_t kPoints = hn::MaxLanes(Floats());  // of a vector
+static_assert(kTile % (4 * kPoints) == 0);
 
 // kVectors vectors of a tile, from point `begin` on. There are kVectors × kWidth independent sums,
 // enough to hide the latency of an addition.

@@ -6,7 +6,7 @@
 
 namespace lloyd::data {
 
-constexpr std::int64_t kTile = 64;  // points; a multiple of every vector width
+constexpr std::int64_t kTile = 64;  // points; a multiple of four vectors of any width
 
 /// Centres whose distances are computed together share the loads of the points.
 constexpr int kGroup = 4;
@@ -27,8 +27,7 @@ struct Tiles {
   const float* points;  // of each tile dim × kTile
   double* squared;
   std::int32_t* center;
-  float*
-      limit;  // of each point: a sum in float32 from which on no centre is nearer; for consider()
+  float* limit;  // a centre is not nearer if its sum in float32 is at least this
 };
 
 /// Makes the new centres candidates for all points: those that are nearer than the centre before

@@ -67,10 +67,10 @@ def main(
     prepare(problem)  allocates and changes the layout. problem has n, dim, k, batch, precision
                       ("fp32"), iterations, tolerance, min_changes, points (n × dim float32),
                       centroids (k × dim float32), the tunables (threads, …), device (CUDA index),
-                      devices (of a version that reads gpus: as many, device first) and
-                      memory_bytes (free, or None). It is timed from outside, unless it sets
-                      self.setup_ms, because it also does what a process needs only once, such as
-                      compiling kernels.
+                      devices (the GPUs to use, gpus of them, device first) and memory_bytes
+                      (free, or None). It is timed from outside, unless it sets self.setup_ms,
+                      because it also does what a process needs only once, such as compiling
+                      kernels.
     run()             iterates from the initial centroids. It returns the number of iterations
                       once all work is done (a GPU is synchronised). It is timed from outside,
                       unless it sets self.solve_ms, for example from GPU events. Only the loop

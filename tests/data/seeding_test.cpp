@@ -253,7 +253,8 @@ TEST_P(SeedingTest, RepeatsNoPointWhileOthersRemain) {
   }
 }
 
-// Half of the centres differ in a last bit, so float32 cannot tell which one is nearer.
+// Every second centre differs from the one before by one last bit. A sum in float32 cannot tell
+// which of the two is nearer.
 void expect_the_nearest_of_near_ties(MakeNearest& make_nearest) {
   constexpr std::int64_t kCenters = 96;
   Case c = make("near_ties", 3000, 40, 1);
