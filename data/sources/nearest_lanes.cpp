@@ -12,9 +12,8 @@
 #include <limits>
 
 #include "data/sources/seeding.h"
+#include "kernels/core/lane_targets.h"
 
-// Vectors whose length is known only at run time cannot be in arrays.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/sources/nearest_lanes.cpp"
 #include <hwy/foreach_target.h>  // before highway.h

@@ -1,7 +1,7 @@
 // Compiled once for each instruction set, as simd/nearest.cpp is.
 #include "kernels/fast_cpu/gemm/smallest.h"
 
-#include "kernels/fast_cpu/lib/targets.h"
+#include "kernels/core/lane_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fast_cpu/gemm/smallest.cpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/fast_cpu/lib/targets.h"
+#include "kernels/core/lane_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fast_cpu/simd/nearest.cpp"

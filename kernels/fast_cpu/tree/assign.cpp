@@ -6,7 +6,7 @@
 #include <bit>
 #include <limits>
 
-#include "kernels/fast_cpu/lib/targets.h"
+#include "kernels/core/lane_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fast_cpu/tree/assign.cpp"

@@ -1,5 +1,5 @@
-// The instruction sets that Highway compiles the CPU ladder for. Include this before
-// foreach_target.h.
+// The instruction sets that Highway compiles vectors for: the CPU ladder's and the seeding's.
+// Include this before foreach_target.h.
 #pragma once
 
 // Vectors whose length is known only at run time cannot be in arrays. The other two add nothing
