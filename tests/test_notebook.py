@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from recorded_runs import recorded_run
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
-RECORDED = ROOT / "data" / "recorded" / "nvidia-h200"
 CELLS = json.loads(NOTEBOOK.read_text())["cells"]
 
 
@@ -30,7 +30,7 @@ for source in {sources!r}:
     if last:
         print(eval(compile(ast.Expression(last.value), "cell", "eval"), here))
 """)
-    environment = {**os.environ, "MPLBACKEND": "Agg", "RUN": str(RECORDED / run)}
+    environment = {**os.environ, "MPLBACKEND": "Agg", "RUN": str(recorded_run(run))}
     result = subprocess.run(
         [sys.executable, "-W", "error", script],
         **{"cwd": tmp_path, "env": environment, "capture_output": True, "text": True},

@@ -7,7 +7,7 @@ is whole: it can be interrupted by the limit of --minutes or by Ctrl-C, and the 
 with it later. A finished run is compacted into data/recorded/MACHINE/SPEC and replaces the earlier
 one. Runs that are under way, and the program that makes all of them, lie in --work.
 
-Refuses sources that are not committed, and a program that was built from others.
+Refuses sources of the program that are not committed, and a program that was built from others.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ INTERRUPTED = 130
 GRACE_SECONDS = 20
 """How long the program may take to end after an interrupt."""
 PROGRAMS = ("run_experiment", "run_experiment_mpi")
+SOURCES = ("CMakeLists.txt", "cmake", "data", "experiments", "kernels", "profiling")
+SOURCES += (":!data/recorded", ":!*.md")
+"""What the program and the specs are, as git's pathspecs: not tests, analysis and pages."""
 
 
 class RefusedError(Exception):
@@ -86,12 +89,12 @@ def check_sources(root: Path, built: dict) -> None:
         raise RefusedError(f"the program was built from sources that were not committed: {remedy}")
     if not (root / ".git").exists():
         return  # a copy without history, such as one beside a bundle
-    changed = _git(root, "status", "--porcelain", "--", ".", ":!data/recorded")
+    changed = _git(root, "status", "--porcelain", "--", *SOURCES)
     if changed:
         raise RefusedError(f"these files differ from the commit, {remedy}:\n{changed}")
     since = f"{built.get('commit')}..HEAD"
     try:
-        differs = _git(root, "diff", "--name-only", since, "--", ".", ":!data/recorded", ":!*.md")
+        differs = _git(root, "diff", "--name-only", since, "--", *SOURCES)
     except subprocess.CalledProcessError as error:
         raise RefusedError(f"not in this repository: {error.stderr.strip()}") from error
     if differs:

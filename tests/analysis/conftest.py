@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 from made_runs import Sweep, realistic_faults, write_run
+from recorded_runs import recorded_run
 
 from analysis.__main__ import main
-
-RECORDED = Path(__file__).resolve().parents[2] / "data" / "recorded" / "nvidia-h200"
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def report(tmp_path_factory):
     large = {"k": (1000,), "n": (10_000_000,), "faults": realistic_faults()}
     write_run(folder / "runs/odd", Sweep(**odd, **large))
     out = folder / "out"
-    assert main(["report", str(RECORDED / "k1000"), str(folder / "runs"), "-o", str(out)]) == 0
+    assert main(["report", str(recorded_run("k1000")), str(folder / "runs"), "-o", str(out)]) == 0
     return out
 
 
@@ -38,5 +37,5 @@ def report(tmp_path_factory):
 def single_file(tmp_path_factory):
     """The same of the recorded run alone, as one file."""
     out = tmp_path_factory.mktemp("single")
-    assert main(["report", str(RECORDED / "k1000"), "-o", str(out), "--single-file"]) == 0
+    assert main(["report", str(recorded_run("k1000")), "-o", str(out), "--single-file"]) == 0
     return out / "report.html"

@@ -1,12 +1,12 @@
 """The figures of docs/ that explain: they say what the rows say, and fit the page."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from made_runs import write_lines
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from recorded_runs import recorded_run
 
 from analysis.__main__ import main
 from analysis.figures.explained import EXPLAINED, samples, timeline
@@ -14,8 +14,6 @@ from analysis.figures.style import look
 from analysis.measures.points import all_points
 from analysis.model.files import RunError
 from analysis.model.load import load_run
-
-RECORDED = Path(__file__).resolve().parents[2] / "data" / "recorded" / "nvidia-h200"
 
 
 def drawn(name, path):
@@ -25,7 +23,7 @@ def drawn(name, path):
 
 @pytest.mark.parametrize(("name", "run"), [("timeline", "luigi_nvprof"), ("samples", "quickstart")])
 def test_no_text_overflows_the_page(name, run):
-    figure = drawn(name, RECORDED / run).figure
+    figure = drawn(name, recorded_run(run)).figure
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     for text in figure.findobj(match=lambda a: hasattr(a, "get_text")):

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from recorded_runs import RECORDED, recorded_run
 from unpacked import packed_pages
 
 from analysis.__main__ import main
@@ -15,7 +16,6 @@ from analysis.model.load import load_run
 from analysis.pages.facts import rerun_command
 
 ROOT = Path(__file__).parents[2]
-RECORDED = ROOT / "data" / "recorded" / "nvidia-h200"
 LARGEST_PAGE, LARGEST_FILE = 2_000_000, 12_000_000
 
 
@@ -95,7 +95,7 @@ def test_a_runs_page_has_its_figures_medians_and_what_failed(report):
 def test_an_alternative_text_says_what_the_figure_shows(report):
     text = (report / "k1000" / "index.html").read_text()
     alternative = dict(re.findall(r'role="img" aria-label="(\w+): ([^"]+)"', text))
-    rows = load_run(RECORDED / "k1000").measurements
+    rows = load_run(recorded_run("k1000")).measurements
     assert alternative["speedup"].startswith("Over cpu_sequential, luigi_v4_device_update is the ")
     assert set(alternative) >= {"speedup", "tpb", "phases", "noise"}
     for name, said in alternative.items():
@@ -150,7 +150,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_reported(make_run, tmp_path
 def whole(tmp_path_factory):
     """The one file with every recorded run: about half a minute on two cores."""
     out = tmp_path_factory.mktemp("whole")
-    assert main(["report", str(RECORDED.parent), "-o", str(out), "--single-file"]) == 0
+    assert main(["report", str(RECORDED), "-o", str(out), "--single-file"]) == 0
     assert [path.name for path in out.iterdir()] == ["report.html"]
     return out / "report.html"
 
@@ -160,7 +160,7 @@ def test_every_recorded_run_fits(whole):
     text = whole.read_text()
     assert len(text.split("<main", 1)[1].split("</main>")[0].encode()) < LARGEST_PAGE
     pages = packed_pages(text)
-    runs = [plan.parent for plan in RECORDED.parent.glob("*/*/plan.json")]
+    runs = [plan.parent for plan in RECORDED.glob("*/*/plan.json")]
     specs = [run.name for run in runs]
     several = {spec for spec in specs if specs.count(spec) > 1}  # these also get a page together
     assert len(pages) == len(runs) + len(several), sorted(pages)

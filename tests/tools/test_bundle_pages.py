@@ -37,5 +37,5 @@ def test_every_relative_link_of_a_bundled_page_leads_somewhere(tmp_path):
     assert checked > 50
     readme = (tmp_path / "README.md").read_text()
     assert "](docs/spec.md)" in readme
-    assert "](data/recorded/nvidia-h200/ladder/figures/speedup.png)" in readme
+    assert re.search(r"\]\(data/recorded/[\w-]+/ladder/figures/speedup\.png\)", readme)
     assert "and a notebook for pandas" in readme  # the bundle does not have the notebook

@@ -141,8 +141,10 @@ def test_only_committed_sources_are_recorded(tmp_path):
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     git("init", "--quiet")
-    source, page = tmp_path / "kernel.cu", tmp_path / "page.md"
-    for file in (source, page):
+    source, page = tmp_path / "kernels" / "kernel.cu", tmp_path / "kernels" / "NOTES.md"
+    test = tmp_path / "tests" / "test_kernel.py"
+    for file in (source, page, test):
+        file.parent.mkdir(exist_ok=True)
         file.write_text("one\n")
     git("add", ".")
     git("commit", "--quiet", "-m", "first")
@@ -154,11 +156,12 @@ def test_only_committed_sources_are_recorded(tmp_path):
     with pytest.raises(record.RefusedError, match=r"differ from the commit.*\n.*kernel\.cu"):
         record.check_sources(tmp_path, built)
     git("commit", "--quiet", "-am", "second")
-    with pytest.raises(record.RefusedError, match=r"run make:\nkernel\.cu"):
+    with pytest.raises(record.RefusedError, match=r"run make:\nkernels/kernel\.cu"):
         record.check_sources(tmp_path, built)
-    # a page or a recording is no source
+    # the program is not built from a page, a test or a recording
     built["commit"] = git("rev-parse", "HEAD")
     page.write_text("two\n")
+    test.write_text("two\n")
     git("commit", "--quiet", "-am", "third")
     (tmp_path / "data" / "recorded").mkdir(parents=True)
     (tmp_path / "data" / "recorded" / "rows").write_text("")
