@@ -133,6 +133,7 @@ def samples(run: Run) -> Drawing:
         below=0.42,
     )
     (axes,) = page.axes
+    axes.use_sticky_edges = False  # the axis would begin where a bar does, in the middle of a dot
     rows = []
     for row, point in enumerate(points.itertuples()):
         times: Samples = point.times_ms
