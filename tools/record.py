@@ -36,9 +36,11 @@ INTERRUPTED = 130
 GRACE_SECONDS = 20
 """How long the program may take to end after an interrupt."""
 PROGRAMS = ("run_experiment", "run_experiment_mpi")
-SOURCES = ("CMakeLists.txt", "cmake", "data", "experiments", "kernels", "profiling")
-SOURCES += (":!data/recorded", ":!*.md")
-"""What the program and the specs are, as git's pathspecs: not tests, analysis and pages."""
+SOURCES = (
+    *("CMakeLists.txt", "cmake", "data", "experiments", "kernels", "profiling"),
+    *(":!data/recorded", ":!*.md"),
+)
+"""The sources of the program, and the specs, as pathspecs of git."""
 
 
 class RefusedError(Exception):
