@@ -81,6 +81,7 @@ class Engine {
   bool can_add_up() const { return assign_ != nullptr; }
   /// Whether sums are made by products: then assign_one_hot() stands for assign().
   bool adds_one_hot() const { return one_hot_ != nullptr; }
+  int one_hot_consumers() const { return consumers_; }
   /// Whole tiles, so that copies need not know where the points end.
   static std::int64_t point_rows(std::int64_t n) {
     static_assert(kTilePoints % streamed::kClusterPoints == 0);
@@ -121,8 +122,8 @@ class Engine {
   /// Labels, and sums in `slots`, for one_hot::Buffers::finish().
   void assign_one_hot(const Assignment& in, const one_hot::Buffers& slots,
                       cudaStream_t stream) const {
-    launch(slots.overlap(), one_hot_, static_cast<unsigned>(slots.blocks()), one_hot::kThreads,
-           shared_, stream, in, map_, slots.slots());
+    launch(slots.overlap(), one_hot_, static_cast<unsigned>(slots.blocks()), threads_, shared_,
+           stream, in, map_, slots.slots());
   }
 
  private:
@@ -148,7 +149,10 @@ class Engine {
   template <int kPanels, int kColumns>
   void take_one_hot() {
     one_hot_ = one_hot::assign<T, kPanels, kColumns>;
-    shared_ = one_hot::Sizes<kPanels, kColumns>::kShared;
+    using Sizes = one_hot::Sizes<kPanels, kColumns>;
+    consumers_ = Sizes::kConsumers;
+    threads_ = Sizes::kThreads;
+    shared_ = Sizes::kShared;
   }
 
   int multiprocessors_ = 0;
@@ -156,7 +160,9 @@ class Engine {
   void (*assign_)(Assignment, CUtensorMap) = nullptr;         // points held in registers
   void (*streamed_)(Assignment, CUtensorMap, int) = nullptr;  // both operands streamed
   void (*one_hot_)(Assignment, CUtensorMap, one_hot::Slots) = nullptr;
-  int shared_ = 0;    // bytes, of assign_ or one_hot_
+  int shared_ = 0;     // bytes, of assign_ or one_hot_
+  int consumers_ = 0;  // of a block of one_hot_
+  unsigned threads_ = 0;
   int clusters_ = 0;  // of blocks that stream at once
   CUtensorMap map_{};
 };

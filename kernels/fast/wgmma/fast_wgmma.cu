@@ -65,7 +65,8 @@ class WgmmaLoop : public DeviceLoop {
     if (adds_up_at_once() || engine_.adds_one_hot()) {
       kept_ = KeptSums<T>(k, padded, exchange_);
       if (engine_.adds_one_hot())
-        slots_ = one_hot::Buffers(problem.n, problem.k, engine_.padded(), context.device);
+        slots_ = one_hot::Buffers(problem.n, problem.k, engine_.padded(),
+                                  engine_.one_hot_consumers(), context.device);
     } else {
       update_ = Update<T>(problem.n, problem.k, problem.dim, engine_.padded(), context.device,
                           context.stream, exchange_);

@@ -26,7 +26,7 @@ struct Slots {
 };
 
 // The end of shared memory. A point's label stands there as a value of T, −1 where there is none.
-template <typename T, int kDepth>
+template <typename T, int kDepth, int kConsumers>
 struct Tail {
   Ring<kDepth> ring;
   std::uint64_t centroids_full;
@@ -55,22 +55,25 @@ __device__ __forceinline__ std::uint32_t twice(int cluster) {
   return *reinterpret_cast<const std::uint16_t*>(&value) * 0x10001u;
 }
 
-// One of the two warpgroups that multiply.
+// One of the warpgroups that multiply.
 template <typename T, int kPanels, int kColumns>
 struct Consumer {
   using Sizes = one_hot::Sizes<kPanels, kColumns>;
-  using Shared = Tail<T, Sizes::kDepth>;
+  static constexpr int kConsumers = Sizes::kConsumers;
+  using Shared = Tail<T, Sizes::kDepth, kConsumers>;
   using Score = Wgmma<T, kColumns, -1>;
   // Products of 192 columns are three of 64.
   static constexpr int kWide = kPanels == 3 ? kPanel : kPanels * kPanel;
   static constexpr int kPieces = kPanels * kPanel / kWide, kBlocks = kColumns / 64;
   using Add = Wgmma<T, kWide>;
   static constexpr int kSteps = kSlice / 16;
-  // Whether the sums of a slice and the scores of the next are under way together. Otherwise the
-  // products of the other consumer fill the gap. With 128 clusters and dimensions, registers lack
-  // for it. Above 128 dimensions there are four to eight stages, and memory is the limit: a stage
-  // must not stay in use until the next one is full.
-  static constexpr bool kTogether = kBlocks * kPanels < 3;
+  // What a consumer does while its sums of a slice are under way. It starts the scores of the next
+  // slice (kTogether), or only sets what they start from (kBegins), or waits, and the products of
+  // the other consumers fill the gap. Registers lack for kTogether above 64 clusters, and for
+  // kBegins with three consumers. Above 128 dimensions there are four to eight stages, and memory is
+  // the limit: a stage must not stay in use until the next one is full.
+  static constexpr bool kTogether = kBlocks == 1 && kPanels < 3;
+  static constexpr bool kBegins = kBlocks == 2 && kPanels == 2;
   using Sums = float[kBlocks][kPieces][Add::kRegisters];
 
   const Assignment& in;
@@ -82,11 +85,15 @@ struct Consumer {
   int group = static_cast<int>(threadIdx.x) % 32 / 4, quad = static_cast<int>(threadIdx.x) % 4;
   int row = warp * 16 + group;  // this thread's first row of a product, of two 8 apart
 
-  // Starts the products of the points in stage `slot` and all centroids.
-  __device__ __forceinline__ void score(float (&acc)[Score::kRegisters], int slot) const {
+  // Sets what the scores of the points in stage `slot` start from.
+  __device__ __forceinline__ void begin(float (&acc)[Score::kRegisters], int slot) const {
     const float* norms = tail.half_norms[slot];
     start_from<kColumns>(acc, norms[row], norms[row + 8], reinterpret_cast<const char*>(tail.bias),
                          quad);
+  }
+
+  // Starts the products of the points in stage `slot` and all centroids.
+  __device__ __forceinline__ void score(float (&acc)[Score::kRegisters], int slot) const {
     hold(acc);
     wgmma_fence();
     const std::uint64_t x = wgmma_descriptor(stages + slot * Sizes::kStage),
@@ -184,30 +191,36 @@ struct Consumer {
     for (int i = 0; i < kBlocks * kPieces * Add::kRegisters; ++i) (&sums[0][0][0])[i] = 0;
   }
 
-  // Leaves the sums of both consumers in the block's slot.
+  // Leaves the sums of all consumers, in their order, in the block's slot.
   __device__ __forceinline__ void leave(Sums& sums, char* scratch) const {
     constexpr int kEach = kBlocks * kPieces * Add::kRegisters;
-    static_assert(kEach * 128 * 4 <= Sizes::kDepth * Sizes::kStage);
-    float* others = reinterpret_cast<float*>(scratch) + threadIdx.x % 128;
-    bar_sync(3, kConsumers * 128);  // no product reads a stage any more
-    if (consumer == 1) {
+    static_assert((kConsumers - 1) * kEach * 128 * 4 <= Sizes::kDepth * Sizes::kStage);
+    const auto of = [&](int other) {
+      return reinterpret_cast<float*>(scratch) + (other - 1) * (128 * kEach) + threadIdx.x % 128;
+    };
+    bar_sync(1 + kConsumers, kConsumers * 128);  // no product reads a stage any more
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) others[128 * i] = (&sums[0][0][0])[i];
+    for (int other = 1; other < kConsumers; ++other) {
+      if (consumer != other) continue;
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) of(other)[128 * i] = (&sums[0][0][0])[i];
     }
-    bar_sync(3, kConsumers * 128);
+    bar_sync(1 + kConsumers, kConsumers * 128);
     if (consumer == 1) {
       const int j = static_cast<int>(threadIdx.x) % 128;
       if (j < in.k) slots.counts[blockIdx.x * in.k + j] = tail.counts[j];
-      return;
     }
+    if (consumer > 0) return;
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) (&sums[0][0][0])[i] += others[128 * i];
+    for (int other = 1; other < kConsumers; ++other)
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) (&sums[0][0][0])[i] += of(other)[128 * i];
     float* slot = slots.sums + std::int64_t{blockIdx.x} * in.k * slots.padded;
     each(sums, [&](float a, float b, int at) { *reinterpret_cast<float2*>(slot + at) = {a, b}; });
   }
 
-  // All slices of this consumer: every second one of the block. ptxas must see no product in flight
-  // over the loop's back edge (see wgmma_wait).
+  // All slices of this consumer: every kConsumers-th one of the block. ptxas must see no product in
+  // flight over the loop's back edge (see wgmma_wait).
   __device__ __forceinline__ void run(char* scratch) {
     const int slices = static_cast<int>((in.n + kSlice - 1) / kSlice);
     const int step = kConsumers * static_cast<int>(gridDim.x);
@@ -224,6 +237,7 @@ struct Consumer {
     if (slice < slices) {
       mbarrier_wait(&tail.centroids_full, 0);
       tail.ring.wait(at);
+      begin(acc, at.slot);
       score(acc, at.slot);
       wgmma_wait<0>();
       label(acc, slice, tail.labels[consumer][0]);
@@ -237,8 +251,13 @@ struct Consumer {
         const int before = at.slot;
         for (int i = 0; i < kConsumers; ++i) at.advance();
         slice += step;
-        if constexpr (!kTogether) settle(sums, before);
+        if constexpr (!kTogether && !kBegins) settle(sums, before);
         tail.ring.wait(at);
+        begin(acc, at.slot);
+        if constexpr (kBegins) {
+          hold(acc);  // before the wait
+          settle(sums, before);
+        }
         score(acc, at.slot);
         if constexpr (kTogether) settle(sums, before);
         wgmma_wait<0>();

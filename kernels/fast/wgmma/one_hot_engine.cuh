@@ -3,9 +3,9 @@
 // has a 1 where a point has that label. A slice of 64 points that was multiplied for its scores is
 // still in shared memory, and wgmma can read it across (run_across).
 //
-// A persistent block on each multiprocessor: one thread copies slices, and two warpgroups take
-// turns at them. Each has the sums of its own slices in registers. While one looks for labels, the
-// products of the other run. At the end the sums of a block go to its slot; one_hot_finish.cuh adds
+// A persistent block on each multiprocessor: one thread copies slices, and warpgroups take turns at
+// them. Each has the sums of its own slices in registers. While one looks for labels, the products
+// of the others run. At the end the sums of a block go to its slot; one_hot_finish.cuh adds
 // up the slots. Which block adds up a point, and when, never changes: neither do the bits.
 #pragma once
 
@@ -23,13 +23,15 @@ namespace lloyd::fast {
 namespace {
 namespace one_hot {
 
+template <typename T, int kPanels, int kColumns>
+using TailOf = Tail<T, Sizes<kPanels, kColumns>::kDepth, Sizes<kPanels, kColumns>::kConsumers>;
+
 #if LLOYD_HOPPER_CODE
 // The producer, one thread: copies the block's slices and their norms. No kernel of the loop writes
 // them, so it does not wait for the previous one.
 template <typename T, int kPanels, int kColumns>
 __device__ __forceinline__ void copy_slices(const Assignment& in, const CUtensorMap& map,
-                                            char* stages,
-                                            Tail<T, Sizes<kPanels, kColumns>::kDepth>& tail) {
+                                            char* stages, TailOf<T, kPanels, kColumns>& tail) {
   using Sizes = one_hot::Sizes<kPanels, kColumns>;
   const int slices = static_cast<int>((in.n + kSlice - 1) / kSlice);
   RingPlace<Sizes::kDepth> at;
@@ -49,16 +51,17 @@ __device__ __forceinline__ void copy_slices(const Assignment& in, const CUtensor
 
 // kPanels: of 64 dimensions; kColumns: 64 or 128, at least k.
 template <typename T, int kPanels, int kColumns>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(Sizes<kPanels, kColumns>::kThreads, 1)
     assign(const __grid_constant__ Assignment in, const __grid_constant__ CUtensorMap map,
            const __grid_constant__ Slots slots) {
 #if LLOYD_HOPPER_CODE
   using Sizes = one_hot::Sizes<kPanels, kColumns>;
-  static_assert(sizeof(Tail<T, Sizes::kDepth>) + 1024 <= Sizes::kOther);
+  using Tail = TailOf<T, kPanels, kColumns>;
+  static_assert(sizeof(Tail) + 1024 <= Sizes::kOther);
   extern __shared__ char raw[];
   char* centroids = raw + panel_padding(raw);
   char* stages = centroids + Sizes::kCentroids;
-  auto& tail = *reinterpret_cast<Tail<T, Sizes::kDepth>*>(stages + Sizes::kDepth * Sizes::kStage);
+  auto& tail = *reinterpret_cast<Tail*>(stages + Sizes::kDepth * Sizes::kStage);
   if (threadIdx.x == 0) {
     mbarrier_init(&tail.centroids_full, 1);
     for (int i = 0; i < Sizes::kDepth; ++i) {
@@ -67,12 +70,12 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     fence_mbarrier_init();
   }
-  for (int j = threadIdx.x; j < kMostColumns; j += kThreads) tail.counts[j] = 0;
+  for (int j = threadIdx.x; j < kMostColumns; j += Sizes::kThreads) tail.counts[j] = 0;
   __syncthreads();
   let_next_kernel_start();
   const int warpgroup = uniform(threadIdx.x / 128);
   if (warpgroup == 0) {
-    setmaxnreg_dec<24>();
+    setmaxnreg_dec<kProducerRegisters>();
     if (threadIdx.x == 0) {
       copy_slices<T, kPanels, kColumns>(in, map, stages, tail);
     } else if (threadIdx.x == 32) {
@@ -82,7 +85,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       bulk_copy(tail.bias, in.centroids + Sizes::kCentroids, kColumns * 4, &tail.centroids_full);
     }
   } else {
-    setmaxnreg_inc<240>();
+    setmaxnreg_inc<Sizes::kRegisters>();
     wait_for_previous_kernel();
     Consumer<T, kPanels, kColumns>{in, slots, centroids, stages, tail, warpgroup - 1}.run(stages);
   }

@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kFinishThreads)
 class Buffers {
  public:
   Buffers() = default;
-  Buffers(std::int64_t n, int k, int padded, const DeviceLimits& device)
+  Buffers(std::int64_t n, int k, int padded, int consumers, const DeviceLimits& device)
       : overlap_(can_overlap(device)), k_(k), padded_(padded) {
     const std::int64_t slices = (n + kSlice - 1) / kSlice;
     blocks_ = static_cast<int>(std::min<std::int64_t>(slices, device.multiprocessors));
@@ -75,8 +75,8 @@ class Buffers {
                       blocks = static_cast<std::size_t>(blocks_);
     sums_ = cuda::Buffer<float>(blocks * cells);
     counts_ = cuda::Buffer<unsigned>(blocks * static_cast<std::size_t>(k));
-    if (slices > std::int64_t{kConsumers} * blocks_ * kMostSlices)
-      taken_ = cuda::Buffer<float>(kConsumers * blocks * cells);
+    if (slices > std::int64_t{consumers} * blocks_ * kMostSlices)
+      taken_ = cuda::Buffer<float>(static_cast<std::size_t>(consumers) * blocks * cells);
   }
 
   int blocks() const { return blocks_; }

@@ -7,10 +7,10 @@ namespace lloyd::fast {
 namespace {
 namespace one_hot {
 
-constexpr int kThreads = 384;  // a warpgroup that copies, two that multiply
-constexpr int kConsumers = 2;  // warpgroups that multiply
-constexpr int kSlice = 64;     // points that one of them takes at a time
+constexpr int kWarpgroup = 128;  // threads
+constexpr int kSlice = 64;       // points that a consumer takes at a time
 constexpr int kMostColumns = 128;
+constexpr int kProducerRegisters = 24;  // of a thread, once it has left the others to consumers
 // Slices after which a consumer takes its sums out of the registers: NOTES.md, "Sums by products".
 constexpr int kMostSlices = 64;
 
@@ -24,17 +24,27 @@ __host__ __device__ constexpr int label_place(int point) {
 
 template <int kPanels, int kColumns>
 struct Sizes {
+  // Warpgroups that multiply. Each waits for one thing after the other, so more of them are faster,
+  // as long as registers have their sums and scores.
+  static constexpr int kConsumers = kPanels * kColumns > 128 ? 2 : kPanels* kColumns == 128 ? 3 : 4;
+  static constexpr int kThreads = kWarpgroup * (1 + kConsumers);
+  // Of a thread: when the kernel starts, and of a consumer, which gets what the producer leaves.
+  // Both are handed out by eights.
+  static constexpr int kFirstRegisters = (64 << 10) / kThreads / 8 * 8;
+  static constexpr int kRegisters =
+      (kFirstRegisters * (1 + kConsumers) - kProducerRegisters) / kConsumers / 8 * 8;
+
   static constexpr int kStage = kPanels * kSlice * 128;  // bytes of a slice
   static constexpr int kCentroids = product_bytes(kPanels * kPanel, kColumns);
   // Besides stages and centroids: at most 16 stages' norms and barriers, labels, counts, ‖c‖²/2,
   // and what aligns panels.
-  static constexpr int kOther = 16 * (kSlice * 4 + 16) + 2048 + 1024;
+  static constexpr int kOther = 16 * (kSlice * 4 + 16) + 1536 + kConsumers * kSlice * 4 + 1024;
   static constexpr int kMost = 227 * 1024;  // of a block
   static constexpr int kFit = (kMost - kOther - kCentroids) / kStage;
-  // Even, so that a stage always has the same consumer. It would otherwise meet phases that it has
-  // not seen, and take a stage that is still being filled for one that is full: copies do not end
-  // in the order in which they began.
-  static constexpr int kDepth = kFit < 16 ? kFit / kConsumers * kConsumers : 16;
+  // A multiple of the consumers, so that a stage always has the same one. It would otherwise meet
+  // phases that it has not seen, and take a stage that is still being filled for one that is full:
+  // copies do not end in the order in which they began.
+  static constexpr int kDepth = (kFit < 16 ? kFit : 16) / kConsumers * kConsumers;
   static constexpr int kShared = kOther + kCentroids + kDepth * kStage;
   static_assert(kDepth >= 2 * kConsumers && kDepth % kConsumers == 0);
 };
