@@ -34,6 +34,8 @@ KINDS = {
 FILLS = {"dram": "full", "l2": "bottom", "l1": "none"}
 LARGEST_MARK = 9.0
 SMALLEST_MARK = 3.0
+LINE_INCHES = 0.14
+"""The height of a line of text. Roofs that are closer share one."""
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
@@ -214,7 +216,7 @@ def _draw_roof(
             va="top",
         )
     fastest_memory = max((b.measured for b in roof.bandwidths.values()), default=1.0)
-    for rate, ceiling in known.items():
+    for ceiling in known.values():
         for value, look in (
             (ceiling.measured, {"lw": 1.0, "ls": "-"}),
             (ceiling.datasheet, {"lw": 0.6, "ls": (0, (1, 2))}),
@@ -222,11 +224,26 @@ def _draw_roof(
             if value:
                 start = max(left, value / fastest_memory)
                 axes.plot([start, right], [value / 1e9] * 2, color=colour, zorder=1.5, **look)
+    line = math.exp(math.log(top / bottom) * LINE_INCHES / height)
+    for level in _levels({rate: c.measured for rate, c in known.items()}, line):
+        said = ", ".join(f"{rate} {number_text(value / 1e12)}" for rate, value in level)
         axes.text(
             right / 1.1 / 8**turn,
-            ceiling.measured / 1e9 / 1.08,
-            f"{rate} {number_text(ceiling.measured / 1e12)} TFLOP/s{suffix}",
+            level[-1][1] / 1e9 / 1.08,
+            f"{said} TFLOP/s{suffix}",
             ha="right",
             va="top",
             color=colour,
         )
+
+
+def _levels(values: dict[str, float], line: float) -> list[list[tuple[str, float]]]:
+    """The named values, the highest first, in groups within a factor of `line`, which one text
+    names."""
+    levels: list[list[tuple[str, float]]] = []
+    for name, value in sorted(values.items(), key=lambda item: -item[1]):
+        if levels and levels[-1][0][1] < line * value:
+            levels[-1].append((name, value))
+        else:
+            levels.append([(name, value)])
+    return levels

@@ -10,7 +10,7 @@ import pytest
 from made_runs import ceilings, counter_rows, point_rows, write_lines
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from analysis.figures import FIGURES, draw
+from analysis.figures import FIGURES, draw, roofline
 from analysis.figures.clustering import assign, lloyd
 from analysis.figures.series import series_names
 from analysis.measures.expressions import evaluate
@@ -321,6 +321,15 @@ def test_roofline_by_hand(make_run):
     assert row["time_share"] == pytest.approx(1 / 1.02)
     said = words(drawing)
     assert {"DRAM 4.20 TB/s", "L2 9.00 TB/s", "L1 31.0 TB/s", "fp32 60.0 TFLOP/s"} <= set(said)
+
+
+def test_roofs_as_close_as_letters_share_a_text():
+    levels = roofline._levels({"tf32": 4.0, "fp16": 7.6, "bf16": 7.9, "fp64": 3.9}, 1.1)
+    assert levels == [[("bf16", 7.9), ("fp16", 7.6)], [("tf32", 4.0), ("fp64", 3.9)]]
+    assert roofline._levels({"a": 1.0, "b": 1.09, "c": 1.15}, 1.1) == [
+        [("c", 1.15), ("b", 1.09)],
+        [("a", 1.0)],
+    ]
 
 
 def test_ceilings_of_another_gpu_are_not_used(make_run):
