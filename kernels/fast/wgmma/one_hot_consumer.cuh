@@ -70,8 +70,8 @@ struct Consumer {
   // What a consumer does while its sums of a slice are under way. It starts the scores of the next
   // slice (kTogether), or only sets what they start from (kBegins), or waits, and the products of
   // the other consumers fill the gap. Registers lack for kTogether above 64 clusters, and for
-  // kBegins with three consumers. Above 128 dimensions there are four to eight stages, and memory is
-  // the limit: a stage must not stay in use until the next one is full.
+  // kBegins with three consumers. Above 128 dimensions there are four to eight stages, and memory
+  // is the limit: a stage must not stay in use until the next one is full.
   static constexpr bool kTogether = kBlocks == 1 && kPanels < 3;
   static constexpr bool kBegins = kBlocks == 2 && kPanels == 2;
   using Sums = float[kBlocks][kPieces][Add::kRegisters];

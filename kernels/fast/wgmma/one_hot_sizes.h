@@ -26,7 +26,8 @@ template <int kPanels, int kColumns>
 struct Sizes {
   // Warpgroups that multiply. Each waits for one thing after the other, so more of them are faster,
   // as long as registers have their sums and scores.
-  static constexpr int kConsumers = kPanels * kColumns > 128 ? 2 : kPanels* kColumns == 128 ? 3 : 4;
+  static constexpr int kSums = kPanels * kColumns / 2;  // of a thread
+  static constexpr int kConsumers = kSums > 64 ? 2 : (kSums == 64 ? 3 : 4);
   static constexpr int kThreads = kWarpgroup * (1 + kConsumers);
   // Of a thread: when the kernel starts, and of a consumer, which gets what the producer leaves.
   // Both are handed out by eights.
