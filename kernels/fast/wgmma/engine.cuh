@@ -160,10 +160,10 @@ class Engine {
   void (*assign_)(Assignment, CUtensorMap) = nullptr;         // points held in registers
   void (*streamed_)(Assignment, CUtensorMap, int) = nullptr;  // both operands streamed
   void (*one_hot_)(Assignment, CUtensorMap, one_hot::Slots) = nullptr;
-  int shared_ = 0;     // bytes, of assign_ or one_hot_
-  int consumers_ = 0;  // of a block of one_hot_
-  unsigned threads_ = 0;
-  int clusters_ = 0;  // of blocks that stream at once
+  int shared_ = 0;        // bytes, of assign_ or one_hot_
+  int consumers_ = 0;     // of a block of one_hot_
+  unsigned threads_ = 0;  // of a block of one_hot_
+  int clusters_ = 0;      // of blocks that stream at once
   CUtensorMap map_{};
 };
 

@@ -3,10 +3,10 @@
 // has a 1 where a point has that label. A slice of 64 points that was multiplied for its scores is
 // still in shared memory, and wgmma can read it across (run_across).
 //
-// A persistent block on each multiprocessor: one thread copies slices, and warpgroups take turns at
-// them. Each has the sums of its own slices in registers. While one looks for labels, the products
-// of the others run. At the end the sums of a block go to its slot; one_hot_finish.cuh adds
-// up the slots. Which block adds up a point, and when, never changes: neither do the bits.
+// A persistent block on each multiprocessor: one thread copies slices, and two to four warpgroups
+// take turns at them. Each has the sums of its own slices in registers. While one looks for labels,
+// the products of the others run. At the end the sums of a block go to its slot; one_hot_finish.cuh
+// adds up the slots. Which block adds up a point, and when, never changes: neither do the bits.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
