@@ -199,11 +199,9 @@ struct Consumer {
       return reinterpret_cast<float*>(scratch) + (other - 1) * (128 * kEach) + threadIdx.x % 128;
     };
     bar_sync(1 + kConsumers, kConsumers * 128);  // no product reads a stage any more
+    if (consumer > 0) {
 #pragma unroll
-    for (int other = 1; other < kConsumers; ++other) {
-      if (consumer != other) continue;
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) of(other)[128 * i] = (&sums[0][0][0])[i];
+      for (int i = 0; i < kEach; ++i) of(consumer)[128 * i] = (&sums[0][0][0])[i];
     }
     bar_sync(1 + kConsumers, kConsumers * 128);
     if (consumer == 1) {
