@@ -4,6 +4,7 @@
 #include "kernels/fast/grid/leaves.cuh"
 #include "kernels/fast/grid/list_sizes.h"
 #include "kernels/fast/grid/regions.cuh"
+#include "kernels/fast/lib/launch_bounds.cuh"
 
 namespace lloyd::fast {
 namespace {
@@ -147,7 +148,8 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
 }
 
 template <int D, int Candidates, typename AnyTree = Tree>
-__global__ void __launch_bounds__(kBlock, kBlocksOfMultiprocessor<D, Candidates>)
+__global__ void __launch_bounds__(kBlock,
+                                  blocks_at_most(kBlocksOfMultiprocessor<D, Candidates>, kBlock))
     assign_and_sum(AnyTree tree, List centroids, Regions regions, int capacity, int* block_owners,
                    const __grid_constant__ Output out) {
   // The tree stays as it is, so its boxes may be read while the previous kernel ends. The next

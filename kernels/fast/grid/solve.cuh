@@ -13,6 +13,7 @@
 #include "kernels/fast/grid/assign.cuh"
 #include "kernels/fast/grid/wide.cuh"
 #include "kernels/fast/lib/grid_barrier.cuh"
+#include "kernels/fast/lib/launch_bounds.cuh"
 
 namespace lloyd::fast {
 namespace {
@@ -73,7 +74,7 @@ __device__ __forceinline__ void move_in_block(const Output& out, int k, float* c
 }
 
 template <int D, int Candidates>
-__global__ void __launch_bounds__(kBlock, kBlocksToSolve<D, Candidates>)
+__global__ void __launch_bounds__(kBlock, blocks_at_most(kBlocksToSolve<D, Candidates>, kBlock))
     solve(const __grid_constant__ Solve s) {
   __shared__ float centroids[D * kMostSolved];
   __shared__ int ids[kMostSolved];
