@@ -164,9 +164,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
   session_.start();
   part("solve", [&] { version->run(context); });
   s.solve_ms = session_.stop();
-  const double end = now_ms();
-  s.waited_ms = end - waited_from;
-  if (watch == nullptr) last_end_ = end;
+  s.waited_ms = now_ms() - waited_from;
   s.noise = noise_.stop(s.solve_ms);
   if (nvml_ != nullptr) s.gpu = profiling::state_of(*nvml_, gpus_);
   Solution solution;
@@ -194,9 +192,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
 
 void Timer::warm_up(Version& version, Context& context) {
   const double start = now_ms();
-  // A GPU at its power limit lowers its clock within a second of load, and raises it in a pause.
-  const double whole_ms = measure_.warm_seconds * 1e3;
-  const double load_ms = last_end_ ? std::min(whole_ms, start - *last_end_) : whole_ms;
+  const double load_ms = measure_.warm_seconds * 1e3;
   const auto solve = [&] {
     version.run(context);
     session_.synchronize();

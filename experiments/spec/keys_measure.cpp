@@ -74,9 +74,8 @@ std::vector<Key> measure_keys() {
        .name = "warm_seconds",
        .kind = Kind::real,
        .text =
-           "The version repeats the solve for so many seconds before its first sample, which is "
-           "then one under sustained load, and before each further sample for as long as the "
-           "pause between the two was.",
+           "The version repeats the solve for so many seconds right before each sample, which is "
+           "then one under sustained load.",
        .example = 1,
        .sign = Sign::not_negative},
       {.section = "measure.verify",
