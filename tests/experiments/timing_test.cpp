@@ -178,8 +178,8 @@ TEST(Timer, LendsLabelsForEachSample) {
   EXPECT_EQ(answers, std::vector(3, std::vector<std::int32_t>{1, 1, 1, 1}));
 }
 
-// Writes down how long it had been solving before the last solve of each sample began. A solve takes
-// at least 2 ms.
+// Writes down how long it had been solving before the last solve of each sample began. A solve
+// takes at least 2 ms.
 struct Diary : Version {
   using Clock = std::chrono::steady_clock;
   explicit Diary(std::vector<Clock::duration>& pages) : loads(pages) {}
