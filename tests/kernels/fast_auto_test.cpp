@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <typeindex>
 #include <utility>
 #include <vector>
 
@@ -448,23 +449,24 @@ TEST(FastCpuAuto, BoundsItsTrials) {
   const std::vector<float> points = {0, 3, 8, 9}, centroids = {0, 9};
   Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
   Context context;
-  // An iteration is estimated to take 1 ms: five solves of two versions.
+  // An iteration is estimated to take 1 ms: five solves of two versions. Then it is known that a
+  // solve takes 1 ms: five more of each.
   problem.stop.iterations = 4;
   {
     Kept memory;
     Trying version;
     context.trial_memory = &memory;
     version.prepare(problem, context);
-    EXPECT_EQ(version.tried_ms, 2 * 5 * 4);
+    EXPECT_EQ(version.tried_ms, 2 * (5 * 4 + 5 * 1));
     EXPECT_EQ(version.chosen_by(), "tried");
   }
-  {  // at least two runs each
+  {  // at least two runs in a trial
     Kept memory;
     Trying version;
     version.run_takes_ms = 1000;
     context.trial_memory = &memory;
     version.prepare(problem, context);
-    EXPECT_EQ(version.tried_ms, 2 * 2 * 1000);
+    EXPECT_EQ(version.tried_ms, 2 * 2 * 2 * 1000);
   }
   // Nothing can be kept: only a solve that is not short is tried.
   context.trial_memory = nullptr;
@@ -475,6 +477,38 @@ TEST(FastCpuAuto, BoundsItsTrials) {
     EXPECT_EQ(version.chosen_by(), by) << iterations;
     EXPECT_EQ(version.lengths.empty(), iterations == 10);
   }
+}
+
+// The version that should be the faster one is disturbed throughout its first trial.
+class Disturbed : public AutoVersion {
+ public:
+  Disturbed() : AutoVersion("disturbed", kPair, {.iterations = 1, .ms = 10, .whole_ms = 10}) {}
+
+ private:
+  static constexpr Measured kPair[] = {{Precision::fp32, 4, 2, 1, "fast_cpu_tree", 0, 1},
+                                       {Precision::fp32, 4, 2, 1, "fast_cpu_simd", 0, 1.5}};
+  double run_ms(Version& version, Context& context) override {
+    version.run(context);
+    const std::type_index type = typeid(version);
+    if (!last_ || *last_ != type) ++trials_;
+    last_ = type;
+    if (trials_ == 1) return 10;
+    return trials_ % 2 == 1 ? 1 : 2;
+  }
+  std::optional<std::type_index> last_;
+  int trials_ = 0;
+};
+
+TEST(FastCpuAuto, TriesShortSolvesTwice) {
+  const std::vector<float> points = {0, 3, 8, 9}, centroids = {0, 9};
+  Problem problem{.n = 4, .k = 2, .dim = 1, .points = points, .centroids = centroids};
+  problem.stop.iterations = 1;
+  Kept memory;
+  Disturbed version;
+  Context context;
+  context.trial_memory = &memory;
+  version.prepare(problem, context);
+  EXPECT_EQ(version.chosen(), "fast_cpu_tree");
 }
 
 TEST(FastCpuAuto, SaysThatWhatWasKeptDoesNotCount) {

@@ -165,11 +165,12 @@ std::string AutoVersion::question(const Problem& problem, const Tunables& tunabl
 void AutoVersion::try_first(std::size_t count, std::vector<Estimate>& candidates,
                             std::vector<std::string>& reasons, const Problem& problem,
                             const Context& context) {
+  if (candidates.empty()) return;
   std::vector<Trial> trials;
   Problem tried_problem = problem;
   int& iterations = tried_problem.stop.iterations;
-  if (!candidates.empty() && !is_short(candidates.front(), problem))
-    iterations = std::min(iterations, trials_.iterations);
+  const bool is_brief = solve_ms(candidates.front(), problem) <= trials_.ms;
+  if (!is_short(candidates.front(), problem)) iterations = std::min(iterations, trials_.iterations);
   std::size_t tried = 0;
   for (; tried < count; ++tried) {
     const Estimate& e = candidates[tried];
@@ -181,6 +182,14 @@ void AutoVersion::try_first(std::size_t count, std::vector<Estimate>& candidates
     }
   }
   candidates.erase(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(tried));
+  if (is_brief && trials.size() > 1) {
+    // After those of the others, so that one disturbance does not meet both trials of a version.
+    for (Trial& trial : trials) {
+      Estimate& first = trial.candidate;
+      const Trial second = try_out(first, tried_problem, with(first.nearest, context));
+      first.iteration_ms = std::min(first.iteration_ms, second.candidate.iteration_ms);
+    }
+  }
   const std::vector<Estimate> best = fastest_of(trials, problem.precision);
   candidates.insert(candidates.begin(), best.begin(), best.end());
 }
@@ -191,8 +200,7 @@ Trial AutoVersion::try_out(Estimate candidate, const Problem& problem, Context c
   context.label_buffer = nullptr;  // for the solve that counts
   const std::unique_ptr<Version> version = find_version(candidate.nearest.version)->make();
   version->prepare(problem, context);
-  const double most =
-      std::min(trials_.ms, trials_.solves * candidate.iteration_ms * problem.stop.iterations);
+  const double most = std::min(trials_.ms, trials_.solves * solve_ms(candidate, problem));
   // The first run loads code, touches memory for the first time and wakes the clocks.
   double spent = run_ms(*version, context), fastest = INFINITY;
   do {

@@ -37,7 +37,8 @@ class AutoVersion : public Version, public Chooser {
   /// A trial solves the problem, at least twice and until `ms` or the estimated time of `solves`
   /// solves are spent. A solve that is estimated to take less than `whole_ms` is tried whole:
   /// versions that keep bounds are slow at first and fast later. Without a TrialMemory such a solve
-  /// is not tried at all. Of longer ones a trial makes a few iterations.
+  /// is not tried at all. Of longer ones a trial makes a few iterations. If a solve takes less than
+  /// `ms`, another process may disturb all of a trial, so each version has two.
   struct Trials {
     int iterations;
     double ms;
@@ -60,8 +61,11 @@ class AutoVersion : public Version, public Chooser {
   void try_first(std::size_t count, std::vector<Estimate>& candidates,
                  std::vector<std::string>& reasons, const Problem& problem, const Context& context);
   Trial try_out(Estimate candidate, const Problem& problem, Context context);
+  static double solve_ms(const Estimate& estimate, const Problem& problem) {
+    return estimate.iteration_ms * problem.stop.iterations;
+  }
   bool is_short(const Estimate& first, const Problem& problem) const {
-    return first.iteration_ms * problem.stop.iterations <= trials_.whole_ms;
+    return solve_ms(first, problem) <= trials_.whole_ms;
   }
 
   // All that a choice depends on in one build: the sizes, some of the points, threads and GPUs.
