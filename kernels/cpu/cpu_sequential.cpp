@@ -1,6 +1,6 @@
 // cpu_sequential: the naive loop.
 //
-// Parent   None: it is the denominator of every speedup.
+// Parent   None: it is what the studies divide by.
 // Idea     For each point, for each centroid, for each dimension; then sums, counts and a division.
 //          One thread, -O3, float accumulators, as the five reports wrote it. Two dimensions are
 //          compiled in, as they were there.
@@ -74,20 +74,19 @@ class Loop : public Version {
 
 using Sequential = EitherPrecision<Loop<float>, Loop<double>>;
 
-LLOYD_VERSION(Sequential,
-              {.name = "cpu_sequential",
-               .family = "cpu",
-               .backend = Backend::cpu,
-               .parent = "",
-               .axes = {},
-               .precisions = {Precision::fp32, Precision::fp64},
-               .distance = Distance::direct,
-               .spherical = true,
-               .batches = Batches::one_by_one,
-               .reproducible = true,
-               .study = "all five",
-               .summary = "the naive loop on one core: the denominator of every speedup",
-               .unsupported = {}});
+LLOYD_VERSION(Sequential, {.name = "cpu_sequential",
+                           .family = "cpu",
+                           .backend = Backend::cpu,
+                           .parent = "",
+                           .axes = {},
+                           .precisions = {Precision::fp32, Precision::fp64},
+                           .distance = Distance::direct,
+                           .spherical = true,
+                           .batches = Batches::one_by_one,
+                           .reproducible = true,
+                           .study = "all five",
+                           .summary = "the naive loop on one core: what the studies divide by",
+                           .unsupported = {}});
 
 }  // namespace
 }  // namespace lloyd::cpu

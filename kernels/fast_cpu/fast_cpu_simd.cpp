@@ -1,11 +1,11 @@
 // fast_cpu_simd: vectors of points against groups of centroids, all in registers.
 //
 // Parent   cpu_openmp.
-// Idea     A lane is a point. Four vectors of points meet six centroids at a time, so each value
-//          that is loaded takes part in several multiply-adds. The score is ‖c‖²/2 − x·c, one
-//          multiply-add per dimension.
-// Why      cpu_openmp waits for a chain of additions per distance. Here 24 chains are in flight,
-//          and the loads are a fraction of the arithmetic.
+// Idea     A lane is a point. Four vectors of points (two before AVX-512) meet six centroids at a
+//          time, so each value that is loaded takes part in several multiply-adds. The score is
+//          ‖c‖²/2 − x·c, one multiply-add per dimension.
+// Why      cpu_openmp waits for a chain of additions per distance. Here 24 chains (12 before
+//          AVX-512) are in flight, and the loads are a fraction of the arithmetic.
 //          In few dimensions the comparisons take most of the time, three per distance. So with
 //          many clusters it keeps only the block of 8 or 16 that has the best score, one comparison
 //          per distance, and finds the centroid in its block at the end.

@@ -5,10 +5,11 @@
 //   sums     Warps add up runs of rows in that order, in registers.
 //   finish   The sums of each cluster are added in their order, and its centroid is moved.
 //
-// Where points are few, one kernel does all of that (at_once.cuh). Elsewhere, after the first
-// iterations only points that changed cluster are sorted and added up: once for the
-// cluster they came to and once, negatively, for the one they left. The sums are then kept from one
-// iteration to the next, in fp64: a sum of fp32 values that comes and goes leaves nothing there.
+// Where points are few, one kernel does all of that (at_once.cuh). Elsewhere, with at least 32
+// points per cluster, only points that changed cluster are sorted and added up after the first
+// iterations: once for the cluster they came to and once, negatively, for the one they left. The
+// sums are then kept from one iteration to the next, in fp64: a sum of fp32 values that comes and
+// goes leaves nothing there.
 // For centroids in fp64 all sums are made in twice its digits (twice.cuh).
 // No float is added atomically, so nothing depends on the GPU's scheduling.
 // Floor: one read of the points, or of the labels twice. NOTES.md has what was tried.

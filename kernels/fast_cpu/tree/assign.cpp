@@ -146,7 +146,7 @@ int filter_box(const float* low, const float* high, const PlacedCentroids& centr
 }
 
 std::vector<Piece> pieces_of(const Tree& tree) {
-  // Runs of 2^m leaves: as few as possible, but more than kFewest where there are enough leaves to
+  // Runs of 2^m leaves: as few as possible, but at least kFewest where there are enough leaves to
   // fill blocks of them. Less would leave threads idle, more would meet all k centroids too often.
   constexpr std::int64_t kFewest = 128;
   int m = std::countr_zero(static_cast<unsigned>(kFan));
