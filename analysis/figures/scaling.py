@@ -24,6 +24,8 @@ from analysis.model.words import AXES
 NAME = "scaling"
 ALL = "workers"
 """What is on x unless an axis is: all kinds of workers, multiplied."""
+MARKS = ("noisy", "oversubscribed")
+"""Columns that say why a point should not be relied on; left out where no row has them."""
 LABELS = {"threads": "threads", "processes": "processes", "gpus": "GPUs"}
 WORKERS = list(LABELS)
 SHOWN = ["n", "k", "dim", "precision", "data"]
@@ -97,8 +99,7 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
         notes.append(f"Weak: N grows with the {workers}; efficiency is {alone} / T({workers}).")
         if alone == "T(1)":
             notes[-1] += f" T(1) is that of {_over(weak, '', fewest)}."
-    if not rows["noisy"].notna().any():
-        rows = rows.drop(columns="noisy")
+    rows = rows.drop(columns=[mark for mark in MARKS if not rows[mark].notna().any()])
     columns = columns_of_panels(2 if len(panels) > 1 else 1, widest + 0.76, 1.2)
     left, right = 0.52, widest + 0.24
     page = Page(
@@ -223,7 +224,7 @@ def _over(rows: pd.DataFrame, baseline: str, fewest: str) -> str:
 def _rows(of: pd.DataFrame, problem: str, kind: str, base, over: str, at: float) -> pd.DataFrame:
     """The rows of a line: the speedup of each point over the `base` samples, and its efficiency."""
     rows = of[["machine", "point", "version", "series", *SHOWN]]
-    rows = rows.assign(workers=of["workers"], iteration_ms=of["iteration_ms"], noisy=of["noisy"])
+    rows = rows.assign(**{c: of[c] for c in ("workers", "iteration_ms", *MARKS)})
     ratios = np.array([ratio_interval(base, times) for times in of["times_ms"]])
     divide = of["workers"].to_numpy()[:, None] / at if kind == "strong" else 1.0
     names = ["speedup", "speedup_low", "speedup_high"]

@@ -15,7 +15,8 @@ from analysis.pages.escape import Code, Words
 from analysis.pages.table import Table
 from analysis.pages.tables import interval_text, listed, time_text
 
-_PROBLEM = ("data_name", "n", "k", "dim", "batch")
+PROBLEM = ("data_name", "n", "k", "dim", "batch")
+"""What makes two points one problem, besides the precision."""
 
 
 def least(points: pd.DataFrame) -> pd.Series | None:
@@ -55,7 +56,7 @@ def beside(run: Run) -> Table:
     if of_ours.empty:
         raise RunError(f"{run.path}: no result of this project's own versions")
     points = points.assign(half=points["precision"].isin(ROUNDED))
-    key = [*_PROBLEM, "half"]
+    key = [*PROBLEM, "half"]
     varying = [c for c in key[:-1] if points[c].nunique(dropna=False) > 1]
     rows = []
     for _, of in points.groupby(key, sort=False, dropna=False):

@@ -180,6 +180,8 @@ def _dims(rows: pd.DataFrame, best: pd.Series, worst: pd.Series) -> str:
 
 
 def _scaling(rows: pd.DataFrame) -> str:
+    if "oversubscribed" in rows:
+        rows = rows[~rows["oversubscribed"].eq(True)]
     return _most_workers(rows[rows["workers"].eq(rows["workers"].max())])
 
 
@@ -190,7 +192,10 @@ def _most_workers(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
         f"% efficiency ({best['kind']} scaling, {best['problem']})"
     )
     if len(rows) > 1:
-        said += f"; the least is {100 * worst['efficiency']:.0f}% ({worst['series']})"
+        said += (
+            f"; the least is {100 * worst['efficiency']:.0f}% ({worst['series']}, "
+            f"{worst['problem']})"
+        )
     return f"{said}."
 
 

@@ -9,17 +9,18 @@ import pandas as pd
 
 from analysis.measures.convergence import ROUNDED
 from analysis.measures.families import is_ours, is_peer
-from analysis.measures.points import all_points, fastest, noise_note, samples_of
-from analysis.measures.stats import Samples, median_interval, ratio_interval
+from analysis.measures.points import fastest, noise_note
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
 from analysis.pages.beside import least, left_out, ratio, who
-from analysis.pages.escape import Code, Words
+from analysis.pages.jobs import job_ratio, job_text, least_job, who_job, with_jobs
 from analysis.pages.table import Table
-from analysis.pages.tables import interval_text, listed, time_text
+from analysis.pages.tables import listed, time_text
 
 LUIGI_TENTH = "a tenth of luigi_v4"
+STUDY = "luigi_v4_device_update"
+"""The fastest version of the five studies, which the fast ladder begins with."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,11 @@ REGIMES = [
 
 def _points(run: Run) -> pd.DataFrame:
     """The run's points, with the counts of their verification and the names of their regimes."""
-    points = all_points([run], run.baseline)
+    points = with_jobs(run)
     counted = run.measurements.drop_duplicates("point").set_index("point")
     copied = ("label_mismatches", "max_regret", "regret_bound", "chosen", "end_to_end_floor_ms")
     for column in copied:
         points[column] = points["point"].map(counted[column])
-    rows = run.measurements
-    whole = rows["end_to_end_ms"].gt(0) & rows["status"].eq("ok")
-    if rows["end_to_end_floor_ms"].isna().all():
-        whole &= False  # rows from before it counted what a process needs only once
-    points["jobs"] = points["point"].map(samples_of(rows[whole], "end_to_end_ms"))
     points["regime"] = ""
     for regime in REGIMES:
         # floats, because a run may have no value in a column
@@ -71,12 +67,6 @@ def _points(run: Run) -> pd.DataFrame:
             regime.name
         )
     return points[points["regime"].ne("")]
-
-
-def _least_job(points: pd.DataFrame) -> pd.Series | None:
-    """The point whose whole job takes the least time."""
-    of = points[points["status"].eq("ok") & points["jobs"].notna()]
-    return of.loc[of["jobs"].map(lambda jobs: jobs.median).idxmin()] if len(of) else None
 
 
 def _present(run: Run) -> list[tuple[Regime, pd.DataFrame]]:
@@ -102,7 +92,7 @@ def every_version(run: Run) -> Table:
         lost = points[~points["version"].isin(best["version"]) & _said(points)]
         for _, p in best.sort_values("iteration_ms", kind="stable").iterrows():
             rows.append([regime.name, _name(p), p["precision"], time_text(p), _times_floor(p)])
-            rows[-1] += [ratio(peer, p), *_labels(p), *([_job(p)] if jobs else [])]
+            rows[-1] += [ratio(peer, p), *_labels(p), *([job_text(p)] if jobs else [])]
         for _, p in lost.drop_duplicates("version").iterrows():
             why = f"{p['status']}: {p['reason']}"
             rows.append([regime.name, p["version"], p["precision"], why, "", "", *_labels(p)])
@@ -129,7 +119,7 @@ def summary(run: Run) -> str:
 def summary_tables(run: Run) -> list[Table]:
     """The regimes with their floors and aims, then the best peer beside our fastest version, by an
     iteration and, if the run has it, by the whole job. Raises RunError if the run has no regime."""
-    problems, results, jobs = [], [], []
+    problems, results, jobs, shown = [], [], [], []
     present = _present(run)
     nowhere, absent = _absent(present)
     for regime, points in present:
@@ -138,25 +128,29 @@ def summary_tables(run: Run) -> list[Table]:
         precision = "fp16, bf16" if regime.half else "fp32"
         problems.append([regime.name, *sizes, precision, _floors(ours), _aim(regime, points)])
         best = (*who(peer), *(f"; {v} did not run" for v in absent.get(regime.name, [])))
-        results.append([regime.name, best, who(ours), ratio(peer, ours)])
-        results[-1] += [_share(peer), _share(ours)]
-        peer, ours = _least_job(points[is_peer(points)]), _least_job(points[is_ours(points)])
+        study = least(points[points["version"].eq(STUDY)])
+        shown += [p["point"] for p in (peer, study, ours) if p is not None]
+        results.append([regime.name, best, "–" if study is None else time_text(study)])
+        results[-1] += [who(ours), ratio(peer, ours), _share(peer), _share(ours)]
+        peer, ours = least_job(points[is_peer(points)]), least_job(points[is_ours(points)])
         if ours is not None:
-            jobs.append([regime.name, _floor_of_job(ours), _who_job(peer), _who_job(ours)])
-            jobs[-1].append("–" if peer is None else _job_ratio(peer, ours))
+            jobs.append([regime.name, _floor_of_job(ours), who_job(peer), who_job(ours)])
+            jobs[-1].append(job_ratio(peer, ours))
     said = [
         run.environment_line(),
         "median of an iteration [95% interval], on data that is on the GPU",
         "regret: how much farther a label's centroid is than the nearest, at most, as a share of "
         "what the precision's rounding allows (0: every label is float64's)",
     ]
-    if noise := noise_note(_points(run)):
+    points = _points(run)
+    if noise := noise_note(points[points["point"].isin(shown)]):
         said.append(noise.rstrip("."))
     if nowhere:
         said.append(f"peers that did not run: {', '.join(nowhere)}")
     numeric = {"N", "K", "dim", "floor, ms", "faster by"}
     names = ["regime", "N", "K", "dim", "precision", "floor, ms", "aim, ms"]
-    regrets = ["regime", "best peer, ms", "ours, ms", "faster by", "peer's regret", "our regret"]
+    regrets = ["regime", "best peer, ms", f"{STUDY}, ms", "ours, ms", "faster by"]
+    regrets += ["peer's regret", "our regret"]
     tables = [
         Table("regimes-problems", listed(said), names, problems, numeric),
         Table("regimes-summary", listed(said), regrets, results, numeric),
@@ -188,7 +182,7 @@ def _absent(present: list[tuple[Regime, pd.DataFrame]]) -> tuple[list[str], dict
 
 def _aim(regime: Regime, points: pd.DataFrame) -> str:
     """The aim in ms, or a tenth of the time that the run measured for luigi_v4."""
-    v4 = points[points["version"].eq("luigi_v4_device_update") & points["status"].eq("ok")]
+    v4 = points[points["version"].eq(STUDY) & points["status"].eq("ok")]
     if regime.aim != LUIGI_TENTH or v4.empty:
         return regime.aim
     return f"≤ {number_text(v4['iteration_ms'].min() / 10)}, {regime.aim}"
@@ -196,19 +190,6 @@ def _aim(regime: Regime, points: pd.DataFrame) -> str:
 
 def _name(p: pd.Series) -> str:
     return p["version"] + (f" ({p['chosen']})" if isinstance(p["chosen"], str) else "")
-
-
-def _job(p: pd.Series) -> str:
-    """The whole job: set-up, solve and download."""
-    if not isinstance(p["jobs"], Samples):
-        return "–"
-    return interval_text(*median_interval(p["jobs"]))
-
-
-def _who_job(p: pd.Series | None) -> Words:
-    if p is None:
-        return "–"
-    return Code(p["version"]), f" {p['precision']}: {_job(p)}"
 
 
 def _floors(p: pd.Series | None) -> str:
@@ -223,10 +204,6 @@ def _floors(p: pd.Series | None) -> str:
 def _floor_of_job(p: pd.Series) -> str:
     floor = p["end_to_end_floor_ms"]
     return number_text(floor) if pd.notna(floor) else "–"
-
-
-def _job_ratio(peer: pd.Series, ours: pd.Series) -> str:
-    return interval_text(*ratio_interval(peer["jobs"], ours["jobs"]), unit="×")
 
 
 def _times_floor(p: pd.Series) -> str:

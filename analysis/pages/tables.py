@@ -250,7 +250,8 @@ def versions(listed: list[dict], read: list[Study]) -> str:
     short = {study.name: _link(study.short, study.url) for study in read}
     rows = []
     for version in sorted(listed, key=lambda v: (v["family"] != "cpu", v["family"])):
-        names = version["study"].split(", ") if version["study"] else ["this project"]
+        ours = "a library" if version["family"] == "peer" else "this project"
+        names = version["study"].split(", ") if version["study"] else [ours]
         studies = Markdown(", ".join(short.get(name, name) for name in names))
         rows.append([code(version["name"]), studies, Markdown(version["summary"])])
     return markdown(["version", "from", "idea"], rows, set())

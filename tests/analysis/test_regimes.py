@@ -10,6 +10,7 @@ from analysis.model.files import RunError
 from analysis.model.load import load_run
 from analysis.pages.choices import choices
 from analysis.pages.choices import summary as choices_lost
+from analysis.pages.jobs import jobs as whole_jobs
 from analysis.pages.regimes import every_version, summary
 
 SIZES = {
@@ -112,16 +113,18 @@ def test_the_summary_has_a_line_a_regime_in_each_table(run_path, capsys):
     assert cells(problems, "A1")[1:] == ["10⁶", "1,000", "128", "fp16, bf16", "0.0500", "≤ 0.50"]
     a1 = cells(results, "A1")
     assert a1[1].startswith("`peer_flash_kmeans` fp16: 1.20 [")
-    assert a1[2].startswith("`fast_dense` fp16: 0.402 [")
-    assert a1[3].startswith("3.00× [")
-    assert a1[4:] == ["1%", "1%"]
+    assert a1[2] == "–"
+    assert a1[3].startswith("`fast_dense` fp16: 0.402 [")
+    assert a1[4].startswith("3.00× [")
+    assert a1[5:] == ["1%", "1%"]
     assert cells(problems, "C")[4:] == ["fp32", "0.0500", "≤ 0.10; brute force ≤ 0.80"]
     c = cells(results, "C")
-    assert c[2].startswith("`fast_grid` fp32: ")  # not what chose it
-    assert c[4:] == ["1%", "0"]
+    assert c[3].startswith("`fast_grid` fp32: ")  # not what chose it
+    assert c[5:] == ["1%", "0"]
     assert cells(results, "E")[1] == "–"
     assert cells(problems, "L")[6] == "≤ 0.0502, a tenth of luigi_v4"
-    assert cells(results, "L")[2:4] == ["–", "–"]
+    assert cells(results, "L")[2].startswith("0.502 [")  # the studies' fastest version
+    assert cells(results, "L")[3:5] == ["–", "–"]
     assert main(["regimes", str(run_path), "--summary"]) == 0
     assert capsys.readouterr().out.strip() == text.strip()
 
@@ -188,6 +191,13 @@ def test_whole_jobs_stand_beside_the_peers(run_path):
     assert cells(jobs, "C")[3].startswith("`fast_optin` fp32: 8.03 [")
     assert cells(jobs, "E")[2:5:2] == ["–", "–"]
     assert "| L |" not in jobs  # neither side has one
+
+    table = whole_jobs(load_run(run_path)).markdown()
+    assert "a whole job: allocation, copies, set-up, 20 iterations and the answer" in table
+    c = cells(table, "10⁷", "1,000", "2")  # N, K and dim
+    assert c[3].startswith("`fast_grid` fp32: 0.0803 [")  # the shortest iteration
+    assert c[4].startswith("9.04 [")
+    assert c[5].startswith("`fast_optin` fp32: 8.03 [")  # the shortest job
     every = every_version(load_run(run_path)).markdown()
     assert cells(every, "regime")[-1] == "ms end to end"
     assert cells(every, "C", "fast_grid", "fp32")[-1].startswith("9.04 [")
@@ -205,7 +215,7 @@ def test_a_readme_may_hold_it(run_path, tmp_path, capsys):
     readme.write_text(block.format("fast_regimes:regime"))
     assert main(["readme", str(readme), str(run_path)]) == 2
     assert (
-        "must be RUN or RUN:PART, with one of regimes, peers, choices, counters, profiler"
+        "must be RUN or RUN:PART, with one of regimes, peers, jobs, choices, counters, profiler"
         in capsys.readouterr().err
     )
 
@@ -217,7 +227,7 @@ def test_runs_without_regrets_or_regimes(run_path, make_run):
     for row in rows:
         del row["max_regret"], row["regret_bound"]
     write_lines(run_path / "measurements.jsonl", rows)
-    assert cells(two_tables(summary(load_run(run_path)))[1], "C")[4:] == ["–", "–"]
+    assert cells(two_tables(summary(load_run(run_path)))[1], "C")[5:] == ["–", "–"]
     every = every_version(load_run(run_path)).markdown()
     assert cells(every, "C", "fast_grid", "fp32")[6:] == ["0", "–", "–"]
     with pytest.raises(RunError, match="no result of a regime"):
