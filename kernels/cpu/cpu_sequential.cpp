@@ -76,9 +76,6 @@ using Sequential = EitherPrecision<Loop<float>, Loop<double>>;
 
 LLOYD_VERSION(Sequential, {.name = "cpu_sequential",
                            .family = "cpu",
-                           .backend = Backend::cpu,
-                           .parent = "",
-                           .axes = {},
                            .precisions = {Precision::fp32, Precision::fp64},
                            .distance = Distance::direct,
                            .spherical = true,

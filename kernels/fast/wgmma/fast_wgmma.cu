@@ -5,8 +5,8 @@
 //          two warpgroups multiply (wgmma) and scan the scores, three warps add up the previous
 //          tile: those that changed cluster, or all points, as in the first three iterations and
 //          with few points per cluster (when.h). A small second kernel moves the centroids. Up to
-//          128 clusters the sums are products, too
-//          (one_hot_engine.cuh). Above dim 256 both operands are streamed.
+//          128 clusters the sums are products, too (one_hot_engine.cuh). Above dim 256 both
+//          operands are streamed.
 // Why      Nothing of n × k leaves the registers, and the update costs no pass of its own. At dim
 //          128 the tensor cores leave time for 4 ALU operations a score; this takes 1.5.
 //          A batch of problems is one launch: their tiles follow each other.
