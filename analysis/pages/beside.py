@@ -15,8 +15,7 @@ from analysis.pages.escape import Code, Words
 from analysis.pages.table import Table
 from analysis.pages.tables import interval_text, listed, time_text
 
-PROBLEM = ("data_name", "n", "k", "dim", "batch")
-"""What makes two points one problem, besides the precision."""
+_PROBLEM = ("data_name", "n", "k", "dim", "batch")
 
 
 def least(points: pd.DataFrame) -> pd.Series | None:
@@ -47,28 +46,37 @@ def left_out(points: pd.DataFrame) -> pd.Series:
     return points["status"].eq(NOT_RUN) | reason.str.contains("has no package", regex=False)
 
 
+def problems(points: pd.DataFrame) -> tuple[list[str], list[tuple[list[str], pd.DataFrame]]]:
+    """The names of the sizes by which problems differ, and for each problem their values and its
+    points. A problem in fp32 goes with what solves it in fp32 or tf32, one of 16 bits with 16 bits.
+    """
+    half = points["precision"].isin(ROUNDED).rename("half")
+    varying = [c for c in _PROBLEM if points[c].nunique(dropna=False) > 1]
+    names = {"data_name": "data", "n": "N", "k": "K"}
+    parts = []
+    for _, of in points.groupby([*_PROBLEM, half], sort=False, dropna=False):
+        one = of.iloc[0]
+        sizes = [str(one[c]) if c == "data_name" else count_text(int(one[c])) for c in varying]
+        parts.append((sizes, of))
+    return [names.get(c, c) for c in varying], parts
+
+
 def beside(run: Run) -> Table:
-    """For each problem the fastest version of other people and our two fastest. A problem in fp32
-    is compared with the peers that solve it in fp32 or tf32, one of 16 bits with those of 16 bits.
-    Raises RunError if the run has no result of ours."""
+    """For each problem the fastest version of other people and our two fastest. Raises RunError if
+    the run has no result of ours."""
     points = all_points([run], run.baseline)
     of_ours = points[is_ours(points) & points["status"].eq("ok")]
     if of_ours.empty:
         raise RunError(f"{run.path}: no result of this project's own versions")
-    points = points.assign(half=points["precision"].isin(ROUNDED))
-    key = [*PROBLEM, "half"]
-    varying = [c for c in key[:-1] if points[c].nunique(dropna=False) > 1]
+    header, parts = problems(points)
     rows = []
-    for _, of in points.groupby(key, sort=False, dropna=False):
+    for sizes, of in parts:
         peer, mine = least(of[is_peer(of)]), of[is_ours(of)]
         ours = least(mine)
         if ours is None:
             continue
         second = least(mine[mine["version"].ne(ours["version"])])
-        sizes = [str(ours[c]) if c == "data_name" else count_text(int(ours[c])) for c in varying]
         rows.append([*sizes, who(peer), who(ours), ratio(peer, ours), who(second)])
-    names = {"data_name": "data", "n": "N", "k": "K"}
-    header = [names.get(c, c) for c in varying]
     numeric = {*header} - {"data"} | {"faster by"}
     header += ["best peer, ms", "ours, ms", "faster by", "our next, ms"]
     said = [run.environment_line(), "median of an iteration [95% interval]"]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.measures.convergence import ROUNDED
 from analysis.measures.families import is_ours, is_peer
 from analysis.measures.points import all_points, noise_note, samples_of
 from analysis.measures.stats import Samples, median_interval, ratio_interval
 from analysis.model.files import RunError
-from analysis.model.numbers import count_text
 from analysis.model.run import Run
-from analysis.pages.beside import PROBLEM, least, who
+from analysis.pages.beside import least, problems, who
 from analysis.pages.escape import Code, Words
 from analysis.pages.table import Table
 from analysis.pages.tables import interval_text, listed
@@ -57,27 +55,21 @@ def job_ratio(peer: pd.Series | None, ours: pd.Series) -> str:
 
 def jobs(run: Run) -> Table:
     """For each problem our version with the shortest iteration and what its whole job takes, then
-    ours and the library with the shortest whole job. Precisions are compared as in beside.py.
-    Raises RunError if the run has no whole job of ours."""
+    ours and the library with the shortest whole job. Raises RunError if the run has no whole job of
+    ours."""
     points = with_jobs(run)
-    points = points.assign(half=points["precision"].isin(ROUNDED))
-    varying = [c for c in PROBLEM if points[c].nunique(dropna=False) > 1]
+    header, parts = problems(points)
     rows, shown = [], []
-    for _, of in points.groupby([*PROBLEM, "half"], sort=False, dropna=False):
+    for sizes, of in parts:
         mine = of[is_ours(of)]
         quick, ours, library = least(mine), least_job(mine), least_job(of[is_peer(of)])
         if quick is None or ours is None:
             continue
-        sizes = [
-            str(ours[c]) if isinstance(ours[c], str) else count_text(int(ours[c])) for c in varying
-        ]
         rows.append([*sizes, who(quick), job_text(quick), who_job(ours), who_job(library)])
         rows[-1].append(job_ratio(library, ours))
         shown.append(quick["point"])
     if not rows:
         raise RunError(f"{run.path}: no whole job of this project's own versions")
-    names = {"data_name": "data", "n": "N", "k": "K"}
-    header = [names.get(c, c) for c in varying]
     numeric = {*header} - {"data"} | {"its whole job, ms", "faster by"}
     header += ["shortest iteration of ours, ms", "its whole job, ms"]
     header += ["shortest whole job of ours, ms", "of a library, ms", "faster by"]

@@ -20,7 +20,7 @@ from analysis.pages.tables import listed, time_text
 
 LUIGI_TENTH = "a tenth of luigi_v4"
 STUDY = "luigi_v4_device_update"
-"""The fastest version of the five studies, which the fast ladder begins with."""
+"""The version of a study that the fast ladder begins with."""
 
 
 @dataclass(frozen=True)

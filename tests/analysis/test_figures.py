@@ -503,3 +503,14 @@ def test_a_hundred_thousand_rows_take_seconds(tmp_path):
     start = time.process_time()
     assert main(["figures", str(tmp_path), "--only", "speedup"]) == 0
     assert time.process_time() - start < 30  # a few seconds; CI machines are slow and shared
+
+
+def test_what_is_said_about_scaling_leaves_out_more_threads_than_cores():
+    line = {"series": "cpu_openmp", "kind": "strong", "problem": "N = 10⁴"}
+    rows = [line | {"workers": 16, "efficiency": 0.9, "oversubscribed": False}]
+    rows += [line | {"workers": 16, "efficiency": 0.4, "problem": "N = 100"}]
+    rows += [line | {"workers": 64, "efficiency": 0.1, "oversubscribed": True}]
+    assert finding("scaling", pd.DataFrame(rows), "title") == (
+        "With 16 workers cpu_openmp keeps 90% efficiency (strong scaling, N = 10⁴); the "
+        "least is 40% (cpu_openmp, N = 100)."
+    )

@@ -123,7 +123,7 @@ def test_the_summary_has_a_line_a_regime_in_each_table(run_path, capsys):
     assert c[5:] == ["1%", "0"]
     assert cells(results, "E")[1] == "–"
     assert cells(problems, "L")[6] == "≤ 0.0502, a tenth of luigi_v4"
-    assert cells(results, "L")[2].startswith("0.502 [")  # the studies' fastest version
+    assert cells(results, "L")[2].startswith("0.502 [")  # of a study
     assert cells(results, "L")[3:5] == ["–", "–"]
     assert main(["regimes", str(run_path), "--summary"]) == 0
     assert capsys.readouterr().out.strip() == text.strip()
