@@ -43,6 +43,7 @@ class Simd : public PieceLoop {
     } else {
       buffers_.clear();
       for (int t = 0; t < threads_; ++t) buffers_.push_back(floats(kTile * problem.dim));
+      prefetches_ = rows_come_from_memory() && problem.dim <= kMostPrefetched;
     }
   }
 
@@ -59,6 +60,7 @@ class Simd : public PieceLoop {
       } else {
         float* tile = buffers_[static_cast<std::size_t>(omp_get_thread_num())].get();
         fill(first, tile);
+        if (prefetches_) prefetch_rows(first + kTile);
         label_tile(tile, *groups_, labels);
         take(part, first, points_from(first), labels);
       }
@@ -73,11 +75,28 @@ class Simd : public PieceLoop {
     fill_tile(point(first), points_from(first), moved(), problem_.dim, tile);
   }
 
+  // In more dimensions a tile has so many lines that fetching them at once takes longer than it
+  // saves (simd/NOTES.md).
+  static constexpr int kMostPrefetched = 32;
+  bool rows_come_from_memory() const {
+    constexpr std::int64_t kFitsInL2 = 1 << 20;
+    return problem_.n * problem_.dim * std::int64_t{sizeof(float)} > threads_ * kFitsInL2;
+  }
+  // Brings the rows of a tile into L2 while the tile before it is labelled.
+  void prefetch_rows(std::int64_t first) const {
+    constexpr int kFloatsPerLine = 16;
+    if (first + kTile > problem_.n) return;
+    const float* rows = point(first);
+    for (int at = 0; at < kTile * problem_.dim; at += kFloatsPerLine)
+      __builtin_prefetch(rows + at, /*write=*/0, /*locality=*/2);
+  }
+
   // The tiles of all points, where sums are taken from tiles, too. Otherwise one tile for each
   // thread: points that are transposed anew in each iteration are read once, and summed while they
   // are in L1.
   Floats tiles_;
   std::vector<Floats> buffers_;
+  bool prefetches_ = false;
   std::unique_ptr<CentroidGroups> groups_;
 };
 
