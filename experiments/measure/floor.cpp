@@ -33,8 +33,10 @@ IterationWork iteration_work(const Problem& problem) {
   const auto batch = static_cast<double>(problem.batch), dim = static_cast<double>(problem.dim);
   const double n = batch * static_cast<double>(problem.n),
                k = batch * problem.k;  // of all problems
-  const double labels =
-      problem.stop.min_changes > 0 ? 2 * 4 * n : 4 * n / std::max(1, problem.stop.iterations);
+  const double label = label_bytes(problem.k);
+  const double labels = problem.stop.min_changes > 0
+                            ? 2 * label * n
+                            : label * n / std::max(1, problem.stop.iterations);
   IterationWork work;
   work.point_bytes = n * dim * coordinate;
   work.resident_bytes = (n + k) * dim * coordinate;

@@ -41,9 +41,9 @@ struct IterationWork {
 /// Bytes: an iteration reads every point once. A coordinate takes 2 B if the arithmetic is fp16 or
 /// bf16 and 4 B otherwise, because the problem is given in float32. It takes 2 B also for a version
 /// that widens such points (VersionInfo::widens_halves), because another one need not. Centroids
-/// are read once and written once. Labels (int32) are written once per solve, because only the last
-/// ones are returned: 4·n / iterations. With min_changes > 0 each iteration compares the labels, so
-/// it reads and writes them.
+/// are read once and written once. A label takes as few bytes as k allows (label_bytes()). Labels are
+/// written once per solve, because only the last ones are returned: n labels / iterations. With
+/// min_changes > 0 each iteration compares the labels, so it reads and writes them.
 ///
 /// Operations: n·k distances. In the form ‖x‖² − 2·x·c + ‖c‖² each takes dim multiplications and
 /// dim additions, in total 2·n·k·dim; the norms are of lower order. The direct form takes a
@@ -66,7 +66,7 @@ std::optional<double> floor_ms(const Problem& problem, const FloorRates& rates, 
 /// The same of the whole job, comparable with end_to_end_ms: the points go to the device and the
 /// labels come back, and `iteration_floor_ms` is what floor_ms() returned. The first iteration can
 /// follow the upload point by point, and the download the last one, so these two cost nothing of
-/// their own. A coordinate takes 2 B or 4 B as above, a label as few bytes as k allows.
+/// their own. A coordinate takes 2 B or 4 B as above, a label as few as k allows.
 std::optional<double> end_to_end_floor_ms(const Problem& problem, const FloorRates& rates,
                                           int devices, double iteration_floor_ms,
                                           std::string& why_not);

@@ -178,12 +178,11 @@ void NoiseMeter::begin(std::optional<double> needed, std::size_t gpus) {
 
 void NoiseMeter::start() { before_ = read_solvers(); }
 
-Noise NoiseMeter::stop(double solve_ms) {
-  const Solvers after = read_solvers();
+Noise NoiseMeter::noise(double solve_ms) {
   Noise noise;
-  noise.involuntary_switches = std::max<std::int64_t>(0, after.switches - before_.switches);
-  noise.page_faults = std::max<std::int64_t>(0, after.faults - before_.faults);
-  noise.disk_page_faults = std::max<std::int64_t>(0, after.disk_faults - before_.disk_faults);
+  noise.involuntary_switches = std::max<std::int64_t>(0, after_.switches - before_.switches);
+  noise.page_faults = std::max<std::int64_t>(0, after_.faults - before_.faults);
+  noise.disk_page_faults = std::max<std::int64_t>(0, after_.disk_faults - before_.disk_faults);
   if (const auto now = sum_over_threads(getpid(), "sched", "se.nr_migrations"); now && migrations_)
     noise.migrations = std::max<std::int64_t>(0, *now - *migrations_);
   int cores = 0;

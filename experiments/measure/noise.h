@@ -88,7 +88,9 @@ class NoiseMeter {
   /// Call right before the solve.
   void start();
   /// Call right after the solve.
-  Noise stop(double solve_ms);
+  void stop() { after_ = read_solvers(); }
+  /// Call after stop(). It takes the readings that are slow.
+  Noise noise(double solve_ms);
 
  private:
   struct Solvers {
@@ -103,7 +105,7 @@ class NoiseMeter {
   std::size_t gpus_ = 1;
   std::deque<CpuReading> readings_;
   std::optional<std::int64_t> migrations_;
-  Solvers before_;
+  Solvers before_, after_;
 };
 
 /// The load that others put on this machine before a run, for environment.json and a line on the

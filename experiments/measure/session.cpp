@@ -19,7 +19,8 @@ void CpuSession::start() { start_ = now_ms(); }
 double CpuSession::stop() { return now_ms() - start_; }
 
 void CpuSession::evict_caches() {
-  // This is larger than the last-level cache of any current socket.
+  // One thread writes more than most last-level caches hold. The private caches of other cores keep
+  // their lines.
   sweep_.assign(std::size_t{512} << 20, static_cast<char>(sweep_.empty() ? 0 : sweep_[0] + 1));
 }
 

@@ -17,7 +17,7 @@ namespace {
 using profiling::NvtxRange;
 
 // An untimed solve right before the timed one warms the cache. A solve longer than this evicts
-// earlier data anyway, so it needs no warm-up.
+// earlier data anyway, so it needs no warm-up. The first sample of a process always has one.
 constexpr double kWarmSolveMs = 100;
 // A solve on the CPU that takes longer than this is its own warm-up: caches are filled and clocks
 // are up after a small part of it.
@@ -165,8 +165,10 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
   part("solve", [&] { version->run(context); });
   s.solve_ms = session_.stop();
   s.waited_ms = now_ms() - waited_from;
-  s.noise = noise_.stop(s.solve_ms);
+  noise_.stop();
+  // Before noise(), which takes milliseconds: clock, power and throttling change when a GPU idles.
   if (nvml_ != nullptr) s.gpu = profiling::state_of(*nvml_, gpus_);
+  s.noise = noise_.noise(s.solve_ms);
   Solution solution;
   s.fetch_ms = timed([&] { part("fetch", [&] { solution = version->fetch(context); }); });
   context.label_buffer = nullptr;

@@ -18,8 +18,10 @@ std::vector<Key> measure_keys() {
        .name = "warmup",
        .kind = Kind::whole,
        .text =
-           "Solves before the first one that is timed. With one of each, a solve on the CPU that "
-           "takes more than a minute is its own warm-up.",
+           "Solves before the first one that is timed. The first solve is verified and not timed, "
+           "so "
+           "0 is the same as 1. With one of each, a solve on the CPU that takes more than a minute "
+           "is its own warm-up.",
        .example = 3},
       {.section = "measure",
        .name = "repetitions",

@@ -35,7 +35,10 @@ class Cuvs:
         self.torch, self.kmeans, self.problem = torch, kmeans, problem
         self.device = torch.device("cuda", problem.device)
         torch.cuda.set_device(self.device)
-        self.place()
+        try:
+            self.place()
+        except torch.cuda.OutOfMemoryError as error:
+            raise lloydbench_external.Unsupported(str(error)) from error
 
     def place(self):
         """Brings points and initial centroids to where fit() takes them from."""

@@ -44,15 +44,25 @@ double floor_of(const Problem& p, int devices = 1, const FloorRates& of = rates(
 TEST(IterationWork, CountsPointsCentroidsAndLabelsOnce) {
   const IterationWork work = iteration_work(problem(1000, 10, 2));
   EXPECT_DOUBLE_EQ(work.flops, 2.0 * 1000 * 10 * 2);
-  // points 8000 B, centroids 80 B read and 80 B written, labels 4000 B in one of 20 iterations
-  EXPECT_DOUBLE_EQ(work.bytes, 8000 + 80 + 80 + 200);
+  // points 8000 B, centroids 80 B read and 80 B written, labels 1000 B in one of 20 iterations
+  EXPECT_DOUBLE_EQ(work.bytes, 8000 + 80 + 80 + 50);
   EXPECT_DOUBLE_EQ(work.resident_bytes, 8080);
 }
 
 TEST(IterationWork, ReadsAndWritesLabelsWhenChangesAreCounted) {
   Problem p = problem(1000, 10, 2);
   p.stop.min_changes = 1;
-  EXPECT_DOUBLE_EQ(iteration_work(p).bytes, 8000 + 80 + 80 + 8000);
+  EXPECT_DOUBLE_EQ(iteration_work(p).bytes, 8000 + 80 + 80 + 2000);
+}
+
+TEST(IterationWork, TakesAsFewBytesForALabelAsTheClustersAllow) {
+  const auto labels = [](int k) {
+    const double centroids = 2.0 * k * 2 * 4;  // read and written
+    return iteration_work(problem(1000, k, 2)).bytes - 8000 - centroids;
+  };
+  EXPECT_DOUBLE_EQ(labels(256), 1000.0 / 20);
+  EXPECT_DOUBLE_EQ(labels(257), 2000.0 / 20);
+  EXPECT_DOUBLE_EQ(labels(65537), 4000.0 / 20);
 }
 
 TEST(IterationWork, TakesTwoBytesWhereTheArithmeticIsHalf) {
@@ -62,25 +72,25 @@ TEST(IterationWork, TakesTwoBytesWhereTheArithmeticIsHalf) {
 }
 
 TEST(Floor, IsTheLargerOfMemoryAndArithmetic) {
-  // k = 10: 40,000 operations at 1 GFLOP/s take longer than 8360 B at 1 GB/s. k = 1: 4000
-  // operations take less time than 8216 B.
+  // k = 10: 40,000 operations at 1 GFLOP/s take longer than 8210 B at 1 GB/s. k = 1: 4000
+  // operations take less time than 8066 B.
   EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2)), 40000 / 1e9 * 1e3);
-  EXPECT_DOUBLE_EQ(floor_of(problem(1000, 1, 2)), (8000 + 16 + 200) / 1e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(1000, 1, 2)), (8000 + 16 + 50) / 1e9 * 1e3);
 }
 
 TEST(Floor, TakesTheRateOfThePrecision) {
-  // 40,000 operations at 100 GFLOP/s take 0.4 µs; the 4280 B at 1 GB/s take longer.
-  EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2, Precision::bf16)), (4000 + 80 + 200) / 1e9 * 1e3);
+  // 40,000 operations at 100 GFLOP/s take 0.4 µs; the 4130 B at 1 GB/s take longer.
+  EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2, Precision::bf16)), (4000 + 80 + 50) / 1e9 * 1e3);
 }
 
 TEST(Floor, ReadsFromTheCacheWhatFitsIt) {
   FloorRates fast = rates();
   fast.fp32 = 1e12;
   // 100 points: 800 B and 8 B of centroids fit into 1000 B. 200 points do not fit.
-  EXPECT_DOUBLE_EQ(floor_of(problem(100, 1, 2), 1, fast), (800 + 16 + 20) / 4e9 * 1e3);
-  EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 1, fast), (1600 + 16 + 40) / 1e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(100, 1, 2), 1, fast), (800 + 16 + 5) / 4e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 1, fast), (1600 + 16 + 10) / 1e9 * 1e3);
   // On two devices half of the 200 points fits into each cache, and the devices share the work.
-  EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 2, fast), (1600 + 16 + 40) / 4e9 / 2 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 2, fast), (1600 + 16 + 10) / 4e9 / 2 * 1e3);
 }
 
 TEST(Floor, ReadsFromTheNearestLevelThatHoldsTheData) {
@@ -88,10 +98,10 @@ TEST(Floor, ReadsFromTheNearestLevelThatHoldsTheData) {
   cpu.fp32 = 1e12;
   cpu.levels = {{"L1", 500, 8e9}, {"L2", 1000, 4e9}, {"L3", 2000, 2e9}, {"memory", 0, 1e9}};
   // points and one centroid: 408 B, 808 B, 1608 B and 3208 B
-  EXPECT_DOUBLE_EQ(floor_of(problem(50, 1, 2), 1, cpu), (400 + 16 + 10) / 8e9 * 1e3);
-  EXPECT_DOUBLE_EQ(floor_of(problem(100, 1, 2), 1, cpu), (800 + 16 + 20) / 4e9 * 1e3);
-  EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 1, cpu), (1600 + 16 + 40) / 2e9 * 1e3);
-  EXPECT_DOUBLE_EQ(floor_of(problem(400, 1, 2), 1, cpu), (3200 + 16 + 80) / 1e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(50, 1, 2), 1, cpu), (400 + 16 + 2.5) / 8e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(100, 1, 2), 1, cpu), (800 + 16 + 5) / 4e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(200, 1, 2), 1, cpu), (1600 + 16 + 10) / 2e9 * 1e3);
+  EXPECT_DOUBLE_EQ(floor_of(problem(400, 1, 2), 1, cpu), (3200 + 16 + 20) / 1e9 * 1e3);
 }
 
 TEST(Floor, LetsPointsCrossTheLinkThatDoNotFit) {
@@ -101,7 +111,7 @@ TEST(Floor, LetsPointsCrossTheLinkThatDoNotFit) {
   // 8000 B of points: 2000 B cross the link at 1 MB/s, or of fp16's 4000 B none.
   EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2), 1, small), 2.0);
   EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2, Precision::bf16), 1, small),
-                   (4000 + 80 + 200) / 1e9 * 1e3);
+                   (4000 + 80 + 50) / 1e9 * 1e3);
   // Two devices have room for all.
   EXPECT_DOUBLE_EQ(floor_of(problem(1000, 10, 2), 2, small), 40000 / 1e9 / 2 * 1e3);
   // Of 20,000 B on two devices, each brings the 4000 B of its half over its own link.

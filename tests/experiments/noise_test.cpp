@@ -165,7 +165,8 @@ TEST(NoiseMeter, NamesABusyNeighbour) {
   meter.begin(cores->cores);
   meter.start();
   std::this_thread::sleep_for(std::chrono::milliseconds(1000));
-  const Noise noise = meter.stop(1000);
+  meter.stop();
+  const Noise noise = meter.noise(1000);
   for (const pid_t child : {neighbour, bystander}) kill(child, SIGKILL);
   ASSERT_TRUE(noise.other_cpu);
   bool named = false;
@@ -198,7 +199,8 @@ TEST(NoiseMeter, KnowsSolversThatReachTheGpuLater) {
   const auto others = [&](NoiseMeter& meter) {
     meter.begin(1);
     meter.start();
-    return meter.stop(1).other_gpu;
+    meter.stop();
+    return meter.noise(1).other_gpu;
   };
   NoiseMeter meter(watched);
   EXPECT_EQ(others(meter), 0);

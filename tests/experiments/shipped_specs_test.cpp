@@ -131,8 +131,8 @@ TEST(ShippedSpecs, RunOnTheRealFiles) {
   };
   EXPECT_EQ(first("uva.yaml"), "cpu_sequential/n:10000/k:30/dim:20/precision:fp32");
   EXPECT_EQ(first("uva100.yaml"), "cpu_sequential/n:10000/k:30/dim:100/precision:fp32");
-  EXPECT_EQ(first("stamp.yaml"), "cpu_sequential/n:2048/k:16/dim:16/precision:fp32");
-  EXPECT_EQ(first("stamp16384.yaml"), "cpu_sequential/n:16384/k:16/dim:24/precision:fp32");
+  EXPECT_EQ(first("stamp.yaml"), "cpu_sequential/n:2048/k:16/dim:16/precision:fp64");
+  EXPECT_EQ(first("stamp16384.yaml"), "cpu_sequential/n:16384/k:16/dim:24/precision:fp64");
 }
 
 }  // namespace
