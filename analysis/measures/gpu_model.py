@@ -84,8 +84,9 @@ def exchange_ms(case: Case, gpus: int, nodes: int, rest_ms: float) -> float:
     """Adding up the sums of all clusters. `gpus` are those of one node; `rest_ms` is what each GPU
     does beside it in an iteration."""
     if case.peers and nodes == 1:
-        # a flag says that the sums are there, and another one that they were read
-        return (2 * PEER_FLAG_US + (gpus - 1) * case.megabytes / PEER_GB_S * 1e3) / 1e3
+        # Half a value and the number of its exchange travel together: one way over the link, and
+        # twice the bytes.
+        return (PEER_FLAG_US / 2 + (gpus - 1) * 2 * case.megabytes / PEER_GB_S * 1e3) / 1e3
     small, small_us = EXCHANGE["AllReduceSmallMb"], EXCHANGE["AllReduceSmallUs"]
     large, large_us = EXCHANGE["AllReduceLargeMb"], EXCHANGE["AllReduceLargeUs"]
     per_megabyte = (large_us - small_us) / (large - small)

@@ -16,6 +16,7 @@ class OneByOne : public Version {
   explicit OneByOne(VersionFactory make) : make_(std::move(make)) {}
 
   void prepare(const Problem& batch, Context& context) override {
+    solvers_.clear();
     for (int i = 0; i < batch.batch; ++i) {
       solvers_.push_back(make_());
       solvers_.back()->prepare(problem_of(batch, i), context);

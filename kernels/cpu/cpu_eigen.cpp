@@ -100,8 +100,8 @@ using EigenVersion = EitherPrecision<Expression<float>, Expression<double>>;
 std::optional<std::string> memory_shortfall(const Problem& problem, const Tunables&,
                                             const DeviceLimits&) {
   const double value_bytes = problem.precision == Precision::fp64 ? 8 : 4;
-  const double needed =
-      value_bytes * (problem.dim + 1.0) * static_cast<double>(problem.n) * problem.k;
+  const double needed = value_bytes * (problem.dim + 1.0) * static_cast<double>(problem.n) *
+                        problem.k * problem.batch;  // all problems are prepared before any is run
   const double machine =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (needed <= machine / 2) return std::nullopt;

@@ -34,7 +34,7 @@ def test_an_exchange_over_nccl_is_what_was_measured_on_two_gpus():
 
 def test_an_exchange_between_peers_is_two_flags_and_what_the_others_store():
     peers = case(peers=True, sum_bytes=396)
-    assert exchange_ms(peers, 4, 1, rest_ms=1) == pytest.approx((2 * 1.24 + 3 * 1.0) / 1e3)
+    assert exchange_ms(peers, 4, 1, rest_ms=1) == pytest.approx((1.24 / 2 + 3 * 2 * 1.0) / 1e3)
 
 
 def test_nodes_cost_steps_and_the_bytes_of_each_adapter():

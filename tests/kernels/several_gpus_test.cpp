@@ -25,7 +25,7 @@ TEST(SeveralGpus, ExchangeAsTheModelOfTheAnalysisDoes) {
   EXPECT_NEAR(exchange_ms(SumsBy::nccl, 1, 2, 1), 0.0195, 1e-9);
   EXPECT_NEAR(exchange_ms(SumsBy::nccl, 0.02, 2, 1), 0.0130, 1e-9);
   EXPECT_NEAR(exchange_ms(SumsBy::nccl, 0.02, 2, 0.02), 0.0276, 1e-9);  // nothing hides its launch
-  EXPECT_NEAR(exchange_ms(SumsBy::peers, 0.396, 4, 1), (2 * 1.24 + 3) / 1e3, 1e-9);
+  EXPECT_NEAR(exchange_ms(SumsBy::peers, 0.396, 4, 1), (1.24 / 2 + 2 * 3) / 1e3, 1e-9);
 }
 
 TEST(SeveralGpus, KnowEveryVersionOfTheirFamily) {

@@ -37,9 +37,10 @@ Estimate on_several(const ForSeveral& version, const Estimate& alone, double few
 }  // namespace
 
 double exchange_ms(SumsBy sums, double megabytes, int gpus, double rest_ms) {
-  if (sums ==
-      SumsBy::peers)  // a flag says that the sums are there, and another that they were read
-    return (2 * kPeerFlagUs + (gpus - 1) * megabytes / kPeerGbS * 1e3) / 1e3;
+  // Half a value and the number of its exchange travel together (multi/peer_link.cuh): one way over
+  // the link, and twice the bytes.
+  if (sums == SumsBy::peers)
+    return (kPeerFlagUs / 2 + (gpus - 1) * 2 * megabytes / kPeerGbS * 1e3) / 1e3;
   constexpr double kUsPerMb =
       (kAllReduceLargeUs - kAllReduceSmallUs) / (kAllReduceLargeMb - kAllReduceSmallMb);
   constexpr double kLatencyUs = kAllReduceSmallUs - kUsPerMb * kAllReduceSmallMb;

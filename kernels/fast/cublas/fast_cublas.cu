@@ -11,7 +11,7 @@
 //          it saves.
 // Limits   n < 2^31 (CUB's sort), needs libcublas. Labels keep the bound of the expanded distance,
 //          (‖x‖ + ‖c‖)² · 2^-24 · dim; points are centred or refused as in lib/placement.h.
-#include "kernels/core/limits.h"
+#include "kernels/core/version.h"
 
 #if LLOYD_CUDA
 #include <cub/device/device_radix_sort.cuh>
@@ -140,13 +140,7 @@ LLOYD_CUDA_VERSION(
      .distance = Distance::expanded,
      .spherical = true,
      .summary = "distances by one matrix product per tile, then argmin; update by sorted runs",
-     .unsupported = [](const Problem& problem, const Tunables&,
-                       const DeviceLimits&) -> std::optional<std::string> {
-       constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
-       if (problem.n > kMost)
-         return "sorts at most " + with_commas(kMost) + " points, not " + with_commas(problem.n);
-       return std::nullopt;
-     }});
+     .unsupported = {}});
 
 }  // namespace
 }  // namespace lloyd::fast

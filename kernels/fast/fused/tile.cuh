@@ -22,7 +22,7 @@ struct Assignment {
   int stride_bytes;  // of a point
   int k, padded_k;
   Plan plan;
-  const float4* table;  // of padded_k · D / 8 · 4, laid out by finish()
+  const float4* table;  // of padded_k · D / 2, laid out by finish()
   const float* bias;
   float* sums;       // a block's k × D, for each block
   unsigned* counts;  // k, for each block

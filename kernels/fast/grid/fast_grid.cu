@@ -14,7 +14,7 @@
 // Floor    n = 1e7, k = 1000, dim 2: 18 MB from L2, 4 µs, and three launches; 13 µs by
 //          instructions.
 // More     NOTES.md: same bits in every run, what limits it, what was tried.
-#include "kernels/core/limits.h"
+#include "kernels/core/version.h"
 
 #if LLOYD_CUDA
 #include "kernels/fast/grid/build.cuh"
@@ -169,10 +169,6 @@ LLOYD_CUDA_VERSION(GridVersion,
                                "no point is read",
                     .unsupported = [](const Problem& problem, const Tunables&,
                                       const DeviceLimits&) -> std::optional<std::string> {
-                      constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
-                      if (problem.n > kMost)
-                        return "sorts at most " + with_commas(kMost) + " points, not " +
-                               with_commas(problem.n);
                       if (problem.dim > kMostDimensions)
                         return "boxes prune in few dimensions: at most " +
                                std::to_string(kMostDimensions) + ", not " +

@@ -34,7 +34,7 @@ struct Layout {
     k = problem.k;
     padded_k = (k + kAtATime - 1) / kAtATime * kAtATime;
     dim = problem.dim;
-    cells = k * problem.dim;
+    cells = static_cast<int>(std::int64_t{k} * dim);  // bytes() rejects what does not fit an int
     for (lanes = 1, lane_bits = 0; lanes < std::min(problem.dim, kWarp); ++lane_bits) lanes *= 2;
     adds_runs = kThreads / lanes <= k;
     per_dim = 0xffffffffu / static_cast<unsigned>(dim) + 1;
@@ -42,7 +42,7 @@ struct Layout {
   /// In this order: points, centroids, sums; units and scales of the coordinates; labels, places
   /// and order of the points; starts and counts of the clusters, three numbers.
   std::int64_t bytes() const {
-    return 16LL * points_per_block * stride_quads + 16LL * padded_k * stride_quads + 8LL * cells +
+    return 16LL * points_per_block * stride_quads + 16LL * padded_k * stride_quads + 8LL * k * dim +
            12LL * dim + 4LL * (3LL * points_per_block + 2LL * k + 3);
   }
   int points_per_group() const {

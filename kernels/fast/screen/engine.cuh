@@ -1,6 +1,7 @@
 // Which engine screens a problem, and how it is launched. There are three: the wide engine on
 // Hopper up to 128 dimensions, the streamed engine above, and the mma engine elsewhere. The mma
-// engine also takes the second look, but for few points that the wide engine has screened.
+// engine also takes the second look, except where the wide engine has screened few points: there
+// settle.cuh does.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
@@ -27,7 +28,9 @@ class Engine {
   Engine(const Problem& problem, const DeviceLimits& device)
       : multiprocessors_(device.multiprocessors), overlap_(can_overlap(device)) {
     const bool hopper = LLOYD_SM90A && device.compute_capability == 90;
-    while (steps_ < 8 && steps_ * 16 < problem.dim) steps_ *= 2;
+    // Turing's blocks have no room for 8 steps.
+    const int most_steps = device.shared_bytes_optin < kMmaSharedBytes<8> ? 4 : 8;
+    while (steps_ < most_steps && steps_ * 16 < problem.dim) steps_ *= 2;
     if (hopper) steps_ = std::max(steps_, 2);
     padded_ = (problem.dim + steps_ * 16 - 1) / (steps_ * 16) * steps_ * 16;
     wide_ = hopper && padded_ <= 128 && problem.k <= 65'536 * kWideTile;

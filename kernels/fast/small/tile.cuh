@@ -59,7 +59,7 @@ struct Tile {
   }
 };
 
-/// Points in a thread of D coordinates each, but for registers at most `most`.
+/// How many points a thread has: `most`, or as many as kCoordinatesPerThread registers allow.
 constexpr int points_per_thread(int padded_dim, int most) {
   return most * padded_dim <= kCoordinatesPerThread ? most : kCoordinatesPerThread / padded_dim;
 }

@@ -13,8 +13,8 @@ namespace {
 constexpr std::int64_t kLargestChunk = std::int64_t{1} << 22;
 // Of a small capacity, the memory for sorting takes an eighth.
 constexpr std::int64_t kSortShare = 8;
-// The driver allocates in pages of 2 MiB.
-constexpr std::int64_t kPages = 32 << 20;
+// The driver allocates in pages of 2 MiB: room for what 16 buffers leave of their last ones.
+constexpr std::int64_t kPages = 16 * (2 << 20);
 
 // Of the tree, without its points, and of what an iteration needs beside it.
 std::int64_t tree_bytes(const Problem& problem, const DeviceLimits& device) {

@@ -210,10 +210,6 @@ LLOYD_CUDA_VERSION(StreamGrid,
                                "device, and leaves on a border are read over the link",
                     .unsupported = [](const Problem& problem, const Tunables& tunables,
                                       const DeviceLimits& device) -> std::optional<std::string> {
-                      constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
-                      if (problem.n > kMost)
-                        return "counts points in 31 bits: at most " + with_commas(kMost) +
-                               ", not " + with_commas(problem.n);
                       if (problem.dim > kMostDims)
                         return "boxes prune in few dimensions: at most " +
                                std::to_string(kMostDims) + ", not " + std::to_string(problem.dim);
