@@ -14,7 +14,7 @@ constexpr std::int64_t kLargestChunk = std::int64_t{1} << 22;
 // Of a small capacity, the memory for sorting takes an eighth.
 constexpr std::int64_t kSortShare = 8;
 // The driver allocates in pages of 2 MiB: room for what 16 buffers leave of their last ones.
-constexpr std::int64_t kPages = 16 * (2 << 20);
+constexpr std::int64_t kPages = 16 * (std::int64_t{2} << 20);
 
 // Of the tree, without its points, and of what an iteration needs beside it.
 std::int64_t tree_bytes(const Problem& problem, const DeviceLimits& device) {

@@ -35,7 +35,7 @@ namespace lloyd::fast {
 namespace {
 
 // The driver allocates in pages of 2 MiB: room for what 8 buffers leave of their last ones.
-constexpr std::int64_t kPages = 8 * (2 << 20);
+constexpr std::int64_t kPages = 8 * (std::int64_t{2} << 20);
 constexpr std::int64_t kSample = 1024;  // points by which expanded distances are judged
 constexpr std::size_t kReadAhead = 2;   // chunks: the system fetches one while threads read another
 
