@@ -41,8 +41,8 @@ struct IterationWork {
 /// Bytes: an iteration reads every point once. A coordinate takes 2 B if the arithmetic is fp16 or
 /// bf16 and 4 B otherwise, because the problem is given in float32. It takes 2 B also for a version
 /// that widens such points (VersionInfo::widens_halves), because another one need not. Centroids
-/// are read once and written once. A label takes as few bytes as k allows (label_bytes()). Labels are
-/// written once per solve, because only the last ones are returned: n labels / iterations. With
+/// are read once and written once. A label takes as few bytes as k allows (label_bytes()). Labels
+/// are written once per solve, because only the last ones are returned: n labels / iterations. With
 /// min_changes > 0 each iteration compares the labels, so it reads and writes them.
 ///
 /// Operations: n·k distances. In the form ‖x‖² − 2·x·c + ‖c‖² each takes dim multiplications and

@@ -6,8 +6,9 @@
 //          up the sums and sizes of clusters, and every GPU moves the centroids.
 // Why      Links and memory of all GPUs work at the same time: two stream twice as much, and twice
 //          as many points stay.
-// Limits   stream_wgmma's, for the largest part, and n < 2^31 in all. Needs NCCL, and GPUs of one model that reach each
-//          other's memory. The host's memory, or its disk, must feed all links.
+// Limits   stream_wgmma's, for the largest part, and n < 2^31 in all. Needs NCCL, and GPUs of one
+//          model that reach each other's memory. The host's memory, or its disk, must feed all
+//          links.
 // Floor    stream_wgmma's for the largest part, and the all-reduce. NOTES.md has predictions and
 //          what a run on two and four GPUs took.
 #include <algorithm>
