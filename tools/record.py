@@ -8,6 +8,7 @@ with it later. A finished run is compacted into data/recorded/MACHINE/SPEC and r
 one. Runs that are under way, and the program that makes all of them, lie in --work.
 
 Refuses sources of the program that are not committed, and a program that was built from others.
+Comments do not count.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ SOURCES = (
     *(":!data/recorded", ":!*.md"),
 )
 """The sources of the program, and the specs, as pathspecs of git."""
+COMPILED = (".h", ".cpp", ".cuh", ".cu", ".inc")
+COMMENT_OR_STRING = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<end>[^()\s]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"', re.DOTALL
+)
 
 
 class RefusedError(Exception):
@@ -94,15 +99,34 @@ def check_sources(root: Path, built: dict) -> None:
     changed = _git(root, "status", "--porcelain", "--", *SOURCES)
     if changed:
         raise RefusedError(f"these files differ from the commit, {remedy}:\n{changed}")
-    since = f"{built.get('commit')}..HEAD"
+    commit = built.get("commit")
     try:
-        differs = _git(root, "diff", "--name-only", since, "--", *SOURCES)
+        names = _git(root, "diff", "--name-only", f"{commit}..HEAD", "--", *SOURCES).splitlines()
     except subprocess.CalledProcessError as error:
         raise RefusedError(f"not in this repository: {error.stderr.strip()}") from error
+    differs = [name for name in names if not _same_program(root, name, commit)]
     if differs:
-        raise RefusedError(
-            f"the program was built before these files changed, run make:\n{differs}"
-        )
+        files = "\n".join(differs)
+        raise RefusedError(f"the program was built before these files changed, run make:\n{files}")
+
+
+def _same_program(root: Path, name: str, commit: str) -> bool:
+    """Whether a file compiles to the same as in `commit`: it differs in comments and spaces only.
+    Line numbers in messages may differ."""
+    if not name.endswith(COMPILED):
+        return False
+    try:
+        then, now = (_git(root, "show", f"{of}:{name}") for of in (commit, "HEAD"))
+    except subprocess.CalledProcessError:  # one of the two has no such file
+        return False
+    return without_comments(then) == without_comments(now)
+
+
+def without_comments(source: str) -> list[str]:
+    """The words of a C++ source. Strings are kept, with what looks like a comment in them."""
+    return COMMENT_OR_STRING.sub(
+        lambda found: " " if found[0].startswith("/") else found[0], source
+    ).split()
 
 
 def portable(text: str) -> str:

@@ -158,6 +158,15 @@ def test_only_committed_sources_are_recorded(tmp_path):
     git("commit", "--quiet", "-am", "second")
     with pytest.raises(record.RefusedError, match=r"run make:\nkernels/kernel\.cu"):
         record.check_sources(tmp_path, built)
+    # not from comments
+    built["commit"] = git("rev-parse", "HEAD")
+    source.write_text("two  // more\n")
+    git("commit", "--quiet", "-am", "comment")
+    record.check_sources(tmp_path, built)
+    source.unlink()
+    git("commit", "--quiet", "-am", "removed")
+    with pytest.raises(record.RefusedError, match=r"run make:\nkernels/kernel\.cu"):
+        record.check_sources(tmp_path, built)
     # the program is not built from a page, a test or a recording
     built["commit"] = git("rev-parse", "HEAD")
     page.write_text("two\n")
@@ -168,3 +177,18 @@ def test_only_committed_sources_are_recorded(tmp_path):
     record.check_sources(tmp_path, built)
     with pytest.raises(record.RefusedError, match="not in this repository"):
         record.check_sources(tmp_path, {**built, "commit": "0" * 40})
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "same"),
+    [
+        ("a; // one", "a;  /* two\n lines */", True),
+        ('say("// one");', 'say("// two");', False),
+        ('say("\\"// one");', 'say("\\"// two");', False),
+        ('say(R"x(" // one)x");', 'say(R"x(" // two)x");', False),
+        ("a / b // c", "a / b", True),
+        ("int a;", "inta;", False),
+    ],
+)
+def test_comments_are_not_sources_and_strings_are(then, now, same):
+    assert (record.without_comments(then) == record.without_comments(now)) == same
