@@ -8,7 +8,7 @@ with it later. A finished run is compacted into data/recorded/MACHINE/SPEC and r
 one. Runs that are under way, and the program that makes all of them, lie in --work.
 
 Refuses sources of the program that are not committed, and a program that was built from others.
-Comments do not count.
+Committed changes of comments alone are allowed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -43,8 +45,11 @@ SOURCES = (
 )
 """The sources of the program, and the specs, as pathspecs of git."""
 COMPILED = (".h", ".cpp", ".cuh", ".cu", ".inc")
-COMMENT_OR_STRING = re.compile(
-    r'//[^\n]*|/\*.*?\*/|R"(?P<end>[^()\s]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"', re.DOTALL
+TOKEN = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*.*?\*/)
+    |R"(?P<end>[^()\s]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'
+    |\w+(?:'\w+)*|\S""",
+    re.DOTALL | re.VERBOSE,
 )
 
 
@@ -111,22 +116,21 @@ def check_sources(root: Path, built: dict) -> None:
 
 
 def _same_program(root: Path, name: str, commit: str) -> bool:
-    """Whether a file compiles to the same as in `commit`: it differs in comments and spaces only.
-    Line numbers in messages may differ."""
-    if not name.endswith(COMPILED):
+    """Whether a source or a spec differs from that of `commit` in comments and spaces only. Line
+    numbers in messages may differ then."""
+    read = tokens if name.endswith(COMPILED) else yaml.safe_load if name.endswith(".yaml") else None
+    if read is None:
         return False
     try:
-        then, now = (_git(root, "show", f"{of}:{name}") for of in (commit, "HEAD"))
+        then, now = (read(_git(root, "show", f"{of}:{name}")) for of in (commit, "HEAD"))
     except subprocess.CalledProcessError:  # one of the two has no such file
         return False
-    return without_comments(then) == without_comments(now)
+    return then == now
 
 
-def without_comments(source: str) -> list[str]:
-    """The words of a C++ source. Strings are kept, with what looks like a comment in them."""
-    return COMMENT_OR_STRING.sub(
-        lambda found: " " if found[0].startswith("/") else found[0], source
-    ).split()
+def tokens(source: str) -> list[str]:
+    """The tokens of a C++ source without its comments. A string is one token."""
+    return [found[0] for found in TOKEN.finditer(source) if not found["comment"]]
 
 
 def portable(text: str) -> str:

@@ -2,7 +2,8 @@
 
 An iteration on G GPUs is the part that every GPU does in full, a G-th of the rest, and the exchange
 of the clusters' sums. docs/scaling.md states the assumptions and shows the predictions, which were
-written down before any sweep on several GPUs was recorded."""
+written down before any sweep on several GPUs was recorded. Only the exchange of multi_grid was
+corrected after one."""
 
 from __future__ import annotations
 

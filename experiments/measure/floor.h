@@ -66,7 +66,7 @@ std::optional<double> floor_ms(const Problem& problem, const FloorRates& rates, 
 /// The same of the whole job, comparable with end_to_end_ms: the points go to the device and the
 /// labels come back, and `iteration_floor_ms` is what floor_ms() returned. The first iteration can
 /// follow the upload point by point, and the download the last one, so these two cost nothing of
-/// their own. A coordinate takes 2 B or 4 B as above, a label as few as k allows.
+/// their own. A coordinate takes 2 B or 4 B as above, a label as few bytes as k allows.
 std::optional<double> end_to_end_floor_ms(const Problem& problem, const FloorRates& rates,
                                           int devices, double iteration_floor_ms,
                                           std::string& why_not);

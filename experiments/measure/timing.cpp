@@ -17,7 +17,7 @@ namespace {
 using profiling::NvtxRange;
 
 // An untimed solve right before the timed one warms the cache. A solve longer than this evicts
-// earlier data anyway, so it needs no warm-up. The first sample of a process always has one.
+// earlier data anyway, so it needs no warm-up. The first sample always has one.
 constexpr double kWarmSolveMs = 100;
 // A solve on the CPU that takes longer than this is its own warm-up: caches are filled and clocks
 // are up after a small part of it.

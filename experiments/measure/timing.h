@@ -95,7 +95,7 @@ class Timer {
   std::optional<double> needed_cores_;
   int next_repetition_ = 0;
   std::mt19937_64 random_{std::random_device{}()};
-  std::optional<double> last_ms_;  // solve_ms of this process's last sample
+  std::optional<double> last_ms_;  // solve_ms of the last sample
 };
 
 }  // namespace lloyd

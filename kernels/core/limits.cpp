@@ -9,7 +9,8 @@ namespace lloyd {
 namespace {
 
 // Sizes of clusters and sorted indices have 32 bits in the CUDA versions, and a grid with one
-// thread or block per point has at most this many blocks. No version checks this itself.
+// thread or block per point has at most this many blocks. Only versions with a smaller limit check
+// n themselves.
 constexpr std::int64_t kMostPointsOnDevice = std::numeric_limits<std::int32_t>::max();
 
 std::string names(const std::vector<Precision>& precisions) {

@@ -45,8 +45,8 @@ class Staging {
 
   /// For arrays of any size. All copies of the process and the current device share it.
   static Staging& of_current_device();
-  /// For arrays of many GiB: larger pieces and more threads. Its first use makes it, in the set-up
-  /// of that solve.
+  /// For arrays of many GiB: larger pieces and more threads. It is made at its first use, so the
+  /// set-up of that solve includes it.
   static Staging& of_long_streams();
 
   Staging(const Staging&) = delete;

@@ -32,7 +32,7 @@ def test_an_exchange_over_nccl_is_what_was_measured_on_two_gpus():
     assert exchange_ms(case(sum_bytes=20), 2, 1, rest_ms=0.02) == pytest.approx(0.0276)
 
 
-def test_an_exchange_between_peers_is_two_flags_and_what_the_others_store():
+def test_an_exchange_between_peers_is_one_way_and_twice_the_bytes():
     peers = case(peers=True, sum_bytes=396)
     assert exchange_ms(peers, 4, 1, rest_ms=1) == pytest.approx((1.24 / 2 + 3 * 2 * 1.0) / 1e3)
 

@@ -24,7 +24,7 @@ template <int kSteps>
 constexpr int kPitch = kSteps * 16 + 8;  // halves; 8 more, so that ldmatrix meets no bank twice
 template <int kSteps>
 constexpr int kStageBytes = kTile* kPitch<kSteps> * 2 + kTile * 8;
-// Of a block, with its records and a counter.
+// Shared memory of a block: stages, records and a counter.
 template <int kSteps>
 constexpr int kMmaSharedBytes = kStages* kStageBytes<kSteps> + kRows* kLanes * 16 + 4;
 
