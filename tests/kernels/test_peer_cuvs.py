@@ -7,6 +7,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -72,6 +73,7 @@ def fake_torch():
         set_device=lambda _: None,
         synchronize=lambda: None,
         Event=Event,
+        OutOfMemoryError=type("OutOfMemoryError", (RuntimeError,), {}),
     )
     return torch
 
@@ -200,12 +202,18 @@ def test_resources_are_made_once_for_the_same_gpus(machine):
     assert here.cuvs.handles == [[0, 1], [0], [1, 3]]
 
 
-def test_what_cannot_run_is_unsupported(machine):
+def test_what_cannot_run_is_unsupported(machine, monkeypatch):
     here = machine()
     with pytest.raises(here.unsupported, match="a rule of its own"):
         here.prepared(here.several.CuvsOnGpus(), POINTS, START, 2, tolerance=0.1)
     with pytest.raises(here.unsupported, match="20 B of memory for points in pinned memory"):
         here.prepared(here.several.CuvsOnGpus(), POINTS, START, 2, memory_bytes=19)
+    with monkeypatch.context() as change:
+        torch = sys.modules["torch"]
+        error = torch.cuda.OutOfMemoryError("CUDA out of memory")
+        change.setattr(torch, "from_numpy", Mock(side_effect=error))
+        with pytest.raises(here.unsupported, match="CUDA out of memory"):
+            here.prepared(here.one.Cuvs(), POINTS, START, 2)
     version = here.prepared(here.several.CuvsOnGpus(), POINTS, START, 3)
     here.cuvs.most_iterations = 2
     with pytest.raises(here.unsupported, match="cuVS ended after 2 of 3 iterations"):
