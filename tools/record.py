@@ -45,12 +45,6 @@ SOURCES = (
 )
 """The sources of the program, and the specs, as pathspecs of git."""
 COMPILED = (".h", ".cpp", ".cuh", ".cu", ".inc")
-TOKEN = re.compile(
-    r"""(?P<comment>//[^\n]*|/\*.*?\*/)
-    |R"(?P<end>[^()\s]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'
-    |\w+(?:'\w+)*|\S""",
-    re.DOTALL | re.VERBOSE,
-)
 
 
 class RefusedError(Exception):
@@ -116,21 +110,26 @@ def check_sources(root: Path, built: dict) -> None:
 
 
 def _same_program(root: Path, name: str, commit: str) -> bool:
-    """Whether a source or a spec differs from that of `commit` in comments and spaces only. Line
-    numbers in messages may differ then."""
-    read = tokens if name.endswith(COMPILED) else yaml.safe_load if name.endswith(".yaml") else None
-    if read is None:
+    """Whether a source or a spec differs from that of `commit` in comments only. Line numbers in
+    messages may differ then."""
+    if name.endswith(COMPILED):
+        read = without_comments
+    elif name.endswith(".yaml"):
+        read = yaml.safe_load
+    else:
         return False
     try:
-        then, now = (read(_git(root, "show", f"{of}:{name}")) for of in (commit, "HEAD"))
+        then, now = (_git(root, "show", f"{of}:{name}") for of in (commit, "HEAD"))
+        return read(then) == read(now)
     except subprocess.CalledProcessError:  # one of the two has no such file
         return False
-    return then == now
 
 
-def tokens(source: str) -> list[str]:
-    """The tokens of a C++ source without its comments. A string is one token."""
-    return [found[0] for found in TOKEN.finditer(source) if not found["comment"]]
+def without_comments(source: str) -> list[str]:
+    """The lines of a C++ or CUDA source as GCC reads them, without comments and empty lines."""
+    command = ["g++", "-fpreprocessed", "-dD", "-E", "-P", "-x", "c++", "-"]
+    result = subprocess.run(command, input=source, capture_output=True, text=True, check=True)
+    return [line.rstrip() for line in result.stdout.splitlines() if line.strip()]
 
 
 def portable(text: str) -> str:
