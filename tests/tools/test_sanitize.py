@@ -6,9 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from conftest import ROOT
-
-SCRIPT = ROOT / "tools" / "sanitize.sh"
+SCRIPT = Path(__file__).parents[2] / "tools" / "sanitize.sh"
 CASES = [
     "RaggedBlocks",
     "OnePoint",
