@@ -14,6 +14,7 @@ Committed changes of comments alone are allowed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -53,7 +54,8 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Spec:
-    """A spec that is to be recorded, with the seconds of its last recording, if there is one."""
+    """A spec that is to be recorded, with the seconds of its longest recording on any machine, if
+    there is one."""
 
     name: str
     file: Path
@@ -149,26 +151,35 @@ class Recorder:
         end = time.monotonic() + 60 * args.minutes
         self.deadline: float | None = None
         self.work.mkdir(parents=True, exist_ok=True)
-        self.program = self._keep_program(args.program)
+        self.program = self._find_program(args.program)
         self.environment = self._environment()
         if not args.allow_changes:
             check_sources(ROOT, self.environment["build"])
+        self._keep_program()
         self.machine = args.machine or machine_name(self.environment)
         self.deadline = end
 
-    def _keep_program(self, program: Path) -> Path:
-        """One program makes all runs, so it is copied, and later calls use the copy."""
+    def _find_program(self, program: Path) -> Path:
+        """The copy of the program that began these runs; without one, `program` itself."""
         kept = self.work / "program" / program.name
         if not kept.exists():
             if not program.exists():
                 raise RefusedError(f"{program} is not there: run make")
-            kept.parent.mkdir(exist_ok=True)
-            for name in PROGRAMS:
-                if (program.parent / name).exists():
-                    shutil.copy2(program.parent / name, kept.parent / name)
-        elif program.exists() and _digest(kept) != _digest(program):
+            return program
+        if program.exists() and _digest(kept) != _digest(program):
             print(f"{program} is not the program that began these runs; going on with {kept}")
         return kept
+
+    def _keep_program(self) -> None:
+        """One program makes all runs, so it is copied, and later calls use the copy."""
+        kept = self.work / "program" / self.program.name
+        if self.program == kept:
+            return
+        kept.parent.mkdir(exist_ok=True)
+        for name in dict.fromkeys([*PROGRAMS, self.program.name]):
+            if (self.program.parent / name).exists():
+                shutil.copy2(self.program.parent / name, kept.parent / name)
+        self.program = kept
 
     def _environment(self) -> dict:
         """What the program says of the machine and of its build."""
@@ -179,17 +190,25 @@ class Recorder:
             "name: probe\nversions: cpu_sequential\naxes: {n: 10, k: 2, dim: 2}\n"
             "solve: {iterations: 1}\nmeasure: {repetitions: 1, max_seconds: 0.01}\n"
         )
-        self._call(spec, "--out", probe, "--no-progress", quiet=True)
-        environment = json.loads((probe / "environment.json").read_text())
+        log = self.work / "probe.log"
+        status = self._call(spec, "--out", probe, "--no-progress", log=log)
+        file = probe / "environment.json"
+        if status != 0 or not file.exists():
+            said = log.read_text(errors="replace").strip()
+            raise RefusedError(f"{self.program} ended with {status} in a first trial: {said}")
+        environment = json.loads(file.read_text())
         shutil.rmtree(probe)
+        log.unlink()
         return environment
 
-    def _call(self, *arguments: object, quiet: bool = False) -> int:
-        """Runs the program until it ends or the deadline has come; returns its exit status."""
-        out = subprocess.DEVNULL if quiet else None
+    def _call(self, *arguments: object, log: Path | None = None) -> int:
+        """Runs the program until it ends or the deadline has come; returns its exit status. With
+        `log`, what it prints goes there."""
         environment = {"LLOYDBENCH_HOME": str(ROOT), **os.environ}
         command = [str(self.program), *map(str, arguments)]
-        process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
+        with contextlib.ExitStack() as files:
+            out = files.enter_context(log.open("wb")) if log else None
+            process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
         try:
             process.wait(None if self.deadline is None else self.deadline - time.monotonic())
         except (subprocess.TimeoutExpired, KeyboardInterrupt):

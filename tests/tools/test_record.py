@@ -134,6 +134,18 @@ def test_paths_of_the_machine_are_not_recorded():
     assert record.portable(text) == "kernels/python/a.py, ~/.cache/b.json"
 
 
+def test_a_program_that_does_not_run_is_not_kept(place, tmp_path):
+    place.recorded_once("quick", "00:00:05")
+    place.spec("quick")
+    program = tmp_path / "mine"
+    program.write_text("#!/bin/sh\necho no such library >&2\nexit 127\n")
+    program.chmod(0o755)
+    result = place.record(f"--program={program}")
+    assert result.returncode == 2
+    assert f"{program} ended with 127 in a first trial: no such library" in result.stderr
+    assert not (place.folder / "work" / "program").exists()
+
+
 def test_only_committed_sources_are_recorded(tmp_path):
     def git(*arguments: str) -> str:
         who = ["-c", "user.name=a", "-c", "user.email=a@b"]
