@@ -208,10 +208,14 @@ def run_report(options: argparse.Namespace) -> int:
 def run_compare(options: argparse.Namespace) -> int:
     if not 0 <= options.threshold < 1000:
         raise RunError(f"--threshold: {options.threshold:g} is not a percentage from 0 to 1000")
-    found = find_runs([options.old, options.new])
-    if len(found) != 2:
-        raise RunError(f"OLD and NEW must be one run directory each; they hold {len(found)}")
-    options.dirs = found
+    options.dirs = []
+    for name, path in (("OLD", options.old), ("NEW", options.new)):
+        found = find_runs([path])
+        if len(found) != 1:
+            raise RunError(f"{name} must be one run directory; {path} holds {len(found)}")
+        options.dirs += found
+    if options.dirs[0].resolve() == options.dirs[1].resolve():
+        raise RunError(f"OLD and NEW are the same run: {options.dirs[0]}")
     runs = _load(options)
     if options.unread:
         return 2

@@ -22,9 +22,10 @@ from analysis.figures.page import Page
 from analysis.figures.series import panel_title
 from analysis.figures.typeset import break_label, text_width
 from analysis.figures.x_axis import beside, named, nothing_on_x, x_axis
-from analysis.measures.families import CHOOSERS, is_peer
+from analysis.measures.families import CHOOSERS, CHOSEN_FROM, is_peer
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.model.numbers import count_text, number_text
+from analysis.model.run import PROBLEM
 
 NAME = "fastest"
 FILLS = [*style.COLOURS, "#F0E442", "#8C510A"]
@@ -41,7 +42,8 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     y = beside(x)[0]
     points = needing_no_baseline(data.points)
     ok = fastest(points[points[x].notna()], x)
-    cell = list(dict.fromkeys(["machine", "dim", "panel", "data", "n", "k", x]))
+    problem = [column for column in PROBLEM if column != "precision"]
+    cell = list(dict.fromkeys(["machine", "panel", *problem, x]))
     precision = ok["precision"].where(ok["precision"].ne("tf32"), "fp32")
     ok = ok.assign(panel="" if x == "precision" else precision)
     peers = ok[is_peer(ok)]
@@ -60,7 +62,7 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     if x != "n" and (why := nothing_on_x(best, x)):
         return Drawing(name, None, rows, why)
 
-    others = [c for c in ("n", "precision", "data", "machine") if c not in (x, y)]
+    others = [c for c in ("precision", *problem, "machine") if c not in ("k", "dim", x, y)]
     keys = ["dim", *(c for c in others if best[c].nunique() > 1)]
     keys = [c for c in keys if c != x] or ["machine"]
     panels = list(best.groupby(keys, sort=True))
@@ -126,9 +128,9 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
 
 
 def _title(column: str, value: object, of: pd.DataFrame) -> str:
-    if column in ("dim", "n"):
-        return panel_title([column], (value,), of)
-    return str(value).removeprefix("NVIDIA ")
+    if column in ("precision", "machine"):
+        return str(value).removeprefix("NVIDIA ")
+    return panel_title([column], (value,), of)
 
 
 def _least(points: pd.DataFrame, cell: list[str]) -> pd.DataFrame:
@@ -163,16 +165,22 @@ def _notes(best: pd.DataFrame, ok: pd.DataFrame, written: bool, x: str) -> list[
     if unverified:
         notes.append(f"Not verified: {unverified} of {len(best)} cells.")
     versions = set(ok["version"])
-    notes += [_loss(name, best, ok, x) for name in CHOOSERS.values() if name in versions]
+    notes += [_loss(ladder, ok, x) for ladder, name in CHOOSERS.items() if name in versions]
     return notes
 
 
-def _loss(chooser: str, best: pd.DataFrame, ok: pd.DataFrame, x: str) -> str:
-    """How much time is lost by leaving the choice to the chooser."""
-    cell = list(dict.fromkeys(["machine", "dim", "precision", "data", "n", "k", x]))
-    auto = ok[ok["version"].eq(chooser)].set_index(cell)["iteration_ms"]
-    lost = (auto / best.set_index(cell)["iteration_ms"]).dropna()
+def _loss(ladder: str, ok: pd.DataFrame, x: str) -> str:
+    """How much time is lost by leaving the choice among a ladder's versions to its chooser."""
+    chooser = CHOOSERS[ladder]
+    cell = list(dict.fromkeys(["machine", *PROBLEM, x]))
+    mine = ok["version"].eq(chooser)
+    others = ok[ok["family"].isin(CHOSEN_FROM[ladder]) & ~mine]
+    times = others.groupby(cell, dropna=False)["iteration_ms"].min()
+    lost = (ok[mine].set_index(cell)["iteration_ms"] / times).dropna()
+    if lost.empty:
+        return f"{chooser} has no cell with a version that it may choose."
     return (
-        f"{chooser} takes {number_text(lost.median())} times as long as the fastest in the median "
-        f"of {len(lost)} cells, {number_text(lost.max())} times at most."
+        f"{chooser} takes {number_text(lost.median())} times as long as the fastest {ladder}_ "
+        f"version in the median of {len(lost)} cell{'' if len(lost) == 1 else 's'}, "
+        f"{number_text(lost.max())} times at most."
     )

@@ -96,7 +96,7 @@ def _notes(shown: pd.DataFrame, of: History, threshold: float) -> list[str]:
     notes[0] += " Every panel has its own time scale."
     notes.append(
         "Triangles: compare's test between a version's recording and the one before it on the same "
-        f"machine ({tested} pairs, differences of more than {threshold:.0%}); between "
+        f"machine ({tested} pairs, differences of more than {100 * threshold:g}%); between "
         "two recordings of one program any filled one has a chance of at most 5%. Hollow: perhaps, "
         "for fewer than four launches or noise cannot tell."
     )

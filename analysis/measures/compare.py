@@ -141,7 +141,7 @@ class _Pair:
         if not (low > 1 + threshold or high < 1 / (1 + threshold)):
             small = 1 / (1 + threshold) <= low and high <= 1 + threshold
             by = "less than" if small else "perhaps less than"
-            self.verdict, self.why = ALIKE, f"differs by {by} {threshold:.0%}"
+            self.verdict, self.why = ALIKE, f"differs by {by} {100 * threshold:g}%"
             return
         self.why = "; ".join(part for part in (open_because, self.noise) if part)
         verdicts = (OPEN_SLOWER, OPEN_FASTER) if self.why else (SLOWER, FASTER)

@@ -309,7 +309,11 @@ def _check_sums(place: Path, found: Verdict) -> None:
 
 def _compare(place: Path, again: Path, found: Verdict, made_with: dict[str, str]) -> None:
     here = _software()
-    others = [f"{name} {made_with[name]}" for name in here if made_with.get(name, "") != here[name]]
+    others = [
+        f"{name} {made_with.get(name, 'of an unknown version')}"
+        for name in sorted({*here, *made_with})
+        if made_with.get(name) != here.get(name)
+    ]
     differs = "differs from what the packed rows give"
     if others:
         differs += f" (drawn with {', '.join(others)}; install software/requirements.txt)"

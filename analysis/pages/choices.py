@@ -10,7 +10,7 @@ from analysis.measures.families import CHOOSERS, CHOSEN_FROM
 from analysis.measures.points import all_points, fastest, noise_note, noisy_mark
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
-from analysis.model.run import Run
+from analysis.model.run import PROBLEM, Run
 from analysis.pages.table import Table
 from analysis.pages.tables import interval_text
 
@@ -52,11 +52,14 @@ def _table(run: Run, losses_only: bool) -> Table:
     # without the reason that may follow
     told_by = told["chosen_by"].dropna().astype(str).str.split(":").str[0]
     chosen_by = told_by.groupby(told["point"]).agg(lambda ways: ", ".join(sorted({*ways})))
+    # what makes problems of this run differ; the sizes are always shown
+    sizes = ["precision", "n", "k", "dim"]
+    sizes += [c for c in PROBLEM if c not in sizes and points[c].nunique(dropna=False) > 1]
     losses = []
     for count, problem, of in (
         (count, problem, of)
         for count, best in bests.items()
-        for problem, of in best.groupby(["precision", "n", "k", "dim"], sort=False)
+        for problem, of in best.groupby(sizes, sort=False, dropna=False)
     ):
         auto, others = of[of["version"].eq(chooser)], of[of["version"].ne(chooser)]
         if auto.empty or others.empty:
@@ -65,8 +68,17 @@ def _table(run: Run, losses_only: bool) -> Table:
         name = str(chosen.get(mine["point"], "–"))
         alone = others.loc[others["version"].eq(name.split("/")[0]), "iteration_ms"].min()
         ratio = ratio_interval(mine["times_ms"], fast["times_ms"])
-        sizes = problem if counts == [1] else (*problem, count)
-        losses.append((ratio, sizes, name, mine, alone, fast))
+        shown_sizes = [
+            mine["data_name"]
+            if size == "data" and isinstance(mine.get("data_name"), str)
+            else "–"
+            if pd.isna(value)
+            else value
+            for size, value in zip(sizes, problem, strict=True)
+        ]
+        if counts != [1]:
+            shown_sizes.append(count)
+        losses.append((ratio, shown_sizes, name, mine, alone, fast))
     if not losses:
         raise RunError(f"{run.path}: no problem that {chooser} and another {family}_ version ran")
     losses.sort(key=lambda loss: -loss[0][0])
@@ -85,7 +97,7 @@ def _table(run: Run, losses_only: bool) -> Table:
         shown = losses
     rows = [
         [
-            *(str(value) for value in sizes),
+            *(str(value) for value in problem),
             *(
                 name,
                 *([str(chosen_by.get(mine["point"], "–"))] if len(chosen_by) else []),
@@ -95,7 +107,7 @@ def _table(run: Run, losses_only: bool) -> Table:
             *(fast["version"], f"{fast['iteration_ms']:.3g}{noisy_mark(fast)}"),
             interval_text(*ratio, unit="×"),
         ]
-        for ratio, sizes, name, mine, alone, fast in shown
+        for ratio, problem, name, mine, alone, fast in shown
     ]
     said = (
         f"{chooser} takes more than {PROMISE:.0%} longer than the fastest other version at "
@@ -107,9 +119,9 @@ def _table(run: Run, losses_only: bool) -> Table:
     if noise := noise_note(pd.concat(bests.values())):
         said += f" {noise}"
     header = [
-        *("precision", "n", "k", "dim", *(["gpus"] if counts != [1] else [])),
+        *(*sizes, *(["gpus"] if counts != [1] else [])),
         *("chosen", *(["by"] if len(chosen_by) else []), "ms", "its own", "fastest", "ms"),
         "ratio [95%]",
     ]
     said = f"{run.title}: {run.environment_line()}. {said}"
-    return Table("choices", said, header, rows, {"n", "k", "dim", "gpus", "ms", "its own"})
+    return Table("choices", said, header, rows, {"n", "k", "dim", "batch", "gpus", "ms", "its own"})

@@ -45,15 +45,16 @@ def facts(run: Run) -> list[tuple[str, str]]:
     for gpu in gpus:
         words = [f"{k} {v}" for k, v in gpu.items() if k not in ("name", "index") and v is not None]
         facts.append((str(gpu.get("name") or "GPU"), ", ".join(words)))
-    if clocks["sm_mhz"].notna().any():
-        low, high = clocks.min(), clocks.max()
-        facts.append(
-            (
-                "while measuring",
-                f"SM {low['sm_mhz']:.0f} to {high['sm_mhz']:.0f} MHz, {low['temp_c']:.0f} to "
-                f"{high['temp_c']:.0f} °C, {low['power_w']:.0f} to {high['power_w']:.0f} W",
-            )
+    ranges = [
+        f"{what}{clocks[column].min():.0f} to {clocks[column].max():.0f} {unit}"
+        for column, what, unit in (
+            ("sm_mhz", "SM ", "MHz"),
+            ("temp_c", "", "°C"),
+            ("power_w", "", "W"),
         )
+        if clocks[column].notna().any()
+    ]
+    facts.append(("while measuring", ", ".join(ranges)))
     facts += [("program", _joined(build, "version", "commit", "build_type"))]
     facts += [("tree", {True: "with uncommitted changes", False: "clean"}.get(build.get("dirty")))]
     facts += [("compiler", _joined(build, "compiler", "cxx_flags")), ("CUDA", build.get("cuda"))]

@@ -17,9 +17,12 @@ Says = Callable[[pd.DataFrame], str]
 
 
 def finding(name: str, rows: pd.DataFrame, title: str) -> str:
-    """One or two sentences about figure `name`; `rows` are those of its CSV."""
+    """One or two sentences about figure `name`, or `name:AXIS`; `rows` are those of its CSV."""
+    name, _, x = name.partition(":")
     drawn = rows[rows["drawn"].eq(True)] if "drawn" in rows else rows
     says = FINDINGS.get(name)
+    if name == "tpb" and x not in ("", "threads_per_block"):
+        says = None  # its sentence is about threads per block
     said = says(drawn) if says is not None and len(drawn) else ""
     return said or f"{title}: {name}, {_count(len(drawn), 'row')} drawn."
 
@@ -105,8 +108,10 @@ def _phases(rows: pd.DataFrame) -> str:
     rows = rows[rows["share_percent"].notna()]
     if rows.empty:
         return ""
-    shares = rows.groupby("phase")["share_percent"].median().sort_values(ascending=False)
-    points = rows["point"].nunique()
+    # A solve without a phase spends nothing in it.
+    by_solve = rows.pivot_table(index="point", columns="phase", values="share_percent")
+    shares = by_solve.fillna(0).median().sort_values(ascending=False)
+    points = len(by_solve)
     first = shares.index[0]
     most = rows[rows["phase"].eq(first)]
     most = most.loc[most["share_percent"].idxmax()]
@@ -115,7 +120,7 @@ def _phases(rows: pd.DataFrame) -> str:
         f"(median), and up to {most['share_percent']:.0f}% in {most['version']}."
     )
     if len(shares) > 1:
-        said += f" Next is {shares.index[1]}: {shares.iloc[1]:.0f}% where there is one."
+        said += f" Next is {shares.index[1]}: {shares.iloc[1]:.0f}%."
     return said
 
 

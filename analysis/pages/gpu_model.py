@@ -20,7 +20,7 @@ from analysis.measures.gpu_model import (
     stream_efficiency,
     stream_gb_s,
 )
-from analysis.measures.points import all_points, noise_note, noisy_mark
+from analysis.measures.points import all_points, noise_note
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text
@@ -73,10 +73,10 @@ def measured(run: Run) -> Table:
                 str(gpus),
                 number_text(single["iteration_ms"]),
                 number_text(expected),
-                f"{time_text(p)}{noisy_mark(p)}",
+                time_text(p),
                 f"{p['iteration_ms'] / expected - 1:+.0%}",
                 interval_text(*(100 * s for s in share), unit="%"),
-                " → ".join(f"{m:,.0f}" for m in mhz),
+                " → ".join("–" if pd.isna(m) else f"{m:,.0f}" for m in mhz),
             ]
         )
         shown.append(p.name)

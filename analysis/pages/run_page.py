@@ -96,7 +96,7 @@ def figure_of(name: str, data: Data, run: Run, suffix: str = "") -> Figure:
     drawing = draw(name, data, about)
     if drawing.figure is None:
         return Figure(name, message=drawing.message.splitlines()[0])
-    says = finding(name.partition(":")[0], drawing.rows, about.title)
+    says = finding(name, drawing.rows, about.title)
     picture = inline(drawing.figure, drawing.name + suffix)
     return Figure(drawing.name, picture, says, csv_text(drawing))
 

@@ -30,7 +30,9 @@ def table(runs: list[Run], ladder: str) -> str:
     """The text of a ladder's table ("fast" or "fast_cpu"), from the verified results of `runs`.
     If several runs have a problem, the last one counts, and in it the fastest tunables.
 
-    Raises RunError if the runs are from several machines or have no result of the ladder."""
+    Batches of several problems are left out: the chooser never has one. Raises RunError if the runs
+    are from several machines, if one of them has several sources of points for a problem, or if
+    they have no result of the ladder."""
     if ladder == "fast":
         kind, machines = "GPU", [gpu for run in runs for gpu in run.gpus]
     else:
@@ -40,15 +42,24 @@ def table(runs: list[Run], ladder: str) -> str:
         raise RunError(f"measured on {', '.join(machines)}: a table is for one {kind}")
     if not machines:
         raise RunError(f"no run names a {kind}, and the table needs one")
+    problem = ["precision", "n", "k", "dim"]
     parts = []
     for run in runs:
         points = all_points([run], "")
         points = points[points["family"].eq(ladder) & points["version"].ne(CHOOSERS[ladder])]
-        parts.append(fastest(points[points["verified"].eq(True)]))
+        points = points[points["verified"].eq(True) & points["batch"].fillna(1).eq(1)]
+        sources = points.groupby(problem)["data"].nunique()
+        if (sources > 1).any():
+            pairs = zip(problem, sources.idxmax(), strict=True)
+            sizes = ", ".join(f"{axis} {value}" for axis, value in pairs)
+            raise RunError(
+                f"{run.path}: has {sources.max()} sources of points for {sizes}, and the table has "
+                "one row for a problem"
+            )
+        parts.append(fastest(points))
     best = pd.concat(parts, ignore_index=True)
     if best.empty:
         raise RunError(f"no verified result of a {ladder}_ version")
-    problem = ["precision", "n", "k", "dim"]
     for column, known in (("version", r"[a-z0-9_]+"), ("precision", r"[a-z]+\d+")):
         # the table is C++
         for text in best.loc[~best[column].str.fullmatch(known), column]:

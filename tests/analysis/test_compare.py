@@ -136,6 +136,8 @@ def test_a_difference_below_the_threshold_is_none(write):
     new = write("new", {"a": launched(10.15, seed=2, scatter=0.001)})
     assert verdicts(old, new, 0.0) == {"a": SLOWER}
     assert verdicts(old, new, 0.05) == {"a": ALIKE}
+    told = compare(load_run(old), load_run(new), 0.025)["why"]
+    assert told.tolist() == ["differs by less than 2.5%"]
 
 
 def test_holm_by_hand():
@@ -220,4 +222,15 @@ def test_exit_status_and_output(write, capsys):
     assert main(["compare", str(base), str(quick)]) == 0
     assert main(["compare", str(base), str(base), "--threshold", "-1"]) == 2
     assert main(["compare", str(base.parent), str(base)]) == 2
-    assert "must be one run directory each" in capsys.readouterr().err
+    assert "OLD must be one run directory; " in capsys.readouterr().err
+    assert main(["compare", str(base), str(base)]) == 2
+    assert "OLD and NEW are the same run" in capsys.readouterr().err
+
+
+def test_the_order_is_that_of_the_arguments(write, capsys):
+    before = write("z", {"a": launched(10)})
+    after = write("a", {"a": launched(12, seed=5)})
+    assert main(["compare", str(before), str(after)]) == 1
+    assert capsys.readouterr().out.endswith("1 slower\n")
+    assert main(["compare", str(after), str(before)]) == 0
+    assert capsys.readouterr().out.endswith("1 faster\n")

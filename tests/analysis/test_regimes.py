@@ -267,6 +267,29 @@ def test_choices_are_judged_by_the_fastest_of_the_family(run_path, tmp_path, cap
     assert "has no row of fast_auto or fast_cpu_auto" in capsys.readouterr().err
 
 
+def test_choices_are_judged_for_each_source_of_points(tmp_path, capsys):
+    rows = [
+        row_of("C", version, "fp32", iteration_ms=ms + r / 1e3, repetition=r, data=data)
+        | {"point": f"{version}/{data}", "data_name": data}
+        for data, times in (("near", (0.2, 0.2)), ("far", (0.9, 0.9)))
+        for version, ms in zip(("fast_auto", "fast_grid"), times, strict=True)
+        for r in range(6)
+    ]
+    for name, chosen in (("data", rows), ("batch", [{**r, "batch": 8} for r in rows])):
+        (tmp_path / name).mkdir()
+        write_lines(tmp_path / name / "measurements.jsonl", chosen)
+        assert main(["choices", str(tmp_path / name)]) == 0
+        out = capsys.readouterr().out
+        assert "at 0 of 2 problems" in out
+        assert "| near |" in out
+        assert "| far |" in out
+    assert main(["tune", str(tmp_path / "data")]) == 2
+    assert "has 2 sources of points for precision fp32" in capsys.readouterr().err
+    # the table is for single problems
+    assert main(["tune", str(tmp_path / "batch")]) == 2
+    assert "no verified result" in capsys.readouterr().err
+
+
 def test_choices_on_several_gpus_are_beside_what_had_as_many(tmp_path):
     path = tmp_path / "several"
     path.mkdir()
