@@ -374,9 +374,13 @@ def run_readme(options: argparse.Namespace) -> int:
     runs = _load(options)
 
     def content(kind: str, name: str) -> str | None:
-        if (kind, name) == ("table", "versions") and options.program:
+        if (kind, name) == ("table", "versions"):
+            if not options.program:
+                return None
             return tables.versions(readme.listed_versions(options.program), read_studies())
-        if kind == "table" and name.startswith("spec:") and options.program:
+        if kind == "table" and name.startswith("spec:"):
+            if not options.program:
+                return None
             return spec_keys.table(readme.schema_of(options.program), name.removeprefix("spec:"))
         if (kind, name) == ("table", "studies"):
             return tables.studies(read_studies())

@@ -324,7 +324,7 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "--program",
         metavar="RUN_EXPERIMENT",
         type=Path,
-        help="the program to ask for the table named `versions`",
+        help="the program to ask for the tables `versions` and `spec:…`",
     )
     update.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if the file would change"

@@ -20,10 +20,17 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import NoReturn
 
 ADDRESS = re.compile(r"/\*[0-9a-fx ]+\*/")
 PLACED_BY_LINKER = re.compile(r"c\[0x4\]\[0x[0-9a-f]+\]")
 Kernels = dict[tuple[str, str], Counter[str]]
+
+
+def fail(why: str) -> NoReturn:
+    """Ends the program with the status of an error; 1 says that code differs."""
+    print(why, file=sys.stderr)
+    sys.exit(2)
 
 
 def tool(name: str) -> str:
@@ -38,7 +45,7 @@ def tool(name: str) -> str:
     wheels = Path(sys.prefix).glob(f"lib/python*/site-packages/nvidia/*/bin/{name}")
     if (found := next(wheels, None)) is not None:
         return str(found)
-    sys.exit(
+    fail(
         f"{name} is not on PATH, nor beside nvcc. A full CUDA toolkit has it; so has the wheel\n"
         f"nvidia-cuda-{name}: .venv/bin/pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm"
     )
@@ -84,12 +91,10 @@ def kernels(file: Path, architecture: str) -> Kernels:
         [tool("cuobjdump"), "-sass", file], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        sys.exit(f"{file}: cuobjdump: {done.stderr.strip() or done.stdout.strip()}")
+        fail(f"{file}: cuobjdump: {done.stderr.strip() or done.stdout.strip()}")
     functions = [f for f in parse(done.stdout) if architecture in ("", f[0])]
     if not functions:
-        sys.exit(
-            f"{file}: has no CUDA machine code{f' for {architecture}' if architecture else ''}"
-        )
+        fail(f"{file}: has no CUDA machine code{f' for {architecture}' if architecture else ''}")
     found: Kernels = {}
     for (arch, _, code), name in zip(functions, demangle([f[1] for f in functions]), strict=True):
         found.setdefault((arch, name), Counter())[code] += 1

@@ -36,6 +36,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     points = needing_no_baseline(data.points)
     problem = [c for c in SAME_BEST if c in rows]
     largest = rows[problem].drop_duplicates().sort_values(["n", "k"], kind="stable")
+    left_out = len(largest) > MOST_PROBLEMS
     shown = rows.merge(largest.tail(MOST_PROBLEMS), on=problem)
     kept = rows.set_index(problem).index.isin(shown.set_index(problem).index)
     rows.insert(0, "drawn", kept)
@@ -56,6 +57,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         "solve that has stopped keeps its inertia. At or below "
         f"{100 * LEAST:g}% at the bottom. Dashed: 1% and 0.1%.",
         "Time: iterations times the median time of one, without initialisation.",
+        *([f"Shown: the largest {MOST_PROBLEMS} of {len(largest)} problems."] if left_out else []),
         *_times(table, rows),
         noisy_note(points[points["point"].isin(shown["point"])]),
     ]

@@ -25,11 +25,12 @@ from analysis.figures.x_axis import beside, named, nothing_on_x, x_axis
 from analysis.measures.families import CHOOSERS, CHOSEN_FROM, is_peer
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.model.numbers import count_text, number_text
-from analysis.model.run import PROBLEM
 
 NAME = "fastest"
 FILLS = [*style.COLOURS, "#F0E442", "#8C510A"]
 """The colours of areas. For areas, Okabe and Ito's yellow is not too light."""
+SIZES = ["dim", "data", "batch", "n", "k"]
+"""What makes problems differ, beside the precision and the axis on x. Seeds share a cell."""
 TINT = 0.4
 """The opacity of a version's colour in its cells, so that black text is readable on all."""
 
@@ -42,8 +43,7 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     y = beside(x)[0]
     points = needing_no_baseline(data.points)
     ok = fastest(points[points[x].notna()], x)
-    problem = [column for column in PROBLEM if column != "precision"]
-    cell = list(dict.fromkeys(["machine", "panel", *problem, x]))
+    cell = list(dict.fromkeys(["machine", "panel", *SIZES, x]))
     precision = ok["precision"].where(ok["precision"].ne("tf32"), "fp32")
     ok = ok.assign(panel="" if x == "precision" else precision)
     peers = ok[is_peer(ok)]
@@ -62,7 +62,7 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     if x != "n" and (why := nothing_on_x(best, x)):
         return Drawing(name, None, rows, why)
 
-    others = [c for c in ("precision", *problem, "machine") if c not in ("k", "dim", x, y)]
+    others = [c for c in ("n", "precision", "data", "batch", "machine") if c not in (x, y)]
     keys = ["dim", *(c for c in others if best[c].nunique() > 1)]
     keys = [c for c in keys if c != x] or ["machine"]
     panels = list(best.groupby(keys, sort=True))
@@ -172,7 +172,7 @@ def _notes(best: pd.DataFrame, ok: pd.DataFrame, written: bool, x: str) -> list[
 def _loss(ladder: str, ok: pd.DataFrame, x: str) -> str:
     """How much time is lost by leaving the choice among a ladder's versions to its chooser."""
     chooser = CHOOSERS[ladder]
-    cell = list(dict.fromkeys(["machine", *PROBLEM, x]))
+    cell = list(dict.fromkeys(["machine", "precision", *SIZES, x]))
     mine = ok["version"].eq(chooser)
     others = ok[ok["family"].isin(CHOSEN_FROM[ladder]) & ~mine]
     times = others.groupby(cell, dropna=False)["iteration_ms"].min()

@@ -28,7 +28,7 @@ MARKS = {
     OPEN_FASTER: {"marker": "v", "color": "#0072B2", "fillstyle": "none"},
 }
 LEAST_SPAN = 1.2
-"""Of a panel's times at least: noise is not to look like a change."""
+"""A panel's time axis spans at least this factor, so that noise does not look like a change."""
 
 
 def draw_history(data: Data, subject: Subject, of: History, threshold: float) -> Drawing:

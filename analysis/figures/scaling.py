@@ -125,10 +125,12 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
         if what == "speedup":
             values = of[["speedup", "speedup_low", "speedup_high"]]
             low = min(values.min(axis=None), 1.0)
-            log_axis(axes, "y", low, max(values.max(axis=None), most))
+            alone = of["over_workers"].min()
+            log_axis(axes, "y", low, max(values.max(axis=None), most / alone))
             if along is None:
-                axes.plot([1, most], [1, most], color=style.GREY, lw=0.8, ls=(0, (3, 2)))
-                ends.append((most, most, "ideal", style.GREY))
+                ideal = [1, most / alone]
+                axes.plot([alone, most], ideal, color=style.GREY, lw=0.8, ls=(0, (3, 2)))
+                ends.append((most, ideal[1], "ideal", style.GREY))
         else:
             top = max(1.05, of[["efficiency", "efficiency_high"]].max(axis=None) * 1.05)
             axes.set_ylim(0, top)
@@ -209,13 +211,14 @@ class _Parents:
 
 def _over(rows: pd.DataFrame, baseline: str, fewest: str) -> str:
     """What the ratios of `rows` are over, in words."""
-    if baseline and rows["over"].eq(baseline).any():
-        return baseline
-    parents = list(dict.fromkeys(rows.loc[rows["over"].ne(rows["version"]), "over"]))
     texts = []
+    if baseline and rows["over"].eq(baseline).any():
+        texts.append(baseline)
+        rows = rows[rows["over"].ne(baseline)]
+    parents = list(dict.fromkeys(rows.loc[rows["over"].ne(rows["version"]), "over"]))
     if parents:
-        texts.append(f"{', '.join(parents[:-1]) + ' or ' if parents[1:] else ''}{parents[-1]}")
-        texts[0] += ", the version for one GPU"
+        several = f"{', '.join(parents[:-1])} or " if parents[1:] else ""
+        texts.append(f"{several}{parents[-1]}, the version for one GPU")
     if rows["over"].eq(rows["version"]).any():
         texts.append(f"{fewest} of the same version")
     return "; else over ".join(texts)
@@ -230,7 +233,7 @@ def _rows(of: pd.DataFrame, problem: str, kind: str, base, over: str, at: float)
     names = ["speedup", "speedup_low", "speedup_high"]
     rows[names] = ratios if kind == "strong" else np.nan
     rows[["efficiency", "efficiency_low", "efficiency_high"]] = ratios / divide
-    return rows.assign(kind=kind, problem=problem, over=over, drawn=True)
+    return rows.assign(kind=kind, problem=problem, over=over, over_workers=at, drawn=True)
 
 
 def _strong(

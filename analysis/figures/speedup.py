@@ -39,7 +39,7 @@ NAME = "speedup"
 
 
 def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
-    """Draws speedups (see derive.all_points) of each version at its fastest tunables, over axis
+    """Draws speedups (see points.all_points) of each version at its fastest tunables, over axis
     `x`.
 
     Several N give log-log lines. Problems of one N each give a dot per version. The rows contain

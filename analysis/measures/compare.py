@@ -59,8 +59,8 @@ def compare(old: Run, new: Run, threshold: float, across: bool = False) -> pd.Da
 
 
 def compare_points(old: pd.DataFrame, new: pd.DataFrame, threshold: float) -> pd.DataFrame:
-    """The same of points (see points.all_points) whose index says which are compared; `point` is
-    that index."""
+    """compare() for two frames of points (see points.all_points). Rows with the same index are
+    compared; `point` is that index."""
     sides = [old, new]
     names = list(dict.fromkeys([*sides[0].index, *sides[1].index]))
     pairs = [_Pair(name, *(_row(side, name) for side in sides)) for name in names]

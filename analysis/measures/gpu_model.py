@@ -31,7 +31,7 @@ PEER_FLAG_US, PEER_GB_S = EXCHANGE["PeerFlagUs"], EXCHANGE["PeerGbS"]
 
 # Measured on two H200s of one host with NVLink (NV18), 2026-11.
 LINK_GB_S = 55.4
-"""Of each GPU to the host. Two of them are as fast together."""
+"""Each GPU's link to the host. Two links at once carry this each."""
 HOST_GB_S = 119.0
 """Reading the host's memory, by its 16 cores."""
 

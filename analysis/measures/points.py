@@ -15,7 +15,6 @@ from analysis.model.run import PROBLEM, Run
 from analysis.model.words import AXES, GPU_AXES
 
 NOT_RUN = "not run"
-NO_BASELINE = "no baseline"
 BEST_CPU = "best:cpu"
 """A baseline that is no version: the fastest verified version of each problem that ran on the CPU
 of the same machine in the same run."""
@@ -228,7 +227,9 @@ def fastest_cpu_beside(point: pd.Series, rows: pd.DataFrame) -> pd.Series | None
     the CPU itself: then `speedup` says it all."""
     same = rows["backend"].eq("cpu") & rows["verified"].eq(True) & rows["iteration_ms"].notna()
     for column in ("machine", *(c for c in PROBLEM if c != "precision")):
-        same &= rows[column].eq(point[column])
+        # an axis that a version does not have is None in rows and NaN in a CSV
+        wanted = point[column]
+        same &= rows[column].isna() if pd.isna(wanted) else rows[column].eq(wanted)
     for precision in (point["precision"], "fp32"):
         found = rows[same & rows["precision"].eq(precision)]
         if len(found) and point["backend"] != "cpu":

@@ -14,7 +14,7 @@ from analysis.model.words import AXES
 _MARKS = ["circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "x", "hex"]
 """MARKERS as Bokeh calls them, or what comes near."""
 _LINES = ["solid", "dashed", "dotted", "dotdash"]
-"""DASHES likewise."""
+"""DASHES as Bokeh calls them."""
 
 
 def bokeh_scripts() -> list[str]:

@@ -59,7 +59,7 @@ class Site:
         return self._page("index.html", "lloydbench report", "", report=report, counts=counts)
 
     def run(self, page: RunPage) -> str:
-        """A run's page likewise."""
+        """A run's page: the whole file, or with `single` only its <main>."""
         folder = page.entry.folder
         place = self._entries.index(page.entry)
         before = self._entries[place - 1] if place else None

@@ -591,3 +591,32 @@ def test_another_axis_than_threads_per_block_has_no_sentence_about_it(make_run):
     rows = drawing_of(make_run(), "tpb").rows
     assert "Threads per block matter most" in finding("tpb", rows, "title")
     assert "Threads per block" not in finding("tpb:samples_per_thread", rows, "title")
+
+
+def test_the_ideal_begins_where_the_fewest_workers_are(make_run):
+    path = make_run(n=(10**6,), k=(100,))
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    one = [row for row in rows if row["version"] == "cpu_openmp"]
+    one = [row for row in one if row["point"] == one[0]["point"]]
+    scaled = [
+        {
+            **row,
+            "version": "cpu_pthreads",
+            "threads": threads,
+            "point": f"cpu_pthreads/threads:{threads}",
+            "iteration_ms": row["iteration_ms"] * 4 / threads,
+        }
+        for threads in (4, 8, 16)
+        for row in one
+    ]
+    write_lines(file, scaled)
+    (path / "plan.json").unlink()
+    drawing = drawing_of(path, "scaling")
+    at = drawing.rows.set_index("workers")
+    assert at["over_workers"].eq(4).all()
+    assert at.loc[16, "speedup"] == pytest.approx(4)
+    speedup = drawing.figure.axes[0]
+    dashed = [line for line in speedup.lines if line.get_linestyle() == "--"]
+    assert [list(line.get_xydata()[-1]) for line in dashed] == [[16, 4]]
+    assert "Speedup over 4 workers of the same version" in " ".join(words(drawing))
