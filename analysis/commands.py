@@ -361,6 +361,13 @@ def run_pixels(options: argparse.Namespace) -> int:
     return 0
 
 
+def _told_by(program: Path, name: str) -> str:
+    """The table `versions` or `spec:…`, which the program knows."""
+    if name == "versions":
+        return tables.versions(readme.listed_versions(program), read_studies())
+    return spec_keys.table(readme.schema_of(program), name.removeprefix("spec:"))
+
+
 def run_readme(options: argparse.Namespace) -> int:
     try:
         old = options.file.read_bytes().decode("utf-8")
@@ -374,14 +381,8 @@ def run_readme(options: argparse.Namespace) -> int:
     runs = _load(options)
 
     def content(kind: str, name: str) -> str | None:
-        if (kind, name) == ("table", "versions"):
-            if not options.program:
-                return None
-            return tables.versions(readme.listed_versions(options.program), read_studies())
-        if kind == "table" and name.startswith("spec:"):
-            if not options.program:
-                return None
-            return spec_keys.table(readme.schema_of(options.program), name.removeprefix("spec:"))
+        if kind == "table" and (name == "versions" or name.startswith("spec:")):
+            return _told_by(options.program, name) if options.program else None
         if (kind, name) == ("table", "studies"):
             return tables.studies(read_studies())
         if (kind, name) == ("table", "gpu-model"):

@@ -206,8 +206,7 @@ class Recorder:
         `log`, what it prints goes there."""
         environment = {"LLOYDBENCH_HOME": str(ROOT), **os.environ}
         command = [str(self.program), *map(str, arguments)]
-        with contextlib.ExitStack() as files:
-            out = files.enter_context(log.open("wb")) if log else None
+        with log.open("wb") if log else contextlib.nullcontext() as out:
             process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
         try:
             process.wait(None if self.deadline is None else self.deadline - time.monotonic())
@@ -221,8 +220,25 @@ class Recorder:
             return INTERRUPTED
         return process.returncode
 
+    def record_all(self, specs: list[Spec]) -> list[Spec]:
+        """Records the specs that are left until the deadline. Returns those that the program
+        refuses, and says why."""
+        refused = []
+        for spec in specs:
+            if self.is_done(spec):
+                continue
+            print(f"== {spec.name}", flush=True)
+            try:
+                if not self.record(spec):
+                    break
+            except RefusedError as error:
+                print(f"record: {error}", file=sys.stderr)
+                refused.append(spec)
+        return refused
+
     def record(self, spec: Spec) -> bool:
-        """Runs a spec or goes on with it. True if it is whole now."""
+        """Runs a spec or goes on with it. True if it is whole now. Raises RefusedError if the
+        program refuses the spec, as it does where a file of points is missing."""
         if time.monotonic() > self.deadline:
             return False
         run = self.work / spec.name
@@ -232,9 +248,7 @@ class Recorder:
         if status == INTERRUPTED:
             return False
         if status not in (0, 1):
-            raise RefusedError(
-                f"{spec.name}: run_experiment ended with {status}; see {run}/log.txt"
-            )
+            raise RefusedError(f"{spec.name} is left out: run_experiment ended with {status}")
         self._place(run, self.recorded / self.machine / spec.name)
         return True
 
@@ -300,26 +314,24 @@ def main(arguments: list[str] | None = None) -> int:
     add("--program", type=Path, default=build / "run_experiment")
     add("--allow-changes", action="store_true", help="do not look at the sources, for a trial")
     args = parser.parse_args(arguments)
+    refused: list[Spec] = []
     try:
         specs = find_specs(args.specs, args.sweeps, args.recorded)
         recorder = Recorder(args)
         if any(not recorder.is_done(s) for s in specs) and recorder.measure_ceilings():
-            for spec in specs:
-                if recorder.is_done(spec):
-                    continue
-                print(f"== {spec.name}", flush=True)
-                if not recorder.record(spec):
-                    break
+            refused = recorder.record_all(specs)
     except RefusedError as error:
         print(f"record: {error}", file=sys.stderr)
         return 2
-    left = [spec for spec in specs if not recorder.is_done(spec)]
-    print(f"{len(specs) - len(left)} of {len(specs)} specs are recorded for {recorder.machine}")
+    done = sum(map(recorder.is_done, specs))
+    print(f"{done} of {len(specs)} specs are recorded for {recorder.machine}")
+    left = [spec for spec in specs if not recorder.is_done(spec) and spec not in refused]
     for spec in left:
         print(f"  {recorder.left(spec)}")
     if left:
         print("the same command goes on")
-    return INTERRUPTED if left else 0
+        return INTERRUPTED
+    return 2 if refused else 0
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from analysis.model.numbers import count_text, number_text
 NAME = "fastest"
 FILLS = [*style.COLOURS, "#F0E442", "#8C510A"]
 """The colours of areas. For areas, Okabe and Ito's yellow is not too light."""
-SIZES = ["dim", "data", "batch", "n", "k"]
+SIZES = ["dim", "n", "k", "data", "batch"]
 """What makes problems differ, beside the precision and the axis on x. Seeds share a cell."""
 TINT = 0.4
 """The opacity of a version's colour in its cells, so that black text is readable on all."""
@@ -62,9 +62,8 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     if x != "n" and (why := nothing_on_x(best, x)):
         return Drawing(name, None, rows, why)
 
-    others = [c for c in ("n", "precision", "data", "batch", "machine") if c not in (x, y)]
-    keys = ["dim", *(c for c in others if best[c].nunique() > 1)]
-    keys = [c for c in keys if c != x] or ["machine"]
+    others = [c for c in ("precision", *SIZES, "machine") if c not in (x, y)]
+    keys = [c for c in others if c == "dim" or best[c].nunique() > 1] or ["machine"]
     panels = list(best.groupby(keys, sort=True))
     titles = [", ".join(map(_title, keys, values, [of] * len(keys))) for values, of in panels]
     along = x_axis(best, x)
@@ -180,7 +179,7 @@ def _loss(ladder: str, ok: pd.DataFrame, x: str) -> str:
     if lost.empty:
         return f"{chooser} has no cell with a version that it may choose."
     return (
-        f"{chooser} takes {number_text(lost.median())} times as long as the fastest {ladder}_ "
-        f"version in the median of {len(lost)} cell{'' if len(lost) == 1 else 's'}, "
+        f"{chooser} takes {number_text(lost.median())} times as long as the fastest version that "
+        f"it chooses from: the median of {len(lost)} cell{'' if len(lost) == 1 else 's'}; "
         f"{number_text(lost.max())} times at most."
     )

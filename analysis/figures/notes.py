@@ -121,11 +121,11 @@ def no_result(points: pd.DataFrame, csv: str, limit: int = MAX_LISTED) -> list[s
     if missing.empty:
         return []
     missing = missing.assign(reason=missing["reason"].fillna("no reason was recorded").astype(str))
-    # the others have a time, and lack what this figure makes of it
     failed = int(missing["status"].ne("ok").sum())
-    counts = (("Without result", failed), ("without a speedup", len(missing) - failed))
-    head = ", ".join(f"{what}: {count:,}" for what, count in counts if count)
-    head = f"{head[0].upper()}{head[1:]} of {_points(len(points))}."
+    head = f"Without result: {failed:,}"
+    if orphans := len(missing) - failed:  # they have a time, and their baseline has none
+        head += f"; without a speedup: {orphans:,};"
+    head += f" of {_points(len(points))}."
     exact = _groups(missing, points, missing["reason"])
     lines = [line for text in exact for line in wrap(text, NOTE_WIDTH, indent="   ")]
     if len(lines) <= limit:

@@ -125,11 +125,11 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
         if what == "speedup":
             values = of[["speedup", "speedup_low", "speedup_high"]]
             low = min(values.min(axis=None), 1.0)
-            alone = of["over_workers"].min()
-            log_axis(axes, "y", low, max(values.max(axis=None), most / alone))
+            begin = of["over_workers"].min()
+            ideal = [1, most / begin]
+            log_axis(axes, "y", low, max(values.max(axis=None), ideal[1]))
             if along is None:
-                ideal = [1, most / alone]
-                axes.plot([alone, most], ideal, color=style.GREY, lw=0.8, ls=(0, (3, 2)))
+                axes.plot([begin, most], ideal, color=style.GREY, lw=0.8, ls=(0, (3, 2)))
                 ends.append((most, ideal[1], "ideal", style.GREY))
         else:
             top = max(1.05, of[["efficiency", "efficiency_high"]].max(axis=None) * 1.05)

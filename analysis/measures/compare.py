@@ -31,6 +31,7 @@ SLOWER, FASTER, ALIKE = "slower", "faster", "no difference found"
 OPEN_SLOWER, OPEN_FASTER = "perhaps slower", "perhaps faster"
 FEW, BASES = "too few samples", "different clocks"
 LOST, GAINED, NEITHER = "lost", "gained", "no result in either"
+NOT_RUN = "not run in NEW"
 COLUMNS = ["point", "verdict", "old_ms", "new_ms", "ratio", "low", "high", "p", "why"]
 LEVEL = 1 - CONFIDENCE
 ENOUGH = 4
@@ -47,7 +48,8 @@ def compare(old: Run, new: Run, threshold: float, across: bool = False) -> pd.Da
     launches, `p` comes from the Mann-Whitney test of the samples with Holm's correction, and a
     difference is only perhaps slower or faster. So is a noisy point. `why` gives the reason. There
     is no verdict if even separate samples could not reach 5%, or if the clocks differ. A point is
-    `lost` if it has a result in OLD but not in NEW.
+    `lost` if it has a result in OLD but not in NEW, unless NEW was not asked for it or could not
+    run it on its machine.
 
     Raises RunError for runs of different machines, unless `across`."""
     if not across:
@@ -85,7 +87,19 @@ def exit_status(table: pd.DataFrame) -> int:
 def summary(table: pd.DataFrame) -> str:
     """`2 slower, 1 faster, 37 no difference found`."""
     counts = Counter(table["verdict"])
-    order = [SLOWER, LOST, OPEN_SLOWER, FASTER, OPEN_FASTER, GAINED, ALIKE, FEW, BASES, NEITHER]
+    order = [
+        SLOWER,
+        LOST,
+        OPEN_SLOWER,
+        FASTER,
+        OPEN_FASTER,
+        GAINED,
+        ALIKE,
+        FEW,
+        BASES,
+        NOT_RUN,
+        NEITHER,
+    ]
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
 
 
@@ -118,7 +132,7 @@ class _Pair:
                 new is None or new["status"] in ("unsupported", "not run")
             ):
                 # not requested, or not possible here: NEW's code did not cause it
-                self.verdict = NEITHER
+                self.verdict = NOT_RUN
             self.why = f"OLD: {said[0] or 'ok'}; NEW: {said[1] or 'ok'}"
             return
         self.medians = old["iteration_ms"], new["iteration_ms"]

@@ -44,6 +44,8 @@ def _table(run: Run, losses_only: bool) -> Table:
     chooser = present[0]
     family = next(ladder for ladder, name in CHOOSERS.items() if name == chooser)
     points = points[points["family"].isin(CHOSEN_FROM[family])]
+    if "data_name" in points:
+        points = points.assign(data=points["data_name"].fillna(points["data"]))
     is_mine, gpus = points["version"].eq(chooser), points["gpus"].astype("Float64").fillna(1)
     counts = sorted(int(count) for count in gpus[is_mine].unique())
     bests = {count: fastest(points[gpus.eq(count) | gpus.le(count) & ~is_mine]) for count in counts}
@@ -52,7 +54,7 @@ def _table(run: Run, losses_only: bool) -> Table:
     # without the reason that may follow
     told_by = told["chosen_by"].dropna().astype(str).str.split(":").str[0]
     chosen_by = told_by.groupby(told["point"]).agg(lambda ways: ", ".join(sorted({*ways})))
-    # what makes problems of this run differ; the sizes are always shown
+    # The sizes are always shown, and of the other columns those in which problems differ.
     sizes = ["precision", "n", "k", "dim"]
     sizes += [c for c in PROBLEM if c not in sizes and points[c].nunique(dropna=False) > 1]
     losses = []
@@ -68,17 +70,8 @@ def _table(run: Run, losses_only: bool) -> Table:
         name = str(chosen.get(mine["point"], "–"))
         alone = others.loc[others["version"].eq(name.split("/")[0]), "iteration_ms"].min()
         ratio = ratio_interval(mine["times_ms"], fast["times_ms"])
-        shown_sizes = [
-            mine["data_name"]
-            if size == "data" and isinstance(mine.get("data_name"), str)
-            else "–"
-            if pd.isna(value)
-            else value
-            for size, value in zip(sizes, problem, strict=True)
-        ]
-        if counts != [1]:
-            shown_sizes.append(count)
-        losses.append((ratio, shown_sizes, name, mine, alone, fast))
+        values = problem if counts == [1] else (*problem, count)
+        losses.append((ratio, values, name, mine, alone, fast))
     if not losses:
         raise RunError(f"{run.path}: no problem that {chooser} and another {family}_ version ran")
     losses.sort(key=lambda loss: -loss[0][0])
@@ -97,7 +90,7 @@ def _table(run: Run, losses_only: bool) -> Table:
         shown = losses
     rows = [
         [
-            *(str(value) for value in problem),
+            *("–" if pd.isna(value) else str(value) for value in values),
             *(
                 name,
                 *([str(chosen_by.get(mine["point"], "–"))] if len(chosen_by) else []),
@@ -107,7 +100,7 @@ def _table(run: Run, losses_only: bool) -> Table:
             *(fast["version"], f"{fast['iteration_ms']:.3g}{noisy_mark(fast)}"),
             interval_text(*ratio, unit="×"),
         ]
-        for ratio, problem, name, mine, alone, fast in shown
+        for ratio, values, name, mine, alone, fast in shown
     ]
     said = (
         f"{chooser} takes more than {PROMISE:.0%} longer than the fastest other version at "

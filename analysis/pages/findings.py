@@ -22,7 +22,7 @@ def finding(name: str, rows: pd.DataFrame, title: str) -> str:
     drawn = rows[rows["drawn"].eq(True)] if "drawn" in rows else rows
     says = FINDINGS.get(name)
     if name == "tpb" and x not in ("", "threads_per_block"):
-        says = None  # its sentence is about threads per block
+        says = None  # the sentence below is about threads per block only
     said = says(drawn) if says is not None and len(drawn) else ""
     return said or f"{title}: {name}, {_count(len(drawn), 'row')} drawn."
 

@@ -15,10 +15,12 @@ from analysis.measures.compare import (
     GAINED,
     LOST,
     NEITHER,
+    NOT_RUN,
     OPEN_FASTER,
     OPEN_SLOWER,
     SLOWER,
     compare,
+    summary,
 )
 from analysis.measures.stats import holm
 from analysis.model.files import RunError
@@ -188,8 +190,10 @@ def test_points_without_a_result_are_told_apart(write):
     refused = {"status": "unsupported", "reason": "needs 3 B"}
     old = write("old", {"a": noisy(1), "b": failed, "c": noisy(1), "d": failed, "e": noisy(1)})
     new = write("new", {"a": failed, "b": noisy(1), "d": failed, "e": refused, "f": noisy(1)})
-    expected = {"a": LOST, "b": GAINED, "c": NEITHER, "d": NEITHER, "e": NEITHER, "f": GAINED}
+    expected = {"a": LOST, "b": GAINED, "c": NOT_RUN, "d": NEITHER, "e": NOT_RUN, "f": GAINED}
     assert verdicts(old, new) == expected
+    table = compare(load_run(old), load_run(new), 0.02)
+    assert summary(table).endswith("2 not run in NEW, 1 no result in either")
 
 
 @pytest.mark.parametrize("other", [{"gpu": "NVIDIA L4"}, {"cpu": "EPYC"}])

@@ -8,26 +8,21 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
+from drawn import drawing_of
 from made_runs import HOST, Sweep, measurement, point_rows, realistic_faults, write_lines
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis.__main__ import main
-from analysis.figures import FIGURES, draw, style
+from analysis.figures import FIGURES, style
 from analysis.figures.notes import no_result
 from analysis.figures.typeset import text_width
 from analysis.measures.families import LIBRARIES
-from analysis.measures.points import all_points, gather
+from analysis.measures.points import all_points
 from analysis.model.load import load_run
 from analysis.model.numbers import number_text
 from analysis.model.words import AXES
 from analysis.pages.findings import finding
-from analysis.pages.report import subject
 from analysis.pages.tables import every_point_cells, headline
-
-
-def drawing_of(path, name):
-    run = load_run(path)
-    return draw(name, gather([run], run.baseline), subject([run]))
 
 
 def texts(figure):
@@ -232,6 +227,7 @@ def test_a_version_without_its_baseline_is_listed(make_run):
     cut = [(lambda p: p["version"] == "cpu_sequential" and p["n"] == 10**7, "timeout", "600 s")]
     drawing = drawing_of(make_run(k=(5,), faults=cut), "speedup")
     said = small_print(drawing)
+    assert "Without result: 1; without a speedup: 19; of 80 points." in said
     assert (
         "without a speedup at n=10⁷ (19 points): cpu_sequential has no result for this problem "
         "on this machine"

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from drawn import drawing_of, words
 from made_runs import ceilings, counter_rows, point_rows, write_lines
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -20,21 +21,9 @@ from analysis.measures.lookup import MissingError, Place, Rows
 from analysis.measures.points import conditions, fastest, gather
 from analysis.model.ceilings import load_ceilings
 from analysis.model.load import load_run
-from analysis.model.numbers import number_text
-from analysis.pages.findings import finding
 from analysis.pages.report import subject
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def drawing_of(path, name):
-    run = load_run(path)
-    return draw(name, gather([run], run.baseline), subject([run]))
-
-
-def words(drawing):
-    found = drawing.figure.findobj(match=lambda a: hasattr(a, "get_text"))
-    return [text.get_text() for text in found]
 
 
 def test_the_program_and_the_analysis_share_one_list_of_figures():
@@ -125,88 +114,6 @@ def test_noise_is_the_relative_half_width(make_run):
 def test_noise_needs_samples(make_run):
     drawing = drawing_of(make_run(n=(10**6,), k=(100,), repetitions=5), "noise")
     assert drawing.message == "no point has the 6 samples that an interval needs"
-
-
-def test_strong_scaling_by_hand(make_run):
-    path = make_run(n=(10**6,), k=(30,), dim=(20,), threads=(1, 2, 4))
-    drawing = drawing_of(path, "scaling")
-    rows = drawing.rows.set_index("workers")
-    points = gather([load_run(path)], "cpu_sequential").points
-    base = points.loc[points["version"].eq("cpu_sequential"), "iteration_ms"].iloc[0]
-    own = points[points["version"].eq("cpu_openmp") & points["threads"].eq(4)]
-    assert rows.loc[4.0, "speedup"] == pytest.approx(base / own["iteration_ms"].iloc[0])
-    assert rows.loc[4.0, "efficiency"] == pytest.approx(rows.loc[4.0, "speedup"] / 4)
-    assert set(rows["kind"]) == {"strong"}
-    titles = [axes.get_title(loc="left").replace("\n", " ") for axes in drawing.figure.axes]
-    assert titles == [
-        "Strong: N = 10⁶, K = 30, dim 20, speedup",
-        "Strong: N = 10⁶, K = 30, dim 20, efficiency",
-    ]
-
-
-def test_weak_scaling_is_found_where_n_grows_with_the_workers(make_run):
-    odd = [
-        (lambda p: p["version"] == "cpu_openmp" and p["n"] != 10**5 * p["threads"], "not run", "")
-    ]
-    sizes = (10**5, 2 * 10**5, 4 * 10**5)
-    path = make_run(n=sizes, k=(30,), threads=(1, 2, 4), threads_per_block=(256,), faults=odd)
-    rows = drawing_of(path, "scaling").rows
-    assert set(rows["kind"]) == {"weak"}
-    rows = rows.set_index("workers")
-    expected = rows.loc[1.0, "iteration_ms"] / rows.loc[4.0, "iteration_ms"]
-    assert rows.loc[4.0, "efficiency"] == pytest.approx(expected)
-
-
-def test_several_gpus_are_compared_with_the_version_for_one(make_run):
-    sizes = {"n": (8 * 10**6,), "k": (1024,), "dim": (128,), "threads": (1,), "baseline": None}
-    path = make_run(**sizes, gpus=(1, 2, 4))
-    drawing = drawing_of(path, "scaling")
-    rows = drawing.rows.set_index("workers")
-    points = gather([load_run(path)], "").points
-    single = points.loc[points["version"].eq("fast_wgmma"), "iteration_ms"].iloc[0]
-    assert set(rows["over"]) == {"fast_wgmma"}
-    for gpus in (1, 2, 4):
-        own = points[points["version"].eq("multi_wgmma") & points["gpus"].eq(gpus)]
-        speedup = single / own["iteration_ms"].iloc[0]
-        assert rows.loc[gpus, "speedup"] == pytest.approx(speedup)
-        assert rows.loc[gpus, "efficiency"] == pytest.approx(speedup / gpus)
-    assert rows.loc[1, "efficiency"] < 1
-    said = " ".join(text.get_text() for text in drawing.figure.texts).replace("\n", " ")
-    assert "Speedup over fast_wgmma, the version for one GPU; efficiency: speedup by GPUs" in said
-    assert {axes.get_xlabel() for axes in drawing.figure.axes} == {"GPUs"}
-    # one number of GPUs suffices beside the version for one, and none does without it
-    assert drawing_of(make_run("two", **sizes, gpus=(2,)), "scaling").rows["workers"].tolist() == [
-        2
-    ]
-    alone = [(lambda p: p["version"] == "fast_wgmma", "not run", "")]
-    drawing = drawing_of(make_run("alone", **sizes, gpus=(2,), faults=alone), "scaling")
-    assert drawing.figure is None
-
-
-def test_weak_scaling_of_gpus_needs_two_sizes_and_the_version_for_one(make_run):
-    def other(point):
-        several = point["version"] == "multi_wgmma" and point["n"] != 10**8 * point["gpus"]
-        return several or (point["version"] == "fast_wgmma" and point["n"] != 10**8)
-
-    sizes = {"n": (10**8, 2 * 10**8), "k": (64,), "threads": (1,), "baseline": None}
-    path = make_run(**sizes, gpus=(1, 2), faults=[(other, "not run", "")])
-    drawing = drawing_of(path, "scaling")
-    rows = drawing.rows.set_index("workers")
-    points = gather([load_run(path)], "").points
-    points = points[points["status"].eq("ok")]
-    single = points.loc[points["version"].eq("fast_wgmma"), "iteration_ms"].iloc[0]
-    both = points.loc[points["gpus"].eq(2), "iteration_ms"].iloc[0]
-    assert set(rows["kind"]) == {"weak"}
-    assert rows.loc[2, "efficiency"] == pytest.approx(single / both)
-    assert "100,000,000 points per GPU" in rows["problem"].iloc[0].replace("10⁸", "100,000,000")
-    said = " ".join(text.get_text() for text in drawing.figure.texts).replace("\n", " ")
-    assert "efficiency is T(1) / T(GPUs). T(1) is that of fast_wgmma, the version for one" in said
-
-
-def test_scaling_of_a_run_without_workers_says_so(make_run):
-    drawing = drawing_of(make_run(n=(10**6,), k=(30,), threads=(4,)), "scaling")
-    assert drawing.figure is None
-    assert "several numbers of threads" in drawing.message
 
 
 def test_the_map_has_luigis_limit_and_hatches_what_does_not_fit(make_run):
@@ -516,107 +423,3 @@ def test_intensity_over_the_ridge_says_what_bounds_a_kernel(make_run):
     assert bound.value == pytest.approx(0.75 * 31 / 60)
     with pytest.raises(MissingError, match="no measured ceilings of fp16 tensor and l1"):
         evaluate("ridge('fp16 tensor', 'l1')", rows, place)
-
-
-def test_the_fastest_version_of_each_cell_and_what_the_best_peer_takes(make_run, tmp_path):
-    path = make_run(n=(10**5, 10**6), k=(5, 100), floors=True, threads_per_block=(256,))
-    file = path / "measurements.jsonl"
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    for row in rows:
-        # a peer three times as fast as luigi_v1, in tf32; a chooser that loses a tenth of what it
-        # may choose, and is not compared with the rest
-        if row["version"] == "luigi_v1_fused":
-            row.update({"version": "peer_it", "family": "peer", "precision": "tf32"})
-            row["iteration_ms"] /= 3
-            row["point"] = row["point"].replace("luigi_v1_fused", "peer_it")
-        if row["version"] == "luigi_v4_device_update":
-            row["family"] = "fast"
-        if row["version"] == "luigi_v2_split":
-            best = {
-                r["repetition"]: r
-                for r in rows
-                if r["version"] == "luigi_v4_device_update"
-                and (r["n"], r["k"]) == (row["n"], row["k"])
-            }
-            row.update({"version": "fast_auto", "family": "fast"})
-            row["iteration_ms"] = 1.1 * best[row["repetition"]]["iteration_ms"]
-            row["point"] = row["point"].replace("luigi_v2_split", "fast_auto")
-    write_lines(file, rows)
-    (path / "plan.json").unlink()
-    drawing = drawing_of(path, "fastest")
-    cells = drawing.rows[drawing.rows["drawn"]].set_index(["n", "k"])
-    assert len(cells) == 4
-    cell = cells.loc[(10**6, 100)]
-    assert cell["version"] == "luigi_v4_device_update"
-    assert cell["best_peer"] == "peer_it"
-    peer = drawing.rows[drawing.rows["version"].eq("peer_it")].set_index(["n", "k"])
-    times = peer.loc[(10**6, 100), "iteration_ms"] / cell["iteration_ms"]
-    assert cell["peer_over_it"] == pytest.approx(times)
-    assert cell["times_the_floor"] == pytest.approx(cell["iteration_ms"] / cell["floor_ms"])
-    said = " ".join(words(drawing))
-    assert f"peer {number_text(times)}×" in said
-    lost = (
-        "fast_auto takes 1.10 times as long as the fastest fast_ version in the median of 4 cells"
-    )
-    assert lost in said
-
-
-def test_batches_are_cells_of_their_own(make_run):
-    path = make_run(n=(10**5,), k=(5,), threads_per_block=(256,))
-    file = path / "measurements.jsonl"
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    for row in [*rows]:
-        name = f"{row['point']}/batch:8"
-        rows.append({**row, "batch": 8, "point": name, "iteration_ms": 9 * row["iteration_ms"]})
-    write_lines(file, rows)
-    (path / "plan.json").unlink()
-    drawing = drawing_of(path, "fastest")
-    cells = drawing.rows[drawing.rows["drawn"]].set_index("batch")["iteration_ms"]
-    assert cells[8] == pytest.approx(9 * cells[1])
-    assert "batch 8" in " ".join(words(drawing))
-
-
-def test_a_phase_of_few_solves_is_not_what_takes_most(make_run):
-    drawing = drawing_of(make_run(n=(10**6,), k=(100,)), "phases")
-    rows = drawing.rows
-    few = rows[rows["point"].eq(rows["point"].iloc[0])].head(1).assign(phase="rare")
-    few["share_percent"] = 100.0
-    assert rows["point"].nunique() > 2
-    said = finding("phases", pd.concat([rows, few]), "title")
-    assert "rare takes most" not in said
-    assert "rare" not in said
-
-
-def test_another_axis_than_threads_per_block_has_no_sentence_about_it(make_run):
-    rows = drawing_of(make_run(), "tpb").rows
-    assert "Threads per block matter most" in finding("tpb", rows, "title")
-    assert "Threads per block" not in finding("tpb:samples_per_thread", rows, "title")
-
-
-def test_the_ideal_begins_where_the_fewest_workers_are(make_run):
-    path = make_run(n=(10**6,), k=(100,))
-    file = path / "measurements.jsonl"
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    one = [row for row in rows if row["version"] == "cpu_openmp"]
-    one = [row for row in one if row["point"] == one[0]["point"]]
-    scaled = [
-        {
-            **row,
-            "version": "cpu_pthreads",
-            "threads": threads,
-            "point": f"cpu_pthreads/threads:{threads}",
-            "iteration_ms": row["iteration_ms"] * 4 / threads,
-        }
-        for threads in (4, 8, 16)
-        for row in one
-    ]
-    write_lines(file, scaled)
-    (path / "plan.json").unlink()
-    drawing = drawing_of(path, "scaling")
-    at = drawing.rows.set_index("workers")
-    assert at["over_workers"].eq(4).all()
-    assert at.loc[16, "speedup"] == pytest.approx(4)
-    speedup = drawing.figure.axes[0]
-    dashed = [line for line in speedup.lines if line.get_linestyle() == "--"]
-    assert [list(line.get_xydata()[-1]) for line in dashed] == [[16, 4]]
-    assert "Speedup over 4 workers of the same version" in " ".join(words(drawing))

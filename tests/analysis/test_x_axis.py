@@ -6,18 +6,13 @@ import re
 
 import pandas as pd
 import pytest
+from drawn import drawing_of
 
 from analysis.__main__ import main
-from analysis.figures import X_OF, draw, wrong_name
+from analysis.figures import X_OF, wrong_name
 from analysis.figures.x_axis import CHOICES, x_axis
-from analysis.measures.points import all_points, gather
+from analysis.measures.points import all_points
 from analysis.model.load import load_run
-from analysis.pages.report import subject
-
-
-def drawing_of(path, name):
-    run = load_run(path)
-    return draw(name, gather([run], run.baseline), subject([run]))
 
 
 @pytest.fixture

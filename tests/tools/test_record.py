@@ -134,6 +134,22 @@ def test_paths_of_the_machine_are_not_recorded():
     assert record.portable(text) == "kernels/python/a.py, ~/.cache/b.json"
 
 
+def test_a_spec_whose_points_are_missing_is_left_out(place):
+    place.recorded_once("quick", "00:00:05")
+    place.recorded_once("slow", "01:00:00")
+    place.spec("slow")
+    place.spec("quick")
+    with (place.folder / "sweeps" / "quick.yaml").open("a") as file:
+        file.write("data: {file: not_shipped.npy}\n")
+    result = place.record()
+    assert result.returncode == 2
+    assert "not_shipped.npy" in result.stderr
+    assert "record: quick is left out: run_experiment ended with 2" in result.stderr
+    assert "1 of 2 specs are recorded for here" in result.stdout
+    assert "goes on" not in result.stdout
+    assert place.rows("slow")
+
+
 def test_a_program_that_does_not_run_is_not_kept(place, tmp_path):
     place.recorded_once("quick", "00:00:05")
     place.spec("quick")
