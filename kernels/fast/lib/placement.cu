@@ -210,13 +210,12 @@ void Placement::require_labels(const Problem& problem, const float* points, cuda
   throw Unsupported(text + with_commas(static_cast<std::int64_t>(all[1])) + " points");
 }
 
-void Placement::centre(cuda::Buffer<float>& points, cudaStream_t stream) const {
+void Placement::centre(float* points, std::int64_t values, cudaStream_t stream) const {
   if (!is_centred_) return;
   cuda::Buffer<float> centre(centre_.size());
   centre.upload(centre_, stream);
-  const auto values = static_cast<std::int64_t>(points.size());
   centre_points<<<cuda::blocks_for(values, kBlock), kBlock, 0, stream>>>(
-      points.data(), values, static_cast<int>(centre_.size()), centre.data());
+      points, values, static_cast<int>(centre_.size()), centre.data());
   LLOYD_CUDA_CHECK_LAUNCH();
   LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
 }

@@ -78,8 +78,11 @@ class Placement {
   void require_labels(const Problem& problem, const float* points, cudaStream_t stream,
                       Exchange* exchange = nullptr) const;
 
-  /// Places fp32 points that stay where they were uploaded, row-major.
-  void centre(cuda::Buffer<float>& points, cudaStream_t stream) const;
+  /// Places fp32 points that stay where they were uploaded, row-major: `values` coordinates.
+  void centre(float* points, std::int64_t values, cudaStream_t stream) const;
+  void centre(cuda::Buffer<float>& points, cudaStream_t stream) const {
+    centre(points.data(), static_cast<std::int64_t>(points.size()), stream);
+  }
 
   /// Centroids of the loop in the coordinates of the problem.
   std::vector<double> restored(std::span<const float> centroids) const;

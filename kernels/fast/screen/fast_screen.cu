@@ -61,7 +61,7 @@ class ScreenLoop : public DeviceLoopOf<Real> {
     engine_.template prepare<Real>(high_points_.data(), Engine::point_rows(problem.n));
     const std::int64_t batch = std::min(problem.n, kBatch);
     lists_ = Lists(static_cast<std::size_t>(batch), engine_.blocks(batch),
-                   static_cast<std::size_t>(engine_.segment(batch)));
+                   static_cast<std::size_t>(engine_.segment(batch)), context.stream);
     loads_ = RowLoads::of<float>(problem.dim, problem.dim);
     at_once_ = {};
     if constexpr (std::is_same_v<Real, float>)

@@ -13,7 +13,7 @@ namespace {
 struct Lists {
   Lists() = default;
   /// For a batch of n points, screened by `blocks` blocks of at most `segment` points.
-  Lists(std::size_t n, std::size_t blocks, std::size_t segment)
+  Lists(std::size_t n, std::size_t blocks, std::size_t segment, cudaStream_t stream)
       : decided_counts(blocks),
         decided(blocks * segment),
         decided_candidates(blocks * segment * kLanes),
@@ -21,7 +21,11 @@ struct Lists {
         list(n),
         reach(n),
         candidate_counts(n),
-        candidates(n * kCandidates) {}
+        candidates(n * kCandidates) {
+    // Threads without a point read the first place and ignore what they read.
+    LLOYD_CUDA_CHECK(
+        cudaMemsetAsync(decided_candidates.data(), 0, kLanes * sizeof(std::int32_t), stream));
+  }
 
   cuda::Buffer<unsigned> decided_counts;
   cuda::Buffer<std::int32_t> decided, decided_candidates;

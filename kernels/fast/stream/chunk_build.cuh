@@ -91,7 +91,7 @@ class ChunkBuild {
     int run = 0;
     for_each_chunk([&](std::int64_t first, std::int64_t count) {
       upload(first, count);
-      placement_.centre(given_, stream_);
+      placement_.centre(given_.data(), count * D, stream_);
       sort_(given_.data(), count, box_.data(), order_.data(), stream_);
       write_run<D><<<cuda::blocks_for(count, kBlock), kBlock, 0, stream_>>>(
           given_.data(), order_.data(), runs, run++);
