@@ -108,6 +108,11 @@ def _bar(axes: Axes, event, colours: dict[tuple[int, str], str]) -> None:
         )
 
 
+NEAR, FAR = 10, 100
+"""In percent of the median. If a sample is farther away than FAR, the axis of `samples` is linear
+up to NEAR only, because the others would be one spot."""
+
+
 def samples(run: Run) -> Drawing:
     """Every sample of each version at its fastest tunables for one problem, relative to its median,
     with the median's interval: the samples themselves, and what is said of them."""
@@ -152,8 +157,15 @@ def samples(run: Run) -> Drawing:
             for ms, percent in zip(times.pooled, of, strict=True)
         ]
     rows_axis(axes, list(labels.values()), len(points))
-    axes.set_xlabel("time of an iteration, relative to the median (%)")
-    return Drawing("samples", page.figure, pd.DataFrame(rows))
+    drawn = pd.DataFrame(rows)
+    label = "time of an iteration, relative to the median (%)"
+    if drawn["percent"].max() > FAR:
+        axes.set_xscale("symlog", linthresh=NEAR, linscale=2)
+        axes.set_xlim(right=2 * drawn["percent"].max())
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        label += f"; logarithmic beyond ±{NEAR}%"
+    axes.set_xlabel(label)
+    return Drawing("samples", page.figure, drawn)
 
 
 def _grey(text: str) -> list[tuple[str, str]]:

@@ -87,6 +87,25 @@ def test_samples_are_all_there_around_their_median(make_run):
         assert np.median(of["percent"]) == pytest.approx(0, abs=1e-9)
 
 
+def test_a_sample_far_away_leaves_the_others_apart(make_run):
+    path = make_run(n=(100_000,), k=(5,), threads_per_block=(256,))
+    with look():
+        near = samples(load_run(path))
+    assert near.rows["percent"].max() < 100
+    assert near.figure.axes[0].get_xscale() == "linear"
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    ok = [row for row in rows if row["version"] == "luigi_v1_fused"]
+    ok[-1]["iteration_ms"] *= 30
+    write_lines(file, rows)
+    with look():
+        far = samples(load_run(path))
+    assert far.rows["percent"].max() > 2500
+    (axes,) = far.figure.axes
+    assert axes.get_xscale() == "symlog"
+    assert "logarithmic beyond ±10%" in axes.get_xlabel()
+
+
 def test_a_page_may_hold_them(traced, tmp_path, capsys):
     page = tmp_path / "page.md"
     name = json.loads((traced / "spec.resolved.json").read_text())["name"]
