@@ -166,19 +166,23 @@ class Recorder:
             if not program.exists():
                 raise RefusedError(f"{program} is not there: run make")
             return program
-        if program.exists() and _digest(kept) != _digest(program):
+        if program.exists() and _digest(_binary(kept)) != _digest(_binary(program)):
             print(f"{program} is not the program that began these runs; going on with {kept}")
         return kept
 
     def _keep_program(self) -> None:
-        """One program makes all runs, so it is copied, and later calls use the copy."""
+        """One program makes all runs, so it is copied, and later calls use the copy. The program of
+        a bundle needs the rest of the bundle."""
         kept = self.work / "program" / self.program.name
         if self.program == kept:
             return
-        kept.parent.mkdir(exist_ok=True)
-        for name in dict.fromkeys([*PROGRAMS, self.program.name]):
-            if (self.program.parent / name).exists():
-                shutil.copy2(self.program.parent / name, kept.parent / name)
+        if _binary(self.program) != self.program:
+            shutil.copytree(self.program.parent, kept.parent, symlinks=True)
+        else:
+            kept.parent.mkdir(exist_ok=True)
+            for name in dict.fromkeys([*PROGRAMS, self.program.name]):
+                if (self.program.parent / name).exists():
+                    shutil.copy2(self.program.parent / name, kept.parent / name)
         self.program = kept
 
     def _environment(self) -> dict:
@@ -253,11 +257,15 @@ class Recorder:
         return True
 
     def measure_ceilings(self) -> bool:
-        """Measures the machine's ceilings once, for all runs. True if they are there."""
+        """Measures the machine's ceilings once, for all runs. True if they are there, False if the
+        deadline came first. Raises RefusedError if the program fails."""
         kept, placed = self.work / "ceilings.json", self.recorded / self.machine / "ceilings.json"
-        if not kept.exists() and self._call("ceilings", "--out", kept) != 0:
+        status = 0 if kept.exists() else self._call("ceilings", "--out", kept)
+        if status != 0:
             kept.unlink(missing_ok=True)
-            return False
+            if status == INTERRUPTED:
+                return False
+            raise RefusedError(f"the ceilings are not measured: {self.program} ended with {status}")
         placed.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(kept, placed)
         return True
@@ -271,7 +279,7 @@ class Recorder:
         compact(fresh)
         for name in ("environment.json", "plan.json", "log.txt"):
             if (file := fresh / name).exists():
-                text = file.read_text(encoding="utf-8")
+                text = file.read_text(encoding="utf-8").replace(f"{self.program.parent}/", "")
                 file.write_text(portable(text), encoding="utf-8")
         shutil.rmtree(recorded, ignore_errors=True)
         fresh.rename(recorded)
@@ -293,6 +301,12 @@ class Recorder:
         if spec.seconds is None:
             return f"{spec.name}: {said}; never recorded before"
         return f"{spec.name}: {said}; about {share * spec.seconds / 60:.1f} min left"
+
+
+def _binary(program: Path) -> Path:
+    """What a bundle's program starts; any other program is its own."""
+    started = program.parent / "libexec" / program.name
+    return started if started.exists() else program
 
 
 def _digest(file: Path) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).parents[2] / "tools" / "record.py"
+ROOT = Path(__file__).parents[2]
+TOOL = ROOT / "tools" / "record.py"
 SPEC = importlib.util.spec_from_file_location("record", TOOL)
 record = importlib.util.module_from_spec(SPEC)
 sys.modules["record"] = record
@@ -160,6 +163,49 @@ def test_a_program_that_does_not_run_is_not_kept(place, tmp_path):
     assert result.returncode == 2
     assert f"{program} ended with 127 in a first trial: no such library" in result.stderr
     assert not (place.folder / "work" / "program").exists()
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """A folder as a bundle has it: a launcher beside the program that it starts."""
+    folder = tmp_path / "bundle"
+    (folder / "libexec").mkdir(parents=True)
+    built = Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")) / "run_experiment"
+    shutil.copy2(built, folder / "libexec" / "run_experiment")
+    launcher = folder / "run_experiment"
+    launcher.write_text('#!/bin/sh\nexec "$(dirname "$0")/libexec/run_experiment" "$@"\n')
+    launcher.chmod(0o755)
+    return launcher
+
+
+def test_a_bundle_is_kept_whole(place, bundle):
+    place.recorded_once("quick", "00:00:05")
+    place.spec("quick")
+    result = place.record(f"--program={bundle}")
+    assert result.returncode == 0, result.stderr
+    assert place.rows("quick")
+    kept = place.folder / "work" / "program"
+    assert (kept / "libexec" / "run_experiment").exists()
+    for file in (place.folder / "recorded" / "here" / "quick").iterdir():
+        assert f"{kept}/" not in file.read_text(errors="replace")
+    # another bundle has the same launcher
+    (bundle.parent / "libexec" / "run_experiment").write_text("#!/bin/sh\nexit 127\n")
+    again = place.record(f"--program={bundle}")
+    assert "is not the program that began these runs; going on with" in again.stdout
+
+
+def test_ceilings_that_cannot_be_measured_are_refused(place, tmp_path):
+    place.recorded_once("quick", "00:00:05")
+    place.spec("quick")
+    (place.folder / "work" / "ceilings.json").unlink()
+    built = Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")) / "run_experiment"
+    program = tmp_path / "mine"
+    program.write_text(f'#!/bin/sh\n[ "$1" = ceilings ] && exit 3\nexec {built} "$@"\n')
+    program.chmod(0o755)
+    result = place.record(f"--program={program}")
+    assert result.returncode == 2
+    assert "the ceilings are not measured:" in result.stderr
+    assert "ended with 3" in result.stderr
 
 
 def test_only_committed_sources_are_recorded(tmp_path):
