@@ -135,7 +135,8 @@ const std::vector<OptionInfo>& all_options() {
        [](R& r, S& value) { r.overrides.profile = value; }},
 
       {"--out", "", "DIR", Offers::folders, false, Group::directory, kWriting,
-       "the run directory (default: results/<spec name>/<UTC>-<hash>); for ceilings, a file",
+       "the run directory (default: results/<spec name>/<UTC>-<hash>); for ceilings, a file "
+       "or a folder",
        [](R& r, S& value) { r.options.out = value; }},
       {"--resume", "", "DIR", Offers::folders, false, Group::directory, kSweep,
        "go on with this run directory: run only what has no ok row there",

@@ -332,18 +332,20 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
   for (const auto& gpu : environment.at("gpus"))
     gpus += (gpus.empty() ? "" : ", ") + for_markdown(gpu.at("name").get<std::string>());
   const auto& cpu = environment.at("cpu");
+  const bool can_stop_earlier = spec.stop.tolerance > 0 || spec.stop.min_changes > 0;
   std::string text =
       fmt::format("# {}\n\n", for_markdown(spec.title.empty() ? spec.name : spec.title));
   text += fmt::format(
-      "{} on {}: {} ({} cores), {}.\nCommit {}{}; data {}; {} iterations at most, initial "
-      "centroids {}.\n\n",
+      "{} on {}: {} ({} cores), {}.\nCommit {}{}; data {}; {} iterations{}, initial centroids {}."
+      "\n\n",
       environment.at("t_utc").get<std::string>(),
       for_markdown(environment.at("host").get<std::string>()),
       cpu.at("model").is_null() ? "unknown CPU" : for_markdown(cpu.at("model").get<std::string>()),
       cpu.at("cores").get<int>(), gpus.empty() ? "no GPU" : gpus,
       environment.at("build").at("commit").get<std::string>(),
       environment.at("build").at("dirty").get<bool>() ? " with local changes" : "",
-      for_markdown(data_text(spec)), spec.stop.iterations, for_markdown(init_text(spec)));
+      for_markdown(data_text(spec)), spec.stop.iterations, can_stop_earlier ? " at most" : "",
+      for_markdown(init_text(spec)));
   text += fmt::format(
       "Time per Lloyd iteration: median and its 95% interval (order statistics; none below 6 "
       "samples; of several launches or restarts, the median of their medians and Student's "

@@ -17,11 +17,9 @@ std::vector<Key> measure_keys() {
       {.section = "measure",
        .name = "warmup",
        .kind = Kind::whole,
-       .text =
-           "Solves before the first one that is timed. The first solve is verified and not timed, "
-           "so "
-           "0 is the same as 1. With one of each, a solve on the CPU that takes more than a minute "
-           "is its own warm-up.",
+       .text = "Solves before the first one that is timed. The first solve is verified and not "
+               "timed, so 0 is the same as 1. With one warm-up and one repetition, a solve on the "
+               "CPU that takes more than a minute is both.",
        .example = 3},
       {.section = "measure",
        .name = "repetitions",
@@ -39,7 +37,8 @@ std::vector<Key> measure_keys() {
       {.section = "measure",
        .name = "max_seconds",
        .kind = Kind::real,
-       .text = "No more solves are timed once these seconds are spent on a point.",
+       .text = "After the repetitions, no more solves are timed once these seconds are spent on a "
+               "point. Below 20, energy is not measured.",
        .example = 5,
        .sign = Sign::positive},
       {.section = "measure",

@@ -231,6 +231,21 @@ TEST(Summary, SaysOnceWhyManyPointsAreUnsupported) {
       << markdown;
 }
 
+TEST(Summary, SaysWhetherSolvesMayEndEarlier) {
+  const nlohmann::ordered_json environment = {{"gpus", nlohmann::ordered_json::array()},
+                                              {"t_utc", "2026"},
+                                              {"host", "h"},
+                                              {"cpu", {{"model", nullptr}, {"cores", 2}}},
+                                              {"build", {{"commit", "1"}, {"dirty", false}}}};
+  Spec spec;
+  spec.stop.iterations = 7;
+  EXPECT_NE(summary_markdown(spec, {}, environment).find("7 iterations, initial"),
+            std::string::npos);
+  spec.stop.tolerance = 0.1;
+  EXPECT_NE(summary_markdown(spec, {}, environment).find("7 iterations at most, initial"),
+            std::string::npos);
+}
+
 TEST(FormatInterval, NamesAUnitOnce) {
   EXPECT_EQ(format_interval(1.2, 1.25), "[1.20, 1.25 ms]");
   EXPECT_EQ(format_interval(0.5, 1.25), "[500 µs, 1.25 ms]");

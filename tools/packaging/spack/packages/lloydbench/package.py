@@ -1,5 +1,5 @@
 # ruff: noqa: F403, F405 (Spack's recipes use its language by *)
-"""Spack's recipe. See tools/packaging/README.md."""
+"""Spack's recipe. See docs/install.md."""
 
 from spack.package import *
 from spack_repo.builtin.build_systems.cmake import CMakePackage
