@@ -79,6 +79,7 @@ std::optional<std::string> IterationCheck::check_last(const Solution& whole,
   if (t == 1) {
     before.centroids = initial_;
   } else if (!affordable) {
+    verdict_.last_would_take = trials_.seconds_for(t - 1);
     if (may_stop_early(problem_.stop) && !iterations_are_usual(t))
       return fmt::format(
           "it ended after {} iterations by its stopping rule, but the float64 reference's runs "

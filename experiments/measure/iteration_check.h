@@ -18,7 +18,7 @@
 namespace lloyd {
 
 /// Steps 3 and 4 of verify(). Solves cost time, so each check is left out or shortened if it would
-/// take too long. Updates the verdict's lengths, means and unverified.
+/// take too long. Updates the verdict's lengths, last_would_take, means and unverified.
 class IterationCheck {
  public:
   /// All arguments must outlive this object.

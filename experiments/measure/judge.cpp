@@ -134,11 +134,17 @@ void Judge::begin(Solution first, Context& context, const std::vector<ExpectedRu
 }
 
 void Judge::tell_lengths() const {
-  const std::vector<int>& drawn = verdicts_.front().lengths;
-  if (drawn.empty()) return;
-  std::cerr << fmt::format("also verified: the iterations {} (drawn at random)",
-                           fmt::join(drawn, ", "))
-            << std::endl;
+  const Verdict& first = verdicts_.front();
+  if (!first.lengths.empty())
+    std::cerr << fmt::format("also verified: the iterations {} (drawn at random)",
+                             fmt::join(first.lengths, ", "))
+              << std::endl;
+  if (first.last_would_take)
+    std::cerr << fmt::format(
+                     "not verified by itself: the last iteration, because a solve of one less "
+                     "takes about {:.0f} s",
+                     *first.last_would_take)
+              << std::endl;
 }
 
 void Judge::check(Solution answer, double waited_ms, std::optional<double> reported_ms) {

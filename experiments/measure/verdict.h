@@ -31,6 +31,8 @@ struct Verdict {
   // checked answers.
   std::optional<double> max_mean_error;
   std::vector<int> lengths;  // iterations of the additional solves, drawn at random
+  // The seconds that a check of the last iteration by itself would take, if it was left out.
+  std::optional<double> last_would_take;
 
   bool verified() const { return correct && unverified.empty(); }
   /// The status in the rows: ok, incorrect or imprecise.

@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "data/sources/dataset.h"
 #include "experiments/measure/label_check.h"
@@ -223,6 +225,25 @@ TEST_F(Verify, DrawsIterationsThatNoVersionForesees) {
     EXPECT_GE(*drawn.begin(), 2);
     EXPECT_LE(*drawn.rbegin(), 7);
   }
+}
+
+TEST_F(Verify, SaysThatTheLastIterationWouldTakeTooLong) {
+  struct Slow : Spoilt {
+    using Spoilt::Spoilt;
+    void run(Context&) override { std::this_thread::sleep_for(std::chrono::milliseconds(25)); }
+  };
+  problem_.stop.iterations = 1000;  // so it seems to need 25 s
+  const auto reference = make_cpu_reference(points_, 500, 3);
+  const ExpectedRun expected = expected_run(*reference, problem_, Distance::direct);
+  Context context;
+  const auto make = [] { return std::make_unique<Slow>([](const Problem&, Solution&) {}); };
+  const Verdict slow = verify(solve(make, problem_, context), make, problem_, context,
+                              Distance::direct, *reference, expected);
+  EXPECT_TRUE(slow.correct) << slow.reason;
+  ASSERT_TRUE(slow.last_would_take);
+  EXPECT_GT(*slow.last_would_take, 20);
+  EXPECT_FALSE(slow.lengths.empty());
+  EXPECT_FALSE(verdict_of([](const Problem&, Solution&) {}).last_would_take);
 }
 
 TEST_F(Verify, HoldsARuleToTheVersionsOwnMoves) {
