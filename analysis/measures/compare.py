@@ -32,6 +32,11 @@ OPEN_SLOWER, OPEN_FASTER = "perhaps slower", "perhaps faster"
 FEW, BASES = "too few samples", "different clocks"
 LOST, GAINED, NEITHER = "lost", "gained", "no result in either"
 NOT_RUN = "not run in NEW"
+ORDER = [
+    *(SLOWER, LOST, OPEN_SLOWER, FASTER, OPEN_FASTER, GAINED),
+    *(ALIKE, FEW, BASES, NOT_RUN, NEITHER),
+]
+"""The verdicts as a summary counts them, those to look at first."""
 COLUMNS = ["point", "verdict", "old_ms", "new_ms", "ratio", "low", "high", "p", "why"]
 LEVEL = 1 - CONFIDENCE
 ENOUGH = 4
@@ -87,20 +92,7 @@ def exit_status(table: pd.DataFrame) -> int:
 def summary(table: pd.DataFrame) -> str:
     """`2 slower, 1 faster, 37 no difference found`."""
     counts = Counter(table["verdict"])
-    order = [
-        SLOWER,
-        LOST,
-        OPEN_SLOWER,
-        FASTER,
-        OPEN_FASTER,
-        GAINED,
-        ALIKE,
-        FEW,
-        BASES,
-        NOT_RUN,
-        NEITHER,
-    ]
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict])
 
 
 def _refuse_other_machines(old: Run, new: Run) -> None:

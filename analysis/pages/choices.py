@@ -44,8 +44,7 @@ def _table(run: Run, losses_only: bool) -> Table:
     chooser = present[0]
     family = next(ladder for ladder, name in CHOOSERS.items() if name == chooser)
     points = points[points["family"].isin(CHOSEN_FROM[family])]
-    if "data_name" in points:
-        points = points.assign(data=points["data_name"].fillna(points["data"]))
+    points = points.assign(data=points["data_name"].fillna(points["data"]))
     is_mine, gpus = points["version"].eq(chooser), points["gpus"].astype("Float64").fillna(1)
     counts = sorted(int(count) for count in gpus[is_mine].unique())
     bests = {count: fastest(points[gpus.eq(count) | gpus.le(count) & ~is_mine]) for count in counts}

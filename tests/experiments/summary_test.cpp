@@ -7,6 +7,15 @@
 namespace lloyd {
 namespace {
 
+/// What a summary takes from environment.json, of a machine without a GPU.
+nlohmann::ordered_json environment_of(const std::string& host) {
+  return {{"gpus", nlohmann::ordered_json::array()},
+          {"t_utc", "2026"},
+          {"host", host},
+          {"cpu", {{"model", nullptr}, {"cores", 2}}},
+          {"build", {{"commit", "1"}, {"dirty", false}}}};
+}
+
 Point point(const std::string& version, int k) {
   Point p;
   p.version = version;
@@ -195,12 +204,7 @@ TEST(Summary, NothingOfAVersionIsMarkdownOrMovesTheCursor) {
   EXPECT_NE(table.find("\\x1b[2J|<img src=x>\\x0a| fake"), std::string::npos) << table;
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 2) << table;
-  const nlohmann::ordered_json environment = {{"gpus", nlohmann::ordered_json::array()},
-                                              {"t_utc", "2026"},
-                                              {"host", "a|<b>"},
-                                              {"cpu", {{"model", nullptr}, {"cores", 2}}},
-                                              {"build", {{"commit", "1"}, {"dirty", false}}}};
-  const std::string markdown = summary_markdown(spec, lines, environment);
+  const std::string markdown = summary_markdown(spec, lines, environment_of("a|<b>"));
   EXPECT_NE(markdown.find("# \\<script\\>alert(1)\\</script\\> \\| \\`x\\`\n"), std::string::npos)
       << markdown;
   EXPECT_NE(markdown.find("on a\\|\\<b\\>"), std::string::npos) << markdown;
@@ -219,12 +223,8 @@ TEST(Summary, SaysOnceWhyManyPointsAreUnsupported) {
   spec.points.push_back(point("cpu_openmp", 5));
   rows.push_back(
       unmeasured_row(spec.points.back(), {"uniform", 42}, std::nullopt, "timeout", "too slow"));
-  const nlohmann::ordered_json environment = {{"gpus", nlohmann::ordered_json::array()},
-                                              {"t_utc", "2026"},
-                                              {"host", "h"},
-                                              {"cpu", {{"model", nullptr}, {"cores", 2}}},
-                                              {"build", {{"commit", "1"}, {"dirty", false}}}};
-  const std::string markdown = summary_markdown(spec, summarize(spec, rows, {}), environment);
+  const std::string markdown =
+      summary_markdown(spec, summarize(spec, rows, {}), environment_of("h"));
   EXPECT_TRUE(markdown.ends_with(
       "| cpu_openmp | n:100 k:5 dim:2 precision:fp32 | timeout | too slow |  |  |\n"
       "\nUnsupported here:\n\n* 4 points of luigi_v1_fused: no CUDA device: none\n"))
@@ -232,11 +232,7 @@ TEST(Summary, SaysOnceWhyManyPointsAreUnsupported) {
 }
 
 TEST(Summary, SaysWhetherSolvesMayEndEarlier) {
-  const nlohmann::ordered_json environment = {{"gpus", nlohmann::ordered_json::array()},
-                                              {"t_utc", "2026"},
-                                              {"host", "h"},
-                                              {"cpu", {{"model", nullptr}, {"cores", 2}}},
-                                              {"build", {{"commit", "1"}, {"dirty", false}}}};
+  const nlohmann::ordered_json environment = environment_of("h");
   Spec spec;
   spec.stop.iterations = 7;
   EXPECT_NE(summary_markdown(spec, {}, environment).find("7 iterations, initial"),
