@@ -56,6 +56,9 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
+# nvcc draws random names for what is local to a file. With a seed, the same sources give the same
+# bits again.
+string(APPEND CMAKE_CUDA_COMPILE_OBJECT " -frandom-seed=<OBJECT>")
 find_package(CUDAToolkit REQUIRED)
 set(LLOYD_CUDA_ON ON)
 message(STATUS "CUDA ${CUDAToolkit_VERSION} for architectures ${CMAKE_CUDA_ARCHITECTURES}")
