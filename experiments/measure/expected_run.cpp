@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 namespace lloyd {
 namespace {
@@ -28,29 +30,27 @@ double relative_difference(double value, double expected) {
   return std::isfinite(difference) ? difference : std::numeric_limits<double>::max();
 }
 
-Spread spread_of(Reference& reference, const Problem& problem, Distance distance,
-                 const ReferenceRun& plain) {
-  const std::vector<double> expected = inertias_of(plain);
+Spread no_spread(const ExpectedRun& expected) {
   Spread spread;
-  spread.inertia.assign(expected.size(), 0);
-  spread.fewest = spread.most = plain.iterations;
-  for (int number = 1; number <= disturbed_runs(problem); ++number) {
-    const ReferenceRun run =
-        disturbed_solve(reference, problem, distance, static_cast<std::uint64_t>(number), plain);
-    const std::vector<double> inertias = inertias_of(run);
-    for (std::size_t t = 0; t < expected.size(); ++t)
-      spread.inertia[t] =
-          std::max(spread.inertia[t],
-                   relative_difference(inertias[std::min(t, inertias.size() - 1)], expected[t]));
-    spread.centroids = std::max(
-        spread.centroids,
-        std::min(std::numeric_limits<double>::max(),
-                 centroid_distance(run.centroids, plain.centroids, plain.counts, plain.inertia)));
-    spread.changes = std::max(spread.changes, std::abs(run.next_changes - plain.next_changes));
-    spread.fewest = std::min(spread.fewest, run.iterations);
-    spread.most = std::max(spread.most, run.iterations);
-  }
+  spread.inertia.assign(expected.inertias.size(), 0);
+  spread.fewest = spread.most = expected.iterations;
   return spread;
+}
+
+// Widens the spread to the differences of one more run.
+void widen(Spread& spread, const ReferenceRun& run, const ExpectedRun& expected) {
+  const std::vector<double> inertias = inertias_of(run);
+  for (std::size_t t = 0; t < spread.inertia.size(); ++t)
+    spread.inertia[t] = std::max(
+        spread.inertia[t],
+        relative_difference(inertias[std::min(t, inertias.size() - 1)], expected.inertias[t]));
+  spread.centroids =
+      std::max(spread.centroids, std::min(std::numeric_limits<double>::max(),
+                                          centroid_distance(run.centroids, expected.centroids,
+                                                            expected.counts, expected.inertia)));
+  spread.changes = std::max(spread.changes, std::abs(run.next_changes - expected.next_changes));
+  spread.fewest = std::min(spread.fewest, run.iterations);
+  spread.most = std::max(spread.most, run.iterations);
 }
 
 json spread_json(const std::optional<Spread>& spread) {
@@ -79,12 +79,29 @@ ExpectedRun expected_run(Reference& reference, const Problem& problem, Distance 
   expected.iterations = plain.iterations;
   expected.next_changes = plain.next_changes;
   expected.inertias = inertias_of(plain);
-  if (plain.centroids.size() <= ExpectedRun::kMostCells) {
-    expected.centroids = plain.centroids;
-    expected.counts = plain.counts;
+  expected.centroids = plain.centroids;
+  expected.counts = plain.counts;
+  Spread spread = no_spread(expected);
+  for (int number = 1; number <= disturbed_runs(problem); ++number)
+    widen(spread,
+          disturbed_solve(reference, problem, distance, static_cast<std::uint64_t>(number), plain),
+          expected);
+  expected.spread(distance) = std::move(spread);
+  if (expected.centroids.size() > ExpectedRun::kMostCells) {
+    expected.centroids.clear();
+    expected.counts.clear();
   }
-  expected.spread(distance) = spread_of(reference, problem, distance, plain);
   return expected;
+}
+
+Spread plain_sums_spread(Reference& reference, const Problem& problem,
+                         const ExpectedRun& expected) {
+  Spread spread = no_spread(expected);
+  widen(spread, plain_sums_solve(reference, problem), expected);
+  // The difference of one run can be 0 by chance where it changes its sign.
+  std::partial_sum(spread.inertia.begin(), spread.inertia.end(), spread.inertia.begin(),
+                   [](double a, double b) { return std::max(a, b); });
+  return spread;
 }
 
 double centroid_distance(std::span<const double> a, std::span<const double> b,
@@ -122,7 +139,8 @@ ExpectedRun expected_run_from_json(const json& j) {
           j.at("centroids"),
           j.at("counts"),
           spread_from(j.at("direct")),
-          spread_from(j.at("expanded"))};
+          spread_from(j.at("expanded")),
+          std::nullopt};
 }
 
 }  // namespace lloyd

@@ -31,6 +31,10 @@ struct ExpectedRun {
   std::vector<double> centroids;  // k × dim; empty beyond kMostCells
   std::vector<std::int64_t> counts;        // cluster sizes; empty beyond kMostCells
   std::optional<Spread> direct, expanded;  // by the version's distance; computed on demand
+  /// How far the run of plain fp32 sums is from this one: the largest differences up to each
+  /// iteration. Computed for a version that is farther away than disturbed runs are. Not passed on,
+  /// so that no version's verdict depends on another version.
+  std::optional<Spread> plain_sums;
 
   static constexpr std::size_t kMostCells = std::size_t{1} << 20;  // about 20 MB of JSON
 
@@ -47,6 +51,9 @@ struct ExpectedRun {
 /// (n·k·dim·iterations up to 1e9), three of a larger one and two beyond 1e13.
 ExpectedRun expected_run(Reference& reference, const Problem& problem, Distance distance,
                          std::optional<ExpectedRun> known = std::nullopt);
+
+/// How far plain_sums_solve() is from `expected`, which must be the run of `problem`.
+Spread plain_sums_spread(Reference& reference, const Problem& problem, const ExpectedRun& expected);
 
 /// The distance between two sets of centroids, as a share of the distance of a point from its
 /// centroid: √(Σ_j n_j·‖a_j − b_j‖² / inertia). Infinite if one of them is not finite, or if

@@ -91,6 +91,14 @@ void Judge::reject(int index, Verdict verdict) const {
   throw Incorrect(std::move(verdict));
 }
 
+bool Judge::add_plain_sums(std::size_t index, const Problem& problem, Reference& nearest) {
+  if (expected_.empty() || problem.precision == Precision::fp64) return false;
+  ExpectedRun& expected = expected_.at(index);
+  if (expected.plain_sums) return false;
+  expected.plain_sums = plain_sums_spread(nearest, problem, expected);
+  return true;
+}
+
 void Judge::begin(Solution first, Context& context, const std::vector<ExpectedRun>& known) {
   if (!verification_.any || problem_.batch > 1)
     if (auto why = wrong_form(problem_, first)) {
@@ -119,8 +127,13 @@ void Judge::begin(Solution first, Context& context, const std::vector<ExpectedRu
     }
     trials.take(i);
     const Oracle oracle{points, *nearest, run_of(static_cast<std::size_t>(i))};
-    verdicts_.push_back(verify(answer, trials, problem, version_.distance, oracle,
-                               i > 0 ? &verdicts_.front().lengths : nullptr));
+    const auto verdict = [&] {
+      return verify(answer, trials, problem, version_.distance, oracle,
+                    i > 0 ? &verdicts_.front().lengths : nullptr);
+    };
+    verdicts_.push_back(verdict());
+    if (verdicts_.back().far_away && add_plain_sums(static_cast<std::size_t>(i), problem, *nearest))
+      verdicts_.back() = verdict();
     if (!verdicts_.back().correct) {
       tell_lengths();
       reject(i, verdicts_.back());
@@ -159,8 +172,11 @@ void Judge::check(Solution answer, double waited_ms, std::optional<double> repor
   if (verification_.any) {
     for_each(answer, [&](int i, const Problem& problem, const Solution& part) {
       const auto at = static_cast<std::size_t>(i);
-      const Recheck recheck(problem, version_.distance, run_of(at));
-      const auto why = recheck.quick(part, verdicts_[at]);
+      const auto quick = [&] {
+        return Recheck(problem, version_.distance, run_of(at)).quick(part, verdicts_[at]);
+      };
+      auto why = quick();
+      if (why && add_plain_sums(at, problem, *reference_of(session_, problem))) why = quick();
       verdict_ = of_batch(verdicts_);
       if (why) throw wrong("a timed solve: " + in_batch(i, problem_.batch, *why));
     });
@@ -189,12 +205,15 @@ Solution Judge::finish() {
   if (!verification_.any) return last;
   for_each(last, [&](int i, const Problem& problem, const Solution& part) {
     const auto at = static_cast<std::size_t>(i);
-    const ExpectedRun* run = run_of(at);
     // Without a run to compare with, check() has judged this answer in full.
-    if (run == nullptr) return;
+    if (run_of(at) == nullptr) return;
     const std::unique_ptr<Reference> nearest = reference_of(session_, problem);
     Verdict& verdict = verdicts_[at];
-    Recheck(problem, version_.distance, run).full(part, *nearest, verdict);
+    const auto judge = [&] {
+      Recheck(problem, version_.distance, run_of(at)).full(part, *nearest, verdict);
+    };
+    judge();
+    if (verdict.far_away && add_plain_sums(at, problem, *nearest)) judge();
     if (verdict.correct) return;
     verdict.reason = "the last timed solve: " + verdict.reason;
     reject(i, verdict);

@@ -64,6 +64,9 @@ class Judge {
   template <typename Body>
   void for_each(const Solution& answer, Body&& body) const;
   [[noreturn]] void reject(int index, Verdict verdict) const;
+  // Adds the run of plain fp32 sums to what an answer is compared with, for an answer that is too
+  // far from the oracle's run. False if it cannot explain that, or is there already.
+  bool add_plain_sums(std::size_t index, const Problem& problem, Reference& nearest);
   void tell_lengths() const;
 
   const Session& session_;

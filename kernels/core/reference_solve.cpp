@@ -100,8 +100,48 @@ double inertia_to(std::span<const double> centroids, std::span<const double> see
   return total;
 }
 
-ReferenceRun run_lloyd(Reference& reference, const Problem& problem, const Errors* errors) {
-  const std::unique_ptr<Assignments> assignments = reference.assignments(problem);
+// The sums of each cluster's points in fp32, one after another.
+class PlainSums : public Assignments {
+ public:
+  PlainSums(Reference& reference, const Problem& problem)
+      : reference_(reference),
+        problem_(problem),
+        labels_(static_cast<std::size_t>(problem.n)),
+        previous_(labels_.size(), -1) {}
+
+  Outcome assign(std::span<const double> centroids, ClusterSums* clusters) override {
+    Outcome outcome;
+    outcome.inertia = reference_.label(centroids, problem_.k, labels_);
+    outcome.changes = count_changes(labels_, previous_);
+    if (clusters != nullptr) *clusters = sums();
+    labels_.swap(previous_);
+    return outcome;
+  }
+
+ private:
+  ClusterSums sums() const {
+    const auto dim = static_cast<std::size_t>(problem_.dim);
+    const auto k = static_cast<std::size_t>(problem_.k);
+    std::vector<float> plain(k * dim);
+    ClusterSums clusters{.sums = {}, .absolute_sums = {}, .counts = std::vector<std::int64_t>(k)};
+    for_all_points(problem_, [&](std::int64_t first, std::int64_t count,
+                                 std::span<const float> values) {
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+        const auto label = static_cast<std::size_t>(labels_[static_cast<std::size_t>(first) + i]);
+        ++clusters.counts[label];
+        for (std::size_t t = 0; t < dim; ++t) plain[label * dim + t] += values[i * dim + t];
+      }
+    });
+    clusters.sums.assign(plain.begin(), plain.end());
+    return clusters;
+  }
+
+  Reference& reference_;
+  const Problem& problem_;
+  std::vector<std::int32_t> labels_, previous_;
+};
+
+ReferenceRun run_lloyd(Assignments& assignments, const Problem& problem, const Errors* errors) {
   std::vector<double> seen;
   ClusterSums clusters;
   ReferenceRun run;
@@ -109,7 +149,7 @@ ReferenceRun run_lloyd(Reference& reference, const Problem& problem, const Error
   const bool threads = worth_threads(run.centroids.size());
   while (run.iterations < problem.stop.iterations) {
     seen = errors != nullptr ? errors->seen(run.centroids, run.iterations) : run.centroids;
-    const Assignments::Outcome found = assignments->assign(seen, &clusters);
+    const Assignments::Outcome found = assignments.assign(seen, &clusters);
     ReferenceStep step{.inertia = found.inertia, .changes = found.changes};
     if (errors != nullptr)
       step.inertia = inertia_to(run.centroids, seen, clusters, problem.dim, step.inertia);
@@ -153,7 +193,7 @@ ReferenceRun run_lloyd(Reference& reference, const Problem& problem, const Error
       run.steps.resize(static_cast<std::size_t>(run.iterations), {step.inertia, 0, 0});
     }
   }
-  const Assignments::Outcome last = assignments->assign(run.centroids, nullptr);
+  const Assignments::Outcome last = assignments.assign(run.centroids, nullptr);
   run.inertia = last.inertia;
   run.initial_inertia = run.steps.empty() ? run.inertia : run.steps.front().inertia;
   run.next_changes = last.changes;
@@ -163,13 +203,18 @@ ReferenceRun run_lloyd(Reference& reference, const Problem& problem, const Error
 }  // namespace
 
 ReferenceRun reference_solve(Reference& reference, const Problem& problem) {
-  return run_lloyd(reference, problem, nullptr);
+  return run_lloyd(*reference.assignments(problem), problem, nullptr);
 }
 
 ReferenceRun disturbed_solve(Reference& reference, const Problem& problem, Distance distance,
                              std::uint64_t seed, const ReferenceRun& plain) {
   const Errors errors(problem, distance, seed, plain);
-  return run_lloyd(reference, problem, &errors);
+  return run_lloyd(*reference.assignments(problem), problem, &errors);
+}
+
+ReferenceRun plain_sums_solve(Reference& reference, const Problem& problem) {
+  PlainSums assignments(reference, problem);
+  return run_lloyd(assignments, problem, nullptr);
 }
 
 }  // namespace lloyd
