@@ -56,8 +56,8 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
-# nvcc draws random names for what is local to a file. With a seed, the same sources give the same
-# bits again.
+# nvcc draws random names for what is local to a file. With a seed, a file that is compiled again in
+# the same folder differs in one symbol only: the name of a temporary file.
 string(APPEND CMAKE_CUDA_COMPILE_OBJECT " -frandom-seed=<OBJECT>")
 find_package(CUDAToolkit REQUIRED)
 set(LLOYD_CUDA_ON ON)

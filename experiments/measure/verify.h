@@ -28,7 +28,8 @@ namespace lloyd {
 ///     the mean of its points, and an empty cluster keeps its centroid exactly;
 ///  3. the last iteration of `whole`, T: its labels must be nearest to the centroids of a solve of
 ///     T − 1 iterations. If a rule stopped the loop, it must hold in iteration T and not in the one
-///     before. This step is skipped if it would take more than 20 s (estimated from step 2);
+///     before. This step is skipped if it would take more than 20 s (estimated from step 2), except
+///     where a rule stopped the loop after a number of iterations that no disturbed run needs;
 ///  4. the same for iterations t drawn at random between 2 and T − 1, so that no version can
 ///     foresee them. Each takes two solves, of t − 1 and t iterations. At least one and at most
 ///     four are drawn, as long as they take 1 s together. If even short ones take longer, the
@@ -36,7 +37,8 @@ namespace lloyd {
 ///  5. the whole run against the oracle's own run: inertia, centroids, and how many points one more
 ///     assignment would move. Two correct answers may separate at a near tie, so the limit is ten
 ///     times the spread of disturbed runs (expected_run.h), and at least the effect of ten points
-///     in another cluster. Up to 2% of the clusters may end anywhere. Inertia above
+///     in another cluster. Where `expected` has a run of plain fp32 sums, it is also at least three
+///     times as far as that run. Up to 2% of the clusters may end anywhere. Inertia above
 ///     trajectory_tolerance is `imprecise`.
 /// In steps 3 and 4 labels may exceed the bound by as much as a rerun of the version moves its
 /// centroids, which is measured when a label exceeds it, and by as much as ten points in another
