@@ -98,6 +98,21 @@ def test_a_group_keeps_values_that_are_equal_but_not_the_same():
     assert json.dumps(again, sort_keys=True) == json.dumps(rows, sort_keys=True)
 
 
+def test_objects_with_the_same_fields_are_a_group_within_the_group():
+    noise = [{"faults": faults, "other": None, "reasons": []} for faults in (0, 2)]
+    rows = [{"a": 1, "noise": one} for one in noise] + [{"a": 2, "noise": {}}] * 2
+    rows += [{"a": 3, "noise": one} for one in (noise[0], {"faults": 0}, None)]
+    first, second, third = grouped(rows, lambda row: row["a"])
+    assert first["columns"]["noise"] == {
+        "group": {"other": None, "reasons": []},
+        "columns": {"faults": [0, 2]},
+    }
+    assert second == {"group": {"noise": {}}, "columns": {"a": [2, 2]}}
+    assert third["columns"]["noise"] == [noise[0], {"faults": 0}, None]
+    assert [row for line in (first, second, third) for row in expanded(line)] == rows
+    assert expanded(first, {"noise"}) == [{"noise": one} for one in noise]
+
+
 def test_a_damaged_file_is_not_compacted(make_run, capsys):
     file = make_run(n=(1000,), k=(5,)) / "measurements.jsonl"
     whole = file.read_bytes() + b'{"schema": 1'
@@ -117,6 +132,10 @@ def test_a_damaged_file_is_not_compacted(make_run, capsys):
         {"group": {}, "columns": {"a": [1], "b": [1, 2]}},
         {"group": {}, "columns": {"a": []}},
         {"group": {}, "columns": {"a": [1] * (LARGEST + 1)}},
+        {"group": {}, "columns": {"a": {"group": {}, "columns": {}}}},
+        {"group": {}, "columns": {"a": {"group": {}, "columns": {"b": [1], "c": [1, 2]}}}},
+        {"group": {}, "columns": {"a": {"group": {}, "columns": {"b": [1, 2]}}, "c": [1]}},
+        {"group": {}, "columns": {"a": {"group": [], "columns": {"b": [1]}}}},
         {"group": {"schema": 1}, "columns": {"a": [1, 2]}},
         {"group": {"schema": 9}, "columns": {"point": ["p", "q"]}},
     ],
