@@ -246,22 +246,50 @@ TEST_F(Verify, SaysThatTheLastIterationWouldTakeTooLong) {
   EXPECT_FALSE(verdict_of([](const Problem&, Solution&) {}).last_would_take);
 }
 
+// Ends every solve that a rule may stop where another tolerance ends it.
+Spoilt::Spoil stops_at(double tolerance) {
+  return [=](const Problem& problem, Solution& s) {
+    if (problem.stop.tolerance == 0) return;
+    Problem own = problem;
+    own.stop.tolerance = tolerance;
+    Spoilt honest([](const Problem&, Solution&) {});
+    Context context;
+    honest.prepare(own, context);
+    const auto reference = make_cpu_reference(problem.points, problem.n, problem.dim);
+    own.stop = {.iterations = reference_solve(*reference, own).iterations};
+    honest.prepare(own, context);
+    s = honest.fetch(context);
+  };
+}
+
+TEST_F(Verify, ChecksTheRuleOfAnUnusualSolveWhateverItTakes) {
+  // The first single step, from which the time of others is estimated, takes 4 s.
+  struct Slow : Spoilt {
+    explicit Slow(int& so_far) : Spoilt(stops_at(2e-2)), steps(so_far) {}
+    void run(Context&) override {
+      if (problem.stop.iterations == 1 && steps++ == 0)
+        std::this_thread::sleep_for(std::chrono::seconds(4));
+    }
+    int& steps;
+  };
+  problem_.stop = {.iterations = 200, .tolerance = 1e-3};
+  const auto reference = make_cpu_reference(points_, 500, 3);
+  const ExpectedRun expected = expected_run(*reference, problem_, Distance::direct);
+  Context context;
+  int steps = 0;
+  const auto make = [&] { return std::make_unique<Slow>(steps); };
+  const Solution early = solve(make, problem_, context);
+  ASSERT_GT(early.iterations, 6);  // so the check of the last one seems to take 24 s
+  ASSERT_LT(early.iterations, expected.direct->fewest);
+  const Verdict verdict =
+      verify(early, make, problem_, context, Distance::direct, *reference, expected);
+  EXPECT_FALSE(verdict.correct);
+  EXPECT_NE(verdict.reason.find("no stopping rule ends there"), std::string::npos)
+      << verdict.reason;
+}
+
 TEST_F(Verify, HoldsARuleToTheVersionsOwnMoves) {
   problem_.stop = {.iterations = 200, .tolerance = 1e-3};
-  const auto stops_at = [](double tolerance) {
-    return [=](const Problem& problem, Solution& s) {
-      if (problem.stop.tolerance == 0) return;
-      Problem own = problem;
-      own.stop.tolerance = tolerance;
-      Spoilt honest([](const Problem&, Solution&) {});
-      Context context;
-      honest.prepare(own, context);
-      const auto reference = make_cpu_reference(problem.points, problem.n, problem.dim);
-      own.stop = {.iterations = reference_solve(*reference, own).iterations};
-      honest.prepare(own, context);
-      s = honest.fetch(context);
-    };
-  };
   const Verdict right = verdict_of(stops_at(1e-3));
   EXPECT_TRUE(right.correct) << right.reason;
   expect_caught(stops_at(0.1), "no stopping rule ends there");
