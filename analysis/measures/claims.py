@@ -233,12 +233,16 @@ def value_text(value: Quantity | None, unit: str) -> str:
 
 
 def best_cpu_text(judgment: Judgment) -> str:
-    """`3.4× [3.3, 3.5] over fast_cpu_simd`. Empty if the claim is not about such a speedup, or if
-    the claim's own denominator is the fastest CPU version of the run."""
+    """`3.4× [3.3, 3.5] over fast_cpu_simd (whole job: 2.1× [2.0, 2.2] over cpu_openmp)`. Empty if
+    the claim is not about such a speedup, or if the claim's own denominator is the fastest CPU
+    version of the run."""
     speedup = judgment.best_cpu
     if speedup is None or (judgment.value and speedup.value == judgment.value.value):
         return ""
-    return f"{value_text(speedup, '×')} over {speedup.over}"
+    text = f"{value_text(speedup, '×')} over {speedup.over}"
+    if job := speedup.whole_job:
+        text += f" (whole job: {value_text(job, '×')} over {job.over})"
+    return text
 
 
 def counts(judged: list[Judgment]) -> str:
@@ -268,7 +272,7 @@ def sentence(judgment: Judgment) -> str:
     if judgment.value is not None:
         said.append(f"here {value_text(judgment.value, claim.unit)}")
     if best_cpu := best_cpu_text(judgment):
-        said.append(f"{best_cpu}, the fastest CPU version of the run")
+        said.append(f"over the best CPU code {best_cpu}")
     about = [f"holds if {condition(claim)}", place_text(judgment.place), judgment.run]
     text = ", ".join(said) + f" ({'; '.join(part for part in about if part)}): {judgment.verdict}"
     return text.strip() + (f": {judgment.why}" if judgment.why else "")

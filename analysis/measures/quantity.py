@@ -17,7 +17,8 @@ class Quantity:
     The draws of a point are the same wherever it is used. Those of two points are independent.
     `draws` is None if there is no interval. Then `why` gives the reason, unless `exact` says what
     kind of value it is: "profiled" (phases, counters), "counted" or "measured ceiling". `bases` are
-    the clocks that timed it. `over` is the version that a speedup is over, if the rows chose it."""
+    the clocks that timed it. `over` is the version that a speedup is over, if the rows chose it.
+    `whole_job` is the same speedup with allocation, set-up and copies, where they were measured."""
 
     value: float
     draws: np.ndarray | None = None
@@ -25,6 +26,7 @@ class Quantity:
     exact: str = ""
     bases: frozenset[str] = frozenset()
     over: str = ""
+    whole_job: Quantity | None = None
 
     def interval(self) -> tuple[float, float]:
         """The ends of the 95% percentile interval. NaN if there is none."""

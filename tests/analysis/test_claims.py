@@ -32,13 +32,15 @@ def point(version, n=1000, precision="fp32", **axes):
 
 @pytest.fixture
 def rows_of(tmp_path):
-    """rows_of({point: times}, phases=[…], counters=[…]) as a run that can be asked."""
+    """rows_of({point: times}, phases=[…], counters=[…]) as a run that can be asked. `jobs` has the
+    end_to_end_ms of each version."""
 
-    def make(samples, phases=(), counters=(), name="made", **values):
+    def make(samples, phases=(), counters=(), name="made", jobs=None, **values):
         path = tmp_path / name
         path.mkdir()
         lines = [
             measurement(of, iteration_ms=t, repetition=i, repetitions=len(times), **values)
+            | ({"end_to_end_ms": jobs[of["version"]]} if jobs else {})
             for of, times in samples
             for i, t in enumerate(times)
         ]
@@ -107,7 +109,25 @@ def test_a_speedup_is_shown_over_the_fastest_cpu_version_too(rows_of):
     assert judgment.best_cpu.value == pytest.approx(2)
     assert claims.best_cpu_text(judgment).startswith("2.00× [")
     assert claims.best_cpu_text(judgment).endswith("] over cpu_quick")
-    assert "over cpu_quick, the fastest CPU version of the run (holds" in claims.sentence(judgment)
+    said = claims.sentence(judgment)
+    assert ", over the best CPU code 2.00× [" in said
+    assert "] over cpu_quick (holds if > 9×" in said
+
+
+def test_a_speedup_over_the_best_cpu_code_has_that_of_the_whole_job(rows_of):
+    quick, direct = [t / 10 for t in SLOW], [t / 5 for t in SLOW]
+    versions = {"cpu_quick": quick, "cpu_direct": direct, "fast_a": FAST}
+    jobs = {"cpu_quick": 900, "cpu_direct": 300, "fast_a": 100}
+    rows = rows_of([(point(name), times) for name, times in versions.items()], jobs=jobs)
+    ratio = evaluate("over_best_cpu('fast_a')", rows, HERE)
+    assert (ratio.over, ratio.whole_job.over) == ("cpu_quick", "cpu_direct")
+    assert ratio.value == pytest.approx(1)
+    assert ratio.whole_job.value == pytest.approx(3)
+    told = claim("time('fast_a')", "value > 0", best_cpu="over_best_cpu('fast_a')", unit="ms")
+    (judgment,) = judge(told, [rows])
+    assert " over cpu_quick (whole job: 3.00× [" in claims.best_cpu_text(judgment)
+    job = evaluate("over_best_cpu('fast_a', 'end_to_end_ms')", rows, HERE)
+    assert (job.over, job.whole_job) == ("cpu_direct", None)
 
 
 def test_the_claims_own_denominator_is_not_shown_twice(rows_of):
