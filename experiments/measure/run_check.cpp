@@ -21,8 +21,8 @@ namespace {
 // runs. This distance has a heavy tail, because one point at a near tie decides it: with a factor
 // of 3, 2 of 265 correct answers on an H200 were just outside.
 constexpr double kSpreadFactor = 10;
-// A run may be this many times as far away as one with plain sums in fp32. Other orders of the same
-// additions, and sums of parts, were seen as far away or nearer.
+// A run may be this many times as far away as one with plain sums in fp32, which leaves room for
+// other orders of the same additions.
 constexpr double kPlainSumsFactor = 3;
 // This share of the clusters may end anywhere, see few_clusters().
 constexpr double kFewClusters = 0.02;
@@ -58,13 +58,18 @@ std::size_t RunCheck::at(int t) const {
   return std::min(static_cast<std::size_t>(std::max(t, 0)), expected_.inertias.size() - 1);
 }
 
+template <typename Difference>
+double RunCheck::explained(Difference&& difference) const {
+  const double disturbed = kSpreadFactor * difference(*spread_);
+  if (!expected_.plain_sums) return disturbed;
+  return std::max(disturbed, kPlainSumsFactor * difference(*expected_.plain_sums));
+}
+
 double RunCheck::inertia_allowed(int t) const {
-  const double spread = spread_->inertia[at(t)];
-  const double by_plain_sums = expected_.plain_sums ? expected_.plain_sums->inertia[at(t)] : 0;
   // If disturbed runs differ by more than the whole inertia, for instance because of an outlier's
   // cluster, they give no bound.
-  if (spread > 1) return std::numeric_limits<double>::infinity();
-  return std::max({kSpreadFactor * spread, kPlainSumsFactor * by_plain_sums,
+  if (spread_->inertia[at(t)] > 1) return std::numeric_limits<double>::infinity();
+  return std::max({explained([&](const Spread& spread) { return spread.inertia[at(t)]; }),
                    few_ / static_cast<double>(problem_.n),
                    few_clusters(problem_) > 0 ? kFewClustersInertia : 0.0});
 }
@@ -89,9 +94,8 @@ std::optional<std::string> RunCheck::wrong_centroids(const Solution& s) const {
   const double apart = distance_of_most_clusters(s.centroids);
   // One more point in a cluster moves its centroid by 1/n_k of the point's distance.
   const double few = few_ * std::sqrt(2.0 * problem_.k) / static_cast<double>(problem_.n);
-  const double by_plain_sums = expected_.plain_sums ? expected_.plain_sums->centroids : 0;
   const double allowed =
-      std::max({kSpreadFactor * spread_->centroids, kPlainSumsFactor * by_plain_sums, few});
+      std::max(explained([](const Spread& spread) { return spread.centroids; }), few);
   if (apart <= allowed) return std::nullopt;
   return fmt::format(
       "after {} iterations they are {:.3g} of a point's distance from the float64 reference's, "
@@ -180,10 +184,9 @@ std::optional<std::string> RunCheck::wrong_changes(const Solution& s,
   if (s.iterations != expected_.iterations) return std::nullopt;
   const std::int64_t changes = count_changes(s.labels, nearest.labels());
   const auto usual = static_cast<double>(expected_.next_changes);
-  const std::int64_t by_plain_sums = expected_.plain_sums ? expected_.plain_sums->changes : 0;
-  const double allowed = std::max({kSpreadFactor * static_cast<double>(spread_->changes),
-                                   kPlainSumsFactor * static_cast<double>(by_plain_sums),
-                                   few_ + 4 * std::sqrt(usual)});
+  const double allowed =
+      std::max(explained([](const Spread& spread) { return static_cast<double>(spread.changes); }),
+               few_ + 4 * std::sqrt(usual));
   if (std::abs(static_cast<double>(changes) - usual) <= allowed) return std::nullopt;
   return fmt::format(
       "{} points are nearer to another of its centroids; for the float64 reference it is {}, and "

@@ -61,6 +61,10 @@ class RunCheck {
 
  private:
   std::size_t at(int t) const;
+  // How large a difference of spreads rounding explains: of disturbed runs, and of plain sums where
+  // they are known.
+  template <typename Difference>
+  double explained(Difference&& difference) const;
   // The relative difference that the inertia after t iterations may have.
   double inertia_allowed(int t) const;
   double inertia_expected(int t) const { return expected_.inertias[at(t)]; }

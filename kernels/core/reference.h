@@ -104,7 +104,7 @@ ReferenceRun disturbed_solve(Reference& reference, const Problem& problem, Dista
 
 /// The same run with the sums of a plain loop, which adds the points of each cluster one after
 /// another, in their order, in fp32. Where one bit of a sum is about as much as the points of its
-/// cluster differ, which takes about 10^6 points, all additions may err in the same direction, in
+/// cluster differ, which takes 10^5 points or more, all additions may err in the same direction, in
 /// each iteration. Such an error is beyond those of disturbed_solve(), whose signs are random.
 ReferenceRun plain_sums_solve(Reference& reference, const Problem& problem);
 

@@ -2,6 +2,9 @@
 
 import pytest
 from browser import Browser, browser_here
+from recorded_runs import recorded_run
+
+from analysis.model.load import load_run
 
 WIDTHS = (390, 1280)
 PAPER = 718
@@ -21,6 +24,10 @@ def browser(tmp_path_factory):
 @pytest.fixture(params=WIDTHS, ids=lambda width: f"{width}px")
 def width(request):
     return request.param
+
+
+K1000 = load_run(recorded_run("k1000")).measurements
+POINTS, VERSIONS, SIZES = (K1000[column].nunique() for column in ("point", "version", "n"))
 
 
 @pytest.fixture
@@ -68,7 +75,7 @@ def test_filters_leave_what_has_every_word(browser, report, run_page, width):
     )
     assert type_into(index, "run-list", "nothing has this") == 0
     assert 0 < type_into(index, "claim-list", "holds") < type_into(index, "claim-list", "luigi")
-    assert type_into(run_page, "row-list", "") == 76
+    assert type_into(run_page, "row-list", "") == POINTS
     assert type_into(run_page, "row-list", "luigi_v1 n=10000") == 4
     assert type_into(run_page, "row-list", "n=1000") == 0
 
@@ -141,12 +148,13 @@ def test_pointing_at_a_mark_tells_its_row_and_a_click_goes_there(run_page):
 
 def test_choosing_versions_and_axes_redraws_the_chart(run_page):
     says = "document.getElementById('chart-says').textContent"
-    assert (
-        run_page.evaluate(says) == "28 rows of 7 versions: speedup over cpu_sequential against N."
+    assert run_page.evaluate(says) == (
+        f"{VERSIONS * SIZES} rows of {VERSIONS} versions: speedup over cpu_sequential against N."
     )
     box = "document.querySelector('.versions input[value=\"luigi_v1_fused\"]').click()"
     run_page.evaluate(box)
-    assert run_page.evaluate(says).startswith("24 rows of 6 versions")
+    fewer = VERSIONS - 1
+    assert run_page.evaluate(says).startswith(f"{fewer * SIZES} rows of {fewer} versions")
     choose = (
         "(() => { const e = document.querySelectorAll('.controls select')[%d]; e.value = '%s';"
         "e.dispatchEvent(new Event('change')); })()"
@@ -260,8 +268,9 @@ def test_the_one_file_has_every_page(browser, report, single_file, width):
     page.evaluate("document.querySelector('a[href*=\"page=k1000&\"]').click()")
     page.evaluate("new Promise((done) => setTimeout(done, 1500))")
     assert page.evaluate(title) == "Speedup with K = 1000"
-    assert 0 < page.evaluate(SHOWN % ("row-list", "row-list")) < 76
-    assert page.evaluate("document.getElementById('chart-says').textContent").startswith("28 rows")
+    assert 0 < page.evaluate(SHOWN % ("row-list", "row-list")) < POINTS
+    says = page.evaluate("document.getElementById('chart-says').textContent")
+    assert says.startswith(f"{VERSIONS * SIZES} rows")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(WIDE) == []
     page.evaluate("history.back()")

@@ -1,4 +1,4 @@
-// A million points of a cluster, added one after another in fp32, move its mean farther than
+// Half a million points of a cluster, added one after another in fp32, move its mean farther than
 // disturbed runs do. A version that adds so is right.
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 #include "data/sources/dataset.h"
 #include "experiments/measure/expected_run.h"
 #include "experiments/measure/judge.h"
+#include "experiments/measure/run_check.h"
 #include "experiments/measure/trials.h"
 #include "experiments/measure/verify.h"
 
@@ -74,6 +75,10 @@ TEST_F(PlainSums, AreFarFromDisturbedRuns) {
   const Verdict with = verdict();
   EXPECT_TRUE(with.correct) << with.reason;
   EXPECT_FALSE(with.far_away);
+  const RunCheck check(problem_, Distance::direct, expected);
+  const double end = expected.inertias.back(), apart = expected.plain_sums->inertia.back();
+  EXPECT_FALSE(check.wrong_inertia_after(expected.iterations, end * (1 + 2 * apart)));
+  EXPECT_TRUE(check.wrong_inertia_after(expected.iterations, end * (1 + 4 * apart)));
 }
 
 TEST_F(PlainSums, AreRight) { EXPECT_EQ(judged(sequential_.make), ""); }
