@@ -21,6 +21,10 @@ def _point(row: dict) -> Hashable:
     return row.get("point")
 
 
+def _version(row: dict) -> Hashable:
+    return row.get("version")
+
+
 def _reason_or_point(row: dict) -> Hashable:
     unsupported = row.get("status") == "unsupported"
     return (row.get("reason"),) if unsupported else row.get("point")
@@ -32,6 +36,7 @@ TABLES: dict[str, Callable[[dict], Hashable]] = {
     "counters.jsonl": _point,
     "timeline.jsonl": _point,
     "convergence.jsonl": _point,
+    "passes.jsonl": _version,
 }
 """Files of rows, and the fields whose values decide which rows form a group."""
 

@@ -81,6 +81,21 @@ def test_a_point_that_was_supported_at_last_keeps_the_order_of_its_rows(make_run
     assert set(before.loc[before["status"].eq("unsupported"), "version"]) == {"luigi_v1_fused"}
 
 
+def test_passes_are_grouped_by_version(both):
+    run, _ = both
+    passes = [
+        {"point": f"{version}/n:{n}", "version": version, "pass": "timing", "rows": 6}
+        for version in ("cpu_sequential", "luigi_v1_fused")
+        for n in (1000, 2000, 4000)
+    ]
+    file = run / "passes.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in passes))
+    assert main(["compact", str(run)]) == 0
+    groups = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [one["group"]["version"] for one in groups] == ["cpu_sequential", "luigi_v1_fused"]
+    assert [row for one in groups for row in expanded(one)] == passes
+
+
 def test_compacting_twice_changes_nothing(both):
     file = both[1] / "measurements.jsonl"
     once = file.read_bytes()
