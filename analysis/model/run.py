@@ -82,6 +82,12 @@ class Run:
         return [str(gpu) for gpu in self.measurements["gpu"].dropna().unique()]
 
     @property
+    def used_gpu(self) -> str:
+        """The GPU, unless every point with a result ran on the CPU: then it is empty."""
+        done = self.measurements["status"].eq("ok")
+        return "" if done.any() and not self.gpus else self.gpu
+
+    @property
     def machines(self) -> dict[str, str]:
         """The machine of each node, if parts of a sweep ran on several: its GPU, else its CPU."""
         told = [part.get("environment") or {} for part in self.environment.get("parts") or []]
@@ -110,13 +116,14 @@ class Run:
         return str(self.gpu or cpu or host or "unknown machine")
 
     def environment_line(self) -> str:
-        """One line with GPU, CPU, driver, compiler and commit, as far as they are known."""
+        """One line with GPU, CPU, driver, compiler and commit, as far as they are known. A GPU that
+        no result comes from is left out."""
         build = self.environment.get("build") or {}
         gpus = self.environment.get("gpus") or []
-        parts = [self.gpu]
+        parts = [self.used_gpu]
         if self.cpu:
             parts.append(self.cpu)
-        if gpus and gpus[0].get("driver"):
+        if self.used_gpu and gpus and gpus[0].get("driver"):
             parts.append(f"driver {gpus[0]['driver']}")
         parts.append(str(build.get("compiler") or ""))
         if build.get("commit"):

@@ -55,22 +55,34 @@ def machines_page(group: Group) -> MachinesPage:
     """Draws the figures that the spec names, for each machine on its own: no ratio is over another
     machine's time."""
     names = list(dict.fromkeys(n for _, run in group.members for n in figures_asked(run)))
+    machines = _machines([run for _, run in group.members])
     figures = []
     for name in names:
         pictures = [
-            (run.machine, figure_of(name, gather([run], run.baseline), run, f"-{place}"))
-            for place, (_, run) in enumerate(group.members)
+            (machine, figure_of(name, gather([run], run.baseline), run, f"-{place}"))
+            for place, (machine, (_, run)) in enumerate(zip(machines, group.members, strict=True))
         ]
         if any(figure.picture for _, figure in pictures):
             figures.append((name, pictures))
-    return MachinesPage(group, [_row(run) for _, run in group.members], figures)
+    rows = [_row(m, run) for m, (_, run) in zip(machines, group.members, strict=True)]
+    return MachinesPage(group, rows, figures)
 
 
 def _started(run: Run) -> str:
     return str(run.environment.get("t_utc") or "")
 
 
-def _row(run: Run) -> list[str]:
+def _machines(runs: list[Run]) -> list[str]:
+    """What each run's results come from: the GPU, else the CPU. Equal CPUs are told apart by the
+    GPU beside them."""
+    used = [run.used_gpu or run.cpu or run.machine for run in runs]
+    return [
+        f"{name}, beside {run.machine}" if used.count(name) > 1 else name
+        for name, run in zip(used, runs, strict=True)
+    ]
+
+
+def _row(machine: str, run: Run) -> list[str]:
     environment = run.environment
     build = environment.get("build") or {}
     gpus = environment.get("gpus") or [{}]
@@ -78,10 +90,10 @@ def _row(run: Run) -> list[str]:
     done = run.measurements.loc[run.measurements["status"].eq("ok"), "point"].nunique()
     commit = str(build.get("commit") or "")[:10] + (" (edited)" if build.get("dirty") else "")
     return [
-        run.machine,
+        machine,
         run.cpu,
         ", ".join(run.gpus) or "none used",
-        str(gpus[0].get("driver") or ""),
+        str(gpus[0].get("driver") or "") if run.used_gpu else "",
         str(build.get("cuda") or ""),
         commit,
         _started(run)[:10],

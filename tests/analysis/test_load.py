@@ -28,6 +28,21 @@ def test_a_whole_run_is_read(make_run):
     assert run.warnings == []
 
 
+def test_a_gpu_that_no_result_comes_from_is_not_named(make_run):
+    path = make_run(n=(10_000,), k=(5,))
+    file = path / "measurements.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    on_cpu = [line for line in lines if line["gpu"] is None]
+    assert 0 < len(on_cpu) < len(lines)
+    file.write_text("".join(json.dumps(line) + "\n" for line in on_cpu))
+    run = load_run(path)
+    assert run.used_gpu == ""
+    assert run.machine == "NVIDIA H200"  # as in other runs of this machine
+    assert run.environment_line() == (
+        "AMD EPYC 9654 96-Core Processor (96 cores) · GNU 12.2.0 · commit 06af889d1c"
+    )
+
+
 def test_a_torn_last_line_is_dropped_and_named(make_run):
     path = make_run(n=(10_000,), k=(5,))
     file = path / "measurements.jsonl"

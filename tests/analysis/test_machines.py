@@ -1,5 +1,6 @@
 """The report's page of a spec that ran on several machines."""
 
+import json
 import re
 
 import pytest
@@ -9,6 +10,7 @@ from unpacked import packed_pages
 from analysis.__main__ import main
 
 H100, H200 = "NVIDIA H100", "NVIDIA H200"
+CPU = "AMD EPYC 9654 96-Core Processor (96 cores)"
 
 
 @pytest.fixture
@@ -40,6 +42,26 @@ def test_a_spec_on_two_machines_has_a_page_with_both(two_machines, tmp_path):
     index = (out / "index.html").read_text()
     assert f'href="{folder.name}/index.html"' in index
     assert "On several machines" in index
+
+
+@pytest.mark.parametrize(
+    ("on_cpu", "named"),
+    [
+        (["first"], [f"{CPU} {CPU} none used", f"{H100} {CPU} {H100}"]),
+        (["first", "other"], [f"{CPU}, beside {H200} {CPU}", f"{CPU}, beside {H100} {CPU}"]),
+    ],
+)
+def test_a_gpu_that_was_not_used_names_no_machine(two_machines, tmp_path, on_cpu, named):
+    for run in on_cpu:
+        file = two_machines / run / "measurements.jsonl"
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows if row["gpu"] is None))
+    out = tmp_path / "out"
+    assert main(["report", str(two_machines), "-o", str(out)]) == 0
+    (folder,) = [path for path in out.iterdir() if path.name.startswith("machines-")]
+    said = " ".join(words(folder / "index.html").split())
+    for name in named:
+        assert name in said
 
 
 def test_the_latest_run_of_a_machine_counts(make_run, tmp_path):
