@@ -66,9 +66,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Judgment:
-    """What one run says about a claim. `why` explains why there is no verdict. `counters` are the
-    because-expressions that the run answers. `best_cpu` is the speedup over the fastest CPU version
-    of the run, for claims about a speedup over another one. `path` is the run's directory."""
+    """What one run says about a claim. `why` explains why there is no verdict. `run` is its name,
+    and what it ran on. `counters` are the because-expressions that the run answers. `best_cpu` is
+    the speedup over the fastest CPU version of the run, for claims about a speedup over another
+    one. `path` is the run's directory."""
 
     claim: Claim
     verdict: str
@@ -148,7 +149,7 @@ def judge(claim: Claim, runs: list[Rows]) -> list[Judgment]:
 
 
 def _judge_at(claim: Claim, rows: Rows, place: Place) -> Judgment:
-    name = rows.run.name
+    name = f"{rows.run.name} on {rows.run.ran_on}"
     try:
         value = evaluate(claim.value, rows, place)
     except MissingError as error:
@@ -266,7 +267,8 @@ def place_text(place: Place | None) -> str:
 
 
 def sentence(judgment: Judgment) -> str:
-    """`published 4×, here 60.1× [59.8, 60.3] (≥ 4×; N = 10⁷, K = 5, dim 2; k5): holds`."""
+    """`published 4×, here 60.1× [59.8, 60.3] (holds if ≥ 4×; N = 10⁷, K = 5; k5 on NVIDIA H200):
+    holds`."""
     claim = judgment.claim
     said = [f"published {claim.published}"] if claim.published else []
     if judgment.value is not None:

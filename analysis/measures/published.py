@@ -52,8 +52,9 @@ _EXPRESSIONS = {
 
 @dataclass(frozen=True)
 class Number:
-    """One published number: a row of the CSV, and `quantity_here`, its value in `run`, whose
-    directory is `path`. If there is none, `why` gives the reason."""
+    """One published number: a row of the CSV, and `quantity_here`, its value in a run. `run` is the
+    run's name, and what it ran on, `path` its directory. If there is no value, `why` gives the
+    reason."""
 
     row: dict[str, str]
     quantity_here: Quantity | None = None
@@ -115,7 +116,8 @@ def _compare(row: dict[str, str], runs: list[Rows]) -> Number:
     for rows in runs:
         try:
             value = evaluate(asked, rows, place(row))
-            return Number(row, value, run=rows.run.name, path=rows.run.path)
+            run = f"{rows.run.name} on {rows.run.ran_on}"
+            return Number(row, value, run=run, path=rows.run.path)
         except ExpressionError as error:
             raise RunError(f"{FOLDER}: {row['place']}, {row['item']}: {error}") from None
         except MissingError as error:

@@ -115,6 +115,11 @@ class Run:
         host = self.environment.get("host") or (hosts.iloc[0] if len(hosts) else "")
         return str(self.gpu or cpu or host or "unknown machine")
 
+    @property
+    def ran_on(self) -> str:
+        """What the results come from: the GPU, else the CPU."""
+        return self.used_gpu or self.cpu or self.machine
+
     def environment_line(self) -> str:
         """One line with GPU, CPU, driver, compiler and commit, as far as they are known. A GPU that
         no result comes from is left out."""

@@ -75,7 +75,7 @@ def _started(run: Run) -> str:
 def _machines(runs: list[Run]) -> list[str]:
     """What each run's results come from: the GPU, else the CPU. Equal CPUs are told apart by the
     GPU beside them."""
-    used = [run.used_gpu or run.cpu or run.machine for run in runs]
+    used = [run.ran_on for run in runs]
     return [
         f"{name}, beside {run.machine}" if used.count(name) > 1 else name
         for name, run in zip(used, runs, strict=True)

@@ -174,7 +174,10 @@ def test_the_first_problem_that_can_be_judged_counts(rows_of):
 def test_every_run_that_can_judge_does(rows_of):
     two = [pair(rows_of, name="a"), pair(rows_of, fast=SLOW, slow=FAST, name="b")]
     given = judge(claim("speedup('fast_a')", "value > 1"), two)
-    assert [(j.run, j.verdict) for j in given] == [("a", HOLDS), ("b", FAILS)]
+    assert [(j.run, j.verdict) for j in given] == [
+        ("a on NVIDIA H200", HOLDS),
+        ("b on NVIDIA H200", FAILS),
+    ]
 
 
 def test_ratios_are_within_one_run(rows_of):
@@ -333,7 +336,7 @@ def test_the_claims_command_prints_a_verdict_a_line(make_run, capsys):
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("luigi-k5-speedup: With K = 5 and 10⁷ points")
     assert "published 4×, here " in first
-    assert first.endswith("(holds if ≥ 4×; N = 10⁷, K = 5, dim 2; sweep): holds")
+    assert first.endswith("(holds if ≥ 4×; N = 10⁷, K = 5, dim 2; sweep on NVIDIA H200): holds")
     assert second.endswith(": holds")
 
 

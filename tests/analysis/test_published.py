@@ -135,7 +135,7 @@ def test_a_number_is_answered_by_the_run_that_has_its_row(make_run):
     run = Rows(load_run(make_run("b", name="b", n=(10_000_000,), k=(5, 100))))
     numbers = compared("luigi", [other, run])
     (k5,) = [n for n in numbers if n.row["quantity"].startswith("speedup") and n.row["k"] == "5"]
-    assert k5.run == "b"
+    assert k5.run == "b on NVIDIA H200"
     points = run.points.set_index("point")
     of = points[points["version"].eq("luigi_v1_fused") & points["k"].eq(5)]
     assert k5.quantity_here.value == pytest.approx(of["speedup"].max(), rel=1e-12)
@@ -165,7 +165,9 @@ def test_the_table_command_prints_both_sides_and_the_claims(make_run, capsys):
     line = next(
         r for r in out.splitlines() if "speedup over sequential, about" in r and "| 5 |" in r
     )
-    assert re.search(r"\| 4× \| \d+× \[\d+, \d+\] \| luigi_v1_fused in sweep \|", line)
+    assert re.search(
+        r"\| 4× \| \d+× \[\d+, \d+\] \| luigi_v1_fused in sweep on NVIDIA H200 \|", line
+    )
     assert "| holds |" in out
     assert "cannot be judged" in out
 
