@@ -149,7 +149,7 @@ def judge(claim: Claim, runs: list[Rows]) -> list[Judgment]:
 
 
 def _judge_at(claim: Claim, rows: Rows, place: Place) -> Judgment:
-    name = f"{rows.run.name} on {rows.run.ran_on}"
+    name = rows.run.name_on_machine
     try:
         value = evaluate(claim.value, rows, place)
     except MissingError as error:

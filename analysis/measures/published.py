@@ -116,8 +116,7 @@ def _compare(row: dict[str, str], runs: list[Rows]) -> Number:
     for rows in runs:
         try:
             value = evaluate(asked, rows, place(row))
-            run = f"{rows.run.name} on {rows.run.ran_on}"
-            return Number(row, value, run=run, path=rows.run.path)
+            return Number(row, value, run=rows.run.name_on_machine, path=rows.run.path)
         except ExpressionError as error:
             raise RunError(f"{FOLDER}: {row['place']}, {row['item']}: {error}") from None
         except MissingError as error:

@@ -120,6 +120,11 @@ class Run:
         """What the results come from: the GPU, else the CPU."""
         return self.used_gpu or self.cpu or self.machine
 
+    @property
+    def name_on_machine(self) -> str:
+        """`k5 on NVIDIA H200`."""
+        return f"{self.name} on {self.ran_on}"
+
     def environment_line(self) -> str:
         """One line with GPU, CPU, driver, compiler and commit, as far as they are known. A GPU that
         no result comes from is left out."""

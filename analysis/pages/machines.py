@@ -55,17 +55,17 @@ def machines_page(group: Group) -> MachinesPage:
     """Draws the figures that the spec names, for each machine on its own: no ratio is over another
     machine's time."""
     names = list(dict.fromkeys(n for _, run in group.members for n in figures_asked(run)))
-    machines = _machines([run for _, run in group.members])
+    runs = [run for _, run in group.members]
+    named = list(zip(_machines(runs), runs, strict=True))
     figures = []
     for name in names:
         pictures = [
             (machine, figure_of(name, gather([run], run.baseline), run, f"-{place}"))
-            for place, (machine, (_, run)) in enumerate(zip(machines, group.members, strict=True))
+            for place, (machine, run) in enumerate(named)
         ]
         if any(figure.picture for _, figure in pictures):
             figures.append((name, pictures))
-    rows = [_row(m, run) for m, (_, run) in zip(machines, group.members, strict=True)]
-    return MachinesPage(group, rows, figures)
+    return MachinesPage(group, [_row(machine, run) for machine, run in named], figures)
 
 
 def _started(run: Run) -> str:
