@@ -63,7 +63,7 @@ MEASUREMENTS = [
     *(name("timing_basis"), time("floor_ms"), name("chosen"), name("chosen_by"), name("gpu")),
     *(number("sm_mhz"), number("mem_mhz"), number("temp_c", low=-300), number("power_w")),
     *(number("energy_j"), name("throttle"), flag("noisy"), name("noise", get=_noise), name("host")),
-    *(name("node"), name("shard")),
+    *(name("gpu_uuid"), name("node"), name("shard")),
     name("why_no_time", source="null_reasons", get=_why_no_time),
 ]
 """The columns that the analysis reads; measurements.jsonl has more."""

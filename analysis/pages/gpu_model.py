@@ -50,17 +50,17 @@ def predictions() -> Table:
 def measured(run: Run) -> Table:
     """What each point on several GPUs took, beside the model's prediction from T(1).
 
-    T(1) is the time of the version for one GPU in the same run. Raises RunError if the run has no
-    such point."""
+    T(1) is the time of the version for one GPU in the same run. A point's GPUs are those of all its
+    processes. Raises RunError if the run has no such point on one host."""
     points = all_points([run], "")
     points = points[points["status"].eq("ok")]
     clocks = run.measurements.groupby("point")["sm_mhz"].median()
     rows, shown = [], []
-    for case, weak, p in _known(points):
+    for case, weak, p in _known(_on_one_host(run, points)):
         single = _alone(points, run.parents.get(case.version, ""), case)
         if single is None:
             continue
-        gpus = int(p["gpus"])
+        gpus = int(p["all_gpus"])
         expected = iteration_ms(replace(case, single_ms=single["iteration_ms"]), gpus, weak=weak)
         ratio = ratio_interval(single["times_ms"], p["times_ms"])
         share = tuple(r if weak else r / gpus for r in ratio)
@@ -81,7 +81,7 @@ def measured(run: Run) -> Table:
         )
         shown.append(p.name)
     if not rows:
-        raise RunError(f"{run.path}: has no problem of the model on several GPUs")
+        raise RunError(f"{run.path}: has no problem of the model on several GPUs of one host")
     sizes = ["N", "K", "dim"]
     times = ["GPUs", "T(1), ms", "T(G) expected", "measured", "longer", "efficiency", "MHz, 1 → G"]
     header = ["version", *sizes, "precision", "scaling", *times]
@@ -92,14 +92,24 @@ def measured(run: Run) -> Table:
     return Table("measured", listed(said), header, rows, {*sizes, *times})
 
 
+def _on_one_host(run: Run, points: pd.DataFrame) -> pd.DataFrame:
+    """The points with `all_gpus`, the GPUs of all ranks. The model is of one host, so points whose
+    ranks used GPUs of another are left out."""
+    gpus, ranks = (points[axis].astype("Float64").fillna(1) for axis in ("gpus", "processes"))
+    here = {gpu.get("uuid") for gpu in run.environment.get("gpus") or []}
+    used = run.measurements.groupby("point")["gpu_uuid"].first().dropna()
+    one_host = points["point"].map(used.map(lambda uuids: here.issuperset(uuids.split(","))))
+    return points.assign(all_gpus=gpus * ranks)[ranks.eq(1) | one_host.eq(True)]
+
+
 def _known(points: pd.DataFrame) -> Iterator[tuple[Case, bool, pd.Series]]:
     """The points on several GPUs that the model has a case of, and whether each GPU has its n."""
-    several = points[points["gpus"].astype("Float64").fillna(1).gt(1)].sort_values("gpus")
+    several = points[points["all_gpus"].gt(1)].sort_values("all_gpus")
     for weak, cases in ((False, STRONG), (True, WEAK)):
         for case in cases:
             same = several["version"].eq(case.version) & several["k"].eq(case.k)
             same &= several["dim"].eq(case.dim) & several["precision"].eq(case.precision)
-            n = several["n"] / several["gpus"] if weak else several["n"]
+            n = several["n"] / several["all_gpus"] if weak else several["n"]
             for _, p in several[same & n.eq(case.n)].iterrows():
                 yield case, weak, p
 

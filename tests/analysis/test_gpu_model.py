@@ -1,5 +1,7 @@
 """The model of several GPUs, by hand."""
 
+import json
+
 import pytest
 
 from analysis.measures.gpu_model import (
@@ -113,6 +115,26 @@ def test_weak_scaling_is_over_one_gpu_with_as_many_points_as_each(make_run, monk
         ["8×10⁶", "weak", "2"],
         ["16,000,000", "weak", "4"],
     ]
+
+
+def test_ranks_count_with_all_their_gpus_if_these_are_of_one_host(make_run, monkeypatch):
+    monkeypatch.setattr(gpu_model, "STRONG", (ONE,))
+    monkeypatch.setattr(gpu_model, "WEAK", ())
+    path = make_run(n=(4 * 10**6,), k=(1000,), dim=(16,), gpus=(2,))
+    rows = [json.loads(line) for line in (path / "measurements.jsonl").read_text().splitlines()]
+    for row in rows:
+        if row["version"] == "multi_wgmma":
+            row.update(gpus=1, processes=2, gpu_uuid="GPU-a,GPU-b")
+    (path / "measurements.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    environment = json.loads((path / "environment.json").read_text())
+    environment["gpus"] = [{"name": "NVIDIA H200", "uuid": uuid} for uuid in ("GPU-a", "GPU-b")]
+    (path / "environment.json").write_text(json.dumps(environment))
+    table = measured(load_run(path))
+    assert [row[table.header.index("GPUs")] for row in table.rows] == ["2"]
+    del environment["gpus"][1]
+    (path / "environment.json").write_text(json.dumps(environment))
+    with pytest.raises(RunError, match="of one host"):
+        measured(load_run(path))
 
 
 def test_a_run_without_a_problem_of_the_model_has_no_table(make_run):
