@@ -109,7 +109,7 @@ def listed_files(run):
     """The files that the README shows in a run directory, which are all there."""
     tree = re.search(r"^results/ladder.*?^```", README, re.MULTILINE | re.DOTALL)[0]
     shown = re.findall(r"[\w.]+\.(?:jsonl|json|md|yaml|txt)", tree)
-    assert len(shown) == 9
+    assert len(shown) == 10
     return [run / file for file in shown]
 
 
