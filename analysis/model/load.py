@@ -104,6 +104,7 @@ _ENVIRONMENT = {
     "build": {"commit": str, "compiler": str},
     "node": str,
 }
+_ENVIRONMENT["earlier"] = [{**_ENVIRONMENT}]
 _ENVIRONMENT["parts"] = [{"environment": {**_ENVIRONMENT}}]
 _OVERRIDES = {"set": [str], "only": [str], "filter": str}
 _PLAN = {
@@ -134,6 +135,8 @@ def load_run(path: Path) -> Run:
     if measurements["gpu"].nunique() > 1:
         several = ", ".join(measurements["gpu"].dropna().unique())
         warnings.append(f"{path}: rows of several GPUs ({several}); they are never compared")
+    if others := _other_starts(environment):
+        warnings.append(f"{path}: began on {others}, and was resumed on another machine")
     measured = measurements["gpu"].dropna()
     gpus = environment.get("gpus") or [{}]
     gpu = str(measured.iloc[0] if len(measured) else gpus[0].get("name") or "")
@@ -154,6 +157,26 @@ def load_run(path: Path) -> Run:
         shard=plan.get("shard") or "",
         binary=(plan.get("fingerprints") or {}).get("binary") or "",
     )
+
+
+def _other_starts(environment: dict) -> str:
+    """The machines of a run's earlier starts, if they are not the last one's. CPU rows do not say
+    which start they are of."""
+
+    def machine(of: dict) -> tuple:
+        cpu = of.get("cpu") or {}
+        gpus = [(gpu.get("name"), gpu.get("uuid")) for gpu in of.get("gpus") or []]
+        return of.get("host"), cpu.get("model"), cpu.get("cores"), gpus
+
+    starts = environment.get("earlier") or []
+    others = [start for start in starts if machine(start) != machine(environment)]
+    words = []
+    for start in others:
+        cpu = start.get("cpu") or {}
+        names = [cpu.get("model"), *(gpu.get("name") for gpu in start.get("gpus") or [])]
+        what = ", ".join(str(name) for name in names if name)
+        words.append(f"{start.get('host') or 'an unknown host'} ({what})")
+    return ", ".join(dict.fromkeys(words))
 
 
 def run_name(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 #include <utility>
 
@@ -20,6 +21,27 @@
 #include "profiling/nvml.h"
 
 namespace lloyd {
+namespace {
+
+/// What environment.json says of a run that may have begun before: today's machine and, in
+/// `earlier`, those of its earlier starts. If nothing is left to do, what it says already.
+nlohmann::ordered_json with_earlier_starts(const RunDirectory& directory,
+                                           nlohmann::ordered_json today, bool all_done) {
+  if (!std::filesystem::exists(directory.path() / "environment.json")) return today;
+  nlohmann::ordered_json last = directory.read_json("environment.json");
+  if (!last.is_object()) return today;
+  if (all_done) return last;
+  nlohmann::ordered_json earlier = nlohmann::ordered_json::array();
+  if (const auto found = last.find("earlier"); found != last.end()) {
+    if (found->is_array()) earlier = *found;
+    last.erase(found);
+  }
+  earlier.push_back(std::move(last));
+  today["earlier"] = std::move(earlier);
+  return today;
+}
+
+}  // namespace
 
 int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& gpus,
               const RunOptions& options) {
@@ -45,6 +67,7 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   environment["locked_sm_mhz"] =
       options.locked_mhz ? nlohmann::ordered_json(*options.locked_mhz) : nullptr;
   environment["ceilings"] = {{"gpu", gpu_ceilings.source}, {"cpu", cpu_ceilings.source}};
+  environment = with_earlier_starts(directory, std::move(environment), tasks.empty());
   directory.write("environment.json", json_text(environment, 1) + '\n');
   if (!options.quiet && !options.json) {
     std::cerr << fmt::format(

@@ -277,3 +277,15 @@ def test_points_of_other_seeds_are_other_problems(make_run):
     for point in points.itertuples():
         assert point.point[-1] == point.baseline_point[-1] == point.init_seed
     assert set(fastest(points)["init_seed"]) == {"1", "2"}
+
+
+def test_a_run_that_was_resumed_on_another_machine_says_so(make_run):
+    path = make_run()
+    file = path / "environment.json"
+    environment = json.loads(file.read_text())
+    file.write_text(json.dumps(environment | {"earlier": [environment]}))
+    assert load_run(path).warnings == []
+    other = environment | {"host": "n2", "cpu": {"model": "Xeon", "cores": 8}}
+    file.write_text(json.dumps(environment | {"earlier": [other, environment]}))
+    (warning,) = load_run(path).warnings
+    assert warning.endswith("began on n2 (Xeon, NVIDIA H200), and was resumed on another machine")

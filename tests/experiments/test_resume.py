@@ -1,5 +1,6 @@
 """Interrupts, kills, and runs that are resumed."""
 
+import json
 import os
 import pathlib
 import signal
@@ -153,6 +154,33 @@ def test_resume_refuses_other_data_and_another_binary(tmp_path):
     changed = run("--resume", out)
     assert changed.returncode == 2
     assert "the data differ (points.csv" in changed.stderr
+
+
+def test_a_resumed_run_keeps_where_it_began(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(
+        "name: small\nversions: [cpu_sequential]\naxes: {n: 100, k: 3, dim: 2}\n"
+        "measure: {repetitions: 1, max_seconds: 0.1}\n"
+    )
+    out = tmp_path / "out"
+    assert run(path, "--out", out).returncode == 0
+    file = out / "environment.json"
+    environment = json.loads(file.read_text())
+    assert "earlier" not in environment
+    here = environment["host"]
+    file.write_text(json.dumps(environment | {"host": "elsewhere"}))
+    # nothing is left to do, so nothing ran here
+    assert run("--resume", out).returncode == 0
+    assert json.loads(file.read_text())["host"] == "elsewhere"
+    assert "on elsewhere:" in (out / "summary.md").read_text()
+    for times in (1, 2):
+        for name in ("measurements.jsonl", "passes.jsonl"):
+            (out / name).write_text("")
+        assert run("--resume", out).returncode == 0
+        told = json.loads(file.read_text())
+        assert told["host"] == here
+        assert [start["host"] for start in told["earlier"]] == ["elsewhere", here][:times]
+        assert not any("earlier" in start for start in told["earlier"])
 
 
 def test_resume_of_something_else_is_refused(tmp_path):
