@@ -157,6 +157,7 @@ class Recorder:
             check_sources(ROOT, self.environment["build"])
         self._keep_program()
         self.machine = args.machine or machine_name(self.environment)
+        self._keep_machine()
         self.deadline = end
 
     def _find_program(self, program: Path) -> Path:
@@ -184,6 +185,18 @@ class Recorder:
                 if (self.program.parent / name).exists():
                     shutil.copy2(self.program.parent / name, kept.parent / name)
         self.program = kept
+
+    def _keep_machine(self) -> None:
+        """One kind of machine makes all runs. Raises RefusedError on another one."""
+        kept = self.work / "machine"
+        if not kept.exists():
+            kept.write_text(f"{self.machine}\n")
+        begun = kept.read_text().strip()
+        if begun != self.machine:
+            raise RefusedError(
+                f"{self.work} has runs of {begun}, and this is {self.machine}: "
+                "name another folder by --work"
+            )
 
     def _environment(self) -> dict:
         """What the program says of the machine and of its build."""
@@ -247,6 +260,12 @@ class Recorder:
             return False
         run = self.work / spec.name
         begun = (run / "plan.json").exists()
+        if begun and _identity(json.loads((run / "environment.json").read_text())) != _identity(
+            self.environment
+        ):
+            print(f"{spec.name} was begun on another machine of this kind; it begins again")
+            shutil.rmtree(run)
+            begun = False
         where = ["--resume", run] if begun else [spec.file, "--out", run]
         status = self._call(*where, "--no-progress")
         if status == INTERRUPTED:
@@ -301,6 +320,12 @@ class Recorder:
         if spec.seconds is None:
             return f"{spec.name}: {said}; never recorded before"
         return f"{spec.name}: {said}; about {share * spec.seconds / 60:.1f} min left"
+
+
+def _identity(environment: dict) -> tuple:
+    """What tells two machines of one kind apart: the host's name and the GPUs."""
+    gpus = [gpu.get("uuid") for gpu in environment.get("gpus") or []]
+    return environment.get("host"), environment.get("node"), gpus
 
 
 def _binary(program: Path) -> Path:

@@ -110,6 +110,32 @@ def test_the_limit_interrupts_and_the_same_command_goes_on(place):
     assert len(taken) == len(set(taken))
 
 
+def test_another_kind_of_machine_is_refused(place):
+    place.spec("some")
+    assert place.record("some").returncode == 0
+    (place.folder / "work" / "machine").write_text("nvidia-h100\n")
+    result = place.record("some")
+    assert result.returncode == 2
+    assert "has runs of nvidia-h100, and this is here: name another folder by --work" in (
+        result.stderr
+    )
+
+
+def test_a_spec_that_another_machine_began_begins_again(place):
+    place.spec("some")
+    assert place.record("some").returncode == 0
+    run = place.folder / "work" / "some"
+    environment = json.loads((run / "environment.json").read_text())
+    environment["gpus"] = [{"uuid": "GPU-elsewhere"}]
+    (run / "environment.json").write_text(json.dumps(environment))
+    assert "begins again" not in place.record("some").stdout  # it is whole
+    (run / ".recorded").unlink()
+    result = place.record("some")
+    assert "some was begun on another machine of this kind; it begins again" in result.stdout
+    assert json.loads((run / "environment.json").read_text())["gpus"] != environment["gpus"]
+    assert place.rows("some")
+
+
 def test_a_spec_that_is_not_there_is_refused(place):
     result = place.record("nowhere")
     assert result.returncode == 2
