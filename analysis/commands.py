@@ -51,9 +51,10 @@ from analysis.pages.report import subject, write_report
 from analysis.pages.table import Table
 
 
-def _load(options: argparse.Namespace) -> list[Run]:
-    """The runs below DIR… that can be read. The others are printed and added to options.unread. A
-    path without any run, which a glob may find, is left out if other paths have runs."""
+def _load(options: argparse.Namespace, join: bool = True) -> list[Run]:
+    """The runs below DIR… that can be read, the parts of a sweep as one run if `join`. The others
+    are printed and added to options.unread. A path without any run, which a glob may find, is left
+    out if other paths have runs."""
     runs = []
     skipped: list[str] = []
     for path in find_runs(options.dirs, skipped):
@@ -69,7 +70,7 @@ def _load(options: argparse.Namespace) -> list[Run]:
         raise RunError("\n".join(options.unread))
     for reason in options.unread:
         say(f"not read: {reason}")
-    runs = join_parts(runs)
+    runs = join_parts(runs) if join else runs
     for run in runs:
         for warning in run.warnings:
             say(f"warning: {warning}")
@@ -216,7 +217,7 @@ def run_compare(options: argparse.Namespace) -> int:
         options.dirs += found
     if options.dirs[0].resolve() == options.dirs[1].resolve():
         raise RunError(f"OLD and NEW are the same run: {options.dirs[0]}")
-    runs = _load(options)
+    runs = _load(options, join=False)
     if options.unread:
         return 2
     table = compare.compare(*runs, options.threshold / 100, options.across_machines)

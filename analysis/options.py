@@ -16,7 +16,7 @@ A DIR is what run_experiment wrote (it holds measurements.jsonl), or a folder th
 directories.
 
   python -m analysis figures results/quickstart/20260131T120000Z-1a2b3c4
-  python -m analysis figures data/recorded/nvidia-h200/* --out figures --only speedup
+  python -m analysis figures data/recorded/nvidia-h200/wang --out figures --only speedup
   python -m analysis report data/recorded -o report
   python -m analysis table luigi data/recorded
   python -m analysis compare results/before results/after

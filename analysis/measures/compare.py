@@ -25,16 +25,16 @@ from analysis.measures.stats import (
     relabellings,
 )
 from analysis.model.files import RunError
-from analysis.model.run import Run
+from analysis.model.run import PROBLEM, Run
 
 SLOWER, FASTER, ALIKE = "slower", "faster", "no difference found"
 OPEN_SLOWER, OPEN_FASTER = "perhaps slower", "perhaps faster"
-FEW, BASES = "too few samples", "different clocks"
+FEW, BASES, OTHER = "too few samples", "different clocks", "another problem"
 LOST, GAINED, NEITHER = "lost", "gained", "no result in either"
 NOT_RUN = "not run in NEW"
 ORDER = [
     *(SLOWER, LOST, OPEN_SLOWER, FASTER, OPEN_FASTER, GAINED),
-    *(ALIKE, FEW, BASES, NOT_RUN, NEITHER),
+    *(ALIKE, FEW, BASES, OTHER, NOT_RUN, NEITHER),
 ]
 """The verdicts as a summary counts them, those to look at first."""
 COLUMNS = ["point", "verdict", "old_ms", "new_ms", "ratio", "low", "high", "p", "why"]
@@ -52,7 +52,8 @@ def compare(old: Run, new: Run, threshold: float, across: bool = False) -> pd.Da
     or faster if p is below 5% and the whole interval is beyond `threshold` (0.02: 2%). With fewer
     launches, `p` comes from the Mann-Whitney test of the samples with Holm's correction, and a
     difference is only perhaps slower or faster. So is a noisy point. `why` gives the reason. There
-    is no verdict if even separate samples could not reach 5%, or if the clocks differ. A point is
+    is no verdict if even separate samples could not reach 5%, or if the clocks, the data or the
+    iterations differ. Between two GPUs of one model a difference is only a perhaps. A point is
     `lost` if it has a result in OLD but not in NEW, unless NEW was not asked for it or could not
     run it on its machine.
 
@@ -62,19 +63,22 @@ def compare(old: Run, new: Run, threshold: float, across: bool = False) -> pd.Da
     sides = [
         all_points([run], "").drop_duplicates("point").set_index("point") for run in (old, new)
     ]
-    return compare_points(*sides, threshold)
+    return compare_points(*sides, threshold, _other_gpu(old, new))
 
 
-def compare_points(old: pd.DataFrame, new: pd.DataFrame, threshold: float) -> pd.DataFrame:
+def compare_points(
+    old: pd.DataFrame, new: pd.DataFrame, threshold: float, open_because: str = ""
+) -> pd.DataFrame:
     """compare() for two frames of points (see points.all_points). Rows with the same index are
-    compared; `point` is that index."""
+    compared; `point` is that index. With `open_because` no difference is more than a perhaps."""
     sides = [old, new]
     names = list(dict.fromkeys([*sides[0].index, *sides[1].index]))
     pairs = [_Pair(name, *(_row(side, name) for side in sides)) for name in names]
     tested = [pair for pair in pairs if not pair.verdict]
     by_launch = [pair for pair in tested if pair.launches >= ENOUGH]
-    _judge_launches(by_launch, threshold)
-    _judge_samples([pair for pair in tested if pair.launches < ENOUGH], threshold)
+    _judge_launches(by_launch, threshold, open_because)
+    few = [pair for pair in tested if pair.launches < ENOUGH]
+    _judge_samples(few, threshold, open_because)
     return pd.DataFrame([pair.cells() for pair in pairs], columns=COLUMNS)
 
 
@@ -97,14 +101,22 @@ def summary(table: pd.DataFrame) -> str:
 
 def _refuse_other_machines(old: Run, new: Run) -> None:
     for what, a, b in (
-        ("GPU", old.gpu, new.gpu),
-        ("CPU", *((run.environment.get("cpu") or {}).get("model") for run in (old, new))),
+        ("GPU", *(" and ".join(run.gpus or [run.gpu]) for run in (old, new))),
+        ("CPU", old.cpu, new.cpu),
     ):
         if a != b:
             raise RunError(
                 f"{new.path}: measured on the {what} {b or 'unknown'}, {old.path} on "
                 f"{a or 'unknown'}; --across-machines compares them anyway"
             )
+
+
+def _other_gpu(old: Run, new: Run) -> str:
+    """Why a difference between the runs may be one of two GPUs of one model. Empty if both runs
+    used one and the same GPU, or none."""
+    used = [set(run.measurements["gpu_uuid"].dropna()) for run in (old, new)]
+    same = used[0] == used[1] or set(old.gpus) != set(new.gpus)
+    return "" if same else "measured on another GPU of this model"
 
 
 def _row(side: pd.DataFrame, name: str) -> pd.Series | None:
@@ -132,6 +144,9 @@ class _Pair:
         if bases[0] != bases[1]:
             self.verdict, self.why = BASES, f"{bases[0]} and {bases[1]}"
             return
+        if other := _other_problem(old, new):
+            self.verdict, self.why = OTHER, other
+            return
         self.samples: tuple[Samples, Samples] = (old["times_ms"], new["times_ms"])
         self.launches = min(len(side.launches) for side in self.samples)
         self.ratio = ratio_interval(self.samples[1], self.samples[0])
@@ -157,14 +172,27 @@ class _Pair:
         return self.name, self.verdict, *self.medians, *self.ratio, self.p, self.why
 
 
-def _judge_launches(pairs: list[_Pair], threshold: float) -> None:
+def _other_problem(old: pd.Series, new: pd.Series) -> str:
+    """In what the problems of two points differ, where both say it."""
+    columns = [*PROBLEM]
+    if not (old["solves_differ"] or new["solves_differ"]):
+        columns.append("iterations")
+    for column in columns:
+        values = [side[column] for side in (old, new)]
+        known = all(pd.notna(value) and value != "" for value in values)
+        if known and values[0] != values[1]:
+            return f"{column}: OLD {values[0]}, NEW {values[1]}"
+    return ""
+
+
+def _judge_launches(pairs: list[_Pair], threshold: float, open_because: str) -> None:
     if not pairs:
         return
     p = permutation_test(*(_log_medians([pair.samples[i] for pair in pairs]) for i in (0, 1)))
     for pair, of in zip(pairs, p, strict=True):
         pair.p = of
         if of < LEVEL:
-            pair.judge(threshold)
+            pair.judge(threshold, open_because)
         else:
             pair.verdict = ALIKE
 
@@ -179,7 +207,7 @@ def _log_medians(points: list[Samples]) -> np.ndarray:
     return table
 
 
-def _judge_samples(pairs: list[_Pair], threshold: float) -> None:
+def _judge_samples(pairs: list[_Pair], threshold: float, open_because: str) -> None:
     """Judges points with too few launches, so differences are only perhaps ones."""
     judged = []
     for pair in pairs:
@@ -195,7 +223,8 @@ def _judge_samples(pairs: list[_Pair], threshold: float) -> None:
         pair.p = p
         if p < LEVEL:
             launches = [len(side.launches) for side in pair.samples]
-            pair.judge(threshold, _too_few(*launches))
+            reasons = (_too_few(*launches), open_because)
+            pair.judge(threshold, "; ".join(reason for reason in reasons if reason))
         elif 2 / _orders(pair) * len(judged) >= LEVEL:
             pair.verdict = FEW
             pair.why += f" among {len(judged)} points: even separate samples would not show"

@@ -18,6 +18,7 @@ from analysis.measures.compare import (
     NOT_RUN,
     OPEN_FASTER,
     OPEN_SLOWER,
+    OTHER,
     SLOWER,
     compare,
     summary,
@@ -81,6 +82,26 @@ def test_slower_faster_and_alike(write):
     old = write("old", {"a": launched(10), "b": launched(10, seed=2), "c": launched(10, seed=3)})
     new = write("new", {"a": launched(11, seed=4), "b": launched(9, seed=5), "c": launched(10)})
     assert verdicts(old, new) == {"a": SLOWER, "b": FASTER, "c": ALIKE}
+
+
+def test_two_gpus_of_one_model_are_only_perhaps_different(write):
+    old = write("old", {"a": launched(10)})
+    new = write("new", {"a": launched(11, seed=4)}, gpu_uuid="GPU-other")
+    table = compare(load_run(old), load_run(new), 0.02)
+    assert table["verdict"].tolist() == [OPEN_SLOWER]
+    assert table["why"].tolist() == ["measured on another GPU of this model"]
+
+
+def test_another_problem_has_no_verdict(write):
+    old = write("old", {"a": launched(10), "b": launched(10)})
+    new = write(
+        "new", {"a": launched(11, seed=4), "b": launched(11, seed=4)}, solve_ms=55.0, iterations=5
+    )
+    table = compare(load_run(old), load_run(new), 0.02)
+    assert table["verdict"].tolist() == [OTHER, OTHER]
+    assert table["why"].tolist() == ["iterations: OLD 20, NEW 5"] * 2
+    new = write("data", {"a": launched(11)}, data="blobs(k=4)")
+    assert verdicts(old, new)["a"] == OTHER
 
 
 def test_one_launch_cannot_tell_the_program_from_the_process(write):
