@@ -20,7 +20,7 @@ from analysis.figures.scales import log_axis
 from analysis.figures.series import largest_problems, panel_title, problem_panels, series_names
 from analysis.figures.typeset import break_label, text_width
 from analysis.measures.kernels import by_kernel
-from analysis.measures.points import Data, fastest, noisy_mark
+from analysis.measures.points import PLACE, Data, fastest, noisy_mark
 from analysis.measures.stats import ratio_interval
 from analysis.model.numbers import number_text
 from analysis.model.run import PROBLEM
@@ -118,7 +118,7 @@ def _steps(best: pd.DataFrame, parents: dict[str, str]) -> pd.DataFrame:
     """Each version of each problem after its parent, with parent_point, parent_ms and the ratio
     parent's time / own time. If a parent was not measured, its own parent replaces it."""
     rows = []
-    for _, of in best.groupby(["machine", *_SIZES], sort=False):
+    for _, of in best.groupby(["machine", PLACE, *_SIZES], sort=False):
         own = {}
         for _, point in of.iterrows():
             own.setdefault(point["version"], []).append(point)

@@ -52,10 +52,11 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
     launches = sorted({int(n) for n in measured["launches"].dropna()} - {1})
     if launches:
         several = f"{launches[0]}" if len(launches) == 1 else f"{launches[0]} to {launches[-1]}"
-        count += f" samples in {several} launches"
-        bars += " from the medians of the launches"
+        unit = "restarts" if measured["restarted"].eq(True).any() else "launches"
+        count += f" samples in {several} {unit}"
+        bars += f" from the medians of the {unit}"
     else:
-        count += " samples"
+        count += " sample" if most == 1 else " samples"
     notes = [f"{quantity}, median of {count} per point. Bars: {bars}."]
     if bare:
         notes[0] += f" {_points(bare)} without a bar: an interval needs 6 samples."

@@ -16,7 +16,7 @@ from analysis.figures.scales import fitting, log_axis, log_positions
 from analysis.figures.series import draw_line, series_names, series_styles, source_texts
 from analysis.figures.typeset import break_label, text_width
 from analysis.figures.x_axis import XAxis, named, nothing_on_x, x_axis
-from analysis.measures.points import Data
+from analysis.measures.points import PLACE, Data
 from analysis.measures.stats import ratio_interval
 from analysis.model.numbers import count_text
 from analysis.model.words import AXES
@@ -182,11 +182,11 @@ def _split_workers(ok: pd.DataFrame, x: str) -> pd.DataFrame:
 class _Parents:
     """The versions for one GPU that versions for several stand on."""
 
-    SAME = ("machine", "place", "n", "k", "dim", "precision", "data")
+    SAME = ("machine", PLACE, "n", "k", "dim", "precision", "data")
 
     def __init__(self, points: pd.DataFrame, parents: dict[str, str]):
         ok = points[points["status"].eq("ok") & points["gpus"].isna()]
-        self._points = ok.assign(place=ok["node"].fillna(""))
+        self._points = ok
         self._parents = parents
         self.used: list = []
         """The index of each point whose samples were given."""
@@ -245,11 +245,9 @@ def _strong(
 ) -> pd.DataFrame:
     parts = []
     over = [along.name] if along and along.name not in ("n", "k", "dim", "data") else []
-    # of a cluster, one node: a ratio of two nodes' times says nothing
-    ok = ok.assign(place=ok["node"].fillna(""))
-    points = points.assign(place=points["node"].fillna(""))
     sources = _sources(ok)
-    same_problem = ["machine", "place", "n", "k", "dim", "data", *over]
+    # a ratio of the times of two places says nothing
+    same_problem = ["machine", PLACE, "n", "k", "dim", "data", *over]
     for key, of in ok.groupby(same_problem, sort=False):
         base = points[points["version"].eq(baseline) & points["status"].eq("ok")]
         for column, value in zip(same_problem, key, strict=True):
@@ -270,8 +268,11 @@ def _strong(
             if len(line) < 2 and parent is None:
                 continue
             if len(same):
-                samples = same.loc[same["iteration_ms"].idxmin(), "times_ms"]
-                parts.append(_rows(line, problem, "strong", samples, baseline, 1.0))
+                # a baseline with several workers has the efficiency 1 on the fewest it ran on
+                used = same[WORKERS].astype("Float64").fillna(1).astype(float).prod(axis=1)
+                least = same[used.eq(used.min())]
+                samples = least.loc[least["iteration_ms"].idxmin(), "times_ms"]
+                parts.append(_rows(line, problem, "strong", samples, baseline, used.min()))
             elif parent:
                 parts.append(_rows(line, problem, "strong", *parent, 1.0))
             else:
@@ -300,9 +301,9 @@ def _sources(ok: pd.DataFrame) -> dict[str, str]:
 
 def _weak(ok: pd.DataFrame, parents: _Parents) -> pd.DataFrame:
     parts = []
-    ok = ok.assign(share=ok["n"].astype(float) / ok["workers"], place=ok["node"].fillna(""))
+    ok = ok.assign(share=ok["n"].astype(float) / ok["workers"])
     sources = _sources(ok)
-    key = ["machine", "place", "series", "k", "dim", "share", "data"]
+    key = ["machine", PLACE, "series", "k", "dim", "share", "data"]
     quickest = ok.loc[ok.groupby([*key, "workers"], sort=False)["iteration_ms"].idxmin()]
     for values, of in quickest.groupby(key, sort=False):
         # without a parent beside them, two points may have one share by chance

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.measures.points import BEST_CPU, all_points
-from analysis.measures.quantity import Quantity
+from analysis.measures.points import BEST_CPU, PLACE, all_points, place_text
+from analysis.measures.quantity import MissingError, Quantity
 from analysis.measures.stats import Samples, draws, units
 from analysis.model.numbers import count_text
 from analysis.model.run import PROBLEM, Run
@@ -31,10 +31,6 @@ ASKED = (
 
 FEWEST = 6
 """The samples that a 95% interval of a median needs."""
-
-
-class MissingError(Exception):
-    """The rows with the answer are missing. The message says which."""
 
 
 class Place(NamedTuple):
@@ -112,11 +108,13 @@ class Rows:
         launches = rows.groupby(units(rows), sort=False)[column]
         samples = Samples(tuple(np.sort(of.to_numpy(float)) for _, of in launches))
         bases = frozenset([str(point["timing_basis"])])
+        places = frozenset([place_text(point)])
         if not samples.has_interval:
-            why = f"{point['version']} has {len(samples)} samples, an interval needs {FEWEST}"
-            return Quantity(samples.median, None, why, bases=bases)
+            count = f"{len(samples)} sample{'' if len(samples) == 1 else 's'}"
+            why = f"{point['version']} has {count}, an interval needs {FEWEST}"
+            return Quantity(samples.median, None, why, bases=bases, places=places)
         stream = zlib.crc32(f"{name} {column}".encode())
-        return Quantity(samples.median, draws(samples, stream), bases=bases)
+        return Quantity(samples.median, draws(samples, stream), bases=bases, places=places)
 
     def baseline_of(self, point: pd.Series, place: Place) -> pd.Series:
         """The baseline's point for the problem of `point`, in the same precision, else in fp32."""
@@ -141,7 +139,7 @@ class Rows:
         """The CPU version with the least median of `column` among those that were verified on the
         problem of `point`, in its precision or else in fp32. Raises MissingError."""
         points = self.points[self.points["backend"].eq("cpu") & self.points["verified"].eq(True)]
-        for axis in ("machine", *(axis for axis in PROBLEM if axis != "precision")):
+        for axis in ("machine", PLACE, *(axis for axis in PROBLEM if axis != "precision")):
             same = points[axis].eq(point[axis]) | (points[axis].isna() & pd.isna(point[axis]))
             points = points[same]
         for precision in (point["precision"], "fp32"):

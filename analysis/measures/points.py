@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ CONDITIONS = {"gpus": 1, "device_memory": 0, "host_memory": "pageable"}
 """Axes that say what a version may use, or where its data are, and what holds for versions that do
 not read them. Other than of a tunable, the fastest value does not stand for the others."""
 UNTHROTTLED = {"", "none"}
+_PROBLEM = [column for column in PROBLEM if column != "precision"]
 NOISY_SHARE = 0.25
 """A point is noisy from this share of noisy samples on. A smaller share hardly moves its median."""
 
@@ -48,8 +50,13 @@ samples are; `noise` says what disturbed them. `verified_points` counts the poin
 verified, of all problems of a batch."""
 
 
+PLACE = "measured_at"
+"""The run that measured a point, and the machine as far as its rows tell (see _places). It is a key
+of every ratio: only points of one place are compared."""
+
 SOLVE_COLUMNS = [
     "solves_differ",
+    "restarted",
     "init_ms",
     "solve_ms",
     "least_iterations",
@@ -57,8 +64,9 @@ SOLVE_COLUMNS = [
     "inertia",
 ]
 """What a solve came to, for tables: whether solves of a point may differ (a rule of the spec may
-end them, or there are restarts), the median times of the initial centroids and of the solve, its
-iterations (of all restarts) and its inertia (of the best)."""
+end them, or there are restarts), whether the samples are of restarts, the median times of the
+initial centroids and of the solve, its iterations (of all restarts) and its inertia (of the
+best)."""
 
 
 NOISY = "†"
@@ -141,11 +149,27 @@ def _machine_of(run: Run, label: str, rows: pd.DataFrame) -> pd.Series:
     return rows["point"].map(named).astype(object).fillna(nodes).fillna(label)
 
 
+def _places(run: Run, points: pd.Series) -> pd.Series:
+    """Where each point was measured: its node, else its host.
+
+    Virtual machines often share a host's name. So where rows of one host and part have several
+    GPUs, as after a run was resumed elsewhere, the GPU is added; CPU rows do not say which host it
+    was. A node has one place whatever its GPU is."""
+    rows = run.measurements.drop_duplicates("point", keep="last").set_index("point")
+    named = rows["node"].fillna(rows["host"]).fillna("")
+    gpu = rows["gpu_uuid"].str.split(",").str[0]
+    several = gpu.groupby([named, rows["shard"].fillna("")]).transform("nunique").gt(1)
+    split = several & rows["node"].isna()
+    named = named.where(~split, named + " with " + gpu.fillna("an unknown GPU"))
+    return points.map(named).fillna("")
+
+
 def machine_labels(runs: list[Run]) -> list[str]:
     """A label for each run, which separates runs that must not be mixed.
 
     Runs of one machine share its name and are drawn together. If they measured the same point,
-    their folders' names are added, because samples of different runs are never pooled.
+    the ends of their paths are added that tell them apart, because samples of different runs are
+    never pooled.
     """
     labels = [run.machine for run in runs]
     measured = [set(run.measurements["point"]) for run in runs]
@@ -155,10 +179,21 @@ def machine_labels(runs: list[Run]) -> list[str]:
         for j in range(i)
         if labels[j] == label and measured[i] & measured[j]
     }
+    ends = _distinct_ends([run.path.resolve() for run in runs])
     return [
-        f"{label}, {printable(run.path.resolve().name)}" if label in clashing else label
-        for run, label in zip(runs, labels, strict=True)
+        f"{label}, {printable(end)}" if label in clashing else label
+        for label, end in zip(labels, ends, strict=True)
     ]
+
+
+def _distinct_ends(paths: list[Path]) -> list[str]:
+    """The shortest ends of the paths, of one length, that are all different."""
+    longest = max((len(path.parts) for path in paths), default=0)
+    for length in range(1, longest + 1):
+        ends = ["/".join(path.parts[-length:]) for path in paths]
+        if len({*ends}) == len({*paths}):
+            break
+    return ends if paths else []
 
 
 def common_baseline(runs: list[Run]) -> str:
@@ -178,14 +213,16 @@ def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
     (Samples in ms).
 
     Points without a result have NaN times, a status (or `not run`) and the reason.
-    Speedups are relative to the median of `baseline` for the same problem on the same machine (of a
-    cluster, the same node), with the fastest tunables of each side. With BEST_CPU, `baseline` is
+    Speedups are relative to the median of `baseline` for the same problem in the same run and
+    PLACE, with the fastest tunables of each side. With BEST_CPU, `baseline` is
     each point's own denominator. If an ok point has no speedup, its `reason` says what is missing.
     """
     labels = machine_labels(runs)
     parts = [
-        _points_of(run, label).assign(run=place)
-        for place, (run, label) in enumerate(zip(runs, labels, strict=True))
+        _points_of(run, label).assign(
+            **{PLACE: lambda p, run=run, at=at: f"{at}:" + _places(run, p["point"])}
+        )
+        for at, (run, label) in enumerate(zip(runs, labels, strict=True))
     ]
     points = pd.concat(parts, ignore_index=True)
     # two runs of one machine may have planned the same point, but only one measured it
@@ -194,7 +231,27 @@ def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
     pairs = zip(points["machine"], points["point"], strict=True)
     elsewhere = np.array([pair in known for pair in pairs], dtype=bool)
     points = points[~(unmeasured & elsewhere)].drop_duplicates(["machine", "point"])
-    return _with_speedups(points.reset_index(drop=True), baseline).drop(columns="run")
+    return _with_speedups(points.reset_index(drop=True), baseline)
+
+
+def require_one_place(points: pd.DataFrame, path: Path) -> None:
+    """Raises RunError if ok points of one problem are of several machines or places: their times
+    are not compared."""
+    ok = points[points["status"].eq("ok")]
+    for _, of in ok.groupby(_PROBLEM, dropna=False, sort=False):
+        each = of.drop_duplicates(["machine", PLACE])
+        found = list(dict.fromkeys(place_text(point) for _, point in each.iterrows()))
+        if len(found) > 1:
+            raise RunError(
+                f"{path}: one problem was measured on {' and on '.join(found)}, whose times are "
+                "not compared"
+            )
+
+
+def place_text(point: pd.Series) -> str:
+    """The machine and the place of a point, in words."""
+    where = point[PLACE].partition(":")[2]
+    return f"{point['machine']} ({where})" if where else str(point["machine"])
 
 
 def named_baseline(points: pd.DataFrame, baseline: str) -> str:
@@ -218,7 +275,7 @@ def baseline_text(points: pd.DataFrame, baseline: str) -> str:
 
 def over_best_cpu(points: pd.DataFrame) -> pd.DataFrame:
     """The points of one run with their speedups over BEST_CPU, whatever the run's baseline is."""
-    return _with_speedups(points.assign(run=0), BEST_CPU).drop(columns="run")
+    return _with_speedups(points, BEST_CPU)
 
 
 def fastest_cpu_beside(point: pd.Series, rows: pd.DataFrame) -> pd.Series | None:
@@ -226,7 +283,9 @@ def fastest_cpu_beside(point: pd.Series, rows: pd.DataFrame) -> pd.Series | None
     precision or else in fp32. None if there is none, if it is the baseline, or if `point` ran on
     the CPU itself: then `speedup` says it all."""
     same = rows["backend"].eq("cpu") & rows["verified"].eq(True) & rows["iteration_ms"].notna()
-    for column in ("machine", *(c for c in PROBLEM if c != "precision")):
+    # the CSV of a figure has no PLACE
+    places = [column for column in (PLACE, "node", "host") if column in rows]
+    for column in ("machine", *places, *_PROBLEM):
         # an axis that a version does not have is None in rows and NaN in a CSV
         wanted = point[column]
         same &= rows[column].isna() if pd.isna(wanted) else rows[column].eq(wanted)
@@ -310,6 +369,9 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     solve = run.spec.get("solve") or {}
     stops_early = any((solve.get(rule) or 0) > 0 for rule in ("tolerance", "min_changes"))
     points["solves_differ"] = stops_early or (solve.get("restarts") or 1) > 1
+    points["restarted"] = (
+        points["point"].map(rows.groupby("point")["restart"].max().gt(0)).astype(object)
+    )
     points["launches"] = [len(t.launches) if t else None for t in points["times_ms"]]
 
     planned = run.plan[~run.plan["point"].isin(points["point"])].copy()
@@ -402,15 +464,11 @@ def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
     points["baseline"] = baseline or None
     if not baseline:
         return points
-    problem = [column for column in PROBLEM if column != "precision"]
+    problem = [*_PROBLEM, "machine", PLACE]
     if baseline == BEST_CPU:
-        problem += ["machine", "run", "host"]
         base = _fastest_on_cpu(points, problem)
     else:
-        problem += ["machine", "node"]
-        of = points[points["version"] == baseline]
-        nodes = of.groupby(of["node"].fillna(""), sort=False)
-        base = pd.concat([fastest(each) for _, each in nodes]) if len(of) else fastest(of)
+        base = fastest(points[points["version"] == baseline], apart=[PLACE])
     denominators: dict[tuple, dict[str, tuple]] = {}
     for key, of in zip(_keys(base, problem), base.itertuples(index=False), strict=True):
         denominators.setdefault(key, {})[of.precision] = of
@@ -439,25 +497,29 @@ def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
         else f"{baseline} has no result for this problem on this machine"
     )
     if baseline != BEST_CPU:
-        _name_other_nodes(points, orphan, base, baseline)
+        _name_other_places(points, orphan, base, baseline)
     return points
 
 
-def _name_other_nodes(
+def _name_other_places(
     points: pd.DataFrame, orphan: pd.Series, base: pd.DataFrame, baseline: str
 ) -> None:
-    """Says of the points without a speedup whether the baseline ran on another node."""
-    problem = [column for column in PROBLEM if column != "precision"]
+    """Says of the points without a speedup where the baseline ran instead."""
     ran: dict[tuple, list[str]] = {}
-    for key, node in zip(_keys(base, problem), base["node"], strict=True):
-        if isinstance(node, str):
-            ran.setdefault(key, []).append(node)
-    mine = points[orphan & points["node"].notna()]
-    for at, key in zip(mine.index, _keys(mine, problem), strict=True):
-        others = [node for node in dict.fromkeys(ran.get(key, [])) if node != mine.at[at, "node"]]
-        if others:
-            where = f"{', '.join(others)}, this point on {mine.at[at, 'node']}"
+    for key, place in zip(_keys(base, _PROBLEM), base[PLACE], strict=True):
+        ran.setdefault(key, []).append(place)
+    mine = points[orphan]
+    for at, key in zip(mine.index, _keys(mine, _PROBLEM), strict=True):
+        run, _, here = mine.at[at, PLACE].partition(":")
+        others = [place.partition(":") for place in dict.fromkeys(ran.get(key, []))]
+        elsewhere = [name for of, _, name in others if of == run and name != here]
+        if elsewhere:
+            where = f"{', '.join(elsewhere)}, this point on {here}"
             points.at[at, "reason"] = f"{baseline} ran on {where}"
+        elif any(of != run for of, *_ in others):
+            points.at[at, "reason"] = (
+                f"{baseline} has a result for this problem in another run only"
+            )
 
 
 def _fastest_on_cpu(points: pd.DataFrame, problem: list[str]) -> pd.DataFrame:

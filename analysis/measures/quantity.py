@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from analysis.measures.stats import CONFIDENCE
+
+
+class MissingError(Exception):
+    """The rows with the answer are missing. The message says which."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +23,8 @@ class Quantity:
     `draws` is None if there is no interval. Then `why` gives the reason, unless `exact` says what
     kind of value it is: "profiled" (phases, counters), "counted" or "measured ceiling". `bases` are
     the clocks that timed it. `over` is the version that a speedup is over, if the rows chose it.
-    `whole_job` is the same speedup with allocation, set-up and copies, where they were measured."""
+    `whole_job` is the same speedup with allocation, set-up and copies, where they were measured.
+    `places` are the machines that it is a time of; a ratio of two times of one machine has none."""
 
     value: float
     draws: np.ndarray | None = None
@@ -27,6 +33,7 @@ class Quantity:
     bases: frozenset[str] = frozenset()
     over: str = ""
     whole_job: Quantity | None = None
+    places: frozenset[str] = frozenset()
 
     def interval(self) -> tuple[float, float]:
         """The ends of the 95% percentile interval. NaN if there is none."""
@@ -38,10 +45,16 @@ class Quantity:
 
 
 def combine(function: Callable, *parts: Quantity | float) -> Quantity | float:
-    """Applies a function to the values and to each draw. Plain numbers give a plain number."""
+    """Applies a function to the values and to each draw. Plain numbers give a plain number. Raises
+    MissingError for times of several places."""
     measured = [part for part in parts if isinstance(part, Quantity)]
     if not measured:
         return function(*parts)
+    places = frozenset().union(*(p.places for p in measured))
+    if len(places) > 1:
+        raise MissingError(f"times of {' and of '.join(sorted(places))}, which are not compared")
+    if function is operator.truediv and all(isinstance(p, Quantity) and p.places for p in parts):
+        places = frozenset()
     value = float(function(*(p.value if isinstance(p, Quantity) else p for p in parts)))
     lacking = [p.why for p in measured if p.draws is None and not p.exact]
     draws = None
@@ -58,4 +71,5 @@ def combine(function: Callable, *parts: Quantity | float) -> Quantity | float:
         "; ".join(dict.fromkeys(lacking)),
         measured[0].exact if all(p.exact for p in measured) else "",
         frozenset().union(*(p.bases for p in measured)),
+        places=places,
     )

@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.measures.convergence import ROUNDED
 from analysis.measures.families import is_ours, is_peer
-from analysis.measures.points import NOT_RUN, all_points, noise_note
+from analysis.measures.points import NOT_RUN, all_points, noise_note, require_one_place
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text
@@ -63,8 +63,9 @@ def problems(points: pd.DataFrame) -> tuple[list[str], list[tuple[list[str], pd.
 
 def beside(run: Run) -> Table:
     """For each problem the fastest version of other people and our two fastest. Raises RunError if
-    the run has no result of ours."""
+    the run has no result of ours, or measured a problem in several places."""
     points = all_points([run], run.baseline)
+    require_one_place(points, run.path)
     of_ours = points[is_ours(points) & points["status"].eq("ok")]
     if of_ours.empty:
         raise RunError(f"{run.path}: no result of this project's own versions")

@@ -7,7 +7,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.measures.families import CHOOSERS, CHOSEN_FROM
-from analysis.measures.points import all_points, fastest, noise_note, noisy_mark
+from analysis.measures.points import (
+    all_points,
+    fastest,
+    noise_note,
+    noisy_mark,
+    require_one_place,
+)
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
 from analysis.model.run import PROBLEM, Run
@@ -24,7 +30,7 @@ def choices(run: Run) -> Table:
     row has the version that was chosen (most often) and how, that version's time in its own row,
     the fastest version, the medians (ms per iteration) and the ratio of the chooser's time to the
     fastest one with its interval. The largest loss comes first. Raises RunError if the run has no
-    such problem."""
+    such problem, or measured a problem in several places."""
     return _table(run, losses_only=False)
 
 
@@ -36,6 +42,7 @@ def summary(run: Run) -> Table:
 
 def _table(run: Run, losses_only: bool) -> Table:
     points = all_points([run], "")
+    require_one_place(points, run.path)
     present = [c for c in CHOOSERS.values() if points["version"].eq(c).any()]
     if not present:
         raise RunError(f"{run.path}: has no row of {' or '.join(CHOOSERS.values())}")

@@ -20,7 +20,7 @@ from analysis.measures.gpu_model import (
     stream_efficiency,
     stream_gb_s,
 )
-from analysis.measures.points import all_points, noise_note
+from analysis.measures.points import all_points, noise_note, require_one_place
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text
@@ -53,6 +53,7 @@ def measured(run: Run) -> Table:
     T(1) is the time of the version for one GPU in the same run. A point's GPUs are those of all its
     processes. Raises RunError if the run has no such point on one host."""
     points = all_points([run], "")
+    require_one_place(points, run.path)
     points = points[points["status"].eq("ok")]
     clocks = run.measurements.groupby("point")["sm_mhz"].median()
     rows, shown = [], []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.measures.families import is_ours, is_peer
-from analysis.measures.points import all_points, noise_note, samples_of
+from analysis.measures.points import all_points, noise_note, require_one_place, samples_of
 from analysis.measures.stats import Samples, median_interval, ratio_interval
 from analysis.model.files import RunError
 from analysis.model.run import Run
@@ -16,8 +16,10 @@ from analysis.pages.tables import interval_text, listed
 
 
 def with_jobs(run: Run) -> pd.DataFrame:
-    """The run's points. `jobs` has the samples of a point's whole job, in ms, or None."""
+    """The run's points. `jobs` has the samples of a point's whole job, in ms, or None. Raises
+    RunError if a problem was measured in several places."""
     points = all_points([run], run.baseline)
+    require_one_place(points, run.path)
     rows = run.measurements
     whole = rows["end_to_end_ms"].gt(0) & rows["status"].eq("ok")
     if rows["end_to_end_floor_ms"].isna().all():

@@ -189,6 +189,26 @@ def test_ratios_are_within_one_run(rows_of):
     assert judgment.verdict == UNJUDGED
 
 
+def test_times_of_two_nodes_are_not_compared(rows_of, monkeypatch):
+    rows = pair(rows_of)
+    points = rows.points
+    at = points["version"].map({"cpu_sequential": "0:n1", "fast_a": "0:n2"})
+    monkeypatch.setattr(rows, "points", points.assign(measured_at=at))
+    for text in ("speedup('fast_a')", "time('cpu_sequential') - time('fast_a')"):
+        (judgment,) = judge(claim(text, "value > 1"), [rows])
+        assert judgment.verdict == UNJUDGED
+        assert "(n1) and of" in judgment.why
+    # each ratio is of one node
+    (judgment,) = judge(
+        claim(
+            "time('fast_a') / time('fast_a') / (time('cpu_sequential') / time('cpu_sequential'))",
+            "value >= 1",
+        ),
+        [rows],
+    )
+    assert judgment.verdict == HOLDS
+
+
 def test_the_same_point_is_the_same_draw_and_cancels(rows_of):
     rows = pair(rows_of)
     one = evaluate("time('fast_a') / time('fast_a')", rows, HERE)

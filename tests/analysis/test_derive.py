@@ -11,6 +11,7 @@ from analysis.measures.points import (
     fastest,
     machine_labels,
     named_baseline,
+    require_one_place,
 )
 from analysis.model.files import RunError
 from analysis.model.load import load_run
@@ -149,6 +150,43 @@ def test_best_cpu_is_of_the_same_run_and_host(run_of):
     assert np.isnan(points.loc["luigi_v1_fused", "speedup"])
 
 
+def test_a_speedup_is_within_one_run(run_of):
+    """Two runs of one model of machine may be of two machines, or of two programs."""
+    one = run_of(samples(point("cpu_sequential"), BASE), folder="a")
+    two = run_of(samples(point("cpu_openmp"), FAST), folder="b")
+    points = all_points([one, two], "cpu_sequential").set_index("version")
+    assert np.isnan(points.loc["cpu_openmp", "speedup"])
+    assert points.loc["cpu_openmp", "reason"] == (
+        "cpu_sequential has a result for this problem in another run only"
+    )
+
+
+def test_a_speedup_is_within_one_host(run_of):
+    rows = samples(point("cpu_sequential"), BASE) + samples(point("cpu_openmp"), FAST, host="b")
+    points = all_points([run_of(rows)], "cpu_sequential").set_index("version")
+    assert np.isnan(points.loc["cpu_openmp", "speedup"])
+    assert points.loc["cpu_openmp", "reason"] == "cpu_sequential ran on node17, this point on b"
+
+
+def test_hosts_of_one_name_are_told_apart_by_the_gpu(run_of):
+    """As after a run was resumed on another virtual machine: the CPU rows do not say which."""
+    fused, split = (point(v, threads_per_block=256) for v in ("luigi_v1_fused", "luigi_v2_split"))
+    rows = samples(fused, FAST) + samples(split, SLOW, gpu_uuid="GPU-other")
+    run = run_of(rows + samples(point("cpu_sequential"), BASE), baseline="luigi_v1_fused")
+    points = all_points([run], "luigi_v1_fused").set_index("version")
+    assert points.loc["luigi_v1_fused", "speedup"] == 1
+    assert points["speedup"].isna().sum() == 2
+    assert points.loc["luigi_v2_split", "reason"] == (
+        "luigi_v1_fused ran on node17 with GPU-0b5c, this point on node17 with GPU-other"
+    )
+    with pytest.raises(RunError, match=r"with GPU-0b5c.* and on .*with GPU-other"):
+        require_one_place(points.reset_index(), run.path)
+    same = [row | {"node": "n1", "host": "n1"} for row in rows]
+    points = all_points([run_of(same, folder="node")], "luigi_v1_fused").set_index("version")
+    assert points.loc["luigi_v2_split", "speedup"] == 0.5
+    require_one_place(points.reset_index(), run.path)
+
+
 def test_a_precision_that_the_baseline_lacks_is_over_its_fp32(run_of):
     rows = samples(point("cpu_sequential"), BASE)
     rows += samples(point("cpu_sequential", precision="fp64"), SLOW)
@@ -229,6 +267,15 @@ def test_the_same_point_of_two_runs_is_never_pooled(run_of):
     points = all_points([one, two], "")
     assert points["machine"].tolist() == ["NVIDIA H200, monday", "NVIDIA H200, tuesday"]
     assert points["iteration_ms"].tolist() == [4.0, 8.0]
+
+
+def test_runs_in_folders_of_one_name_are_told_apart(run_of, tmp_path):
+    fused = point("luigi_v1_fused", threads_per_block=256)
+    for host in ("a", "b"):
+        (tmp_path / host).mkdir()
+    runs = [run_of(samples(fused, ms), folder=f"{at}/k5") for at, ms in (("a", FAST), ("b", SLOW))]
+    assert machine_labels(runs) == ["NVIDIA H200, a/k5", "NVIDIA H200, b/k5"]
+    assert all_points(runs, "")["iteration_ms"].tolist() == [4.0, 8.0]
 
 
 def test_sweeps_of_one_machine_come_together(run_of):

@@ -124,10 +124,10 @@ def test_ranks_count_with_all_their_gpus_if_these_are_of_one_host(make_run, monk
     rows = [json.loads(line) for line in (path / "measurements.jsonl").read_text().splitlines()]
     for row in rows:
         if row["version"] == "multi_wgmma":
-            row.update(gpus=1, processes=2, gpu_uuid="GPU-a,GPU-b")
+            row.update(gpus=1, processes=2, gpu_uuid="GPU-0b5c,GPU-b")
     (path / "measurements.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     environment = json.loads((path / "environment.json").read_text())
-    environment["gpus"] = [{"name": "NVIDIA H200", "uuid": uuid} for uuid in ("GPU-a", "GPU-b")]
+    environment["gpus"] = [{"name": "NVIDIA H200", "uuid": uuid} for uuid in ("GPU-0b5c", "GPU-b")]
     (path / "environment.json").write_text(json.dumps(environment))
     table = measured(load_run(path))
     assert [row[table.header.index("GPUs")] for row in table.rows] == ["2"]

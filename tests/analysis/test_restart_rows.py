@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from made_runs import write_lines
 
+from analysis.figures.notes import method_notes
 from analysis.measures.points import all_points
 from analysis.measures.stats import Samples, median_interval
 from analysis.model.load import load_run
@@ -50,6 +51,13 @@ def test_the_restarts_of_a_point_are_its_observations(restarted):
     assert point["inertia"] == 100
     header, cells = every_point_cells(points)
     assert {row[header.index("inertia")] for row in cells.values()} == {"100"}
+
+
+def test_a_figure_says_that_samples_are_of_restarts(restarted):
+    points = all_points([load_run(restarted)], "")
+    (first, *_) = method_notes(points[points["status"].eq("ok")], "Time", "interval", 0)
+    assert first.startswith("Time, median of 24 samples in 3 restarts per point.")
+    assert "medians of the restarts" in first
 
 
 def test_a_point_that_was_measured_again_begins_with_its_first_restart(restarted):

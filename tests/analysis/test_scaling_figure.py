@@ -92,6 +92,23 @@ def test_scaling_of_a_run_without_workers_says_so(make_run):
     assert "several numbers of threads" in drawing.message
 
 
+def test_a_parallel_baseline_counts_with_its_fewest_workers(make_run):
+    path = make_run(n=(10**6,), k=(30,), dim=(20,), threads=(1, 2, 4), baseline="cpu_openmp")
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows = [row for row in rows if row["version"] == "cpu_openmp" and row["threads"] != 1]
+    own = [
+        {**row, "version": "cpu_pthreads", "point": f"cpu_pthreads/threads:{row['threads']}"}
+        for row in rows
+    ]
+    write_lines(file, rows + own)
+    (path / "plan.json").unlink()
+    at = drawing_of(path, "scaling").rows.set_index("workers")
+    assert at["over_workers"].eq(2).all()
+    assert at.loc[2, "efficiency"] == pytest.approx(1)
+    assert at.loc[4, "efficiency"] == pytest.approx(at.loc[4, "speedup"] / 2)
+
+
 def test_the_ideal_begins_where_the_fewest_workers_are(make_run):
     path = make_run(n=(10**6,), k=(100,))
     file = path / "measurements.jsonl"
