@@ -31,7 +31,7 @@ CPU_BANDWIDTHS = {
 }
 CPU_RATES = {"fp32": ("cpu_fp32_fma",), "fp64": ("cpu_fp64_fma",)}
 _CEILING = {"name": str, "unit": str, "value": float, "datasheet": float}
-_SHAPE = {"ceilings": [_CEILING], "gpu": {"name": str}, "cpu": {"model": str}}
+_SHAPE = {"ceilings": [_CEILING], "gpu": {"name": str}, "cpu": {"model": str, "cores": int}}
 _SCALES = {"GB/s": 1e9, "TFLOP/s": 1e12}
 
 
@@ -47,11 +47,12 @@ class Ceiling:
 @dataclass(frozen=True)
 class Ceilings:
     """The measured bandwidths by level, nearest first, and rates by arithmetic. `device` is the
-    name of the GPU or CPU."""
+    name of the GPU or CPU, and `cores` are those of a CPU that were used, where that is known."""
 
     device: str
     bandwidths: dict[str, Ceiling]
     rates: dict[str, Ceiling]
+    cores: int | None = None
 
 
 def nearest_file(run: Path, name: str) -> Path | None:
@@ -66,13 +67,22 @@ def nearest_file(run: Path, name: str) -> Path | None:
 
 def ceilings_file(run: Path, environment: dict, device: str) -> Path | None:
     """The nearest ceilings.json, else the one that the run's environment names for the device:
-    "gpu" or "cpu"."""
+    "gpu" or "cpu". A file that was measured at another time is not the one it names: other machines
+    have a file of this name."""
     file = nearest_file(run, "ceilings.json")
     named = environment.get("ceilings")
     for value in (named, named.get(device) if isinstance(named, dict) else None):
         if file is None and isinstance(value, dict) and isinstance(value.get("file"), str):
-            file = Path(value["file"]) if Path(value["file"]).is_file() else None
+            file = Path(value["file"])
+            file = file if file.is_file() and _made_at(file, value.get("t_utc")) else None
     return file
+
+
+def _made_at(file: Path, t_utc: object) -> bool:
+    try:
+        return t_utc is None or read_json(file, {"t_utc": str}).get("t_utc") == t_utc
+    except RunError:
+        return True  # who reads it says what is wrong
 
 
 def load_ceilings(run: Path, environment: dict, gpu: str, warnings: list[str]) -> Ceilings | None:
@@ -95,10 +105,11 @@ def load_cpu_ceilings(run: Path, environment: dict, warnings: list[str]) -> Ceil
     """The CPU's ceilings for a run. None if there are none, or only those of another CPU."""
     told: list[str] = []  # what is wrong with the file, load_ceilings() says
     read = _read(run, environment, "cpu", "model", (CPU_BANDWIDTHS, CPU_RATES), told)
-    model = (environment.get("cpu") or {}).get("model")
-    if read is None or not model or read[1].device != model or not read[1].bandwidths:
+    cpu = environment.get("cpu") or {}
+    if read is None or not read[1].device or not read[1].bandwidths:
         return None
-    return read[1]
+    cores = {count for count in (cpu.get("cores"), read[1].cores) if count is not None}
+    return read[1] if read[1].device == cpu.get("model") and len(cores) < 2 else None
 
 
 def _read(
@@ -122,7 +133,9 @@ def _read(
     except KeyError as error:
         warnings.append(f"{file}: not a file of ceilings ({error} is missing); it is not used")
         return None
-    return file, Ceilings(str((data.get(device) or {}).get(name) or ""), bandwidths, rates)
+    of = data.get(device) or {}
+    cores = of.get("cores") if device == "cpu" else None
+    return file, Ceilings(str(of.get(name) or ""), bandwidths, rates, cores)
 
 
 def _pick(listed: dict, names: tuple[str, ...]) -> Ceiling | None:

@@ -197,6 +197,16 @@ def test_the_cpu_roofline_needs_ceilings_of_this_cpu(make_run):
     assert drawing_of(other, "cpu_roofline").figure is None
 
 
+def test_ceilings_of_fewer_cores_are_not_used(make_run):
+    path = make_run(n=(10**6,), k=(100,), ceilings=True)
+    file = path / "ceilings.json"
+    measured = json.loads(file.read_text())
+    for cores, used in ((96, True), (2, False)):
+        measured["cpu"]["cores"] = cores
+        file.write_text(json.dumps(measured))
+        assert (load_run(path).cpu_ceilings is not None) == used
+
+
 def test_occupancy_has_a_row_a_kernel(make_run):
     drawing = drawing_of(make_run(n=(10**6,), k=(100,), counters=True), "occupancy")
     rows = drawing.rows[drawing.rows["drawn"]]
@@ -262,6 +272,11 @@ def test_a_run_that_names_only_its_cpus_ceilings_has_those(make_run, tmp_path):
     assert run.ceilings is None
     assert run.cpu_ceilings is not None
     assert run.warnings == []
+    # a file of the same name, measured later or elsewhere
+    for t_utc, used in ((ceilings(None)["t_utc"], True), ("2026-01-01T00:00:00.000Z", False)):
+        environment["ceilings"]["cpu"] = {"file": str(file), "t_utc": t_utc}
+        (path / "environment.json").write_text(json.dumps(environment))
+        assert (load_run(path).cpu_ceilings is not None) == used
 
 
 def test_a_machine_without_a_gpu_has_no_ceilings_of_one(tmp_path):
