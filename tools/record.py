@@ -35,6 +35,7 @@ sys.path.insert(0, str(ROOT))
 
 from analysis.model.compact import compact  # noqa: E402
 from analysis.model.recorded import rows_of, seconds_of  # noqa: E402
+from analysis.model.run import machine_identity  # noqa: E402
 
 INTERRUPTED = 130
 GRACE_SECONDS = 20
@@ -260,9 +261,7 @@ class Recorder:
             return False
         run = self.work / spec.name
         begun = (run / "plan.json").exists()
-        if begun and _identity(json.loads((run / "environment.json").read_text())) != _identity(
-            self.environment
-        ):
+        if begun and self._began_elsewhere(run):
             print(f"{spec.name} was begun on another machine of this kind; it begins again")
             shutil.rmtree(run)
             begun = False
@@ -274,6 +273,14 @@ class Recorder:
             raise RefusedError(f"{spec.name} is left out: run_experiment ended with {status}")
         self._place(run, self.recorded / self.machine / spec.name)
         return True
+
+    def _began_elsewhere(self, run: Path) -> bool:
+        """Whether the run has rows of another machine. One that was interrupted before it said
+        where it is has none."""
+        file = run / "environment.json"
+        if not file.exists():
+            return False
+        return machine_identity(json.loads(file.read_text())) != machine_identity(self.environment)
 
     def measure_ceilings(self) -> bool:
         """Measures the machine's ceilings once, for all runs. True if they are there, False if the
@@ -320,12 +327,6 @@ class Recorder:
         if spec.seconds is None:
             return f"{spec.name}: {said}; never recorded before"
         return f"{spec.name}: {said}; about {share * spec.seconds / 60:.1f} min left"
-
-
-def _identity(environment: dict) -> tuple:
-    """What tells two machines of one kind apart: the host's name and the GPUs."""
-    gpus = [gpu.get("uuid") for gpu in environment.get("gpus") or []]
-    return environment.get("host"), environment.get("node"), gpus
 
 
 def _binary(program: Path) -> Path:

@@ -44,11 +44,11 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     beside it and the spec names no baseline: a version may be slow on one GPU only because it can
     use several."""
     name = named(NAME, x, ALL)
-    points = needing_no_baseline(data.points)
-    ok = points[points["status"].eq("ok")].copy()
     counted = [x] if x in WORKERS else WORKERS
-    counts = ok[counted].astype("Float64").fillna(1).astype(float)
-    ok["workers"] = counts.prod(axis=1)
+    points = needing_no_baseline(data.points)
+    counts = points[counted].astype("Float64").fillna(1).astype(float)
+    points = points.assign(workers=counts.prod(axis=1))
+    ok = points[points["status"].eq("ok")].copy()
     ok = ok[ok[counted].notna().any(axis=1)]
     if x not in (ALL, *WORKERS):
         ok = ok[ok[x].notna()]
@@ -269,10 +269,10 @@ def _strong(
                 continue
             if len(same):
                 # a baseline with several workers has the efficiency 1 on the fewest it ran on
-                used = same[WORKERS].astype("Float64").fillna(1).astype(float).prod(axis=1)
-                least = same[used.eq(used.min())]
+                fewest = same["workers"].min()
+                least = same[same["workers"].eq(fewest)]
                 samples = least.loc[least["iteration_ms"].idxmin(), "times_ms"]
-                parts.append(_rows(line, problem, "strong", samples, baseline, used.min()))
+                parts.append(_rows(line, problem, "strong", samples, baseline, fewest))
             elif parent:
                 parts.append(_rows(line, problem, "strong", *parent, 1.0))
             else:

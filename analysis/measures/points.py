@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,13 +188,11 @@ def machine_labels(runs: list[Run]) -> list[str]:
 
 
 def _distinct_ends(paths: list[Path]) -> list[str]:
-    """The shortest ends of the paths, of one length, that are all different."""
-    longest = max((len(path.parts) for path in paths), default=0)
-    for length in range(1, longest + 1):
+    """The ends of the paths, of one length and as short as tells them apart."""
+    for length in itertools.count(1):
         ends = ["/".join(path.parts[-length:]) for path in paths]
         if len({*ends}) == len({*paths}):
-            break
-    return ends if paths else []
+            return ends  # at the latest when they are whole
 
 
 def common_baseline(runs: list[Run]) -> str:
@@ -218,12 +217,10 @@ def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
     each point's own denominator. If an ok point has no speedup, its `reason` says what is missing.
     """
     labels = machine_labels(runs)
-    parts = [
-        _points_of(run, label).assign(
-            **{PLACE: lambda p, run=run, at=at: f"{at}:" + _places(run, p["point"])}
-        )
-        for at, (run, label) in enumerate(zip(runs, labels, strict=True))
-    ]
+    parts = []
+    for at, (run, label) in enumerate(zip(runs, labels, strict=True)):
+        of = _points_of(run, label)
+        parts.append(of.assign(**{PLACE: f"{at}:" + _places(run, of["point"])}))
     points = pd.concat(parts, ignore_index=True)
     # two runs of one machine may have planned the same point, but only one measured it
     unmeasured = points["status"].eq(NOT_RUN)

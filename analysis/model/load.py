@@ -10,7 +10,7 @@ from analysis.model.ceilings import load_ceilings, load_cpu_ceilings, nearest_fi
 from analysis.model.columns import Column, flag, name, number, time, whole
 from analysis.model.files import RunError, check_shape, printable, read_json
 from analysis.model.rows import frame, read_rows
-from analysis.model.run import Run
+from analysis.model.run import Run, machine_identity
 from analysis.model.words import GPU_AXES, INPUT_AXES, LOWEST, STATUSES
 
 
@@ -162,14 +162,8 @@ def load_run(path: Path) -> Run:
 def _other_starts(environment: dict) -> str:
     """The machines of a run's earlier starts, if they are not the last one's. CPU rows do not say
     which start they are of."""
-
-    def machine(of: dict) -> tuple:
-        cpu = of.get("cpu") or {}
-        gpus = [(gpu.get("name"), gpu.get("uuid")) for gpu in of.get("gpus") or []]
-        return of.get("host"), cpu.get("model"), cpu.get("cores"), gpus
-
-    starts = environment.get("earlier") or []
-    others = [start for start in starts if machine(start) != machine(environment)]
+    here, starts = machine_identity(environment), environment.get("earlier") or []
+    others = [start for start in starts if machine_identity(start) != here]
     words = []
     for start in others:
         cpu = start.get("cpu") or {}

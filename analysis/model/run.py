@@ -16,6 +16,19 @@ PROBLEM = ["n", "k", "dim", "batch", "precision", "data", *INPUT_AXES]
 file has no seed) or where an old run does not say."""
 
 
+def machine_identity(environment: dict) -> tuple:
+    """What tells two machines apart, even of one kind, as far as environment.json says it."""
+    cpu = environment.get("cpu") or {}
+    gpus = [(gpu.get("name"), gpu.get("uuid")) for gpu in environment.get("gpus") or []]
+    return (
+        environment.get("host"),
+        environment.get("node"),
+        cpu.get("model"),
+        cpu.get("cores"),
+        gpus,
+    )
+
+
 @dataclass(frozen=True)
 class Run:
     """One run directory.

@@ -10,6 +10,7 @@ from analysis.measures import claims
 from analysis.measures.claims import FAILS, HOLDS, UNJUDGED, Claim, judge, read_claims
 from analysis.measures.expressions import ExpressionError, evaluate
 from analysis.measures.lookup import MissingError, Place, Rows
+from analysis.measures.points import PLACE
 from analysis.measures.quantity import combine
 from analysis.model.files import RunError
 from analysis.model.load import load_run
@@ -193,7 +194,7 @@ def test_times_of_two_nodes_are_not_compared(rows_of, monkeypatch):
     rows = pair(rows_of)
     points = rows.points
     at = points["version"].map({"cpu_sequential": "0:n1", "fast_a": "0:n2"})
-    monkeypatch.setattr(rows, "points", points.assign(measured_at=at))
+    monkeypatch.setattr(rows, "points", points.assign(**{PLACE: at}))
     for text in ("speedup('fast_a')", "time('cpu_sequential') - time('fast_a')"):
         (judgment,) = judge(claim(text, "value > 1"), [rows])
         assert judgment.verdict == UNJUDGED

@@ -134,6 +134,12 @@ def test_a_spec_that_another_machine_began_begins_again(place):
     assert "some was begun on another machine of this kind; it begins again" in result.stdout
     assert json.loads((run / "environment.json").read_text())["gpus"] != environment["gpus"]
     assert place.rows("some")
+    # interrupted before it said where it was
+    (run / ".recorded").unlink()
+    (run / "environment.json").unlink()
+    result = place.record("some")
+    assert result.returncode == 0, result.stderr
+    assert "begins again" not in result.stdout
 
 
 def test_a_spec_that_is_not_there_is_refused(place):
