@@ -98,7 +98,7 @@ def _notes(shown: pd.DataFrame, of: History, threshold: float) -> list[str]:
         "Triangles: compare's test between a version's recording and the one before it on the same "
         f"machine ({tested} pairs, differences of more than {100 * threshold:g}%); between "
         "two recordings of one program any filled one has a chance of at most 5%. Hollow: perhaps, "
-        "for fewer than four launches or noise cannot tell."
+        "for fewer than four launches, noise or another GPU of the model cannot tell."
     )
     notes.append(
         "In the order of the commits; recordings of one commit stand side by side."

@@ -37,6 +37,7 @@ ORDER = [
     *(ALIKE, FEW, BASES, OTHER, NOT_RUN, NEITHER),
 ]
 """The verdicts as a summary counts them, those to look at first."""
+OTHER_GPU = "measured on another GPU of this model"
 COLUMNS = ["point", "verdict", "old_ms", "new_ms", "ratio", "low", "high", "p", "why"]
 LEVEL = 1 - CONFIDENCE
 ENOUGH = 4
@@ -116,7 +117,7 @@ def _other_gpu(old: Run, new: Run) -> str:
     used one and the same GPU, or none."""
     used = [set(run.measurements["gpu_uuid"].dropna()) for run in (old, new)]
     same = used[0] == used[1] or set(old.gpus) != set(new.gpus)
-    return "" if same else "measured on another GPU of this model"
+    return "" if same else OTHER_GPU
 
 
 def _row(side: pd.DataFrame, name: str) -> pd.Series | None:

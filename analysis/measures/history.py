@@ -3,7 +3,7 @@ became slower or faster.
 
 A recording is a run that measured the problem. Samples of two recordings are never pooled. A
 version is tested between one recording of it and the next on the same machine, by the test of
-`compare`."""
+`compare`. Between two GPUs of one model a difference is only a perhaps, as there."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from analysis.measures.compare import (
     FASTER,
     OPEN_FASTER,
     OPEN_SLOWER,
+    OTHER_GPU,
     SLOWER,
     compare_points,
 )
@@ -56,8 +57,10 @@ def recordings(runs: list[Run]) -> pd.DataFrame:
         own = pd.concat([best, bad]).drop_duplicates(key)
         cpu = run.environment.get("cpu") or {}
         build = run.environment.get("build") or {}
+        gpus = run.measurements.groupby("point")["gpu_uuid"].first()
         own = own.assign(
             run=printable(str(run.path)),
+            gpu_uuid=own["point"].map(gpus),
             cpu=str(cpu.get("model") or ""),
             commit=str(build.get("commit") or UNKNOWN),
             dirty=build.get("dirty") is True,
@@ -169,7 +172,9 @@ def _tested(rows: pd.DataFrame, threshold: float) -> pd.DataFrame:
     for (machine, old, new), of in pairs.groupby(["machine", "before", "run"], sort=False):
         mine = ok[ok["machine"].eq(machine) & ok["version"].isin(of["version"])]
         sides = [mine[mine["run"].eq(run)].set_index("version") for run in (old, new)]
-        table = compare_points(*sides, threshold).set_index("point")
+        used = [set(side["gpu_uuid"].dropna()) for side in sides]
+        open_because = "" if used[0] == used[1] else OTHER_GPU
+        table = compare_points(*sides, threshold, open_because).set_index("point")
         found = table.loc[of["version"], ["verdict", "ratio", "low", "high", "p", "why"]]
         rows.loc[of.index, TESTED[1:]] = found.to_numpy()
     for column in TESTED[2:6]:

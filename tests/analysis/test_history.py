@@ -24,7 +24,19 @@ COMMITS = ["aaaaaaa1", "bbbbbbb2", "ccccccc3", "ddddddd4"]
 def record(tmp_path):
     """record(folder, commit, day, {version: ms}, …) writes a run of five launches a version."""
 
-    def make(folder, commit, day, times, *, gpu=GPU, cpu="Xeon", launches=5, n=1000, dirty=False):
+    def make(
+        folder,
+        commit,
+        day,
+        times,
+        *,
+        gpu=GPU,
+        cpu="Xeon",
+        card="A",
+        launches=5,
+        n=1000,
+        dirty=False,
+    ):
         path = tmp_path / "runs" / folder
         path.mkdir(parents=True)
         random = np.random.default_rng(sum(map(ord, folder)))
@@ -39,7 +51,7 @@ def record(tmp_path):
                     of |= {"iteration_ms": shift * (1 + 0.001 * turn)}
                     if ms is None:
                         of |= {"status": "failed", "reason": "broke", "iteration_ms": None}
-                    rows.append(measurement(point, gpu=gpu, **of))
+                    rows.append(measurement(point, gpu=gpu, gpu_uuid=f"GPU-{card}", **of))
         write_lines(path / "measurements.jsonl", rows)
         environment = {"t_utc": f"2026-01-{day:02}T00:00:00Z", "cpu": {"model": cpu}}
         environment["build"] = {"commit": commit, "dirty": dirty}
@@ -117,6 +129,17 @@ def test_machines_have_lines_of_their_own_and_are_never_compared(record):
     assert sorted(zip(of.points["run"].str[-2:], of.points["place"], strict=True)) == [
         *(("r1", 0), ("r2", 0), ("r3", 1), ("r4", 1))
     ]
+
+
+def test_another_card_of_the_model_makes_a_change_a_perhaps(record):
+    paths = [
+        record("r1", COMMITS[0], 1, {"a_one": 1.0}),
+        record("r2", COMMITS[1], 2, {"a_one": 1.3}, card="B"),
+        record("r3", COMMITS[2], 3, {"a_one": 1.6}, card="B"),
+    ]
+    of = told(paths)
+    assert [verdict for *_, verdict in by_place(of, "a_one")] == [None, OPEN_SLOWER, SLOWER]
+    assert "another GPU" in of.points.set_index("place")["why"][1]
 
 
 def test_the_order_is_that_of_the_commits_where_all_are_known(record):
