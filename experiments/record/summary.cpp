@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "experiments/measure/noise.h"
 #include "experiments/record/missing.h"
@@ -21,7 +22,7 @@ namespace {
 
 struct Result {
   std::string status, reason;
-  std::string place, gpu;                           // gpu: its model; empty on the CPU
+  std::string place, gpu, card;                     // gpu: its model, card: its UUID; or empty
   std::map<int, std::vector<double>> iteration_ms;  // by launch, or by restart if there are several
   std::map<int, double> restarts;  // the least inertia of each; empty without restarts
   std::vector<SampleNoise> noise;
@@ -29,6 +30,7 @@ struct Result {
   std::vector<double> solve_ms, end_to_end_ms, inertia;
   bool oversubscribed = false;
   bool on_cpu = false;
+  bool on_node = false;  // the place is a node, not a host
   bool verified = true;  // each sample
 
   Interval interval() const {
@@ -37,6 +39,18 @@ struct Result {
     return launches_interval(launches);
   }
 };
+
+// Virtual machines often share a host's name. So where points of one host ran on several GPUs, as
+// after a run was resumed elsewhere, the GPU is added to their place. Points on the CPU do not say
+// which host it was.
+void tell_hosts_apart(std::map<std::string, Result>& results) {
+  std::map<std::string, std::set<std::string>> cards;
+  for (const auto& [point, result] : results)
+    if (!result.on_node && !result.card.empty()) cards[result.place].insert(result.card);
+  for (auto& [point, result] : results)
+    if (!result.on_node && cards[result.place].size() > 1)
+      result.place += " with " + (result.card.empty() ? "an unknown GPU" : result.card);
+}
 
 // "3 of 10": how many restarts came within 1% of the best one.
 std::string good_restarts(const std::map<int, double>& restarts) {
@@ -171,6 +185,12 @@ std::string parameters(const SummaryLine& line) {
   return line.remark.empty() ? text : fmt::format("{} ({})", text, line.remark);
 }
 
+// A text of the row. Empty if it has none.
+std::string or_empty(const Row& row, const char* field) {
+  const Row value = row.value(field, Row());
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
 // What is in the column of times: the median and its interval, or why there is none.
 std::string iteration(const SummaryLine& line) {
   if (line.median.empty()) return for_markdown(line.reason);
@@ -210,8 +230,10 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     result.oversubscribed = row.at("oversubscribed") == true;
     result.on_cpu = row.at("backend") == to_string(Backend::cpu);
     result.place = place_of(row);
-    if (const auto gpu = row.find("gpu"); gpu != row.end() && gpu->is_string())
-      result.gpu = gpu->get<std::string>();
+    result.on_node = row.value("node", Row()).is_string();
+    const std::string cards = or_empty(row, "gpu_uuid");
+    result.card = cards.substr(0, cards.find(','));
+    result.gpu = or_empty(row, "gpu");
     result.verified &= row.at("verified") == true;
     if (result.status == status::ok) {
       const Turn turn = turn_of(row);
@@ -234,6 +256,7 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     } else
       result.reason = row.at("reason").get<std::string>();
   }
+  tell_hosts_apart(results);
   const Denominators denominators(spec, results);
   std::vector<SummaryLine> lines;
   const bool shows_solves =

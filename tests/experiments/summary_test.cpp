@@ -147,6 +147,29 @@ TEST(Summary, TakesTheFastestVerifiedVersionOnTheCpuOfEachProblem) {
   EXPECT_EQ(summarize(spec, rows, {})[3].speedup, "");
 }
 
+TEST(Summary, TellsHostsOfOneNameApartByTheirGpus) {
+  Spec spec;
+  spec.baseline = "wang_global";
+  spec.points = {point("wang_global", 5), point("wang_shared", 5), point("cpu_openmp", 5)};
+  std::vector<Row> rows;
+  for (const Point& of : spec.points) rows.push_back(ok_row(of, 1));
+  const auto on = [&](const char* baseline, const char* other) {
+    rows[0]["gpu_uuid"] = baseline;
+    rows[1]["gpu_uuid"] = other;
+    return summarize(spec, rows, {});
+  };
+  EXPECT_EQ(on("GPU-a", "GPU-a,GPU-b")[1].speedup, "1×");
+  EXPECT_EQ(on("GPU-a", "GPU-a")[2].speedup, "1×");
+  const std::vector<SummaryLine> apart = on("GPU-a", "GPU-b");
+  EXPECT_EQ(apart[0].speedup, "1×");
+  EXPECT_EQ(apart[1].speedup, "");
+  EXPECT_NE(apart[1].remark.find("with GPU-b, but the baseline on"), std::string::npos);
+  EXPECT_EQ(apart[2].speedup, "");  // it may be of either host
+  // a node has one place, whatever its GPUs
+  for (Row& row : rows) row["node"] = "n1";
+  EXPECT_EQ(on("GPU-a", "GPU-b")[1].speedup, "1×");
+}
+
 TEST(Summary, TakesTheMedianOfTheLaunchesMedians) {
   Spec spec;
   spec.baseline = "cpu_sequential";
