@@ -44,6 +44,12 @@ std::string place_of(const Row& row) {
   return (named ? *node : row.at("host")).get<std::string>();
 }
 
+std::string first_gpu_of(const Row& row) {
+  const Row value = row.value("gpu_uuid", Row());
+  const std::string gpus = value.is_string() ? value.get<std::string>() : "";
+  return gpus.substr(0, gpus.find(','));
+}
+
 std::string data_part(const Point& point, const data::Extent& file) {
   std::string text;
   const auto part = [&](std::int64_t taken, std::int64_t all, const char* what) {

@@ -54,6 +54,8 @@ Row unmeasured_row(const Point& point, const RowSource& source,
 
 /// Where the row was measured: the node, else the host.
 std::string place_of(const Row& row);
+/// The UUID of the first GPU of the row. Empty on the CPU.
+std::string first_gpu_of(const Row& row);
 
 /// The current time, as 2026-01-31T12:00:00.123Z.
 std::string utc_now();

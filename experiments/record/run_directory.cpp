@@ -163,6 +163,7 @@ std::map<std::string, PointState> RunDirectory::states() const {
     state.status = row.at("status").get<std::string>();
     check_measurement(row);
     state.place = place_of(row);
+    state.gpu = first_gpu_of(row);
     if (state.status == status::ok) state.samples[turn_of(row)].push_back(taken_sample(row));
   });
   for_each_row(kPasses, [&](const Row& row) {

@@ -36,7 +36,7 @@ Turn turn_of(const Row& row);
 struct PointState {
   // The status of all its rows. Empty if it has none in measurements.jsonl.
   std::string status;
-  std::string place;  // where the last of them was measured
+  std::string place, gpu;  // where the last of them was measured: see place_of, first_gpu_of
   std::map<Turn, std::vector<TakenSample>> samples;
   std::set<Turn> finished;
 };

@@ -185,12 +185,6 @@ std::string parameters(const SummaryLine& line) {
   return line.remark.empty() ? text : fmt::format("{} ({})", text, line.remark);
 }
 
-// A text of the row. Empty if it has none.
-std::string or_empty(const Row& row, const char* field) {
-  const Row value = row.value(field, Row());
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
 // What is in the column of times: the median and its interval, or why there is none.
 std::string iteration(const SummaryLine& line) {
   if (line.median.empty()) return for_markdown(line.reason);
@@ -231,9 +225,9 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     result.on_cpu = row.at("backend") == to_string(Backend::cpu);
     result.place = place_of(row);
     result.on_node = row.value("node", Row()).is_string();
-    const std::string cards = or_empty(row, "gpu_uuid");
-    result.card = cards.substr(0, cards.find(','));
-    result.gpu = or_empty(row, "gpu");
+    result.card = first_gpu_of(row);
+    if (const auto gpu = row.find("gpu"); gpu != row.end() && gpu->is_string())
+      result.gpu = gpu->get<std::string>();
     result.verified &= row.at("verified") == true;
     if (result.status == status::ok) {
       const Turn turn = turn_of(row);

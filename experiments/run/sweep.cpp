@@ -56,8 +56,10 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
       device ? team_uuids(gpus, *device) : std::vector<std::string>{};
   std::string no_nvml;
   const auto nvml = device ? profiling::Nvml::open(no_nvml) : nullptr;
-  const EnergyPlan energy = plan_energy(spec, nvml, device ? device->uuid : "", no_nvml);
-  const std::vector<Task> tasks = remaining_tasks(spec, energy, directory, options.retry_failed);
+  const std::string gpu = device ? device->uuid : "";
+  const EnergyPlan energy = plan_energy(spec, nvml, gpu, no_nvml);
+  const std::vector<Task> tasks =
+      remaining_tasks(spec, energy, directory, options.retry_failed, gpu);
 
   nlohmann::ordered_json environment = describe_environment(gpus);
   KnownCeilings gpu_ceilings, cpu_ceilings = find_cpu_ceilings();

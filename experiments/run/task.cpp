@@ -64,7 +64,8 @@ std::vector<Pass> later_passes(const Spec& spec, const EnergyPlan& energy, const
 }
 
 std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
-                                  RunDirectory& directory, bool retry_failed) {
+                                  RunDirectory& directory, bool retry_failed,
+                                  const std::string& gpu) {
   const auto states = directory.states();
   const auto passes = directory.passes();
   const auto done = [&](const std::string& status) {
@@ -81,9 +82,11 @@ std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
       if (done(state.status)) continue;
       state = {};
     }
-    // The samples of a point come from one machine. What was begun elsewhere is taken again.
+    // The samples of a point come from one machine and one GPU. What was begun elsewhere is taken
+    // again.
     const bool whole = state.finished.size() >= spec.turns();
-    if (!state.samples.empty() && !whole && point.available && state.place != here) state = {};
+    const bool moved = state.place != here || (!state.gpu.empty() && state.gpu != gpu);
+    if (!state.samples.empty() && !whole && point.available && moved) state = {};
     Task task{&point, {}, {}, !state.samples.empty(), {}};
     if (!task.has_rows) again.insert(point.id);
     for (int launch = 0; launch < spec.measure.launches; ++launch)
