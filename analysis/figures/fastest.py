@@ -22,7 +22,7 @@ from analysis.figures.page import Page
 from analysis.figures.series import panel_title
 from analysis.figures.typeset import break_label, text_width
 from analysis.figures.x_axis import beside, named, nothing_on_x, x_axis
-from analysis.measures.families import CHOOSERS, CHOSEN_FROM, is_peer
+from analysis.measures.families import CHOOSERS, CHOSEN_FROM, is_peer, repeats_another
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.model.numbers import count_text, number_text
 
@@ -48,7 +48,7 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     ok = ok.assign(panel="" if x == "precision" else precision)
     peers = ok[is_peer(ok)]
     ours = ok.drop(index=peers.index)
-    best = _least(ours[~ours["version"].isin(CHOOSERS.values())], cell)
+    best = _least(ours[~repeats_another(ours, cell)], cell)
     peer = _least(peers, cell)[[*cell, "version", "iteration_ms"]]
     of = best.reset_index().merge(peer, how="left", on=cell, suffixes=("", "_of_peer"))
     best = of.set_index("index").rename(columns={"version_of_peer": "best_peer"})
@@ -150,8 +150,8 @@ def _numbers(row: pd.Series) -> list[str]:
 
 def _notes(best: pd.DataFrame, ok: pd.DataFrame, written: bool, x: str) -> list[str]:
     notes = [
-        "Colour: the version with the least median time per iteration, peers and what only chooses "
-        "among the others left out."
+        "Colour: the version with the least median time per iteration. Left out are peers, and a "
+        "version that only chooses among others where what it chose was measured itself."
     ]
     if written:
         notes[0] += (
@@ -175,9 +175,10 @@ def _loss(ladder: str, ok: pd.DataFrame, x: str) -> str:
     mine = ok["version"].eq(chooser)
     others = ok[ok["family"].isin(CHOSEN_FROM[ladder]) & ~mine]
     times = others.groupby(cell, dropna=False)["iteration_ms"].min()
-    lost = (ok[mine].set_index(cell)["iteration_ms"] / times).dropna()
+    judged = ok[mine & repeats_another(ok, cell)]
+    lost = (judged.set_index(cell)["iteration_ms"] / times).dropna()
     if lost.empty:
-        return f"{chooser} has no cell with a version that it may choose."
+        return f"What {chooser} chose was measured itself in no cell."
     return (
         f"{chooser} takes {number_text(lost.median())} times as long as the fastest version that "
         f"it chooses from: the median of {len(lost)} cell{'' if len(lost) == 1 else 's'}; "

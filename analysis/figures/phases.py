@@ -55,7 +55,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         "Shares of the time per iteration at each version's fastest tunables; at the right the "
         "median in ms. Phases are of one profiled solve: device time between events around the "
         "phase, on a CPU the host's clock. Outside: what the median takes beyond their sum "
-        "(launches, waiting).",
+        "(launches, waiting, and by how much the profiled solve was shorter).",
         left_out,
         noisy_note(shown),
         f"Without phases: {', '.join(silent)}." if silent else "",

@@ -34,6 +34,7 @@ from analysis.figures.typeset import break_label, text_width, wrap
 from analysis.figures.x_axis import XAxis, beside, named, nothing_on_x, x_axis
 from analysis.measures.points import BEST_CPU, FASTEST_CPU, Data, fastest, fastest_cpu_beside
 from analysis.model.numbers import number_text
+from analysis.model.run import PROBLEM
 
 NAME = "speedup"
 
@@ -84,8 +85,9 @@ def _notes(shown: pd.DataFrame, points: pd.DataFrame, subject: Subject, x: str) 
     compared = points.set_index(["machine", "point"], drop=False).loc[
         list(dict.fromkeys(zip(shown["machine"], shown["baseline_point"], strict=True)))
     ]
+    measured = pd.concat([shown, compared])
     notes = method_notes(
-        pd.concat([shown, compared]),
+        measured,
         f"Time per iteration of {subject.baseline} over the version's",
         "95% interval of the ratio of medians (bootstrap)",
         int(shown["speedup_low"].isna().sum()),
@@ -109,7 +111,22 @@ def _notes(shown: pd.DataFrame, points: pd.DataFrame, subject: Subject, x: str) 
             {p for p, i in zip(base_precision, shown.index, strict=True) if i in of.index}
         )
         notes.append(f"{precision} is over the baseline's {', '.join(used)}.")
-    return notes
+    return [*notes, *_iterations_differ(measured)]
+
+
+def _iterations_differ(measured: pd.DataFrame) -> list[str]:
+    """Says so where a rule ended the solves of one problem after different numbers of iterations:
+    then a speedup by iterations is not one by solves."""
+    single = measured[~measured["restarted"].eq(True)]
+    problem = ["machine", *(column for column in PROBLEM if column != "precision")]
+    ends = single.groupby(problem, dropna=False)["iterations"].agg(["min", "max"]).dropna()
+    if not (ends["max"] > ends["min"]).any():
+        return []
+    least, most = ends.loc[(ends["max"] / ends["min"]).astype(float).idxmax()]
+    return [
+        f"Solves of one problem took different numbers of iterations, up to {least} and {most}; a "
+        "speedup by whole solves differs by as much."
+    ]
 
 
 def _best_cpu_notes(shown: pd.DataFrame, data: Data, subject: Subject) -> list[str]:

@@ -55,7 +55,7 @@ def functions(rows: Rows, place: Place) -> dict[str, Callable]:
 
         ratio = over(column)
         if column == "end_to_end_ms":
-            return ratio
+            return replace(ratio, over=f"{ratio.over}, whole jobs")
         try:
             return replace(ratio, whole_job=over("end_to_end_ms"))
         except MissingError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 CHOOSERS = {"fast": "fast_auto", "fast_cpu": "fast_cpu_auto"}
-"""The ladders of this project, each with the version that only passes problems on to the others. So
-a chooser is never itself the fastest."""
+"""The ladders of this project, each with the version that only passes problems on to the others:
+its chooser."""
 
 CHOSEN_FROM = {"fast": ("fast", "multi"), "fast_cpu": ("fast_cpu",)}
 """The families that each chooser knows."""
@@ -22,6 +22,18 @@ LIBRARIES = ("python_scipy", "python_sklearn")
 def is_peer(points: pd.DataFrame) -> pd.Series:
     """True for the rows of other people's libraries."""
     return points["version"].str.startswith(f"{_PEER}_") | points["version"].isin(LIBRARIES)
+
+
+def repeats_another(points: pd.DataFrame, problem: list[str]) -> pd.Series:
+    """True for the rows of a chooser where the version that it chose has a row of its own, of the
+    same values of the columns `problem`. Also where a row does not say what was chosen."""
+    of = points.groupby(problem, dropna=False, sort=False).ngroup()
+    measured = set(zip(of, points["version"], strict=True))
+    there = [
+        not isinstance(chosen, str) or (place, chosen.partition("/")[0]) in measured
+        for place, chosen in zip(of, points["chosen"], strict=True)
+    ]
+    return points["version"].isin(CHOOSERS.values()) & pd.Series(there, points.index, dtype=bool)
 
 
 def is_ours(points: pd.DataFrame) -> pd.Series:

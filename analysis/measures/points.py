@@ -386,7 +386,9 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     place = points["point"].map(order).fillna(len(order))
     points = points.iloc[np.argsort(place.to_numpy(), kind="stable")]
 
-    points = points.reindex(columns=[*POINT_COLUMNS, *NEWER_COLUMNS, *SOLVE_COLUMNS, "times_ms"])
+    points = points.reindex(
+        columns=[*POINT_COLUMNS, *NEWER_COLUMNS, *SOLVE_COLUMNS, "chosen", "times_ms"]
+    )
     points = points.reset_index(drop=True)
     points["machine"] = _machine_of(run, machine, points)
     intervals = [

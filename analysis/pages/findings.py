@@ -45,6 +45,17 @@ def _at_the_ends(column: str) -> Callable[[Callable[..., str]], Says]:
     return of
 
 
+def _on_own_cores(says: Says) -> Says:
+    """For a sentence that leaves out points with more threads or ranks than the machine has cores
+    or GPUs."""
+
+    @functools.wraps(says)
+    def sentence(rows: pd.DataFrame) -> str:
+        return says(rows[~rows["oversubscribed"].eq(True)] if "oversubscribed" in rows else rows)
+
+    return sentence
+
+
 @_at_the_ends("speedup")
 def _speedup(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
     # several: the spec asks for the fastest CPU version of each problem
@@ -57,11 +68,17 @@ def _speedup(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
         f"{over}{here}, {best['version']} is the fastest: {number_text(best['speedup'])}"
         f" times at {_problem(best)}."
     )
+    named = [best]
     if (cpu := fastest_cpu_beside(best, rows)) is not None:
+        named.append(cpu)
         said += (
             f" Over {cpu['version']}, {FASTEST_CPU} there, it is "
             f"{number_text(cpu['iteration_ms'] / best['iteration_ms'])} times."
         )
+    noisy = [each["version"] for each in named if "noisy" in each and each["noisy"] is True]
+    if noisy:
+        verb = "were" if len(noisy) > 1 else "was"
+        said += f" {' and '.join(noisy)} {verb} noisy there."
     slower = int(rows["speedup"].lt(1).sum())
     if len(rows) > 1:
         said += (
@@ -88,19 +105,24 @@ def _fastest_on_cpu(rows: pd.DataFrame) -> str:
 
 
 @_at_the_ends("ratio")
-def _ladder(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
-    steps = rows["ratio"].dropna()
-    slower = int(steps.lt(1).sum())
+def _ladder(rows: pd.DataFrame, _worst: pd.Series, best: pd.Series) -> str:
+    # a step counts as slower or faster where the colour of its bar says so
+    steps = rows[rows["ratio"].notna()]
+    slower = steps[steps["ratio_high"].lt(1)]
+    unclear = len(steps) - len(slower) - int(steps["ratio_low"].gt(1).sum())
     said = (
         f"The largest step is from {best['parent']} to {best['version']}: "
         f"{number_text(best['ratio'])} times as fast at {_problem(best)}."
     )
-    if slower:
+    if len(slower):
+        worst = slower.loc[slower["ratio"].idxmin()]
         said += (
-            f" {_count(slower, 'step')} of {len(steps)} made it slower, most of all "
+            f" {_count(len(slower), 'step')} of {len(steps)} made it slower, most of all "
             f"{worst['version']} ({number_text(worst['ratio'])} times the speed of "
             f"{worst['parent']})."
         )
+    if unclear:
+        said += f" {_count(unclear, 'step')} cannot be told from no change."
     return said
 
 
@@ -133,6 +155,7 @@ def _roofline(rows: pd.DataFrame, _least: pd.Series, best: pd.Series) -> str:
     )
 
 
+@_on_own_cores
 @_at_the_ends("operations_per_second")
 def _cpu_roofline(rows: pd.DataFrame, _least: pd.Series, best: pd.Series) -> str:
     return (
@@ -149,6 +172,7 @@ def _occupancy(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
     )
 
 
+@_on_own_cores
 @_at_the_ends("times_the_floor")
 def _floor(rows: pd.DataFrame, near: pd.Series, far: pd.Series) -> str:
     return (
@@ -164,14 +188,16 @@ def _tpb(rows: pd.DataFrame) -> str:
     ratio = (groups.max() / groups.min())[groups.size() > 1]
     if ratio.empty:
         return ""
-    most, least = dict(zip(key, ratio.idxmax(), strict=True)), ratio.idxmin()
+    most, least = (
+        pd.Series(dict(zip(key, at, strict=True))) for at in (ratio.idxmax(), ratio.idxmin())
+    )
     of = rows[rows[key].eq(list(ratio.idxmax())).all(axis=1)]
     best = of.loc[of["iteration_ms"].idxmin()]
     return (
         f"Threads per block matter most to {most['version']} at {_problem(most)}: its slowest "
         f"choice takes {number_text(ratio.max())} times as long as "
-        f"{best['threads_per_block']}, its fastest. They matter least to {least[0]} "
-        f"({number_text(ratio.min())} times)."
+        f"{best['threads_per_block']}, its fastest. They matter least to "
+        f"{least['version']} at {_problem(least)} ({number_text(ratio.min())} times)."
     )
 
 
@@ -184,9 +210,8 @@ def _dims(rows: pd.DataFrame, best: pd.Series, worst: pd.Series) -> str:
     )
 
 
+@_on_own_cores
 def _scaling(rows: pd.DataFrame) -> str:
-    if "oversubscribed" in rows:
-        rows = rows[~rows["oversubscribed"].eq(True)]
     return _most_workers(rows[rows["workers"].eq(rows["workers"].max())])
 
 

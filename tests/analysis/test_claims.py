@@ -128,7 +128,7 @@ def test_a_speedup_over_the_best_cpu_code_has_that_of_the_whole_job(rows_of):
     (judgment,) = judge(told, [rows])
     assert " over cpu_quick (whole job: 3.00× [" in claims.best_cpu_text(judgment)
     job = evaluate("over_best_cpu('fast_a', 'end_to_end_ms')", rows, HERE)
-    assert (job.over, job.whole_job) == ("cpu_direct", None)
+    assert (job.over, job.whole_job) == ("cpu_direct, whole jobs", None)
 
 
 def test_the_claims_own_denominator_is_not_shown_twice(rows_of):

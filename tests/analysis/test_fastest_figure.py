@@ -52,6 +52,25 @@ def test_the_fastest_version_of_each_cell_and_what_the_best_peer_takes(make_run,
     ) in said
 
 
+def test_a_chooser_has_a_cell_where_what_it_chose_was_not_measured(make_run):
+    path = make_run(n=(10**5,), k=(5, 100), threads_per_block=(256,))
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        name = "fast_auto" if row["version"] == "luigi_v4_device_update" else row["version"]
+        measured = row["k"] == 100
+        chosen = "luigi_v2_split/threads_per_block:256" if measured else "fast_grid"
+        row["point"] = row["point"].replace(row["version"], name)
+        row.update({"version": name, "chosen": chosen if name == "fast_auto" else None})
+        row["iteration_ms"] *= 0.01 if name == "fast_auto" else 1
+    write_lines(file, rows)
+    (path / "plan.json").unlink()
+    drawing = drawing_of(path, "fastest")
+    cells = drawing.rows[drawing.rows["drawn"]].set_index("k")["version"]
+    assert cells[5] == "fast_auto"
+    assert cells[100] != "fast_auto"
+
+
 def test_batches_are_cells_of_their_own(make_run):
     path = make_run(n=(10**5,), k=(5,), threads_per_block=(256,))
     file = path / "measurements.jsonl"
