@@ -12,7 +12,8 @@
 //          oracle, ties to the lowest index, but where many centroids are equally near, float64
 //          decides everything. Twice the memory of the points.
 // Floor    3·n·k·dim bf16 multiply-adds at the rate of all tile units, 512 per cycle each.
-// More     amx/NOTES.md: the bound and its proof.
+// More     lib/piece_loop.cpp has the loop around label(), amx/engine-inl.h the products.
+//          amx/NOTES.md: the bound and its proof.
 #include <hwy/aligned_allocator.h>
 
 #include <algorithm>
@@ -82,15 +83,17 @@ class Amx : public PieceLoop {
     std::vector<std::uint32_t> candidates;
   };
 
-  void show_centroid(int j, const double*) override {
+  // The tile unit's scores have another origin and unit (place_) than the sums, so the argument is
+  // not used.
+  void set_centroid(int j, const double*) override {
     std::uint16_t* group = centroids_.get() + j / kVectors * block_values();
     PartNorms norms;
     double square = 0;
-    const auto placed = [&](int t) { return place_->of(centroid(j)[t], t); };
-    for (int t = 0; t < problem_.dim; ++t) square += placed(t) * placed(t);
+    const auto coordinate = [&](int t) { return place_->of(centroid(j)[t], t); };
+    for (int t = 0; t < problem_.dim; ++t) square += coordinate(t) * coordinate(t);
     const bool is_far = !(square <= kFarthest * kFarthest);
     for (int t = 0; t < problem_.dim; ++t) {
-      const Parts parts = norms.add(is_far ? 0 : placed(t));
+      const Parts parts = norms.add(is_far ? 0 : coordinate(t));
       group[centroid_place(j % kVectors, t, 0)] = parts.high;
       group[centroid_place(j % kVectors, t, 1)] = parts.low;
     }
@@ -115,6 +118,8 @@ class Amx : public PieceLoop {
         const int j = nearest.label[p];
         const float limit = bound_->limit(nearest.best[p], {reach_[first + p], norms_[first + p]},
                                           centroid_norms_[j], errors_[j]);
+        // `best` and `second` are lower bounds. If those of all other centroids are above `limit`, j
+        // is certainly the nearest.
         labels[p] = nearest.second[p] > limit ? j : -1;
         if (labels[p] < 0) {
           leave_open(open, first + p, limit);

@@ -3,15 +3,18 @@
 // Parent   fast_cpu_simd.
 // Idea     Hamerly's bounds (Hamerly 2010, SDM): each point keeps an upper bound of the distance to
 //          its centroid and a lower bound of the distance to every other one. Centroids that move
-//          by m loosen them by m. Where the bounds do not meet, the label stays. All other points
-//          are gathered in tiles and compared with every centroid, as in fast_cpu_simd, which also
-//          keeps the second smallest score.
+//          by m loosen them by m. The label stays if the upper bound is below the lower one, or
+//          below half the distance from its centroid to the nearest other one. Else the distance
+//          to its centroid replaces the upper bound, and the test is repeated. Points that fail
+//          again are gathered in tiles and compared with every centroid, as in fast_cpu_simd. If
+//          many points of a tile fail the first test, the whole tile is compared where it is.
 // Why      In later iterations few centroids move far. A test costs 12 bytes, all distances of a
 //          point k·dim multiply-adds.
 // Limits   Many dimensions: distances to two centroids differ by little, while each move counts in
 //          full. Many clusters: the largest of all moves loosens every lower bound.
 // Floor    Between one reading of the points for their sums and the floor of fast_cpu_simd.
-// More     bounds/NOTES.md: why Hamerly, where it pays, why rounding breaks no bound.
+// More     lib/piece_loop.cpp has the loop around label(). bounds/NOTES.md: why Hamerly, where it
+//          pays, why rounding breaks no bound.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -31,9 +34,9 @@ namespace {
 // Points that are labelled before any of them is summed: they are still in L2 then.
 constexpr std::int64_t kChunk = 16 * kTile;
 
-/// Where more points of a tile than this have to be compared, all are: none of them has to go to
-/// another tile. Both costs are in cycles, roughly: of comparing a point with all centroids, and of
-/// its own distance and its way to another tile.
+/// The most points of a tile that are gathered one by one. If more fail the test, comparing the
+/// whole tile is cheaper. In cycles, roughly: `compare` is a point with all centroids, `gather` its
+/// own distance and its copy into another tile.
 int most_gathered(int k, int dim) {
   const double compare = static_cast<double>(k) * (dim + 5) / 32, gather = 2.0 * dim + 30;
   return static_cast<int>(kTile * compare / (compare + gather));
@@ -63,7 +66,7 @@ class Bounds : public PieceLoop {
   }
 
  private:
-  void show_centroid(int j, const double* placed) override {
+  void set_centroid(int j, const double* placed) override {
     float* row = placed_.data() + static_cast<std::int64_t>(j) * problem_.dim;
     std::copy_n(placed, problem_.dim, row);
     groups_->set(j, row);
@@ -103,8 +106,9 @@ class Bounds : public PieceLoop {
     for (int j = 0; j < problem_.k; ++j) others_[j] = moves_[j] == largest ? next : largest;
   }
 
-  /// Half the distance from each centroid to the nearest other one: a point that is nearer to its
-  /// centroid is nearest to it. A tile of centroids is scored as a tile of points is.
+  /// For each centroid, a lower bound of half its distance to the nearest other one. A point closer
+  /// to its centroid than that is closer to no other. A tile of centroids is scored as if they were
+  /// points: each finds itself first, so the second score is the nearest other's.
   void find_halves() {
     constexpr std::int64_t kPointsPerCluster = 8;  // with fewer, this takes too long to pay
     if (problem_.n < kPointsPerCluster * problem_.k) return;  // the halves stay 0
@@ -135,7 +139,7 @@ class Bounds : public PieceLoop {
     for (std::int64_t first = part.first; first < part.last; first += kChunk) {
       const std::int64_t last = std::min(first + kChunk, part.last);
       for (std::int64_t tile = first; tile < last; tile += kTile)
-        label_tile_of(tile, whole.get(), gathered);
+        test_tile(tile, whole.get(), gathered);
       compare(gathered);
       take(part, first, static_cast<int>(last - first), nearest_.get() + first);
     }
@@ -148,8 +152,9 @@ class Bounds : public PieceLoop {
     int count;
   };
 
-  /// `whole`: room for the tile, which is needed only if all of its points are compared.
-  void label_tile_of(std::int64_t first, float* whole, Gathered& gathered) {
+  /// Tests the bounds of a tile. Points that fail are compared here or gathered. `whole`: room for
+  /// the tile, which is needed only if all of its points are compared.
+  void test_tile(std::int64_t first, float* whole, Gathered& gathered) {
     const int points = points_from(first);
     const TileBounds bounds{upper_.get() + first, lower_.get() + first};
     std::int32_t* nearest = nearest_.get() + first;
@@ -162,7 +167,7 @@ class Bounds : public PieceLoop {
     }
     if (!has_bounds_ || count > most_gathered_) {
       float scores[2 * kTile];
-      fill_tile(point(first), points, moved(), problem_.dim, whole);
+      fill_tile(point(first), points, centre_or_null(), problem_.dim, whole);
       score_tile(whole, *groups_, nearest, scores);
       set_bounds(bounds, lengths_.get() + first, scores, scale_);
       return;

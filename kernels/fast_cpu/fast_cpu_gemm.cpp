@@ -41,7 +41,7 @@ class Gemm : public PieceLoop {
           "squared distance of a label on average, tried on a sample of the points");
     placed_centroids_.resize(problem.centroids.size());
     starts_.resize(static_cast<std::size_t>(problem.k));
-    if (moved() == nullptr) return;
+    if (centre_or_null() == nullptr) return;
     placed_points_.reset(
         new float[problem.points.size()]);  // each piece writes its own pages first
     for_each_piece([this](const Piece& piece) {
@@ -52,7 +52,7 @@ class Gemm : public PieceLoop {
   }
 
  private:
-  void show_centroid(int j, const double* placed) override {
+  void set_centroid(int j, const double* placed) override {
     float* row = placed_centroids_.data() + static_cast<std::int64_t>(j) * problem_.dim;
     double norm = 0;
     for (int t = 0; t < problem_.dim; ++t) {

@@ -12,7 +12,8 @@
 // Limits   The multiply-add units; in few dimensions the comparisons. With few clusters in many
 //          dimensions the memory.
 // Floor    n·k·dim multiply-adds at the rate of all cores.
-// More     simd/NOTES.md and lib/NOTES.md.
+// More     lib/piece_loop.cpp has the loop around label(), simd/nearest.cpp the inner loop.
+//          simd/NOTES.md and lib/NOTES.md: what was measured and tried.
 #include <omp.h>
 
 #include <algorithm>
@@ -48,7 +49,7 @@ class Simd : public PieceLoop {
   }
 
  private:
-  void show_centroid(int j, const double* placed) override { groups_->set(j, placed); }
+  void set_centroid(int j, const double* placed) override { groups_->set(j, placed); }
 
   void label(Part& part) override {
     std::int32_t labels[kTile];
@@ -72,7 +73,7 @@ class Simd : public PieceLoop {
     return static_cast<int>(std::min<std::int64_t>(kTile, problem_.n - first));
   }
   void fill(std::int64_t first, float* tile) const {
-    fill_tile(point(first), points_from(first), moved(), problem_.dim, tile);
+    fill_tile(point(first), points_from(first), centre_or_null(), problem_.dim, tile);
   }
 
   // In more dimensions a tile has so many lines that fetching them at once takes longer than it

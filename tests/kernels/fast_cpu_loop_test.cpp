@@ -33,7 +33,7 @@ class Probe : public PieceLoop {
 
  private:
   void expect(Open phase) { outside_ += open_ != phase; }
-  void show_centroid(int, const double*) override {
+  void set_centroid(int, const double*) override {
     if (has_begun_) expect(Open::update);
   }
   void begin(int) override {

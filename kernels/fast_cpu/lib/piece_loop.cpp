@@ -166,14 +166,14 @@ std::int64_t PieceLoop::assign() {
 
 // Adds the points from `first` on, which have their labels.
 void PieceLoop::add_labelled(Piece& piece, std::int64_t first) {
-  add_points(point(first), piece.last - first, moved(), problem_.dim, labels_.data() + first,
-             sums_of(piece));
+  add_points(point(first), piece.last - first, centre_or_null(), problem_.dim,
+             labels_.data() + first, sums_of(piece));
 }
 
 void PieceLoop::take(Part& part, std::int64_t first, int count, const std::int32_t* fresh) {
   std::int32_t* labels = labels_.data() + first;
-  part.changes += part.adds ? take_points(point(first), count, moved(), problem_.dim, fresh, labels,
-                                          sums_of(part.piece))
+  part.changes += part.adds ? take_points(point(first), count, centre_or_null(), problem_.dim,
+                                          fresh, labels, sums_of(part.piece))
                             : replace_labels(fresh, count, labels);
 }
 
@@ -188,7 +188,7 @@ void PieceLoop::take_tile(Part& part, std::int64_t first, int count, const float
 // `scratch`: dim values.
 void PieceLoop::show(int j, double* scratch) {
   for (std::size_t t = 0; t < centre_.size(); ++t) scratch[t] = centroid(j)[t] - centre_[t];
-  show_centroid(j, scratch);
+  set_centroid(j, scratch);
 }
 
 // Adds kSums sums of all pieces, from number `first` on, in registers: one sum alone would be a

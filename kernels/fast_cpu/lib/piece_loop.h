@@ -1,5 +1,5 @@
 // Lloyd's loop of the CPU ladder, for versions that label all points: the pieces that are summed,
-// the means, the stopping rules and the answer. A version fills in show_centroid() and label(), and
+// the means, the stopping rules and the answer. A version fills in set_centroid() and label(), and
 // begin() if it keeps anything from one iteration to the next.
 #pragma once
 
@@ -59,8 +59,9 @@ class PieceLoop : public Version {
 
   // ---- What a version fills in. ----
 
-  /// Centroid j is at centre + placed. Several threads call this, each for other centroids.
-  virtual void show_centroid(int j, const double* placed) = 0;
+  /// Centroid j is at centre + placed: the version copies it into its own layout. Several threads
+  /// call this, each for other centroids.
+  virtual void set_centroid(int j, const double* placed) = 0;
   /// Before the points of an iteration are labelled. Iteration 0 begins a run. All threads of the
   /// loop's team call this and share the work (omp single, omp for); what label() reads must be
   /// complete when it returns.
@@ -71,13 +72,15 @@ class PieceLoop : public Version {
 
   // ---- What a version calls in them. ----
 
-  /// The labels of the points first, …, first + count − 1. Points whose label is −1 are left out.
+  /// Stores the labels of the points first, …, first + count − 1 and counts those that changed.
+  /// Adds the points to the sums of their clusters, unless that is done later (Part::adds). Leaves
+  /// out points whose label is −1: the version gives them in another call.
   void take(Part& part, std::int64_t first, int count, const std::int32_t* fresh);
   /// The same, with the centred points in `tile` (dim × kTile). At most kFewDimensions.
   void take_tile(Part& part, std::int64_t first, int count, const float* tile,
                  const std::int32_t* fresh);
-  /// The centre, which points are moved by; null if it is 0.
-  const float* moved() const { return is_moved_ ? centre_.data() : nullptr; }
+  /// The centre, which is subtracted from the points; null if it is 0.
+  const float* centre_or_null() const { return is_moved_ ? centre_.data() : nullptr; }
   const float* point(std::int64_t i) const { return problem_.points.data() + i * problem_.dim; }
   const double* centroid(int j) const {
     return centroids_.data() + static_cast<std::int64_t>(j) * problem_.dim;
