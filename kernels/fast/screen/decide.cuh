@@ -62,8 +62,8 @@ __device__ __forceinline__ void decide(const Screen& s, float4* records, int row
   if (point < s.last) {
     const double best = two.best, second = two.second;
     float2 error = s.errors[two.index];
-    // On a tie, the best group and the best class may come from different columns, so use the
-    // largest errors of the whole group.
+    // Groups and classes are those of wide_scores.cuh. On a tie, the best group and the best class
+    // may come from different columns, so use the largest errors of the whole group.
     if (kShifted && !(unpacked_below(beside_best) > best + kPacking * fabs(best)))
       for (int i = 0; i < kGroupSpan; ++i) {
         const float2 other = s.errors[two.index / kGroupSpan * kGroupSpan + i];
@@ -105,10 +105,10 @@ __device__ __forceinline__ void decide(const Screen& s, float4* records, int row
               : -1;
     }
   }
-  const unsigned at = place_in(again, s.again);
+  const unsigned at = place_in(again, s.again_count);
   if (again) {
-    s.list[at] = static_cast<std::int32_t>(point);
-    s.reach[at] =
+    s.again_points[at] = static_cast<std::int32_t>(point);
+    s.again_bounds[at] =
         kShifted ? __double2float_ru(static_cast<double>(reach) - q * (1 - 0x1p-50)) : reach;
     s.candidate_counts[at] = 0;
   }

@@ -97,7 +97,7 @@ class Engine {
     return (tiles + count - 1) / count * tile_points_;
   }
 
-  /// All points of the batch with all centroids.
+  /// All points of the chunk with all centroids.
   void screen(const Screen& s, cudaStream_t stream) const {
     const std::int64_t n = s.last - s.first;
     if (wide_)

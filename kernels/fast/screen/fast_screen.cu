@@ -2,15 +2,19 @@
 //
 // Parent   fast_counting_sort.
 // What     fp16 products say, with a certified error, which centroids can be the nearest of a
-//          point. For most points that is one, and it is the label. The others are ambiguous: their
-//          candidates are listed, and float64 distances, operation for operation those of the
-//          oracle, decide. The update is update/update.h's.
+//          point. For most points that is one, and it is the label. The others are ambiguous. Where
+//          the first products may have missed candidates, a second look lists all of them. Float64
+//          distances to the candidates, operation for operation those of the oracle, decide. The
+//          update is update/update.h's.
 // Why      fp16 products run at 16 times the rate of fp32. TF32 alone would mislabel 0.03% of
 //          normal points, and it has fp16's mantissa.
 // Limits   dim ≤ 65,536, for the bound's share of accumulation grows with dim. Labels are those of
 //          the float64 oracle, ties to the lowest index. In fp64 centroids are fp64, too.
 // Floor    2·n·k·dim fp16 operations and a read of the fp32 points for the sums; at dim 32 the ALU,
-//          with 1.5 operations a score. NOTES.md has the bound, its proof, and what was tried.
+//          with 1.5 operations a score.
+// More     step() is the iteration. engine.cuh chooses the kernel of the products, decide.cuh finds
+//          the ambiguous points, label.cuh labels them. screen.h defines the letters. NOTES.md has
+//          the bound, its proof, and what was tried.
 #include "kernels/core/limits.h"
 #include "kernels/fast/screen/fast_screen.h"
 
@@ -34,7 +38,7 @@ namespace {
 constexpr int kMostDimensions = 65'536;
 
 #if LLOYD_CUDA
-constexpr std::int64_t kBatch = 1 << 24;  // points screened before the lists are emptied
+constexpr std::int64_t kChunk = 1 << 24;  // points screened before the lists are emptied
 
 // Real: the type of the centroids, float or double. The points are float in either precision.
 template <typename Real>
@@ -59,16 +63,16 @@ class ScreenLoop : public DeviceLoopOf<Real> {
     split_all_points(context.stream);
     allocate_centroids();
     engine_.template prepare<Real>(high_points_.data(), Engine::point_rows(problem.n));
-    const std::int64_t batch = std::min(problem.n, kBatch);
-    lists_ = Lists(static_cast<std::size_t>(batch), engine_.blocks(batch),
-                   static_cast<std::size_t>(engine_.segment(batch)), context.stream);
+    const std::int64_t chunk = std::min(problem.n, kChunk);
+    lists_ = Lists(static_cast<std::size_t>(chunk), engine_.blocks(chunk),
+                   static_cast<std::size_t>(engine_.segment(chunk)), context.stream);
     loads_ = RowLoads::of<float>(problem.dim, problem.dim);
-    at_once_ = {};
+    one_kernel_ = {};
     if constexpr (std::is_same_v<Real, float>)
       if (engine_.settles() && exchange_ == nullptr && !problem.spherical)
-        at_once_ = update::sizes_at_once<float, CentroidSplit<float>>(problem.n, problem.k, loads_,
-                                                                      context.device);
-    if (!splits_at_once())
+        one_kernel_ = update::sizes_at_once<float, CentroidSplit<float>>(problem.n, problem.k,
+                                                                         loads_, context.device);
+    if (!update_splits())
       update_ = Update<float, Real>(problem.n, problem.k, problem.dim, problem.dim, context.device,
                                     context.stream, exchange_);
   }
@@ -76,16 +80,17 @@ class ScreenLoop : public DeviceLoopOf<Real> {
  private:
   void begin(Context& context) override {
     forget(previous_, context);
-    if (splits_at_once()) split_all_centroids(context.stream);  // the initial ones
+    if (update_splits()) split_all_centroids(context.stream);  // the initial ones
   }
 
   void step(Context& context) override {
     const cudaStream_t stream = context.stream;
     {
       const auto phase = context.phase("assign");
-      for (std::int64_t first = 0; first < problem_.n; first += kBatch) {
-        const Screen s = batch_from(first);
-        if (!splits_at_once()) split_all_centroids(stream);  // C_h, and what bounds its error
+      for (std::int64_t first = 0; first < problem_.n; first += kChunk) {
+        const Screen s = chunk_from(first);
+        // For each chunk anew: the kernel also sets the number of second looks (*again_count) to 0.
+        if (!update_splits()) split_all_centroids(stream);  // C_h, and what bounds its error
         engine_.screen(s, stream);       // labels most points, and lists the others
         label_the_ambiguous(s, stream);  // compares their candidates in float64
       }
@@ -94,8 +99,8 @@ class ScreenLoop : public DeviceLoopOf<Real> {
     if (has_min_changes())
       fast::count_changes(labels_.data(), previous_.data(), problem_.n, changes(), stream);
     if constexpr (std::is_same_v<Real, float>)
-      if (splits_at_once())
-        return update::launch_at_once(at_once_, loads_, points_.data(), problem_.dim,
+      if (update_splits())
+        return update::launch_at_once(one_kernel_, loads_, points_.data(), problem_.dim,
                                       labels_.data(), problem_.n, problem_.k, problem_.dim,
                                       centroids_.data(), largest_move_to_mean(), split(), stream);
     Loop::forget_centroids(context);
@@ -148,9 +153,9 @@ class ScreenLoop : public DeviceLoopOf<Real> {
             .high = high_centroids_.data(),
             .bounds = bounds_.data(),
             .errors = errors_.data(),
-            .wide = tiles_.data(),
+            .wgmma_tiles = tiles_.data(),
             .columns = engine_.columns(),
-            .again = lists_.again.data()};
+            .again_count = lists_.again_count.data()};
   }
 
   void split_all_centroids(cudaStream_t stream) {
@@ -158,11 +163,11 @@ class ScreenLoop : public DeviceLoopOf<Real> {
            static_cast<unsigned>(engine_.centroid_rows() / kSameNorm), kSameNorm * 32, 0, stream,
            centroids_.data(), problem_.k, problem_.dim, engine_.padded(), mean_.data(), scale_,
            accumulation_, largest_norm_bits_.data(), high_centroids_.data(), bounds_.data(),
-           errors_.data(), tiles_.data(), engine_.columns(), lists_.again.data());
+           errors_.data(), tiles_.data(), engine_.columns(), lists_.again_count.data());
   }
 
   // Whether the update's kernel splits centroids as soon as they have moved, since points are few.
-  bool splits_at_once() const { return at_once_.span > 0; }
+  bool update_splits() const { return one_kernel_.span > 0; }
 
   void label_the_ambiguous(const Screen& s, cudaStream_t stream) {
     if (engine_.settles())
@@ -181,16 +186,16 @@ class ScreenLoop : public DeviceLoopOf<Real> {
     return lanes;
   }
 
-  Screen batch_from(std::int64_t first) const {
-    const std::int64_t last = std::min(first + kBatch, problem_.n);
+  Screen chunk_from(std::int64_t first) const {
+    const std::int64_t last = std::min(first + kChunk, problem_.n);
     return {.points = high_points_.data(),
             .sides = sides_.data(),
             .centroids = high_centroids_.data(),
-            .wide = tiles_.data(),
+            .wgmma_tiles = tiles_.data(),
             .bounds = bounds_.data(),
             .errors = errors_.data(),
             .padded = engine_.padded(),
-            .tiles = engine_.centroid_rows() / kTile,
+            .mma_tiles = engine_.centroid_rows() / kTile,
             .dim = problem_.dim,
             .k = problem_.k,
             .odd_swap = engine_.odd_swap(),
@@ -203,9 +208,9 @@ class ScreenLoop : public DeviceLoopOf<Real> {
             .decided_counts = lists_.decided_counts.data(),
             .decided = lists_.decided.data(),
             .decided_candidates = lists_.decided_candidates.data(),
-            .again = lists_.again.data(),
-            .list = lists_.list.data(),
-            .reach = lists_.reach.data(),
+            .again_count = lists_.again_count.data(),
+            .again_points = lists_.again_points.data(),
+            .again_bounds = lists_.again_bounds.data(),
             .candidate_counts = lists_.candidate_counts.data(),
             .candidates = lists_.candidates.data()};
   }
@@ -224,7 +229,7 @@ class ScreenLoop : public DeviceLoopOf<Real> {
   cuda::Buffer<std::int32_t> labels_, previous_;
   Lists lists_;
   RowLoads loads_;
-  TeamSizes at_once_;  // no span: the update and the split are apart
+  TeamSizes one_kernel_;  // no span: the update and the split are apart
   Update<float, Real> update_;
 };
 

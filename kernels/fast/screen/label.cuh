@@ -98,12 +98,12 @@ __global__ void __launch_bounds__(kExactBlock, 8)
                   kParts * step);
   if (warp < kDecidedWarps) return;
   constexpr int kAgainWarps = kWarps - kDecidedWarps;
-  const std::int64_t count = *s.again;
+  const std::int64_t count = *s.again_count;
   for (std::int64_t begin =
            (std::int64_t{blockIdx.x} * kAgainWarps + warp - kDecidedWarps) * groups.count();
        begin < count; begin += std::int64_t{gridDim.x} * kAgainWarps * groups.count()) {
     const std::int64_t at = begin + groups.own();
-    label_again(s, groups, at < count ? s.list[at] : -1, s.candidates + at * kCandidates,
+    label_again(s, groups, at < count ? s.again_points[at] : -1, s.candidates + at * kCandidates,
                 at < count ? s.candidate_counts[at] : 0, k);
   }
 }

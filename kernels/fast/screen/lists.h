@@ -12,14 +12,14 @@ namespace {
 // Where ambiguous points wait for their label; see Screen.
 struct Lists {
   Lists() = default;
-  /// For a batch of n points, screened by `blocks` blocks of at most `segment` points.
+  /// For a chunk of n points, screened by `blocks` blocks of at most `segment` points.
   Lists(std::size_t n, std::size_t blocks, std::size_t segment, cudaStream_t stream)
       : decided_counts(blocks),
         decided(blocks * segment),
         decided_candidates(blocks * segment * kLanes),
-        again(1),
-        list(n),
-        reach(n),
+        again_count(1),
+        again_points(n),
+        again_bounds(n),
         candidate_counts(n),
         candidates(n * kCandidates) {
     // Threads without a point read the first place and ignore what they read.
@@ -29,9 +29,9 @@ struct Lists {
 
   cuda::Buffer<unsigned> decided_counts;
   cuda::Buffer<std::int32_t> decided, decided_candidates;
-  cuda::Buffer<unsigned> again;
-  cuda::Buffer<std::int32_t> list;
-  cuda::Buffer<float> reach;
+  cuda::Buffer<unsigned> again_count;
+  cuda::Buffer<std::int32_t> again_points;
+  cuda::Buffer<float> again_bounds;
   cuda::Buffer<int> candidate_counts;
   cuda::Buffer<std::int32_t> candidates;
 };

@@ -42,12 +42,12 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   const int group = lane / 4,
             quad = lane % 4;  // rows group + 8·i and columns 2·quad + {0, 1} of a fragment
   const int chunks = s.padded / (kSteps * 16);
-  const std::int64_t count = kCollect ? *s.again : s.last - s.first;
+  const std::int64_t count = kCollect ? *s.again_count : s.last - s.first;
   // The units of work are tiles of centroids, group of points by group of points. A block has whole
   // groups, or in a second look, with its few points, an even share of the units.
-  const std::int64_t units = (count + kRows - 1) / kRows * s.tiles;
+  const std::int64_t units = (count + kRows - 1) / kRows * s.mma_tiles;
   std::int64_t unit =
-      kCollect ? units * blockIdx.x / gridDim.x : std::int64_t{blockIdx.x} * s.tiles;
+      kCollect ? units * blockIdx.x / gridDim.x : std::int64_t{blockIdx.x} * s.mma_tiles;
   const std::int64_t last_unit = kCollect ? units * (blockIdx.x + 1) / gridDim.x : units;
   int first_piece = 0;
   __shared__ float4 records[kCollect ? 1 : kRows * kLanes];
@@ -72,10 +72,11 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   };
 
   while (unit < last_unit) {
-    const std::int64_t base = unit / s.tiles * kRows;
-    const int first_tile = static_cast<int>(unit % s.tiles);
-    const int tiles = static_cast<int>(min(last_unit - unit, std::int64_t{s.tiles - first_tile}));
-    unit += kCollect ? tiles : std::int64_t{gridDim.x} * s.tiles;
+    const std::int64_t base = unit / s.mma_tiles * kRows;
+    const int first_tile = static_cast<int>(unit % s.mma_tiles);
+    const int tiles =
+        static_cast<int>(min(last_unit - unit, std::int64_t{s.mma_tiles - first_tile}));
+    unit += kCollect ? tiles : std::int64_t{gridDim.x} * s.mma_tiles;
     first_piece = first_tile * chunks;
     const int pieces = tiles * chunks;
     __syncthreads();  // the stages of the last points are no longer read
@@ -91,9 +92,9 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const std::int64_t row = min(row_of(i), count - 1);
-      point[i] = kCollect ? s.list[row] : s.first + row;
+      point[i] = kCollect ? s.again_points[row] : s.first + row;
       radius[i] = -s.sides[point[i]].x;
-      reach[i] = kCollect ? s.reach[row] : 0;
+      reach[i] = kCollect ? s.again_bounds[row] : 0;
     }
     using Fragments = unsigned[2][kSteps][4];
     const auto load = [&](int chunk, Fragments& to) {

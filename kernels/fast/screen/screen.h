@@ -22,15 +22,17 @@ constexpr int kSameNorm = 16;
 // Consecutive centroids among which a thread's group of columns lies.
 constexpr int kGroupSpan = 32;
 
-/// What the kernels of an iteration read and write, for the points `first` to `last` of a batch.
+/// What the kernels of an iteration read and write, for a chunk of points, `first` to `last`.
 struct Screen {
   const __half* points;     // X_h
   const float2* sides;      // r and q(1 − A) of each point
   const __half* centroids;  // −C_h, row by row
-  const char* wide;         // the same in tiles, as wgmma takes them; or null
+  const char* wgmma_tiles;  // the same in tiles of the wide or the streamed engine; or null
   const float2* bounds;     // b(1 − A) and N of each centroid
   const float2* errors;     // N and A·b of each; infinite where there is no upper bound
-  int padded, tiles, dim, k;
+  int padded;
+  int mma_tiles;  // of kTile centroids each
+  int dim, k;
   int odd_swap;         // how chunks of odd rows of points are swapped
   double accumulation;  // A
   double whole;         // 1 / (1 − A)
@@ -43,10 +45,11 @@ struct Screen {
   unsigned* decided_counts;
   std::int32_t* decided;
   std::int32_t* decided_candidates;
-  // The *again points that need a second look: the point, the upper bound of its S, its candidates.
-  unsigned* again;
-  std::int32_t* list;
-  float* reach;
+  // Points that need a second look: how many, which, the upper bound of their S, how many
+  // candidates they have, and which.
+  unsigned* again_count;
+  std::int32_t* again_points;
+  float* again_bounds;
   int* candidate_counts;
   std::int32_t* candidates;
 };

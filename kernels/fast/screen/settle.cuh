@@ -41,9 +41,9 @@ __device__ __forceinline__ void find_candidates(const Screen& s, unsigned first,
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const unsigned row = first + group + 8 * i, at = min(row, count - 1);
-    const std::int64_t point = s.list[at];
+    const std::int64_t point = s.again_points[at];
     radius[i] = -s.sides[point].x;
-    reach[i] = row < count ? s.reach[at] : -INFINITY;
+    reach[i] = row < count ? s.again_bounds[at] : -INFINITY;
     const int swap = point % 2 != 0 ? s.odd_swap : 0;
     const __half* from = s.points + point * (kSteps * 16);
 #pragma unroll
@@ -51,7 +51,7 @@ __device__ __forceinline__ void find_candidates(const Screen& s, unsigned first,
       take_fragments(a[2 * u], a[2 * u + 1], i,
                      *reinterpret_cast<const uint4*>(from + ((4 * u + quad) ^ swap) * 8));
   }
-  const int blocks = s.tiles * (kTile / 8);
+  const int blocks = s.mma_tiles * (kTile / 8);
   for (int begin = warp * kBlocks; begin < blocks; begin += kSettleWarps * kBlocks) {
     uint4 b[kBlocks][kSteps / 2];
     float4 bounds[kBlocks];  // b(1 − A) and N of two centroids
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kSettleBlock, 1)
   const Groups<Real> groups(points, centroids, s.dim, lanes);
   wait_for_previous_kernel();
   let_next_kernel_start();
-  const unsigned count = *s.again, tasks = (count + kSettleRows - 1) / kSettleRows;
+  const unsigned count = *s.again_count, tasks = (count + kSettleRows - 1) / kSettleRows;
   const unsigned others = (gridDim.x + 3) / 4;  // blocks that the decided points have at least
   const unsigned looking = min(tasks, gridDim.x - others);
   if (blockIdx.x >= looking)
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kSettleBlock, 1)
         const int row = begin + groups.own();
         const bool is = row < kSettleRows && first + row < count;
         const int at = is ? row : 0;
-        label_again(s, groups, is ? s.list[first + row] : -1, found.of[at],
+        label_again(s, groups, is ? s.again_points[first + row] : -1, found.of[at],
                     is ? found.counts[at] : 0, k);
       }
       __syncthreads();  // before the counts begin anew

@@ -68,18 +68,19 @@ __host__ __device__ constexpr std::int64_t streamed_tile_bytes(int columns, int 
 
 // Writes −C_h, bounds and errors of centroid j: whole blocks of kSameNorm warps call it, with
 // consecutive rows from a multiple of kSameNorm on, one for each warp. Rows behind the last
-// centroid are padding. wide: the same once more in tiles for wgmma, or null. columns: of a tile
-// that is streamed, or 0. *again becomes 0. Real: the type of the centroids, float or double.
+// centroid are padding. wgmma_tiles: the same once more in tiles for wgmma, or null. columns: of a
+// tile that is streamed, or 0. *again_count becomes 0. Real: the type of the centroids, float or
+// double.
 template <typename Real>
 __device__ __forceinline__ void split_centroid(int j, const Real* centroids, int k, int dim,
                                                int padded, const float* mean, double scale,
                                                double accumulation,
                                                const unsigned* largest_norm_bits, __half* high,
-                                               float2* bounds, float2* errors, char* wide,
-                                               int columns, unsigned* again) {
+                                               float2* bounds, float2* errors, char* wgmma_tiles,
+                                               int columns, unsigned* again_count) {
   __shared__ float norms[kSameNorm];
   const int lane = threadIdx.x % 32;
-  if (j == 0 && lane == 0) *again = 0;
+  if (j == 0 && lane == 0) *again_count = 0;
   double square = 0, low_square = 0, largest = 0;
   const Real* centroid = centroids + static_cast<std::int64_t>(j) * dim;
   const auto coordinate = [&](int t) {
@@ -105,12 +106,12 @@ __device__ __forceinline__ void split_centroid(int j, const Real* centroids, int
   largest = warp_max(largest);
   const bool far =
       !(largest <= kLargestHalf) || (starts_by_product(padded) && square / 2 > kMostInParts);
-  char* tile = columns > 0 ? wide + j / columns * streamed_tile_bytes(columns, padded)
-                           : wide + std::int64_t{j / kWideTile} * wide_tile_bytes(padded);
+  char* tile = columns > 0 ? wgmma_tiles + j / columns * streamed_tile_bytes(columns, padded)
+                           : wgmma_tiles + std::int64_t{j / kWideTile} * wide_tile_bytes(padded);
   const auto write = [&](int t, double c) {
     const __half part = far ? __float2half(0) : __hneg(__double2half(c));
     high[static_cast<std::int64_t>(j) * padded + t] = part;
-    if (wide != nullptr)
+    if (wgmma_tiles != nullptr)
       *reinterpret_cast<__half*>(tile + (columns > 0
                                              ? panel_offset(columns, j % columns, t)
                                              : wide_tile_offset(j % kWideTile, t, padded))) = part;
@@ -126,9 +127,9 @@ __device__ __forceinline__ void split_centroid(int j, const Real* centroids, int
   float2 bound = {kNoCentroid, 0};
   float more = 0;
   if (j < k && far) {
-    const double norm = sqrt(square), reach = __uint_as_float(*largest_norm_bits);
+    const double norm = sqrt(square), largest_norm = __uint_as_float(*largest_norm_bits);
     const double slack = accumulation + 1e-6;  // for the products that start from it
-    const double below = norm * (norm / 2 * (1 - slack) - reach * (1 + slack));
+    const double below = norm * (norm / 2 * (1 - slack) - largest_norm * (1 + slack));
     bound.x = __double2float_rd(fmin(below, starts_by_product(padded) ? kMostInParts : 1e38));
     more = INFINITY;
   } else if (j < k) {
@@ -142,7 +143,7 @@ __device__ __forceinline__ void split_centroid(int j, const Real* centroids, int
   if (columns == 0)  // where rows are streamed there is time for each centroid's own N
 #pragma unroll
     for (int i = 0; i < kSameNorm; ++i) bound.y = fmaxf(bound.y, norms[i]);
-  if (wide != nullptr && starts_by_product(padded)) {
+  if (wgmma_tiles != nullptr && starts_by_product(padded)) {
     bound.y = half_above(bound.y);
     const Parts parts = parts_of(j < k ? bound.x : kNoCentroidInParts);
     if (j < k) bound.x = parts.sum;
@@ -163,7 +164,7 @@ __device__ __forceinline__ void split_centroid(int j, const Real* centroids, int
   errors[j] = {bound.y, more};
   if (columns > 0)
     reinterpret_cast<float2*>(tile + std::int64_t{columns} * padded * 2)[j % columns] = bound;
-  if (columns > 0 || wide == nullptr || starts_by_product(padded)) return;
+  if (columns > 0 || wgmma_tiles == nullptr || starts_by_product(padded)) return;
   // Quad lane p reads its four columns of the block at once: 2p, 2p + 1, 2p + 8 and 2p + 9.
   const int column = j % kSameNorm, place = column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
   auto* tile_bounds = reinterpret_cast<float*>(tile + product_bytes(padded));
@@ -176,13 +177,13 @@ template <typename Real>
 __global__ void __launch_bounds__(kSameNorm * 32)
     split_centroids(const Real* centroids, int k, int dim, int padded, const float* mean,
                     double scale, double accumulation, const unsigned* largest_norm_bits,
-                    __half* high, float2* bounds, float2* errors, char* wide, int columns,
-                    unsigned* again) {
+                    __half* high, float2* bounds, float2* errors, char* wgmma_tiles, int columns,
+                    unsigned* again_count) {
   const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   wait_for_previous_kernel();
   let_next_kernel_start();
   split_centroid(j, centroids, k, dim, padded, mean, scale, accumulation, largest_norm_bits, high,
-                 bounds, errors, wide, columns, again);
+                 bounds, errors, wgmma_tiles, columns, again_count);
 }
 
 /// The same at the end of another kernel (update/at_once.cuh). There are no rows from `rows` on.
@@ -197,14 +198,14 @@ struct CentroidSplit {
   const unsigned* largest_norm_bits;
   __half* high;
   float2 *bounds, *errors;
-  char* wide;
+  char* wgmma_tiles;
   int columns;
-  unsigned* again;
+  unsigned* again_count;
 
   __device__ void operator()(int j) const {
     if (j < rows)
       split_centroid(j, centroids, k, dim, padded, mean, scale, accumulation, largest_norm_bits,
-                     high, bounds, errors, wide, columns, again);
+                     high, bounds, errors, wgmma_tiles, columns, again_count);
   }
 };
 

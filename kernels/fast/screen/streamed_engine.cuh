@@ -87,8 +87,8 @@ __global__ void __launch_bounds__(streamed::kThreads, 1)
   const streamed::Rows rows{.first = s.first,
                             .count = s.last - s.first,
                             .panels = s.padded / kPanel,
-                            .tiles = s.tiles * kTile / kColumns,
-                            .centroids = s.wide,
+                            .tiles = s.mma_tiles * kTile / kColumns,
+                            .centroids = s.wgmma_tiles,
                             .tile_bytes = streamed_tile_bytes(kColumns, s.padded),
                             .side_bytes = kColumns * 8};
   streamed::run<__half, kColumns, 1>(rows, map, TwoNearest<kColumns>{s, records, &decided, keep});

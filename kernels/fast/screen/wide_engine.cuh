@@ -63,8 +63,8 @@ __device__ __forceinline__ void produce(const Screen& s, char* stages, char* poi
     for (int t = 0; t < tiles; ++t, at.advance()) {
       mbarrier_wait(&tail.empty[at.slot], at.parity);
       mbarrier_arrive_expect_tx(&tail.full[at.slot], kTileBytes);
-      bulk_copy(stages + at.slot * kTileBytes, s.wide + std::int64_t{kTileBytes} * t, kTileBytes,
-                &tail.full[at.slot]);
+      bulk_copy(stages + at.slot * kTileBytes, s.wgmma_tiles + std::int64_t{kTileBytes} * t,
+                kTileBytes, &tail.full[at.slot]);
     }
   }
 }
