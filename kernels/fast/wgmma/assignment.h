@@ -28,18 +28,17 @@ __host__ __device__ constexpr int tile_bytes(int dim, int columns) {
 using Tally = unsigned long long;
 
 struct Assignment {
-  const void* points;       // whole tiles, rows of the padded dimension
-  const float* half_norms;  // of each point a little more than ‖x‖²/2
-  const char* centroids;    // tiles of centroids, tile_bytes each
-  std::int64_t n;           // of each problem
-  // Of all problems: every problem of a batch has whole tiles, and `labels` has a place for every
-  // row. Of each problem: centroid_tiles.
-  int point_tiles, centroid_tiles;
+  const void* points;             // whole tiles, rows of the padded dimension
+  const float* half_norms;        // of each point a little more than ‖x‖²/2
+  const char* centroids;          // tiles of centroids, tile_bytes each
+  std::int64_t n;                 // of each problem
+  int point_tiles;                // of all problems of a batch; each begins with a tile of its own
+  int centroid_tiles;             // of each problem
   unsigned mask = ~kOrdinalMask;  // bits of a score that stay; a parameter, see pack_ordinal()
   int k;
-  std::int32_t* labels;
-  unsigned* changes;  // or null
-  float* sums;        // k × padded dimension, or null: see Adder
+  std::int32_t* labels;  // one per point; in a batch, one per row, padding included
+  unsigned* changes;     // or null
+  float* sums;           // k × padded dimension, or null: see Adder
   Tally* tallies;
   bool all;            // add up all points, not only those that changed
   int tiles_each = 0;  // of points, of each problem of a batch

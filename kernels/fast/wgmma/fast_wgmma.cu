@@ -2,19 +2,23 @@
 //
 // Parent   fast_cublas.
 // What     A persistent block on each multiprocessor takes tiles of 256 points. One thread copies,
-//          two warpgroups multiply (wgmma) and scan the scores, three warps add up the previous
-//          tile: those that changed cluster, or all points, as in the first three iterations and
-//          with few points per cluster (when.h). A small second kernel moves the centroids. Up to
-//          128 clusters the sums are products, too (one_hot_engine.cuh). Above dim 256 both
-//          operands are streamed.
-// Why      Nothing of n × k leaves the registers, and the update costs no pass of its own. At dim
-//          128 the tensor cores leave time for 4 ALU operations a score; this takes 1.5.
-//          A batch of problems is one launch: their tiles follow each other.
+//          two warpgroups multiply (wgmma) and scan the scores, and three warps add the points of
+//          the previous tile to the sums: only those that changed cluster, or all points, as in the
+//          first three of every 64 iterations. A second kernel moves the centroids. when.h says
+//          where sums are made in another way: by one-hot products if clusters are few
+//          (one_hot_engine.cuh), or by the sorted update (update/update.h), as always above dim
+//          256, where both operands are streamed, and on other GPUs.
+// Why      Nothing of n × k leaves the registers, and sums by the three warps cost no pass of their
+//          own. At dim 128 the tensor cores leave time for 4 ALU operations a score; this takes
+//          1.5. A batch of problems is one launch: their tiles follow each other.
 // Limits   n < 2^31. Batches on Hopper only, up to dim 128. On other GPUs the same scan runs on
 //          mma.sync; bf16 needs compute capability 8.0 there. Scores lose 2^-18 to the column's
 //          number. Three warps add up in the scheduler's order: with them, the last bits of
 //          centroids, and labels at near ties, differ from run to run.
-// Floor    2·n·k·dim at the rate of a 16-bit GEMM. NOTES.md has predictions and what was tried.
+// Floor    2·n·k·dim at the rate of a 16-bit GEMM.
+// More     step() is the iteration. engine.cuh chooses the kernel; held_engine.cuh (consume()) and
+//          adder.cuh are the main one, place.cuh moves the centroids. NOTES.md has predictions and
+//          what was tried.
 #include "kernels/core/limits.h"
 #include "kernels/fast/wgmma/fast_wgmma.h"
 
@@ -63,7 +67,7 @@ class WgmmaLoop : public DeviceLoop {
     if (exchange_ != nullptr)
       most_points_ =
           static_cast<std::int64_t>(exchange_->largest_of(static_cast<double>(problem.n)));
-    if (adds_up_at_once() || engine_.adds_one_hot()) {
+    if (product_kernel_sums() || engine_.adds_one_hot()) {
       kept_ = KeptSums<T>(k, padded, exchange_);
       if (engine_.adds_one_hot())
         slots_ = one_hot::Buffers(problem.n, problem.k, engine_.padded(),
@@ -79,23 +83,23 @@ class WgmmaLoop : public DeviceLoop {
   void begin(Context& context) override {
     LLOYD_CUDA_CHECK(cudaMemsetAsync(labels_.data(), 0xff, labels_.bytes(), context.stream));
     if (kept_.sums() != nullptr) kept_.begin(context.stream);
-    move_centroids(false, context.stream);  // only lays out the initial ones
+    lay_out_centroids(false, context.stream);
   }
 
   void step(Context& context) override {
     if (engine_.adds_one_hot()) return step_one_hot(context);
     {
       const auto phase = context.phase("assign");
-      engine_.assign(assignment(), context.stream);  // products, labels, and the sums if at once
+      engine_.assign(assignment(), context.stream);  // labels; sums if product_kernel_sums()
     }
     const auto phase = context.phase("update");
-    if (!adds_up_at_once()) {
+    if (!product_kernel_sums()) {
       forget_centroids(context);
       update_.run(iterations_, points_.data(), labels_.data(), centroids_.data(),
                   largest_move_to_mean(), context.stream);
       scale_means(context);
     }
-    move_centroids(true, context.stream);  // and lays them out for the next products
+    lay_out_centroids(true, context.stream);
   }
 
   // Labels are written only where they may be those of the answer: else nobody reads them.
@@ -122,7 +126,7 @@ class WgmmaLoop : public DeviceLoop {
     return cuda::download_labels(packed, context);
   }
 
-  bool adds_up_at_once() const {
+  bool product_kernel_sums() const {
     if (problem_.batch > 1) return true;
     return !ordered_ && engine_.can_add_up() && sums_pay(most_points_, problem_.k);
   }
@@ -175,10 +179,12 @@ class WgmmaLoop : public DeviceLoop {
   }
   int tiles_each() const { return static_cast<int>((problem_.n + kTilePoints - 1) / kTilePoints); }
 
-  void move_centroids(bool judged, cudaStream_t stream) {
+  // Lays out the centroids for the next products. If the kernel of the products has left sums, it
+  // first moves the centroids to the means. `after_step`: false before the first iteration.
+  void lay_out_centroids(bool after_step, cudaStream_t stream) {
     const int rows = centroid_tiles_ * engine_.columns();
     Sums<T> sums = this->sums();
-    if (judged && adds_up_at_once()) sums = kept_.of_all(sums, stream);
+    if (after_step && product_kernel_sums()) sums = kept_.of_all(sums, stream);
     const bool batched = problem_.batch > 1;
     auto* kernel = batched ? place_centroids<T, true> : place_centroids<T, false>;
     if (problem_.spherical)
@@ -187,7 +193,7 @@ class WgmmaLoop : public DeviceLoop {
                     static_cast<unsigned>(problem_.batch));
     kernel<<<grid, kBlock, 0, stream>>>(centroids_.data(), sums, problem_.k, problem_.dim,
                                         engine_.padded(), engine_.held(), engine_.columns(),
-                                        tiles_.data(), rows, judged ? largest_move() : nullptr,
+                                        tiles_.data(), rows, after_step ? largest_move() : nullptr,
                                         placement_.scale());
     LLOYD_CUDA_CHECK_LAUNCH();
   }
@@ -201,7 +207,7 @@ class WgmmaLoop : public DeviceLoop {
   cuda::Buffer<float> half_norms_;
   cuda::Buffer<char> tiles_;  // of centroids
   cuda::Buffer<std::int32_t> labels_;
-  KeptSums<T> kept_;        // of sums that are made at once
+  KeptSums<T> kept_;        // of sums by the kernel of the products
   one_hot::Buffers slots_;  // of sums that are made by products
   Update<T> update_;
 };

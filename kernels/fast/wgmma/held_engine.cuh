@@ -109,6 +109,10 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
   C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
   wait_rest(1);
   wgmma_wait<0>();
+  // Here and at the head of the inner loop: half 0's products with this tile of centroids are done
+  // (acc0), acc1 holds what half 1's start from, and `stage` is the tile. A round multiplies half 1
+  // while acc0 is scanned, moves to the next tile of centroids, and multiplies half 0 with that one
+  // while acc1 is scanned. The last tile of centroids is below: labels follow, and the next points.
   for (;;) {
     for (int t = 0; t < last; ++t) {
       C::multiply(acc1, half1.a, points + kStaged, stage);

@@ -59,7 +59,8 @@ class KeptSums {
  private:
   Exchange* exchange_ = nullptr;
   int padded_ = 0;
-  cuda::Buffer<float> sums_;   // what came and went in an iteration
+  // Of an iteration: of all points, or of those that came minus those that went.
+  cuda::Buffer<float> sums_;
   cuda::Buffer<double> kept_;  // the clusters' sums
   cuda::Buffer<Tally> tallies_;
   // Of the points on all GPUs, where there are several.
