@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int members = group_of(plan, D), group = warp / members, member = warp % members;
   const int pitch = pitch_of(plan, D);
-  int* offsets = reinterpret_cast<int*>(shared + at.labels) + group * members * kRows;
+  int* offsets = reinterpret_cast<int*>(shared + at.offsets) + group * members * kRows;
   char* ring = shared + at.ring + warp * plan.stages * kTileBytes;
 
   // Zeros where no copy writes.

@@ -3,15 +3,18 @@
 //
 // Parent   fast_private.
 // What     A warp copies tiles of points to shared memory (cp.async), multiplies them with all
-//          centroids (mma.sync, tf32), and adds the rows, which are still there, to sums of its
-//          own. A second kernel adds the sums of all blocks in a fixed order, moves the centroids
-//          and prepares the next products. The two kernels overlap.
-// Why      With few clusters the parents wait for kernels and passes, not for products. Here a
+//          centroids (mma.sync, tf32), and adds the rows, which are still there, to sums in shared
+//          memory. Each warp has its own copy of the sums; if that is too much memory, two or four
+//          warps share a copy, and each adds other dimensions. A second kernel adds the sums of all
+//          blocks in a fixed order, moves the centroids and prepares the next products. The two
+//          kernels overlap.
+// Why      With few clusters other versions wait for kernels and passes, not for products. Here a
 //          point is read from memory once.
 // Limits   k ≤ 128, dim ≤ 128, and shared memory. It pays where k · dim is at most about 4096.
 //          Above that, the table of centroids leaves no room for warps.
 // Floor    The points once, at 4.3 TB/s: n = 1e6, dim 32, fp32 0.030 ms; half of that in 16 bits.
-// More     NOTES.md: the bound of the products, what was measured and tried.
+// More     assign.cuh has the main kernel, an iteration in order; finish.cuh the second one.
+//          NOTES.md: the bound of the products, what was measured and tried.
 #include "kernels/core/limits.h"
 #include "kernels/fast/fused/plan.h"
 
@@ -140,9 +143,9 @@ class FusedLoop : public DeviceLoop {
   }
 
   template <int D, typename Body>
-  void with_columns(Body&& body) {
+  void with_sixteens(Body&& body) {
     constexpr int kRows = tile_points(D, sizeof(T) == 4);
-    switch (columns_of(problem_.k)) {
+    switch (sixteens_of(problem_.k)) {
       case 1:
         return body(assign_and_sum<T, D, kRows, 1>);
       case 2:
@@ -155,15 +158,15 @@ class FusedLoop : public DeviceLoop {
   void with_kernel(Body&& body) {
     switch (padded_dim_) {
       case 8:
-        return with_columns<8>(body);
+        return with_sixteens<8>(body);
       case 16:
-        return with_columns<16>(body);
+        return with_sixteens<16>(body);
       case 32:
-        return with_columns<32>(body);
+        return with_sixteens<32>(body);
       case 64:
-        return with_columns<64>(body);
+        return with_sixteens<64>(body);
       default:
-        return with_columns<128>(body);
+        return with_sixteens<128>(body);
     }
   }
 

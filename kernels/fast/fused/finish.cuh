@@ -78,8 +78,8 @@ __global__ void __launch_bounds__(kFinishBlock)
   }
   if (thread == 0) bias[j] = j < k ? norm / 2 : INFINITY;
   if (thread >= padded) return;
-  // Lane q of a quad reads lane_values consecutive values of a point, two for each product: its
-  // k = q and k = q + 4.
+  // Dimension `thread` is value v of the lane_values that quad lane q reads of a point at a time.
+  // Two consecutive values belong to one product: as its dimensions q and q + 4.
   const int within = thread % (4 * lane_values), q = within / lane_values, v = within % lane_values;
   const int step = thread / (4 * lane_values) * (lane_values / 2) + v / 2;
   float* place = table + (((step * (padded_k / 16) + j / 16) * 2) * kWarp + j % 8 * 4 + q) * 4 +

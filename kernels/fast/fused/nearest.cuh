@@ -59,12 +59,12 @@ __device__ __forceinline__ int nearest(const char* tile, const float4* table, co
   constexpr bool kIsHeld = kHeld > 1;
   constexpr int P = kRows / 8;  // eights of points
   const int lane = threadIdx.x % kWarp, g = lane / 4, q = lane % 4;
-  const int columns = padded_k / 16;
+  const int sixteens = padded_k / 16;
   float best[2 * P];
   int label[2 * P];
 #pragma unroll
   for (int b = 0; b < 2 * P; ++b) best[b] = INFINITY, label[b] = 0;
-  for (int chunk = 0; chunk < columns; chunk += N) {
+  for (int chunk = 0; chunk < sixteens; chunk += N) {
     // The small products are summed apart: that makes the chains of dependent products shorter, and
     // fp32 rounds less away.
     constexpr int kSets = N == 1 ? 2 : 1;
@@ -117,7 +117,7 @@ __device__ __forceinline__ int nearest(const char* tile, const float4* table, co
             if constexpr (kWide) ptx::mma_tf32(d[kSets - 1][c][p], f.high[c], low[p]);
             ptx::mma_tf32(d[0][c][p], f.high[c], high[p]);
           }
-        factors += columns * 2 * kWarp;
+        factors += sixteens * 2 * kWarp;
       }
     }
 #pragma unroll

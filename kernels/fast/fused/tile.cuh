@@ -15,17 +15,19 @@
 namespace lloyd::fast {
 namespace {
 
-/// What assign_and_sum works on.
+/// What assign_and_sum works on. The score is ‖c‖²/2 − x·c: products start from `bias` and add
+/// x · (−c). `table` has the two tf32 parts of −c as first operands of mma.m16n8k8:
+/// [D / 8][padded_k / 16][high, low][lane].
 struct Assignment {
   const void* points;
   std::int64_t n;
   int stride_bytes;  // of a point
   int k, padded_k;
   Plan plan;
-  const float4* table;  // of padded_k · D / 2, laid out by finish()
-  const float* bias;
-  float* sums;       // a block's k × D, for each block
-  unsigned* counts;  // k, for each block
+  const float4* table;  // padded_k · D / 2, laid out by finish()
+  const float* bias;    // padded_k: ‖c‖²/2, infinite past k
+  float* sums;          // a block's k × D, for each block
+  unsigned* counts;     // k, for each block
   std::uint8_t* labels;
   bool write_labels, backwards;
   unsigned* changes;  // or null
