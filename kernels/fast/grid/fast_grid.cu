@@ -5,7 +5,10 @@
 //          blocks, nodes, leaves. Each level keeps the sums of its points. In an iteration a box
 //          drops the centroids that cannot be nearest to any of its points (prune.cuh). Where one
 //          is left it gets the stored sums, and nothing below is read. Only leaves on a border
-//          between clusters have their points compared, with the few candidates of the leaf.
+//          between clusters have their points compared, with the few candidates of the leaf. A
+//          second kernel takes nodes with too many candidates (wide.cuh). Sums are integers, so
+//          their order does not matter. From 2,048 clusters on, a kernel before these filters the
+//          centroids for regions of 8 blocks (regions.cuh).
 // Why      At n = 1e7, k = 1000, dim 2 (simulated) 15% of the points are read, with 2.1 candidates.
 //          With few points and clusters, one launch does the whole solve (solve.cuh).
 // Limits   dim ≤ 4: in more dimensions boxes overlap too many clusters. n < 2^31 (CUB's sort).
@@ -13,7 +16,8 @@
 //          Points of 16 bits are widened to fp32 once (lib/NOTES.md).
 // Floor    n = 1e7, k = 1000, dim 2: 18 MB from L2, 4 µs, and three launches; 13 µs by
 //          instructions.
-// More     NOTES.md: same bits in every run, what limits it, what was tried.
+// More     iteration.cuh launches an iteration; assign.cuh has its main kernel, by levels.
+//          NOTES.md: same bits in every run, what limits it, what was tried.
 #include "kernels/core/version.h"
 
 #if LLOYD_CUDA
@@ -94,7 +98,7 @@ class GridVersion : public DeviceLoop {
     forget(labels_[1], context);
   }
 
-  bool solve_at_once(Context& context) override {
+  bool queue_all_iterations(Context& context) override {
     if (!one_launch_.possible()) return false;
     const auto phase = context.phase("solve");
     one_launch_.launch(problem_, tree_, iteration_, centroids_.data(), leaf_labels_[0].data(),

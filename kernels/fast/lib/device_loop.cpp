@@ -45,7 +45,7 @@ void DeviceLoopOf<Real>::run(Context& context) {
                                    cudaMemcpyDeviceToDevice, context.stream));
   iterations_ = 0;
   begin(context);
-  if (problem_.stop.iterations > 0 && !has_rule() && solve_at_once(context))
+  if (problem_.stop.iterations > 0 && !has_rule() && queue_all_iterations(context))
     iterations_ = problem_.stop.iterations;
   while (iterations_ < problem_.stop.iterations) {
     const auto iteration = context.iteration(iterations_);

@@ -64,9 +64,9 @@ class DeviceLoopOf : public Version {
   virtual void begin(Context& context) = 0;
   /// One iteration, from centroids_ to centroids_, with flags_ where a stopping rule reads them.
   virtual void step(Context& context) = 0;
-  /// Called after begin() where no rule can stop the loop: queues all iterations at once, in the
-  /// phase "solve". Returns false where the version has no kernel for that; then step() is called.
-  virtual bool solve_at_once(Context& /*context*/) { return false; }
+  /// Called after begin() where no rule can stop the loop: queues all iterations, in the phase
+  /// "solve". Returns false where the version has no kernel for that; then step() is called.
+  virtual bool queue_all_iterations(Context& /*context*/) { return false; }
   /// Part of the phase "converge": counts in flags_ the points that changed cluster, where step()
   /// does not. Called only where the rule asks.
   virtual void count_changes(Context& /*context*/) {}

@@ -56,8 +56,8 @@ Update<Value, Real>::Update(std::int64_t n, int k, int dim, std::int64_t stride,
       overlap_(can_overlap(device)) {
   pitch_ = (loads_.padded() + 3) / 4 * 4;
   if (std::is_same_v<Real, float> && exchange == nullptr)
-    at_once_ = sizes_at_once<Value, NothingMore>(n, k, loads_, device);
-  if (at_once_.span > 0) return;
+    one_kernel_ = sizes_at_once<Value, NothingMore>(n, k, loads_, device);
+  if (one_kernel_.span > 0) return;
   std::int64_t run = kShortestRun;
   while (run < kLongRun && n > run * kWantedRuns) run *= 2;
   run = std::max<std::int64_t>(run, (n + kMostRuns - 1) / kMostRuns);
@@ -82,8 +82,8 @@ void Update<Value, Real>::run(int iteration, const Value* points, const std::int
                               Real* centroids, MoveBits<Real>* largest_move_bits,
                               cudaStream_t stream) {
   if constexpr (std::is_same_v<Real, float>)
-    if (at_once_.span > 0)
-      return launch_at_once(at_once_, loads_, points, stride_, labels, n_, k_, dim_, centroids,
+    if (one_kernel_.span > 0)
+      return launch_at_once(one_kernel_, loads_, points, stride_, labels, n_, k_, dim_, centroids,
                             largest_move_bits, NothingMore{}, stream);
   if (!keeps_ || iteration + 1 < kUnsettled) {
     // fp32 is faster, and exact enough where the next iteration starts anew.

@@ -71,8 +71,8 @@ class Update {
   unsigned runs_ = 0;  // at most
   int k_ = 0, dim_ = 0;
   RowLoads loads_;
-  int pitch_ = 4;      // values between two partial sums
-  TeamSizes at_once_;  // no span: as three steps, with what stands below
+  int pitch_ = 4;         // values between two partial sums
+  TeamSizes one_kernel_;  // no span: as three steps, with what stands below
   bool keeps_ = false, overlap_ = false;
   LabelSort sort_;
   cuda::Buffer<std::int32_t> previous_;  // the labels before, where sums are kept
