@@ -72,6 +72,7 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
   const bool fits = in_block <= capacity;
   const List from{block_centroids, block_ids, capacity, fits ? in_block : 0};
   const bool is_short = fits && in_block <= kLanes;
+  // OnePerLane needs a list of at most 32. For a longer one it loads one entry, which is not used.
   const OnePerLane<D> short_list(is_short ? from : List{block_centroids, block_ids, capacity, 1},
                                  lane);
   if (warp == 0 && regions.counts == nullptr) {

@@ -71,8 +71,9 @@ class ManyCandidates {
     return __popc(left_) == 1;
   }
 
-  /// The nearest to x of those that lane `of` has left for its leaf: at least two. Mostly it is
-  /// two. They are compared against the order of index: the last of equal distances stays.
+  /// The nearest to x of the candidates that lane `of` has left for its leaf: two or more, mostly
+  /// two. They are visited from the highest index to the lowest, and an equal distance replaces the
+  /// best, so that the lowest index wins a tie.
   __device__ __forceinline__ int label(int of, const float (&x)[D]) const {
     unsigned candidates = __shfl_sync(kAllLanes, left_, of);
     int label = highest_bit(candidates);

@@ -112,9 +112,10 @@ struct OnePerLane {
   }
 };
 
-/// The same by a block of `Warps` warps. The order of the output is unspecified. `capacity` ≥ 1.
-/// The owner is candidate `hint`; where that is negative, it is looked for. `in_order`: `from` is
-/// in order of index, or any of those equally near may be the owner.
+/// filter() by a block of `Warps` warps. Returns how many candidates are left. At most `capacity`
+/// (≥ 1) of them are written, in no particular order. `hint`: the owner's position in `from`; if
+/// negative, the candidate nearest to the box's centre is the owner. `in_order`: `from` is in order
+/// of index, or it does not matter which of several equally near candidates is the owner.
 template <int D, int Warps>
 __device__ int filter_in_block(const Box<D>& box, const List& from, int hint, float* centroids,
                                int* ids, int capacity, bool in_order) {

@@ -40,7 +40,7 @@ __device__ unsigned warp_min(unsigned x) {
 #endif
 }
 
-/// The highest bit of x ≠ 0: one instruction, where the lowest takes two.
+/// The highest bit of x, −1 for 0: one instruction, where the lowest takes two.
 __device__ int highest_bit(unsigned x) { return 31 - __clz(static_cast<int>(x)); }
 /// x without bit i (mod 32).
 __device__ unsigned without_bit(unsigned x, int i) {
