@@ -2,10 +2,11 @@
 // the sum has the same bits. So an answer is the same in every run and on any number of
 // multiprocessors.
 //
-// Two ways to make integers of coordinates: FixedPoint one unit per coordinate, and what rounding
-// to it leaves over is added up apart. For sums in global memory of what threads have already added
-// up in fp32. Split two integers of 32 bits per coordinate, made by additions of floats alone. For
-// single points, whose sums stay in registers and shared memory at first.
+// There are two ways to turn coordinates into integers. FixedPoint has one unit per coordinate, and
+// what rounding to it leaves over is added up apart. It is for sums in global memory, of terms that
+// threads have already added up in floating point. Split makes two integers of 32 bits from a
+// coordinate, by additions of floats alone. It is for single points, whose sums start in registers
+// and shared memory.
 #pragma once
 
 #include <algorithm>

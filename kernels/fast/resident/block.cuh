@@ -92,7 +92,7 @@ __device__ void order_points(const int* labels, const unsigned* places, const un
 __device__ void sum_points(const Layout& layout, const float* points, const int* labels,
                            const int* order, const unsigned* starts, const unsigned* counts,
                            int count, Sum* global_sums, Sum* block_sums, int dim,
-                           const float* scales, const exact::SplitUnits& fixed) {
+                           const float* scales, const exact::SplitUnits& split_units) {
   // Divisions of integers would take as long as half of the sums.
   const int group = static_cast<int>(threadIdx.x) >> layout.lane_bits;
   const int lane = static_cast<int>(threadIdx.x) & (layout.lanes - 1);
@@ -115,7 +115,7 @@ __device__ void sum_points(const Layout& layout, const float* points, const int*
           x[b] = is_inside(at + b) ? points[order[at + b] * stride + t] : 0;
 #pragma unroll
         for (int b = 0; b < kBatch; ++b) {
-          const exact::Split split(x[b], scale, fixed.second);
+          const exact::Split split(x[b], scale, split_units.second);
           first += split.first;
           second += split.second;
         }
@@ -126,8 +126,8 @@ __device__ void sum_points(const Layout& layout, const float* points, const int*
       if (at < stop) add_batch([&](int i) { return i < stop; });
       at = stop;
       const auto high = static_cast<int>(first - added * __float_as_uint(exact::Split::kFirst)),
-                 low = static_cast<int>(second - added * __float_as_uint(fixed.second));
-      const auto sum = static_cast<Sum>(high * (1LL << fixed.second_bits) + low);
+                 low = static_cast<int>(second - added * __float_as_uint(split_units.second));
+      const auto sum = static_cast<Sum>(high * (1LL << split_units.second_bits) + low);
       if (layout.adds_runs)
         atomicAdd(&global_sums[j * dim + t], sum);
       else

@@ -70,7 +70,7 @@ class Resident : public Version {
         .points = points_.data(),
         .initial = initial_.data(),
         .centroids = centroids_.data(),
-        .fixed = units_.fixed,
+        .split_units = units_.split_units,
         .rests = units_.rests.data(),
         .first_rests = units_.first_rests.data(),
         .sums = sums_.data(),

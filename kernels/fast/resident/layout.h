@@ -21,8 +21,9 @@ constexpr int kMostPerGroup = (1 << 10) - 1;
 struct Layout {
   int blocks, points_per_block, quads, stride_quads, k, padded_k, dim, cells, lanes, lane_bits;
   unsigned per_dim;  // 2^32 / dim, rounded up: for c · dim < 2^32, c / dim is c · per_dim / 2^32
-  /// Whether each run of a cluster's points goes to global memory at once, not by the block's sums.
-  /// There are as many runs as groups of lanes and clusters, at most twice the block's sums.
+  /// Whether the sum of each run of a cluster's points goes straight to global memory. Else the
+  /// block adds up its runs in shared memory first. There is at most one run for each cluster and
+  /// one more for each group of lanes: with at most k groups, at most twice as many as clusters.
   bool adds_runs;
 
   Layout(const Problem& problem, const DeviceLimits& device) {

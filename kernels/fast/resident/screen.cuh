@@ -20,13 +20,14 @@ constexpr int kStep = 8;
 /// Of a tile's unclear points, the most that are decided one after another.
 constexpr int kFew = 8;
 
-/// Whether distances take solve<Quads> more arithmetic than looking at the scores does. Before
-/// compute capability 8.0 there is no tf32.
+/// tf32 products need compute capability 8.0.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr bool kHasTf32 = false;
 #else
 constexpr bool kHasTf32 = true;
 #endif
+/// Whether solve<Quads> tries products first. Up to 8 dimensions, distances take no more arithmetic
+/// than looking at the scores does.
 template <int Quads>
 constexpr bool kScreens = kHasTf32 && (Quads == 0 || 4 * Quads > kStep);
 

@@ -15,9 +15,9 @@ struct Solve {
   Layout layout;
   const float *points, *initial;
   float* centroids;
-  exact::SplitUnits fixed;
-  const Rest* rests;       // by point
-  const int* first_rests;  // of each block, and their end
+  exact::SplitUnits split_units;  // how a coordinate becomes two integers
+  const Rest* rests;              // by point
+  const int* first_rests;         // of each block, and their end
   // Three sets: of this iteration, of the last, which slower blocks may still read, and of the
   // next. A solve begins with *first_set, the one that the solve before it has zeroed last.
   Sum* sums;         // 3 × kCopies × k × dim
@@ -83,9 +83,9 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   }
   for (int i = threadIdx.x; i < count; i += kThreads) labels[i] = -1;
   for (int t = threadIdx.x; t < dim; t += kThreads) {
-    scales[t] = s.fixed.scales[t];
+    scales[t] = s.split_units.scales[t];
     units[t] = 1 / (static_cast<double>(scales[t]) *
-                    static_cast<double>(1LL << (exact::kFirstBits + s.fixed.second_bits)));
+                    static_cast<double>(1LL << (exact::kFirstBits + s.split_units.second_bits)));
   }
   const int first_rest = s.rest_sums == nullptr ? 0 : s.first_rests[blockIdx.x],
             end_rest = s.rest_sums == nullptr ? 0 : s.first_rests[blockIdx.x + 1];
@@ -122,10 +122,11 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     __syncthreads();
     order_points(labels, places, starts, order, count);
     __syncthreads();
-    // To the sums in global memory, together with what two integers did not hold.
+    // Adds up the block's points, as two integers per coordinate. The few coordinates that need
+    // more bits have a Rest each (units.cuh): these are added in global memory.
     Sum* copy = own.sums + static_cast<int>(blockIdx.x % kCopies) * layout.cells;
     sum_points(layout, point, labels, order, starts, block_counts, count, copy, block_sums, dim,
-               scales, s.fixed);
+               scales, s.split_units);
     if (!layout.adds_runs) {
       __syncthreads();
       for (int c = threadIdx.x; c < layout.cells; c += kThreads) {
@@ -151,7 +152,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
       auto sum = static_cast<double>(static_cast<long long>(whole));
       if (own.rest_sums != nullptr)
         sum += static_cast<double>(static_cast<long long>(__ldcg(&own.rest_sums[c]))) *
-               s.fixed.rest_scale;
+               s.split_units.rest_scale;
       return static_cast<float>(sum * units[t]) / static_cast<float>(members);
     };
     // Every block does the same divisions and takes the same decision, so that they have nothing to

@@ -34,22 +34,24 @@ __global__ void find_largest(const float* points, std::int64_t n, int dim, unsig
 }
 
 /// Lists the rests in any order. Counts those too that `list` has no room for.
-__global__ void find_rests(const float* points, std::int64_t n, int dim, exact::SplitUnits fixed,
-                           Rest* list, unsigned room, unsigned* found) {
+__global__ void find_rests(const float* points, std::int64_t n, int dim,
+                           exact::SplitUnits split_units, Rest* list, unsigned room,
+                           unsigned* found) {
   const std::int64_t e = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (e >= n * dim) return;
   const auto t = static_cast<int>(e % dim);
-  const float rest = exact::Split(points[e], fixed.scales[t], fixed.second).rest;
+  const float rest = exact::Split(points[e], split_units.scales[t], split_units.second).rest;
   if (rest == 0) return;
   const unsigned at = atomicAdd(found, 1u);
   const double in_units =
-      rest * static_cast<double>(1LL << (exact::kFirstBits + fixed.second_bits)) / fixed.rest_scale;
+      rest * static_cast<double>(1LL << (exact::kFirstBits + split_units.second_bits)) /
+      split_units.rest_scale;
   if (at < room) list[at] = {static_cast<int>(e / dim), t, __double2ll_rn(in_units)};
 }
 
 struct Units {
   cuda::Buffer<float> scales;
-  exact::SplitUnits fixed{};
+  exact::SplitUnits split_units{};
   cuda::Buffer<Rest> rests;       // by point
   cuda::Buffer<int> first_rests;  // of each block, and their end
   bool has_rests = false;
@@ -97,9 +99,10 @@ struct Units {
     scales.upload(powers, stream);
     int n_bits = 0;
     while (std::int64_t{1} << n_bits < problem.n) ++n_bits;
-    fixed = {.scales = scales.data(), .second_bits = std::min(exact::kSecondBits, 40 - n_bits)};
-    fixed.second = std::ldexp(1.5f, 23 - exact::kFirstBits - fixed.second_bits);
-    fixed.rest_scale = std::ldexp(1.0, n_bits - 62);
+    split_units = {.scales = scales.data(),
+                   .second_bits = std::min(exact::kSecondBits, 40 - n_bits)};
+    split_units.second = std::ldexp(1.5f, 23 - exact::kFirstBits - split_units.second_bits);
+    split_units.rest_scale = std::ldexp(1.0, n_bits - 62);
   }
 
   // Sorted by point. Leaves `rests` with room for them.
@@ -111,7 +114,7 @@ struct Units {
       rests = cuda::Buffer<Rest>(room);
       counter.zero(stream);
       find_rests<<<cuda::blocks_for(problem.n * problem.dim, 256), 256, 0, stream>>>(
-          points.data(), problem.n, problem.dim, fixed, rests.data(), room, counter.data());
+          points.data(), problem.n, problem.dim, split_units, rests.data(), room, counter.data());
       LLOYD_CUDA_CHECK_LAUNCH();
       counter.download({&count, 1}, stream);
       if (count <= room) break;
