@@ -1,4 +1,4 @@
-// fast_private: assignment and sums in one pass over the points, and no atomics.
+// fast_private: assignment and sums in one pass over the points, with no atomics for the sums.
 //
 // Parent   fast_assign.
 // What     Each lane of a warp adds its points to sums of its own, in a bank of its own, by plain
@@ -31,6 +31,8 @@ constexpr int kMostClusters = 255;  // a label is a byte, and 255 is none yet
 int quads_per_group(int k) { return k <= 64 ? 1 : 2; }
 int warps_of(const Tunables& tunables) { return (tunables.threads_per_block + kWarp - 1) / kWarp; }
 
+// In this order: the table, the columns, the totals (see assign_and_sum). The columns have a
+// cluster more, k, for what is past the last point.
 std::int64_t shared_bytes(const Problem& problem, const Tunables& tunables) {
   return table_bytes(problem.dim, quads_of(problem.k, quads_per_group(problem.k))) +
          4LL * kWarp * warps_of(tunables) * (problem.k + 1) * (padded_dim(problem.dim) + 1) +

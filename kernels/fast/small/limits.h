@@ -28,8 +28,8 @@ constexpr int quads_of(int k, int quads_per_group) {
   return (k + 4 * quads_per_group - 1) / (4 * quads_per_group) * quads_per_group;
 }
 
-/// D rows of −2·c[t] and one of ‖c‖², each 4·quads long: what all centroids have in a score, in
-/// shared memory.
+/// Bytes of fill_table()'s table in shared memory: padded_dim values −2·c[t] and one ‖c‖² for each
+/// centroid, in groups.
 inline std::int64_t table_bytes(int dim, int quads) { return 16LL * (padded_dim(dim) + 1) * quads; }
 
 /// Set when a thread has no registers for a point, or a block has too many threads.

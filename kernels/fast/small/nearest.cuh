@@ -25,13 +25,14 @@ __device__ void fill_table(float4* table, int quads, const float* centroids, int
   }
 }
 
-/// ‖c‖² − 2 c·x of the q-th four centroids of a group. Always these operations in this order: the
-/// same bits wherever it is asked.
+/// The terms of the q-th four centroids of a group: −2·c[t] for each t, then ‖c‖².
 template <int D, int Quads>
 __device__ __forceinline__ void read_terms(const float4* group, int q, float4 (&terms)[D + 1]) {
 #pragma unroll
   for (int t = 0; t <= D; ++t) terms[t] = group[t * Quads + q];
 }
+/// ‖c‖² − 2 c·x of four centroids. nearest() computes these twice and compares for equality, so
+/// both times the operations must be these, in this order.
 template <int D>
 __device__ __forceinline__ float4 scores(const float4 (&terms)[D + 1], const float (&x)[D]) {
   float4 s = terms[D];
