@@ -9,7 +9,9 @@
 // Limits   fast_grid's: n < 2^31 in all, dim ≤ 4. At most 8 GPUs that reach each other's memory. A
 //          GPU needs a region (65,536 points); fewer GPUs work where there are fewer regions.
 // Floor    fast_grid's, divided by the number of GPUs, and one store over NVLink.
-// More     NOTES.md: same bits as fast_grid for any number of GPUs, the protocol, predictions.
+// More     shards.h runs GridVersion (grid/fast_grid.cu) on each GPU. Iteration::step_together()
+//          (grid/iteration.cuh) is the iteration. NOTES.md: same bits as fast_grid for any number
+//          of GPUs, the protocol, predictions.
 #include <memory>
 #include <optional>
 #include <span>

@@ -9,9 +9,11 @@
 //          With several processes, each has its GPUs; MPI brings points and labels.
 // Limits   fast_screen's. Labels are exact, but NCCL chooses the order of additions: centroids need
 //          not have the bits of one GPU. Needs NCCL (several processes can do without), and GPUs of
-//          one model that reach each other's memory. With fewer tiles of 256 points than GPUs, some
-//          of one process stay idle, and several processes are unsupported.
+//          one model that reach each other's memory. Points are dealt in tiles of 256. If there are
+//          fewer tiles than GPUs, one process leaves GPUs idle; several processes are unsupported.
 // Floor    fast_screen's for the largest part, and the all-reduce. NOTES.md has predictions.
+// More     shards.h runs ScreenLoop (screen/fast_screen.cu) on each GPU. Its step() has the
+//          iteration; Update::run() (update/update.cu) calls the all-reduce, exchange_->add_up().
 #include <memory>
 #include <optional>
 #include <string>

@@ -9,9 +9,13 @@
 //          sums and does not grow with n.
 //          With several processes, each has its GPUs; MPI brings points and labels.
 // Limits   fast_wgmma's, without batches. Needs NCCL (several processes can do without), and GPUs
-//          of one model that reach each other's memory. With fewer tiles of 256 points than GPUs,
-//          some of one process stay idle, and several processes are unsupported.
+//          of one model that reach each other's memory. Points are dealt in tiles of 256. If there
+//          are fewer tiles than GPUs, one process leaves GPUs idle; several processes are
+//          unsupported.
 // Floor    fast_wgmma's for the largest part, and the all-reduce. NOTES.md has predictions.
+// More     shards.h runs WgmmaLoop (wgmma/fast_wgmma.cu) on each GPU. Its step() has the iteration;
+//          KeptSums::of_all() (wgmma/kept_sums.cuh) or, if the sorted update makes the sums,
+//          Update::run() (update/update.cu) calls the all-reduce, exchange_->add_up().
 #include <memory>
 #include <optional>
 #include <string>
