@@ -70,7 +70,7 @@ TEST(GridPlan, SpreadsTheRegionsThatStay) {
   ASSERT_LT(plan->stay, plan->regions);
   std::int64_t stay = 0;
   for (std::int64_t region = 0; region < plan->regions; ++region) {
-    EXPECT_EQ(plan->place(region), stay);
+    EXPECT_EQ(plan->slot(region), stay);
     stay += plan->stays(region);
     EXPECT_NEAR(static_cast<double>(stay) / static_cast<double>(region + 1),
                 static_cast<double>(plan->stay) / static_cast<double>(plan->regions),

@@ -17,9 +17,9 @@ struct GridPlan {
 
   /// Whether the points of a region stay. Those that do are spread evenly, so that an iteration
   /// reads the link and the device's memory at the same time.
-  bool stays(std::int64_t region) const { return place(region + 1) > place(region); }
-  /// How many regions before this one stay.
-  std::int64_t place(std::int64_t region) const { return region * stay / regions; }
+  bool stays(std::int64_t region) const { return slot(region + 1) > slot(region); }
+  /// Where a region that stays lies among those that stay: how many regions before it stay.
+  std::int64_t slot(std::int64_t region) const { return region * stay / regions; }
 };
 
 /// Points of a region of the tree.

@@ -9,8 +9,8 @@
 //          the more points there are.
 // Limits   dim ≤ 4, n < 2^31. The tree (0.9 B a point at dim 2) must fit on the device, and the
 //          points and two words beside each into memory that the host can pin.
-// Floor    The harness's takes all bytes that do not fit over the link. This reads fewer, so it may
-//          be faster, as fast_grid is. See NOTES.md.
+// Floor    The harness's floor sends all bytes that do not fit on the device over the link in each
+//          iteration. This version sends fewer, so it may be below that floor. See NOTES.md.
 #include "kernels/core/limits.h"
 #include "kernels/fast/grid/sizes.h"
 #include "kernels/fast/stream/capacity.h"
@@ -169,7 +169,7 @@ class StreamGrid : public DeviceLoop {
     std::vector<const float*> places;
     for (std::int64_t region = 0; region < plan_.regions; ++region) {
       const float* on_host = points_.data() + region * floats;
-      float* const here = here_.data() + plan_.place(region) * floats;
+      float* const here = here_.data() + plan_.slot(region) * floats;
       places.push_back(plan_.stays(region) ? here : on_host);
       if (plan_.stays(region))
         LLOYD_CUDA_CHECK(cudaMemcpyAsync(here, on_host,
