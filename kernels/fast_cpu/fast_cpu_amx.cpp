@@ -118,8 +118,8 @@ class Amx : public PieceLoop {
         const int j = nearest.label[p];
         const float limit = bound_->limit(nearest.best[p], {reach_[first + p], norms_[first + p]},
                                           centroid_norms_[j], errors_[j]);
-        // `best` and `second` are lower bounds. If those of all other centroids are above `limit`, j
-        // is certainly the nearest.
+        // `best` and `second` are lower bounds. If `second` is above `limit`, so are those of all
+        // other centroids, and j is certainly the nearest.
         labels[p] = nearest.second[p] > limit ? j : -1;
         if (labels[p] < 0) {
           leave_open(open, first + p, limit);
