@@ -23,6 +23,8 @@
 namespace lloyd::fast {
 namespace {
 
+// A minimum is compared once for each group, and the winner of one group is searched for each
+// point: with more centroids, larger groups pay.
 int quads_per_group(int k) { return k <= 128 ? 2 : 4; }
 std::int64_t shared_bytes(const Problem& problem) {
   return table_bytes(problem.dim, quads_of(problem.k, quads_per_group(problem.k))) +

@@ -28,6 +28,8 @@ namespace {
 constexpr int kWarp = 32;
 constexpr int kMostClusters = 255;  // a label is a byte, and 255 is none yet
 
+// A minimum is compared once for each group, and the winner of one group is searched for each
+// point: with more centroids, larger groups pay.
 int quads_per_group(int k) { return k <= 64 ? 1 : 2; }
 int warps_of(const Tunables& tunables) { return (tunables.threads_per_block + kWarp - 1) / kWarp; }
 
