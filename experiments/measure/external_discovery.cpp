@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <span>
@@ -189,6 +190,12 @@ const char* kind_of(fs::file_type type) {
   }
 }
 
+bool begins_with_an_interpreter(const fs::path& file) {
+  std::array<char, 2> begin{};
+  std::ifstream(file, std::ios::binary).read(begin.data(), begin.size());
+  return begin[0] == '#' && begin[1] == '!';
+}
+
 /// Why `file` in the folder LLOYDBENCH_VERSIONS cannot be a version. Empty if it may be one,
 /// nullopt if it is not meant as one.
 std::optional<std::string> why_no_version(const fs::path& file) {
@@ -199,7 +206,10 @@ std::optional<std::string> why_no_version(const fs::path& file) {
   if (type == fs::file_type::directory) return std::nullopt;
   if (type == fs::file_type::none) return fmt::format("cannot be read: {}", error.message());
   if (type != fs::file_type::regular) return fmt::format("{}, not a program", kind_of(type));
-  if (access(file.c_str(), X_OK) != 0) return std::nullopt;  // data of a version
+  if (access(file.c_str(), X_OK) != 0) {
+    if (begins_with_an_interpreter(file)) return "is not executable; chmod +x it";
+    return std::nullopt;  // data of a version
+  }
   if (access(file.c_str(), R_OK) != 0)
     return fmt::format("cannot be read: {}", std::strerror(errno));
   if (fs::file_size(file, error) == 0 && !error) return "is empty";

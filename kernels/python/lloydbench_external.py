@@ -6,7 +6,8 @@ A version's file defines a class with `prepare`, `run` and `fetch`, and ends wit
         lloydbench_external.main(MyVersion, name="python_mine", …)
 
 The harness puts this module's folder on PYTHONPATH. Import large packages in `prepare`, not at the
-top of the file: the program runs `describe` for every version each time that it starts.
+top of the file: the program runs `describe` for every version each time that it starts, and a
+library that is loaded before `main` uses all cores, whatever the row says of threads.
 """
 
 import json
@@ -134,9 +135,19 @@ def _serve(conversation, answers):
             reply = {"ok": False, "status": "unsupported", "reason": str(reason)}
         except Exception as error:
             traceback.print_exc()
-            reason = f"{type(error).__name__}: {error}"
+            reason = f"{type(error).__name__}: {error}{_place_of(error)}"
             reply = {"ok": False, "status": "failed", "reason": reason}
         print(json.dumps(reply), file=answers, flush=True)
+
+
+def _place_of(error):
+    """Returns where the version's own file raised the error; the log has all of it."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == sys.argv[0]]
+    place = f"{own[-1].filename}:{own[-1].lineno}; " if own else ""
+    return f" ({place}log.txt has the traceback)"
 
 
 class _Conversation:
@@ -145,6 +156,7 @@ class _Conversation:
         self.folder = folder
         self.requires = requires
         self.version = None
+        self.shapes = ()  # of labels and centroids
         self.told_libraries = False
 
     def prepare(self, request):
@@ -154,6 +166,7 @@ class _Conversation:
         problem = SimpleNamespace(**{"batch": 1, **request})
         first = () if problem.batch == 1 else (problem.batch,)
         free = problem.memory_bytes
+        self.shapes = (*first, problem.n), (*first, problem.k, problem.dim)
         problem.points = self._read(request["points"], free, *first, problem.n, problem.dim)
         problem.centroids = self._read(request["centroids"], free, *first, problem.k, problem.dim)
         version = self.version_class()
@@ -167,15 +180,24 @@ class _Conversation:
     def run(self, _):
         solve_ms, iterations = _timed(self.version.run)
         solve_ms = getattr(self.version, "solve_ms", solve_ms)
+        if iterations is None:
+            raise TypeError("run() returned None; it has to return the number of iterations")
         return {"solve_ms": solve_ms, "iterations": int(iterations)}
 
     def fetch(self, _):
         import numpy as np
 
-        fetch_ms, (labels, centroids) = _timed(self.version.fetch)
+        fetch_ms, answer = _timed(self.version.fetch)
         fetch_ms = getattr(self.version, "fetch_ms", fetch_ms)
-        np.asarray(labels, dtype="<i4").tofile(f"{self.folder}/labels.i32")
-        np.asarray(centroids, dtype="<f8").tofile(f"{self.folder}/centroids.f64")
+        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+            raise TypeError("fetch() has to return labels and centroids")
+        labels, centroids = (np.asarray(each) for each in answer)
+        if labels.dtype.kind not in "iu":
+            raise TypeError(f"fetch() returned labels of type {labels.dtype}, not integers")
+        _check_shape("labels", labels.shape, self.shapes[0])
+        _check_shape("centroids", centroids.shape, self.shapes[1])
+        labels.astype("<i4").tofile(f"{self.folder}/labels.i32")
+        centroids.astype("<f8").tofile(f"{self.folder}/centroids.f64")
         return {"fetch_ms": fetch_ms, "transfer_ms": self._transfer_ms()}
 
     def _read(self, name, free, *shape):
@@ -200,6 +222,12 @@ class _Conversation:
         versions = [f"{name} {_version_of(name, module)}" for name, module in modules]
         python = f"Python {sys.version.split()[0]}"
         print(f"{sys.argv[0]}: {', '.join([python, *versions])}", file=sys.stderr, flush=True)
+
+
+def _check_shape(what, shape, wanted):
+    """Raises ValueError, unless only axes of length 1 differ: a library may have a column."""
+    if [n for n in shape if n != 1] != [n for n in wanted if n != 1]:
+        raise ValueError(f"fetch() returned {what} of shape {shape}, not {wanted}")
 
 
 def _version_of(name, module):

@@ -427,3 +427,76 @@ def test_the_log_names_the_distribution_where_a_module_says_no_version(tmp_path,
     assert lloydbench_external._version_of("quiet", quiet) == "(quiet-package 2.5)"
     assert lloydbench_external._version_of("json", json) == json.__version__
     assert lloydbench_external._version_of("absent", pathlib) == "?"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("run: return None", r"TypeError: run\(\) returned None; it has to return the number of"),
+        ("run: return {}['missing']", r"KeyError: 'missing' \(.*mine.py:\d+; log.txt has the"),
+        ("fetch: return numpy.zeros(6, int)", r"TypeError: fetch\(\) has to return labels and"),
+        (
+            "fetch: return numpy.zeros(5, int), numpy.zeros((2, 3))",
+            r"ValueError: fetch\(\) returned labels of shape \(5,\), not \(6,\)",
+        ),
+        (
+            "fetch: return numpy.zeros(6, int), numpy.zeros((3, 2))",
+            r"ValueError: fetch\(\) returned centroids of shape \(3, 2\), not \(2, 3\)",
+        ),
+        (
+            "fetch: return numpy.zeros(6), numpy.zeros((2, 3))",
+            r"TypeError: fetch\(\) returned labels of type float64, not integers",
+        ),
+        ("fetch: return numpy.zeros((6, 1), int), numpy.zeros((2, 3))", None),
+    ],
+)
+def test_what_a_python_version_returns_is_judged_in_its_own_words(tmp_path, body, reason):
+    np = pytest.importorskip("numpy")
+    method, _, statement = body.partition(": ")
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import lloydbench_external\n"
+        "class Mine:\n"
+        "    def prepare(self, problem): pass\n"
+        "    def run(self): return 1\n"
+        "    def fetch(self): pass\n"
+        f"    def {method}(self):\n"
+        "        import numpy\n"
+        f"        {statement}\n"
+        "lloydbench_external.main(Mine, name='mine_python', summary='a test')\n"
+    )
+    np.zeros((6, 3), np.float32).tofile(tmp_path / "points.f32")
+    np.zeros((2, 3), np.float32).tofile(tmp_path / "centroids.f32")
+    size = {"n": 6, "k": 2, "dim": 3, "memory_bytes": None}
+    requests = [
+        {"do": "prepare", **size, "points": "points.f32", "centroids": "centroids.f32"},
+        *({"do": step} for step in ("run", "fetch", "end")),
+    ]
+    result = subprocess.run(
+        [sys.executable, script, "serve", tmp_path],
+        input="".join(json.dumps(request) + "\n" for request in requests),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "kernels" / "python")},
+    )
+    replies = dict(
+        zip(("prepare", "run", "fetch"), map(json.loads, result.stdout.splitlines()), strict=True)
+    )
+    assert replies["prepare"]["ok"]
+    assert replies[method]["ok"] is (reason is None)
+    assert re.match(reason or "", replies[method].get("reason", ""))
+
+
+def test_a_script_that_is_not_executable_is_named(tmp_path):
+    script = tmp_path / "mine_python.py"
+    script.write_text("#!/usr/bin/env python3\n")
+    (tmp_path / "helper.py").write_text("import json\n")
+    told = subprocess.run(
+        [PROGRAM, "--list-versions"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "LLOYDBENCH_VERSIONS": str(tmp_path)},
+    ).stderr
+    assert told == f"no version: {script}: is not executable; chmod +x it\n"
