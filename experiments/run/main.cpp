@@ -140,6 +140,8 @@ int run_spec(CommandLine& line, const DeviceQuery& gpus) {
 }
 
 void discover_versions(bool quiet) {
+  if (const std::vector<std::string> errors = registration_errors(); !errors.empty())
+    throw UsageError(join(errors, "; "));
   try {
     discover_external_versions();
   } catch (const std::runtime_error& error) {

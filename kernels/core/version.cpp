@@ -1,9 +1,12 @@
 #include "kernels/core/version.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <utility>
+
+#include "kernels/core/axes.h"
 
 namespace lloyd {
 namespace {
@@ -15,19 +18,64 @@ std::vector<RegisteredVersion>& registry() {
   return instance;
 }
 
+// Names that were registered twice. What is wrong is said by registration_errors(), because an
+// exception before main() would end the program.
+std::vector<std::string>& taken_names() {
+  static std::vector<std::string> instance;
+  return instance;
+}
+
 bool insert(RegisteredVersion version) {
   auto& all = registry();
   const std::string& name = version.info.name;
   const auto at = std::lower_bound(
       all.begin(), all.end(), name,
       [](const RegisteredVersion& a, const std::string& b) { return a.info.name < b; });
-  if (at != all.end() && at->info.name == name)
-    throw std::logic_error("two versions are named " + name);
+  if (at != all.end() && at->info.name == name) {
+    taken_names().push_back(name);
+    return false;
+  }
   all.insert(at, std::move(version));
   return true;
 }
 
+bool is_name(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char letter) {
+    return std::isalnum(letter) != 0 || letter == '_' || letter == '-';
+  });
+}
+
+bool is_tunable(std::string_view name) {
+  return std::ranges::any_of(
+      kAxes, [&](const AxisInfo& axis) { return axis.tunable != nullptr && name == axis.name; });
+}
+
 }  // namespace
+
+std::vector<std::string> registration_errors() {
+  std::vector<std::string> errors;
+  for (const std::string& name : taken_names())
+    errors.push_back("two versions are named " + name + "; change .name in one of their files");
+  for (const RegisteredVersion& version : registry()) {
+    const VersionInfo& info = version.info;
+    if (!is_name(info.name))
+      errors.push_back("version '" + info.name +
+                       "': a .name has letters, digits, '_' and '-' only");
+    for (const std::string& axis : info.axes)
+      if (!is_tunable(axis)) {
+        std::string known;
+        for (const AxisInfo& each : kAxes)
+          if (each.tunable != nullptr)
+            known += (known.empty() ? "" : ", ") + std::string(each.name);
+        errors.push_back("version " + info.name + ": .axes has '" + axis + "'; it may have " +
+                         known);
+      }
+    if (!info.parent.empty() && find_version(info.parent) == nullptr)
+      errors.push_back("version " + info.name + ": its .parent '" + info.parent +
+                       "' is no version; leave it empty, or correct it");
+  }
+  return errors;
+}
 
 std::string_view to_string(Precision precision) {
   switch (precision) {

@@ -299,6 +299,10 @@ const std::vector<RegisteredVersion>& versions();
 /// The version with that name, or null.
 const RegisteredVersion* find_version(std::string_view name);
 
+/// What is wrong with what the program's versions say of themselves: a name that another one has,
+/// an unknown axis or parent. Call it before external versions are registered.
+std::vector<std::string> registration_errors();
+
 /// Use LLOYD_VERSION.
 bool register_version(VersionInfo info, VersionFactory make);
 /// Registers a version that cannot run here, because of `reason`.

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -383,6 +385,25 @@ TEST(Registry, IsWhatTheContractSays) {
     for (const std::string& axis : info.axes)
       EXPECT_TRUE(axes.contains(axis)) << info.name << " reads axis " << axis;
   }
+}
+
+// In a process of its own, because what is registered stays.
+TEST(RegistryDeathTest, SaysWhatIsWrongWithAVersion) {
+  ASSERT_EQ(registration_errors(), std::vector<std::string>{});
+  const auto errors_with = [](const VersionInfo& info) {
+    register_version(info, nullptr);
+    for (const std::string& error : registration_errors())
+      std::fprintf(stderr, "%s\n", error.c_str());
+    std::exit(0);
+  };
+  const auto exits = testing::ExitedWithCode(0);
+  EXPECT_EXIT(errors_with({.name = "cpu_sequential"}), exits,
+              "^two versions are named cpu_sequential; change .name in one of their files\n$");
+  EXPECT_EXIT(errors_with({.name = "my_cpu", .axes = {"thread"}}), exits,
+              "^version my_cpu: .axes has 'thread'; it may have .*threads");
+  EXPECT_EXIT(errors_with({.name = "my_cpu", .parent = "cpu_sequentail"}), exits,
+              "^version my_cpu: its .parent 'cpu_sequentail' is no version");
+  EXPECT_EXIT(errors_with({.name = "mine cpu/x"}), exits, "^version 'mine cpu/x': a .name has");
 }
 
 TEST(Registry, SaysWhatNoVersionCanDo) {
