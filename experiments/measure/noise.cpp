@@ -140,8 +140,9 @@ std::vector<std::string> disturbances(const Noise& noise, double solve_ms, doubl
   std::vector<std::string> reasons;
   if (const std::int64_t switches = noise.involuntary_switches.value_or(0);
       static_cast<double>(switches) * kSwitchMs > kSwitchShare * solve_ms)
-    reasons.push_back(fmt::format("{} involuntary context switch{} in {:.3g} ms", switches,
-                                  switches == 1 ? "" : "es", solve_ms));
+    reasons.push_back(fmt::format(
+        "{} involuntary context switch{} in {} ms", switches, switches == 1 ? "" : "es",
+        solve_ms < 1e3 ? fmt::format("{:.3g}", solve_ms) : with_commas(std::llround(solve_ms))));
   if (const std::int64_t faults = noise.disk_page_faults.value_or(0); faults > 0)
     reasons.push_back(fmt::format("{} page{} read from disk", faults, faults == 1 ? "" : "s"));
   if (const double others = noise.other_cpu.value_or(0);

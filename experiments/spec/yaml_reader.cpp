@@ -49,6 +49,18 @@ std::optional<YAML::Mark> second_document(const std::string& text) {
   return start.mark;
 }
 
+/// Names the first line that is indented with a tab, which YAML does not allow. Else empty.
+std::string hint_at_tabs(const std::string& text) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const std::size_t indent = std::min(line.find_first_not_of(" \t"), line.size());
+    if (line.find('\t') < indent)
+      return fmt::format(" (line {} is indented with a tab; YAML takes spaces)", number);
+  }
+  return "";
+}
+
 }  // namespace
 
 Place place_of(const YAML::Node& node) {
@@ -106,8 +118,9 @@ std::optional<YAML::Node> YamlReader::parse(const std::string& text) {
     const bool alias = error.msg.find("anchor") != std::string::npos;
     errors_.add(place,
                 // It quotes single bytes of a character.
-                fmt::format("not valid YAML: {}{}", valid_utf8(error.msg),
-                            alias ? " (a glob that begins with * needs quotes: \"*_fused\")" : ""));
+                fmt::format("not valid YAML: {}{}{}", valid_utf8(error.msg),
+                            alias ? " (a glob that begins with * needs quotes: \"*_fused\")" : "",
+                            hint_at_tabs(text)));
     return std::nullopt;
   }
   if (second) {

@@ -26,6 +26,11 @@ INSTANTIATE_TEST_SUITE_P(
                   "versions: [cpu_sequential",
                   {"s.yaml:3:5: not valid YAML: end of sequence flow not found"}},
         ErrorCase{8, "a: b: c", {"s.yaml:8:5: not valid YAML: illegal map value"}},
+        ErrorCase{8,
+                  "axes:\n\tn: [1e4]",
+                  {"s.yaml:9:3: not valid YAML: illegal map value (line 9 is indented with a tab; "
+                   "YAML takes "
+                   "spaces)"}},
         ErrorCase{2,
                   "versions: [*_fused]",
                   {"s.yaml:2:12: not valid YAML: the referenced anchor is not defined "
