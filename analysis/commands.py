@@ -222,11 +222,15 @@ def run_compare(options: argparse.Namespace) -> int:
         return 2
     table = compare.compare(*runs, options.threshold / 100, options.across_machines)
     shown = table if options.all else table[table["verdict"] != compare.ALIKE]
+    if not options.latex and (same := compare.same_program(*runs)):
+        print(same)
     if len(shown):
         words = f"{runs[0].title}: OLD and NEW, {compare.summary(table)}."
         made = tables.comparison(shown, words)
         print(made.latex() if options.latex else made.table_alone())
     if not options.latex:
+        if left_open := compare.not_excluded(table, options.threshold / 100):
+            print(left_open)
         print(compare.summary(table) or "the runs have no points")
     return compare.exit_status(table)
 

@@ -61,6 +61,7 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
     if bare:
         notes[0] += f" {_points(bare)} without a bar: an interval needs 6 samples."
     notes += _basis_notes(measured)
+    notes += _workers_notes(measured)
     throttled = int(measured["throttled_samples"].fillna(0).sum())
     if throttled:
         samples = int(measured["samples"].sum())
@@ -96,6 +97,19 @@ def _basis_notes(measured: pd.DataFrame) -> list[str]:
         return [f"Timed: all by {BASES.get(basis, basis)}."]
     words = [f"{', '.join(versions)} by {BASES.get(b, b)}" for b, versions in clocks.items()]
     return [f"Timed: {'; '.join(words)}."]
+
+
+def _workers_notes(measured: pd.DataFrame) -> list[str]:
+    """The threads and ranks of versions that take a number of them, where each has one number."""
+    words = []
+    for axis, noun in (("threads", "Threads"), ("processes", "Ranks")):
+        used = measured.dropna(subset=[axis])
+        if used.groupby("version")[axis].nunique().max() == 1:
+            words += [
+                f"{noun}: {count} ({', '.join(sorted(set(of['version'])))})."
+                for count, of in used.groupby(axis)
+            ]
+    return [" ".join(words)] if words else []
 
 
 def small_print(

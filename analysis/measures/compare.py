@@ -100,6 +100,30 @@ def summary(table: pd.DataFrame) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict])
 
 
+def not_excluded(table: pd.DataFrame, threshold: float) -> str:
+    """What the points with no difference found leave open: `slower by up to 54% is not excluded, at
+    a/n:100`. Empty if no interval goes beyond the threshold."""
+    open_ones = table[table["verdict"].eq(ALIKE) & table["high"].gt(1 + threshold)]
+    if open_ones.empty:
+        return ""
+    worst = open_ones.loc[open_ones["high"].idxmax()]
+    points = f"{len(open_ones)} point{'' if len(open_ones) == 1 else 's'} with no difference found"
+    return (
+        f"{points} may still be slower by more than {100 * threshold:g}%, at most by "
+        f"{100 * (worst['high'] - 1):.0f}% ({worst['point']}); --all shows the intervals"
+    )
+
+
+def same_program(old: Run, new: Run) -> str:
+    """Says so if both runs were made by one build. Empty if not, or if a run does not say."""
+    if not old.binary or old.binary != new.binary:
+        return ""
+    return (
+        f"OLD and NEW are runs of the same program (fingerprint {old.binary[:8]}): what differs is "
+        "not its code"
+    )
+
+
 def _refuse_other_machines(old: Run, new: Run) -> None:
     for what, a, b in (
         ("GPU", *(" and ".join(run.gpus or [run.gpu]) for run in (old, new))),
@@ -152,7 +176,7 @@ class _Pair:
         self.launches = min(len(side.launches) for side in self.samples)
         self.ratio = ratio_interval(self.samples[1], self.samples[0])
         self.noise = "; ".join(
-            f"{which} is noisy ({side['noise'] or 'no reason was recorded'})"
+            f"{which} is noisy ({_disturbed(side)})"
             for which, side in (("OLD", old), ("NEW", new))
             if side["noisy"] is True
         )
@@ -171,6 +195,12 @@ class _Pair:
 
     def cells(self) -> tuple:
         return self.name, self.verdict, *self.medians, *self.ratio, self.p, self.why
+
+
+def _disturbed(side: pd.Series) -> str:
+    """How many samples were disturbed and, for example, by what. The figures' CSV has all."""
+    first = str(side["noise"] or "no reason was recorded").partition("; ")[0]
+    return f"{side['noisy_samples']} of {side['samples']} samples, such as: {first}"
 
 
 def _other_problem(old: pd.Series, new: pd.Series) -> str:

@@ -85,7 +85,9 @@ def noise_note(points: pd.DataFrame, most: int = 3) -> str:
     if noisy.empty:
         return ""
     reasons = list(dict.fromkeys("; ".join(noisy["noise"].dropna()).split("; ")))
-    said = "; ".join(reasons[:most]) + (f"; and {len(reasons) - most} more" * bool(reasons[most:]))
+    said = "; ".join(reasons[:most])
+    if len(reasons) > most:
+        said = f"for example {said} ({len(reasons)} different notes)"
     count = f"{len(noisy):,} point{'' if len(noisy) == 1 else 's'}"
     return (
         f"{NOISY} noisy: {count}, with a quarter or more of the samples disturbed: "

@@ -136,7 +136,34 @@ def test_a_noisy_point_is_never_just_slower(write):
     new = write("new", {"a": launched(11, seed=4)}, **disturbed)
     table = compare(load_run(old), load_run(new), 0.02)
     assert table["verdict"].tolist() == [OPEN_SLOWER]
-    assert table["why"].tolist() == ["NEW is noisy (other processes used 1.2 cores)"]
+    told = "NEW is noisy (60 of 60 samples, such as: other processes used 1.2 cores)"
+    assert table["why"].tolist() == [told]
+
+
+def test_what_no_difference_leaves_open_is_said(write, capsys):
+    old = write("old", {"a": launched(10, scatter=0.1), "b": launched(10)})
+    new = write("new", {"a": launched(10, scatter=0.1, seed=7), "b": launched(10, seed=3)})
+    assert verdicts(old, new) == {"a": ALIKE, "b": ALIKE}
+    main(["compare", str(old), str(new)])
+    out = capsys.readouterr().out
+    assert re.match(
+        r"1 point with no difference found may still be slower by more than 2%, at most by \d+% "
+        r"\(a\); --all shows the intervals\n2 no difference found\n$",
+        out,
+    )
+
+
+def test_two_runs_of_one_program_are_named_as_such(write, capsys):
+    old, new = write("old", {"a": launched(10)}), write("new", {"a": launched(12, seed=5)})
+    plan = {"points": [], "fingerprints": {"binary": "42417dfb67de"}}
+    for path in (old, new):
+        (path / "plan.json").write_text(json.dumps(plan))
+    main(["compare", str(old), str(new)])
+    out = capsys.readouterr().out
+    assert out.startswith("OLD and NEW are runs of the same program (fingerprint 42417dfb)")
+    (new / "plan.json").write_text(json.dumps(plan | {"fingerprints": {"binary": "cd"}}))
+    main(["compare", str(old), str(new)])
+    assert "same program" not in capsys.readouterr().out
 
 
 def test_a_launch_that_a_point_lacks_is_no_launch_of_it(write):
