@@ -37,7 +37,6 @@ ORDER = [
     *(ALIKE, FEW, BASES, OTHER, NOT_RUN, NEITHER),
 ]
 """The verdicts as a summary counts them, those to look at first."""
-OTHER_GPU = "measured on another GPU of this model"
 COLUMNS = ["point", "verdict", "old_ms", "new_ms", "ratio", "low", "high", "p", "why"]
 LEVEL = 1 - CONFIDENCE
 ENOUGH = 4
@@ -101,13 +100,13 @@ def summary(table: pd.DataFrame) -> str:
 
 
 def not_excluded(table: pd.DataFrame, threshold: float) -> str:
-    """What the points with no difference found leave open: `slower by up to 54% is not excluded, at
-    a/n:100`. Empty if no interval goes beyond the threshold."""
-    open_ones = table[table["verdict"].eq(ALIKE) & table["high"].gt(1 + threshold)]
-    if open_ones.empty:
+    """How much slower the points with no difference found may still be, as far as their intervals
+    say. Empty if no interval goes beyond the threshold."""
+    wide = table[table["verdict"].eq(ALIKE) & table["high"].gt(1 + threshold)]
+    if wide.empty:
         return ""
-    worst = open_ones.loc[open_ones["high"].idxmax()]
-    points = f"{len(open_ones)} point{'' if len(open_ones) == 1 else 's'} with no difference found"
+    worst = wide.loc[wide["high"].idxmax()]
+    points = f"{len(wide)} point{'' if len(wide) == 1 else 's'} with no difference found"
     return (
         f"{points} may still be slower by more than {100 * threshold:g}%, at most by "
         f"{100 * (worst['high'] - 1):.0f}% ({worst['point']}); --all shows the intervals"
@@ -119,8 +118,8 @@ def same_program(old: Run, new: Run) -> str:
     if not old.binary or old.binary != new.binary:
         return ""
     return (
-        f"OLD and NEW are runs of the same program (fingerprint {old.binary[:8]}): what differs is "
-        "not its code"
+        f"OLD and NEW are runs of the same program (fingerprint {old.binary[:8]}), so no "
+        "difference comes from its code"
     )
 
 
@@ -139,9 +138,15 @@ def _refuse_other_machines(old: Run, new: Run) -> None:
 def _other_gpu(old: Run, new: Run) -> str:
     """Why a difference between the runs may be one of two GPUs of one model. Empty if both runs
     used one and the same GPU, or none."""
-    used = [set(run.measurements["gpu_uuid"].dropna()) for run in (old, new)]
-    same = used[0] == used[1] or set(old.gpus) != set(new.gpus)
-    return "" if same else OTHER_GPU
+    if set(old.gpus) != set(new.gpus):
+        return ""
+    return other_gpu(*(run.measurements["gpu_uuid"] for run in (old, new)))
+
+
+def other_gpu(old: pd.Series, new: pd.Series) -> str:
+    """The same for the UUIDs of rows whose GPUs are of one model; null on the CPU."""
+    same = set(old.dropna()) == set(new.dropna())
+    return "" if same else "measured on another GPU of this model"
 
 
 def _row(side: pd.DataFrame, name: str) -> pd.Series | None:

@@ -17,9 +17,9 @@ from analysis.measures.compare import (
     FASTER,
     OPEN_FASTER,
     OPEN_SLOWER,
-    OTHER_GPU,
     SLOWER,
     compare_points,
+    other_gpu,
 )
 from analysis.measures.points import all_points, fastest
 from analysis.model.files import RunError, printable
@@ -172,8 +172,7 @@ def _tested(rows: pd.DataFrame, threshold: float) -> pd.DataFrame:
     for (machine, old, new), of in pairs.groupby(["machine", "before", "run"], sort=False):
         mine = ok[ok["machine"].eq(machine) & ok["version"].isin(of["version"])]
         sides = [mine[mine["run"].eq(run)].set_index("version") for run in (old, new)]
-        used = [set(side["gpu_uuid"].dropna()) for side in sides]
-        open_because = "" if used[0] == used[1] else OTHER_GPU
+        open_because = other_gpu(*(side["gpu_uuid"] for side in sides))
         table = compare_points(*sides, threshold, open_because).set_index("point")
         found = table.loc[of["version"], ["verdict", "ratio", "low", "high", "p", "why"]]
         rows.loc[of.index, TESTED[1:]] = found.to_numpy()

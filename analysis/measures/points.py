@@ -87,7 +87,7 @@ def noise_note(points: pd.DataFrame, most: int = 3) -> str:
     reasons = list(dict.fromkeys("; ".join(noisy["noise"].dropna()).split("; ")))
     said = "; ".join(reasons[:most])
     if len(reasons) > most:
-        said = f"for example {said} ({len(reasons)} different notes)"
+        said = f"for example {said} ({len(reasons)} different ones in all)"
     count = f"{len(noisy):,} point{'' if len(noisy) == 1 else 's'}"
     return (
         f"{NOISY} noisy: {count}, with a quarter or more of the samples disturbed: "
@@ -210,8 +210,8 @@ def common_baseline(runs: list[Run]) -> str:
 
 
 def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
-    """Every point that was planned or measured, with POINT_COLUMNS, NEWER_COLUMNS and `times_ms`
-    (Samples in ms).
+    """Every point that was planned or measured, with POINT_COLUMNS, NEWER_COLUMNS, SOLVE_COLUMNS,
+    the version that a chooser has `chosen`, and `times_ms` (Samples in ms).
 
     Points without a result have NaN times, a status (or `not run`) and the reason.
     Speedups are relative to the median of `baseline` for the same problem in the same run and

@@ -40,12 +40,6 @@ Value parse_word(const std::string& key, const std::string& word,
 
 }  // namespace
 
-bool is_version_name(const std::string& name) {
-  constexpr const char* kFirst = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-  return !name.empty() && name.size() <= kLongestVersionName && name.find_first_of(kFirst) == 0 &&
-         name.find_first_not_of(std::string(kFirst) + "_-") == std::string::npos;
-}
-
 VersionInfo parse_description(const std::string& name, const std::string& output,
                               std::string& unavailable) {
   const nlohmann::json json = parse_answer(output);

@@ -7,13 +7,9 @@
 #include <string>
 
 #include "kernels/core/version.h"
+#include "kernels/core/version_name.h"
 
 namespace lloyd {
-
-inline constexpr std::size_t kLongestVersionName = 64;
-/// Allows letters, digits, '_' and '-', with a letter or digit first. Such a name is valid in a
-/// file name, a spec, a figure and a table.
-bool is_version_name(const std::string& name);
 
 /// Parses `text`, the output of describe. `name` is the file name without its extension. Sets
 /// `unavailable` if the version says that it is unavailable. Throws std::runtime_error if the

@@ -1,12 +1,15 @@
 #include "kernels/core/version.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "kernels/core/axes.h"
+#include "kernels/core/version_name.h"
 
 namespace lloyd {
 namespace {
@@ -39,15 +42,11 @@ bool insert(RegisteredVersion version) {
   return true;
 }
 
-bool is_name(std::string_view name) {
-  return !name.empty() && std::ranges::all_of(name, [](unsigned char letter) {
-    return std::isalnum(letter) != 0 || letter == '_' || letter == '-';
-  });
-}
-
-bool is_tunable(std::string_view name) {
-  return std::ranges::any_of(
-      kAxes, [&](const AxisInfo& axis) { return axis.tunable != nullptr && name == axis.name; });
+std::vector<std::string> tunables() {
+  std::vector<std::string> names;
+  for (const AxisInfo& axis : kAxes)
+    if (axis.tunable != nullptr) names.emplace_back(axis.name);
+  return names;
 }
 
 }  // namespace
@@ -55,24 +54,24 @@ bool is_tunable(std::string_view name) {
 std::vector<std::string> registration_errors() {
   std::vector<std::string> errors;
   for (const std::string& name : taken_names())
-    errors.push_back("two versions are named " + name + "; change .name in one of their files");
+    errors.push_back(
+        fmt::format("two versions are named {}; change .name in one of their files", name));
+  const std::vector<std::string> known = tunables();
   for (const RegisteredVersion& version : registry()) {
     const VersionInfo& info = version.info;
-    if (!is_name(info.name))
-      errors.push_back("version '" + info.name +
-                       "': a .name has letters, digits, '_' and '-' only");
+    if (!is_version_name(info.name))
+      errors.push_back(fmt::format(
+          "version '{}': a .name has 1 to {} letters, digits, '_' and '-', the first a letter or "
+          "digit",
+          info.name, kLongestVersionName));
     for (const std::string& axis : info.axes)
-      if (!is_tunable(axis)) {
-        std::string known;
-        for (const AxisInfo& each : kAxes)
-          if (each.tunable != nullptr)
-            known += (known.empty() ? "" : ", ") + std::string(each.name);
-        errors.push_back("version " + info.name + ": .axes has '" + axis + "'; it may have " +
-                         known);
-      }
+      if (std::ranges::find(known, axis) == known.end())
+        errors.push_back(fmt::format("version {}: .axes has '{}'; it may have {}", info.name, axis,
+                                     fmt::join(known, ", ")));
     if (!info.parent.empty() && find_version(info.parent) == nullptr)
-      errors.push_back("version " + info.name + ": its .parent '" + info.parent +
-                       "' is no version; leave it empty, or correct it");
+      errors.push_back(
+          fmt::format("version {}: its .parent '{}' is no version; leave it empty, or correct it",
+                      info.name, info.parent));
   }
   return errors;
 }

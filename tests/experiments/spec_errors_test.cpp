@@ -29,8 +29,7 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{8,
                   "axes:\n\tn: [1e4]",
                   {"s.yaml:9:3: not valid YAML: illegal map value (line 9 is indented with a tab; "
-                   "YAML takes "
-                   "spaces)"}},
+                   "YAML takes spaces)"}},
         ErrorCase{2,
                   "versions: [*_fused]",
                   {"s.yaml:2:12: not valid YAML: the referenced anchor is not defined "

@@ -1,26 +1,21 @@
 #include "experiments/run/task.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <string>
 
 #include "experiments/record/rows.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/spec/spec.h"
+#include "tests/experiments/spec_text.h"
 
 namespace lloyd {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// A run of one point and two launches, of which the first has its sample.
-class RemainingTasks : public testing::Test {
+class RemainingTasks : public ::testing::Test {
  protected:
   RemainingTasks() {
-    std::string pattern = (fs::temp_directory_path() / "lloydbench-XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
     Point point;
     point.version = "cpu_sequential";
     point.id = "cpu_sequential/n:100/k:5/dim:2/precision:fp32";
@@ -30,11 +25,10 @@ class RemainingTasks : public testing::Test {
     spec_.points = {point};
     spec_.measure.launches = 2;
   }
-  ~RemainingTasks() override { fs::remove_all(root_); }
 
   /// What is left on `gpu` of the run that `begun` began with a row.
   Task left_on(const std::string& gpu, const Row& begun) {
-    RunDirectory directory = RunDirectory::create(root_ / std::to_string(runs_++));
+    RunDirectory directory = RunDirectory::create(folder_.path() / "run");
     directory.append("measurements.jsonl", {begun});
     directory.append("passes.jsonl",
                      {{{"point", begun.at("point")}, {"pass", "timing"}, {"launch", 0}}});
@@ -57,8 +51,7 @@ class RemainingTasks : public testing::Test {
   Spec spec_;
 
  private:
-  fs::path root_;
-  int runs_ = 0;
+  testing::Folder folder_;
 };
 
 TEST_F(RemainingTasks, GoOnWithThePointOnTheSameGpu) {

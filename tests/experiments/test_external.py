@@ -375,6 +375,19 @@ def test_points_are_mapped_where_memory_is_short(tmp_path):
         assert (tmp_path / "points.f32").read_bytes() == points.tobytes()
 
 
+def served(script, folder, requests):
+    """The replies of a Python version that serves `requests` in `folder`."""
+    result = subprocess.run(
+        [sys.executable, script, "serve", folder],
+        input="".join(json.dumps(request) + "\n" for request in requests),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "kernels" / "python")},
+    )
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
 def test_sklearn_s_step_is_that_of_its_kmeans(tmp_path):
     """The compiled step that python_sklearn calls goes where KMeans.fit() goes."""
     np = pytest.importorskip("numpy")
@@ -396,14 +409,7 @@ def test_sklearn_s_step_is_that_of_its_kmeans(tmp_path):
         {"do": "end"},
     ]
     script = ROOT / "kernels" / "python" / "python_sklearn.py"
-    result = subprocess.run(
-        [sys.executable, script, "serve", tmp_path],
-        input="".join(json.dumps(request) + "\n" for request in requests),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    replies = [json.loads(line) for line in result.stdout.splitlines()]
+    replies = served(script, tmp_path, requests)
     assert [reply["ok"] for reply in replies] == [True, True, True]
     ours = np.fromfile(tmp_path / "centroids.f64").reshape(7, 3)
     fitted = cluster.KMeans(7, init=centroids, n_init=1, max_iter=10, tol=0, algorithm="lloyd")
@@ -472,17 +478,8 @@ def test_what_a_python_version_returns_is_judged_in_its_own_words(tmp_path, body
         {"do": "prepare", **size, "points": "points.f32", "centroids": "centroids.f32"},
         *({"do": step} for step in ("run", "fetch", "end")),
     ]
-    result = subprocess.run(
-        [sys.executable, script, "serve", tmp_path],
-        input="".join(json.dumps(request) + "\n" for request in requests),
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "kernels" / "python")},
-    )
-    replies = dict(
-        zip(("prepare", "run", "fetch"), map(json.loads, result.stdout.splitlines()), strict=True)
-    )
+    told = served(script, tmp_path, requests)
+    replies = dict(zip(("prepare", "run", "fetch"), told, strict=True))
     assert replies["prepare"]["ok"]
     assert replies[method]["ok"] is (reason is None)
     assert re.match(reason or "", replies[method].get("reason", ""))
