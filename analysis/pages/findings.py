@@ -212,7 +212,10 @@ def _dims(rows: pd.DataFrame, best: pd.Series, worst: pd.Series) -> str:
 
 @_on_own_cores
 def _scaling(rows: pd.DataFrame) -> str:
-    return _most_workers(rows[rows["workers"].eq(rows["workers"].max())])
+    most = rows[rows["workers"].eq(rows["workers"].max())]
+    # A slow version may well be efficient over itself.
+    over_another = most[most["over"].ne(most["version"])]
+    return _most_workers(over_another if len(over_another) else most)
 
 
 @_at_the_ends("efficiency")

@@ -502,7 +502,8 @@ def test_a_hundred_thousand_rows_take_seconds(tmp_path):
 
 
 def test_what_is_said_about_scaling_leaves_out_more_threads_than_cores():
-    line = {"series": "cpu_openmp", "kind": "strong", "problem": "N = 10⁴"}
+    line = {"version": "cpu_openmp", "series": "cpu_openmp", "over": "cpu_sequential"}
+    line |= {"kind": "strong", "problem": "N = 10⁴"}
     rows = [line | {"workers": 16, "efficiency": 0.9, "oversubscribed": False}]
     rows += [line | {"workers": 16, "efficiency": 0.4, "problem": "N = 100"}]
     rows += [line | {"workers": 64, "efficiency": 0.1, "oversubscribed": True}]

@@ -74,3 +74,18 @@ def test_speedups_of_solves_of_different_lengths_say_so(make_run):
     write_lines(file, rows)
     said = " ".join(words(drawing_of(path, "speedup")))
     assert "different numbers of iterations, up to 20 and 24" in said
+
+
+def test_an_efficiency_over_itself_does_not_stand_for_the_scaling():
+    rows = pd.DataFrame(
+        {
+            "version": ["multi", "multi", "peer"],
+            "series": ["multi", "multi", "peer"],
+            "over": ["single", "single", "peer"],
+            "workers": [1, 2, 2],
+            "efficiency": [0.99, 0.9, 0.98],
+        }
+    ).assign(kind="strong", problem="N = 10⁶", oversubscribed=False)
+    assert finding("scaling", rows, "title").startswith("With 2 workers multi keeps 90%")
+    own = rows.assign(over=rows["version"])
+    assert finding("scaling", own, "title").startswith("With 2 workers peer keeps 98%")
