@@ -28,6 +28,14 @@ constexpr int kMostRepetitions = 50;
 // throttled.
 constexpr int kMostAttempts = 4;
 
+template <typename Run>
+bool ended_early(const Run& run) {
+  if constexpr (requires { run.error_occurred; })
+    return run.error_occurred;  // its name before Google Benchmark 1.8
+  else
+    return run.skipped != 0;
+}
+
 // Collects the results of Google Benchmark instead of printing a table.
 class Collector : public benchmark::BenchmarkReporter {
  public:
@@ -35,7 +43,7 @@ class Collector : public benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs)
-      if (run.run_type == Run::RT_Iteration && !run.error_occurred)
+      if (run.run_type == Run::RT_Iteration && !ended_early(run))
         solve_ms.push_back(run.real_accumulated_time / static_cast<double>(run.iterations) * 1e3);
   }
   std::vector<double> solve_ms;

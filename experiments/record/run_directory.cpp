@@ -204,7 +204,7 @@ void RunDirectory::fill_energy() {
         row["energy_j"] = pass.at("energy_j");
         why.erase("energy_j");
         changed = true;
-      } else if (why.value("energy_j", "") != pass.at("reason")) {
+      } else if (why.value("energy_j", "") != pass.at("reason").get<std::string>()) {
         why["energy_j"] = pass.at("reason");
         changed = true;
       }

@@ -1,6 +1,9 @@
 #include "experiments/spec/keys.h"
 
+#include <fmt/format.h>
+
 #include <stdexcept>
+#include <string_view>
 
 #include "experiments/spec/key_tables.h"
 #include "experiments/spec/spec.h"
@@ -25,10 +28,10 @@ std::vector<std::string> key_names(const std::string& section) {
   return names;
 }
 
-const Key& key_of(const std::string& section, const std::string& name) {
+const Key& key_of(std::string_view section, std::string_view name) {
   for (const Key& key : keys())
     if (key.section == section && key.name == name) return key;
-  throw std::logic_error("no key " + section + "." + name + " in the tables (key_tables.h)");
+  throw std::logic_error(fmt::format("no key {}.{} in the tables (key_tables.h)", section, name));
 }
 
 const Key& key_at(const std::string& path) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lloyd {
@@ -54,7 +55,7 @@ const std::vector<Key>& keys();
 /// The names of a section's keys ("": of the spec's).
 std::vector<std::string> key_names(const std::string& section);
 /// Throws std::logic_error when the table has no such key.
-const Key& key_of(const std::string& section, const std::string& name);
+const Key& key_of(std::string_view section, std::string_view name);
 
 /// The same for "section.name".
 const Key& key_at(const std::string& path);
