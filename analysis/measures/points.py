@@ -462,7 +462,8 @@ def _newer(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
-    points["baseline"] = baseline or None
+    """A copy with the columns of the speedup over `baseline`."""
+    points = points.assign(baseline=baseline or None)
     if not baseline:
         return points
     problem = [*_PROBLEM, "machine", PLACE]

@@ -5,6 +5,9 @@ from malformed import write_good
 from test_paper import NEEDS_LATEX, compiled
 
 from analysis.__main__ import main
+from analysis.measures.points import all_points, over_best_cpu
+from analysis.model.load import load_run
+from analysis.pages import tables
 from analysis.pages.escape import Code
 from analysis.pages.table import Table
 
@@ -103,3 +106,12 @@ def test_latex_sets_every_table(good, written, tmp_path, capsys):
     text = " ".join(text.replace("_", " ").split())
     for words in ("luigi v4 device update", "ms per", "holds if", "best peer, ms"):
         assert words in text
+
+
+def test_a_headline_over_the_fastest_cpu_leaves_the_other_tables_alone(make_run):
+    run = load_run(make_run())
+    points = all_points([run], run.baseline)
+    assert set(over_best_cpu(points)["baseline"].dropna()) != {run.baseline}
+    before = tables.medians(points, run.baseline).rows
+    tables.headline(run, points)
+    assert tables.medians(points, run.baseline).rows == before
