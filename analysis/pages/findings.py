@@ -221,12 +221,14 @@ def _scaling(rows: pd.DataFrame) -> str:
 @_at_the_ends("efficiency")
 def _most_workers(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
     said = (
-        f"With {int(best['workers'])} workers {best['series']} keeps {100 * best['efficiency']:.0f}"
-        f"% efficiency ({best['kind']} scaling, {best['problem']})"
+        f"With {int(best['workers'])} workers {best['series']} has an efficiency of "
+        f"{100 * best['efficiency']:.0f}% over {best['over']} ({best['kind']} scaling, "
+        f"{best['problem']})"
     )
     if len(rows) > 1:
+        over = "" if worst["over"] == best["over"] else f" over {worst['over']}"
         said += (
-            f"; the least is {100 * worst['efficiency']:.0f}% ({worst['series']}, "
+            f"; the least is {100 * worst['efficiency']:.0f}%{over} ({worst['series']}, "
             f"{worst['problem']})"
         )
     return f"{said}."

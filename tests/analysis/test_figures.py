@@ -508,6 +508,6 @@ def test_what_is_said_about_scaling_leaves_out_more_threads_than_cores():
     rows += [line | {"workers": 16, "efficiency": 0.4, "problem": "N = 100"}]
     rows += [line | {"workers": 64, "efficiency": 0.1, "oversubscribed": True}]
     assert finding("scaling", pd.DataFrame(rows), "title") == (
-        "With 16 workers cpu_openmp keeps 90% efficiency (strong scaling, N = 10⁴); the "
-        "least is 40% (cpu_openmp, N = 100)."
+        "With 16 workers cpu_openmp has an efficiency of 90% over cpu_sequential (strong scaling, "
+        "N = 10⁴); the least is 40% (cpu_openmp, N = 100)."
     )

@@ -86,6 +86,10 @@ def test_an_efficiency_over_itself_does_not_stand_for_the_scaling():
             "efficiency": [0.99, 0.9, 0.98],
         }
     ).assign(kind="strong", problem="N = 10⁶", oversubscribed=False)
-    assert finding("scaling", rows, "title").startswith("With 2 workers multi keeps 90%")
+    assert finding("scaling", rows, "title").startswith(
+        "With 2 workers multi has an efficiency of 90% over single"
+    )
     own = rows.assign(over=rows["version"])
-    assert finding("scaling", own, "title").startswith("With 2 workers peer keeps 98%")
+    assert finding("scaling", own, "title").startswith(
+        "With 2 workers peer has an efficiency of 98% over peer"
+    )
