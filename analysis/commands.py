@@ -51,10 +51,10 @@ from analysis.pages.report import subject, write_report
 from analysis.pages.table import Table
 
 
-def _load(options: argparse.Namespace, join: bool = True) -> list[Run]:
-    """The runs below DIR… that can be read, the parts of a sweep as one run if `join`. The others
-    are printed and added to options.unread. A path without any run, which a glob may find, is left
-    out if other paths have runs."""
+def _load(options: argparse.Namespace) -> list[Run]:
+    """The runs below DIR… that can be read, the parts of a sweep as one run. The others are printed
+    and added to options.unread. A path without any run, which a glob may find, is left out if other
+    paths have runs."""
     runs = []
     skipped: list[str] = []
     for path in find_runs(options.dirs, skipped):
@@ -70,7 +70,7 @@ def _load(options: argparse.Namespace, join: bool = True) -> list[Run]:
         raise RunError("\n".join(options.unread))
     for reason in options.unread:
         say(f"not read: {reason}")
-    runs = join_parts(runs) if join else runs
+    runs = join_parts(runs)
     for run in runs:
         for warning in run.warnings:
             say(f"warning: {warning}")
@@ -209,17 +209,19 @@ def run_report(options: argparse.Namespace) -> int:
 def run_compare(options: argparse.Namespace) -> int:
     if not 0 <= options.threshold < 1000:
         raise RunError(f"--threshold: {options.threshold:g} is not a percentage from 0 to 1000")
-    options.dirs = []
+    runs = []
     for name, path in (("OLD", options.old), ("NEW", options.new)):
-        found = find_runs([path])
+        options.dirs = [path]
+        found = _load(options)
+        if options.unread:
+            return 2
         if len(found) != 1:
-            raise RunError(f"{name} must be one run directory; {path} holds {len(found)}")
-        options.dirs += found
-    if options.dirs[0].resolve() == options.dirs[1].resolve():
-        raise RunError(f"OLD and NEW are the same run: {options.dirs[0]}")
-    runs = _load(options, join=False)
-    if options.unread:
-        return 2
+            raise RunError(
+                f"{name} must be one run or the parts of one sweep; {path} holds {len(found)}"
+            )
+        runs += found
+    if runs[0].path.resolve() == runs[1].path.resolve():
+        raise RunError(f"OLD and NEW are the same run: {runs[0].path}")
     table = compare.compare(*runs, options.threshold / 100, options.across_machines)
     shown = table if options.all else table[table["verdict"] != compare.ALIKE]
     if not options.latex and (same := compare.same_program(*runs)):

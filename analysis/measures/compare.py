@@ -58,11 +58,12 @@ def compare(old: Run, new: Run, threshold: float, across: bool = False) -> pd.Da
     run it on its machine.
 
     Raises RunError for runs of different machines, unless `across`."""
-    if not across:
-        _refuse_other_machines(old, new)
     sides = [
         all_points([run], "").drop_duplicates("point").set_index("point") for run in (old, new)
     ]
+    if not across:
+        _refuse_other_gpus(old, new)
+        _refuse_other_cpus(old, new, *sides)
     return compare_points(*sides, threshold, _other_gpu(old, new))
 
 
@@ -123,16 +124,29 @@ def same_program(old: Run, new: Run) -> str:
     )
 
 
-def _refuse_other_machines(old: Run, new: Run) -> None:
-    for what, a, b in (
-        ("GPU", *(" and ".join(run.gpus or [run.gpu]) for run in (old, new))),
-        ("CPU", old.cpu, new.cpu),
-    ):
+def _refuse_other_gpus(old: Run, new: Run) -> None:
+    a, b = (" and ".join(run.gpus or [run.gpu]) for run in (old, new))
+    if a != b:
+        raise _of_other_machines(old, new, "GPU", a, b)
+
+
+def _refuse_other_cpus(
+    old: Run, new: Run, old_points: pd.DataFrame, new_points: pd.DataFrame
+) -> None:
+    """By point, since each part of a sweep may have run on another node."""
+    for point in old_points.index.intersection(new_points.index):
+        a = old.nodes.get(str(old_points.at[point, "node"]), old.cpu)
+        b = new.nodes.get(str(new_points.at[point, "node"]), new.cpu)
         if a != b:
-            raise RunError(
-                f"{new.path}: measured on the {what} {b or 'unknown'}, {old.path} on "
-                f"{a or 'unknown'}; --across-machines compares them anyway"
-            )
+            at = f" at {point}" if old.nodes or new.nodes else ""
+            raise _of_other_machines(old, new, f"CPU{at}", a, b)
+
+
+def _of_other_machines(old: Run, new: Run, what: str, a: str, b: str) -> RunError:
+    return RunError(
+        f"{new.path}: measured on the {what} {b or 'unknown'}, {old.path} on {a or 'unknown'}; "
+        "--across-machines compares them anyway"
+    )
 
 
 def _other_gpu(old: Run, new: Run) -> str:
@@ -251,7 +265,11 @@ def _judge_samples(pairs: list[_Pair], threshold: float, open_because: str) -> N
         pair.why = f"{counts[0]} and {counts[1]} samples"
         if np.isnan(pair.ratio[1]) or min(counts) < 6:
             pair.verdict = FEW
-            pair.why += ", an interval needs 6 on each side"
+            pair.why += (
+                ", an interval needs 6 on each side"
+                if min(counts) < 6
+                else ", but the launches differ too much for an interval"
+            )
             continue
         pair.p = float(mannwhitneyu(*(side.pooled for side in pair.samples)).pvalue)
         judged.append(pair)

@@ -103,8 +103,7 @@ class Run:
     @property
     def machines(self) -> dict[str, str]:
         """The machine of each node, if parts of a sweep ran on several: its GPU, else its CPU."""
-        told = [part.get("environment") or {} for part in self.environment.get("parts") or []]
-        cpus = {e.get("node") or e.get("host"): (e.get("cpu") or {}).get("model") for e in told}
+        cpus = {_node(e): (e.get("cpu") or {}).get("model") for e in self._environments}
         gpus = self.measurements.dropna(subset=["node"]).groupby("node", sort=False)["gpu"].unique()
         machines = {}
         for node, names in gpus.items():
@@ -114,11 +113,21 @@ class Run:
         return machines
 
     @property
+    def nodes(self) -> dict[str, str]:
+        """The CPU of each node, as in `cpu`, if this run is the parts of a sweep."""
+        return {_node(environment): _cpu(environment) for environment in self._environments}
+
+    @property
     def cpu(self) -> str:
-        """The model of the CPU and its number of cores; empty where it is not known."""
-        cpu = self.environment.get("cpu") or {}
-        cores = f" ({cpu['cores']} cores)" if cpu.get("cores") else ""
-        return f"{cpu['model']}{cores}" if cpu.get("model") else ""
+        """The model of the CPU and its number of cores; empty where it is not known. If the parts
+        of a sweep ran on several, all of them."""
+        cpus = self.nodes.values() or [_cpu(self.environment)]
+        return " and ".join(dict.fromkeys(cpu for cpu in cpus if cpu))
+
+    @property
+    def _environments(self) -> list[dict]:
+        """Of the parts of a sweep."""
+        return [part.get("environment") or {} for part in self.environment.get("parts") or []]
 
     @property
     def machine(self) -> str:
@@ -153,3 +162,13 @@ class Run:
             dirty = " with uncommitted changes" if build.get("dirty") else ""
             parts.append(f"commit {str(build['commit'])[:10]}{dirty}")
         return " · ".join(part for part in parts if part) or "environment not recorded"
+
+
+def _node(environment: dict) -> str:
+    return str(environment.get("node") or environment.get("host") or "")
+
+
+def _cpu(environment: dict) -> str:
+    cpu = environment.get("cpu") or {}
+    cores = f" ({cpu['cores']} core{'' if cpu['cores'] == 1 else 's'})" if cpu.get("cores") else ""
+    return f"{cpu['model']}{cores}" if cpu.get("model") else ""

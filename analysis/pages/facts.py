@@ -39,9 +39,12 @@ def facts(run: Run) -> list[tuple[str, str]]:
     rows = run.measurements
     clocks = rows[["sm_mhz", "mem_mhz", "temp_c", "power_w"]].astype(float)
     facts = [("run directory", printable(str(run.path))), ("started", e.get("t_utc"))]
-    facts += [("host", e.get("host")), ("system", _joined(e, "os", "kernel"))]
-    facts += [("CPU", _joined(cpu, "model")), ("cores", cpu.get("cores"))]
-    facts += [("memory", e.get("memory"))]
+    if run.nodes:
+        facts += [("nodes", ", ".join(f"{node}: {cpu}" for node, cpu in run.nodes.items()))]
+    else:
+        facts += [("host", e.get("host")), ("system", _joined(e, "os", "kernel"))]
+        facts += [("CPU", _joined(cpu, "model")), ("cores", cpu.get("cores"))]
+        facts += [("memory", e.get("memory"))]
     for gpu in gpus:
         words = [f"{k} {v}" for k, v in gpu.items() if k not in ("name", "index") and v is not None]
         facts.append((str(gpu.get("name") or "GPU"), ", ".join(words)))

@@ -51,7 +51,8 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
     """
     ok = points[points["status"] == "ok"].sort_values(["dim", "k", "n"], kind="stable")
     axes = [axis for axis in AXES if ok[axis].notna().any()]
-    several = [c for c in ("data_name", "batch", "precision", *GPU_AXES) if ok[c].nunique() > 1]
+    several = ["data_name", "batch", "precision", *GPU_AXES, "node"]
+    several = [c for c in several if ok[c].nunique() > 1]
     header = ["N", "K", "dim", "version", *(_words(a) for a in axes)]
     header += ["data" if c == "data_name" else c for c in several]
     newer = [(c, words) for c, words in _NEWER.items() if ok[c].notna().any()]
@@ -76,7 +77,7 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
     return header, rows
 
 
-_WORDS = {"version", "data", "precision", *GPU_AXES, "over"}
+_WORDS = {"version", "data", "precision", *GPU_AXES, "node", "over"}
 """The columns that are not numbers."""
 
 _NEWER = {

@@ -274,7 +274,7 @@ def test_exit_status_and_output(write, capsys):
     assert main(["compare", str(base), str(quick)]) == 0
     assert main(["compare", str(base), str(base), "--threshold", "-1"]) == 2
     assert main(["compare", str(base.parent), str(base)]) == 2
-    assert "OLD must be one run directory; " in capsys.readouterr().err
+    assert "OLD must be one run or the parts of one sweep; " in capsys.readouterr().err
     assert main(["compare", str(base), str(base)]) == 2
     assert "OLD and NEW are the same run" in capsys.readouterr().err
 

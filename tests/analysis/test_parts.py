@@ -10,6 +10,8 @@ from analysis.measures.points import all_points
 from analysis.model.files import RunError
 from analysis.model.load import load_run
 from analysis.model.parts import join_parts
+from analysis.pages.facts import facts
+from analysis.pages.tables import every_point_cells
 
 
 @pytest.fixture
@@ -114,3 +116,35 @@ def test_figures_of_a_folder_of_parts_are_those_of_the_sweep(make_parts, tmp_pat
     rows = pd.read_csv(first.parent / "figures" / "speedup.csv")
     assert set(rows["n"]) == {10_000, 1_000_000}
     assert set(rows["node"]) == {"n1", "n2"}
+
+
+def with_cpus(parts, *models):
+    """Gives each part's environment a CPU of two cores."""
+    for path, model in zip(parts, models, strict=True):
+        file = path / "environment.json"
+        told = json.loads(file.read_text()) | {"cpu": {"model": model, "cores": 2}}
+        file.write_text(json.dumps(told))
+    return parts
+
+
+def test_a_run_of_parts_names_each_node_and_its_cpu(make_parts):
+    (run,) = joined(with_cpus(make_parts(), "EPYC", "Xeon"))
+    assert run.nodes == {"n1": "EPYC (2 cores)", "n2": "Xeon (2 cores)"}
+    assert run.cpu == "EPYC (2 cores) and Xeon (2 cores)"
+    assert dict(facts(run))["nodes"] == "n1: EPYC (2 cores), n2: Xeon (2 cores)"
+    header, _ = every_point_cells(all_points([run], run.baseline))
+    assert "node" in header
+    (same,) = joined(with_cpus(make_parts("same"), "EPYC", "EPYC"))
+    assert same.cpu == "EPYC (2 cores)"
+
+
+def test_parts_are_compared_on_the_cpu_of_each_point(make_parts, capsys):
+    old = with_cpus(make_parts("old"), "EPYC", "Xeon")
+    alike = with_cpus(make_parts("alike"), "EPYC", "Xeon")
+    swapped = with_cpus(make_parts("swapped"), "Xeon", "EPYC")
+    folders = [str(parts[0].parent) for parts in (old, alike, swapped)]
+    assert main(["compare", folders[0], folders[1]]) in (0, 2)
+    assert "no difference found" in capsys.readouterr().out
+    assert main(["compare", folders[0], folders[2]]) == 2
+    assert "measured on the CPU at " in capsys.readouterr().err
+    assert main(["compare", folders[0], folders[2], "--across-machines"]) in (0, 2)
