@@ -275,16 +275,15 @@ SampleNoise sample_noise(const Row& row) {
   return sample;
 }
 
-std::string point_noise(const std::vector<SampleNoise>& samples, double max_noise) {
+std::string point_noise(const std::vector<SampleNoise>& samples, const Interval& interval,
+                        double max_noise) {
   if (samples.empty()) return "";
   std::string text;
   const auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
   std::map<std::string, std::size_t> throttled;
-  std::vector<double> ms;
   std::size_t noisy = 0;
   std::string reason;
   for (const SampleNoise& sample : samples) {
-    ms.push_back(sample.iteration_ms);
     if (!sample.throttle.empty()) ++throttled[sample.throttle];
     if (!sample.noisy) continue;
     if (noisy++ == 0) reason = sample.reason;
@@ -292,7 +291,7 @@ std::string point_noise(const std::vector<SampleNoise>& samples, double max_nois
   const auto size = static_cast<double>(samples.size());
   if (static_cast<double>(noisy) >= kNoisyShare * size)
     add(fmt::format("noisy: {} of {} samples ({})", noisy, samples.size(), reason));
-  if (const auto width = median_interval(ms).noise(); width && *width > max_noise)
+  if (const auto width = interval.noise(); width && *width > max_noise)
     add(fmt::format("still noisy: interval ±{}% after {} samples",
                     *width < 0.1 ? fmt::format("{:.2g}", *width * 100)
                                  : with_commas(std::llround(*width * 100)),

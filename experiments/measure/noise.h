@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "experiments/record/rows.h"
+#include "experiments/record/statistics.h"
 #include "profiling/nvml.h"
 
 namespace lloyd {
@@ -133,6 +134,8 @@ SampleNoise sample_noise(const Row& row);
 /// Says in a few words why the median of a point's samples is unreliable. Empty if no reason is
 /// known. A quarter of noisy samples is enough: noisy samples are slow, so the median of all
 /// samples is at least the 67th percentile of the quiet ones.
-std::string point_noise(const std::vector<SampleNoise>& samples, double max_noise);
+/// `interval`: of the median that is shown.
+std::string point_noise(const std::vector<SampleNoise>& samples, const Interval& interval,
+                        double max_noise);
 
 }  // namespace lloyd

@@ -21,21 +21,24 @@ namespace lloyd {
 namespace {
 
 struct Result {
+  // Samples by launch, or by restart if there are several.
+  using Samples = std::map<int, std::vector<double>>;
   std::string status, reason;
-  std::string place, gpu, card;                     // gpu: its model, card: its UUID; or empty
-  std::map<int, std::vector<double>> iteration_ms;  // by launch, or by restart if there are several
+  std::string place, gpu, card;  // gpu: its model, card: its UUID; or empty
+  Samples iteration_ms, solve_ms, end_to_end_ms;
   std::map<int, double> restarts;  // the least inertia of each; empty without restarts
   std::vector<SampleNoise> noise;
   std::vector<int> iterations;
-  std::vector<double> solve_ms, end_to_end_ms, inertia;
+  std::vector<double> inertia;
   bool oversubscribed = false;
   bool on_cpu = false;
   bool on_node = false;  // the place is a node, not a host
   bool verified = true;  // each sample
 
-  Interval interval() const {
+  Interval interval() const { return interval_of(iteration_ms); }
+  static Interval interval_of(const Samples& samples) {
     std::vector<std::vector<double>> launches;
-    for (const auto& [unit, samples] : iteration_ms) launches.push_back(samples);
+    for (const auto& [unit, of] : samples) launches.push_back(of);
     return launches_interval(launches);
   }
 };
@@ -70,7 +73,7 @@ void fill_solve(SummaryLine& line, const Result& result) {
     const auto [least, most] = std::ranges::minmax(result.iterations);
     line.iterations = least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
   }
-  if (!result.solve_ms.empty()) line.total = format_ms(median_interval(result.solve_ms).median);
+  if (!result.solve_ms.empty()) line.total = format_ms(Result::interval_of(result.solve_ms).median);
   if (!result.inertia.empty())
     line.inertia = fmt::format("{:.6g}", std::ranges::min(result.inertia));
   line.restarts = good_restarts(result.restarts);
@@ -231,8 +234,8 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     result.verified &= row.at("verified") == true;
     if (result.status == status::ok) {
       const Turn turn = turn_of(row);
-      result.iteration_ms[spec.restarts > 1 ? turn.restart : turn.launch].push_back(
-          row.at("iteration_ms").get<double>());
+      const int unit = spec.restarts > 1 ? turn.restart : turn.launch;
+      result.iteration_ms[unit].push_back(row.at("iteration_ms").get<double>());
       result.noise.push_back(sample_noise(row));
       // Rows of a resumed run may lack what only the summary reads.
       if (const auto iterations = as_int(row.value("iterations", Row())))
@@ -244,9 +247,9 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
           least = std::min(least, inertia.get<double>());
         }
       }
-      result.solve_ms.push_back(row.value("solve_ms", 0.0));
+      result.solve_ms[unit].push_back(row.value("solve_ms", 0.0));
       if (const Row whole = row.value("end_to_end_ms", Row()); whole.is_number())
-        result.end_to_end_ms.push_back(whole);
+        result.end_to_end_ms[unit].push_back(whole);
     } else
       result.reason = row.at("reason").get<std::string>();
   }
@@ -271,10 +274,10 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
       if (!found->second.iteration_ms.empty()) {
         const Interval interval = found->second.interval();
         line.median = format_ms(interval.median);
-        line.noise = point_noise(found->second.noise, spec.measure.max_noise);
+        line.noise = point_noise(found->second.noise, interval, spec.measure.max_noise);
         if (shows_solves) fill_solve(line, found->second);
         if (any_gpu && !found->second.end_to_end_ms.empty())
-          line.whole = format_ms(median_interval(found->second.end_to_end_ms).median);
+          line.whole = format_ms(Result::interval_of(found->second.end_to_end_ms).median);
         if (interval.low) line.interval = format_interval(*interval.low, *interval.high);
         if (const Denominator* base = denominators.of(point, found->second)) {
           line.speedup = format_ratio(base->median / interval.median);

@@ -113,7 +113,7 @@ std::string result_text(const std::vector<TakenSample>& samples, double max_nois
   std::string text = fmt::format("{} per iteration", format_ms(interval.median));
   if (interval.low) text += " " + format_interval(*interval.low, *interval.high);
   text += fmt::format("  {} repetitions", samples.size());
-  const std::string disturbed = point_noise(noise, max_noise);
+  const std::string disturbed = point_noise(noise, interval, max_noise);
   return disturbed.empty() ? text : text + "  " + disturbed;
 }
 

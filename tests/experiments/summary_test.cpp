@@ -190,6 +190,7 @@ TEST(Summary, TakesTheMedianOfTheLaunchesMedians) {
   // 2 · exp(±4.302653 · ln 2 / √3)
   EXPECT_EQ(lines[1].median, "2.00 ms");
   EXPECT_EQ(lines[1].interval, "[357 µs, 11.2 ms]");
+  EXPECT_EQ(lines[1].noise, "still noisy: interval ±271% after 11 samples");  // of that interval
   EXPECT_EQ(lines[1].speedup, "4×");
 }
 
