@@ -18,7 +18,7 @@ from analysis.figures.page import Page
 from analysis.figures.row_axis import at_right, rows_axis
 from analysis.figures.scales import log_axis
 from analysis.figures.series import largest_problems, panel_title, problem_panels, series_names
-from analysis.figures.typeset import break_label, text_width
+from analysis.figures.typeset import break_label, text_width, widest_line
 from analysis.measures.kernels import by_kernel
 from analysis.measures.points import PLACE, Data, fastest, noisy_mark
 from analysis.measures.stats import ratio_interval
@@ -57,7 +57,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     columns, panels = problem_panels(steps)
     counted = steps["explained"].ne("").any()
     names = {index: _indented(step) for index, step in steps.iterrows()}
-    widest = max(text_width(part) for name in names.values() for part in name.split("\n"))
+    widest = widest_line(names.values())
     tall = max(name.count("\n") for name in names.values())
     notes = method_notes(
         best,

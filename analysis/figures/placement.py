@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from matplotlib.axes import Axes
 
 from analysis.figures.style import SMALL
@@ -43,6 +45,11 @@ def spread(wanted: list[float], heights: list[float], low: float, high: float) -
 
 def _clamp(block: dict, low: float, high: float) -> float:
     return max(low, min(block["bottom"], high - block["height"]))
+
+
+def stacked_height(labels: Iterable[str]) -> float:
+    """The height of these labels on top of each other, in inches."""
+    return 0.125 * sum(label.count("\n") + 1 for label in labels)
 
 
 def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]], gap: float = 0.06) -> None:

@@ -14,10 +14,10 @@ from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
 from analysis.figures.notes import NOTE_WIDTH, subtitle
 from analysis.figures.page import Page
-from analysis.figures.placement import label_ends
+from analysis.figures.placement import label_ends, stacked_height
 from analysis.figures.scales import log_axis
 from analysis.figures.series import series_names, series_styles
-from analysis.figures.typeset import break_label, text_width, wrap
+from analysis.figures.typeset import break_label, widest_line, wrap
 from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.points import Data, fastest
 from analysis.model.ceilings import LEVELS, Ceilings
@@ -71,15 +71,14 @@ def draw(data: Data, subject: Subject) -> Drawing:
     labels = [_label(kernel) for _, kernel in named.iterrows()]
     if style.is_narrow():
         labels = []  # the legend has the versions' colours
-    lines = sum(label.count("\n") + 1 for label in labels)
-    widest = max((text_width(p) for label in labels for p in label.split("\n")), default=0.0)
+    widest = widest_line(labels)
     page = Page(
         f"{subject.title}: roofline",
         subtitle(data.points[data.points["point"].isin(shown["point"])], subject),
         [(line, style.GREY) for note in notes if note for line in wrap(note, NOTE_WIDTH)],
         [KINDS[kind][0] for kind in kinds],
         1,
-        max(min(3.3, 0.8 * style.width()), 0.125 * lines),
+        max(min(3.3, 0.8 * style.width()), stacked_height(labels)),
         left=0.62,
         right=widest + 0.24,
         below=0.42,

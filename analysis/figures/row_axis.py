@@ -5,15 +5,15 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 
 from analysis.figures.style import INK
-from analysis.figures.typeset import break_label, text_width
+from analysis.figures.typeset import break_label, widest_line
 
 
 def row_labels(names: list[str], width: float = 2.0) -> tuple[dict[str, str], float, int]:
     """The names of rows, broken to `width` inches, with the width of the widest one and the largest
     number of lines."""
     labels = {name: break_label(name, width) for name in names}
-    widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
-    return labels, widest, max(label.count("\n") + 1 for label in labels.values())
+    most = max(label.count("\n") + 1 for label in labels.values())
+    return labels, widest_line(labels.values()), most
 
 
 def rows_axis(axes: Axes, labels: list[str], rows: int) -> None:

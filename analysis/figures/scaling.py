@@ -11,10 +11,10 @@ from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
 from analysis.figures.notes import method_notes, needing_no_baseline, small_print, subtitle
 from analysis.figures.page import Page, columns_of_panels
-from analysis.figures.placement import label_ends
+from analysis.figures.placement import label_ends, stacked_height
 from analysis.figures.scales import fitting, log_axis, log_positions
 from analysis.figures.series import draw_line, series_names, series_styles, source_texts
-from analysis.figures.typeset import break_label, text_width
+from analysis.figures.typeset import break_label, widest_line
 from analysis.figures.x_axis import XAxis, named, nothing_on_x, x_axis
 from analysis.measures.points import PLACE, Data
 from analysis.measures.stats import ratio_interval
@@ -77,8 +77,7 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     shown = ok[ok["point"].isin(rows["point"])]
     looks = series_styles(shown if along is None else rows, points, "")
     labels = {s: break_label(s, 0.98) for s in looks}
-    widest = max(text_width(part) for text in labels.values() for part in text.split("\n"))
-    lines = sum(text.count("\n") + 1 for text in labels.values())
+    widest = widest_line(labels.values())
     least = int(rows["workers"].min())
     fewest = "one worker" if least == 1 else f"{least} workers"
     over = _over(rows, subject.baseline, fewest)
@@ -108,7 +107,7 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
         small_print(points, timed.index, notes, f"{name}.csv"),
         [title for title, _, _ in panels],
         columns,
-        max(1.6, 0.125 * lines),
+        max(1.6, stacked_height(labels.values())),
         left=left,
         right=right,
         below=0.45 + (along.room(style.width() / columns - left - right) if along else 0),

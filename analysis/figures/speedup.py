@@ -17,7 +17,7 @@ from analysis.figures.notes import (
     tuned_axes,
 )
 from analysis.figures.page import Page, columns_of_panels
-from analysis.figures.placement import label_ends
+from analysis.figures.placement import label_ends, stacked_height
 from analysis.figures.row_axis import at_right
 from analysis.figures.scales import log_axis
 from analysis.figures.series import (
@@ -30,7 +30,7 @@ from analysis.figures.series import (
     series_names,
     series_styles,
 )
-from analysis.figures.typeset import break_label, text_width, wrap
+from analysis.figures.typeset import break_label, text_width, widest_line, wrap
 from analysis.figures.x_axis import XAxis, beside, named, nothing_on_x, x_axis
 from analysis.measures.points import BEST_CPU, FASTEST_CPU, Data, fastest, fastest_cpu_beside
 from analysis.model.numbers import number_text
@@ -165,9 +165,8 @@ def _lines(panels, keys, header, styles, subject, shown, along: XAxis) -> Figure
     columns = columns_of_panels(columns, 1.82 if direct else 0.86, 1.2 if direct else 0.75)
     label_width = 1.7 if columns == 1 and not style.is_narrow() else 0.98
     labels = {s: break_label(s, label_width) for s in [*styles, subject.baseline]}
-    lines = sum(label.count("\n") + 1 for label in labels.values())
-    height = max(2.5 if columns == 1 else 1.9 if direct else 1.4, 0.125 * lines if direct else 0)
-    widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
+    height = 2.5 if columns == 1 else 1.9 if direct else 1.4
+    widest = widest_line(labels.values())
     # if each machine has its own baseline, only the CSV has the absolute times
     absolute = shown["machine"].nunique() == 1 and along.name in ("n", "k", "dim")
     grey = f"grey: {subject.baseline}, ms per iteration" if absolute else ""
@@ -176,7 +175,7 @@ def _lines(panels, keys, header, styles, subject, shown, along: XAxis) -> Figure
         *header,
         [panel_title(keys, values, of) for values, of in panels],
         columns,
-        height,
+        max(height, stacked_height(labels.values())) if direct else height,
         left=0.6,
         right=widest + 0.24 if direct else 0.26,
         below=0.64 + style.LINE * grey.count("\n") - (0.25 if not grey else 0),
@@ -241,7 +240,7 @@ def _x_label(axes: Axes, label: str, grey: str) -> None:
 def _dots(panels, keys, header, styles, subject, shown) -> Figure:
     most = max(of["series"].nunique() for _, of in panels)
     labels = {s: break_label(s, min(1.7, 0.35 * style.width())) for s in styles}
-    widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
+    widest = widest_line(labels.values())
     over_cpu = [_over_fastest_cpu(of, shown) for _, of in panels]
     named = max((text_width(name) for name, _ in over_cpu if name), default=0)
     right = 0.6 + (named + 0.12 if named else 0)

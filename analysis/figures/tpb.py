@@ -16,7 +16,7 @@ from analysis.figures.notes import (
     tuned_axes,
 )
 from analysis.figures.page import Page, columns_of_panels
-from analysis.figures.placement import label_ends
+from analysis.figures.placement import label_ends, stacked_height
 from analysis.figures.scales import log_axis
 from analysis.figures.series import (
     draw_line,
@@ -26,7 +26,7 @@ from analysis.figures.series import (
     series_names,
     series_styles,
 )
-from analysis.figures.typeset import break_label, text_width
+from analysis.figures.typeset import break_label, widest_line
 from analysis.figures.x_axis import beside, named, nothing_on_x, x_axis
 from analysis.measures.points import Data, fastest
 from analysis.model.numbers import count_text
@@ -87,8 +87,8 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
     columns = columns_of_panels(columns, 1.77 if direct else 0.73, 1.2 if direct else 0.75)
     label_width = 1.7 if columns == 1 and not style.is_narrow() else 0.98
     labels = {s: break_label(s, label_width) for s in styles}
-    lines = sum(label.count("\n") + 1 for label in labels.values())
-    widest = max(text_width(part) for label in labels.values() for part in label.split("\n"))
+    widest = widest_line(labels.values())
+    height = 2.5 if columns == 1 else 1.6 if direct else 1.25
     title = subject.title
     if x != BLOCK:
         title += f": time over {along.short}"
@@ -100,7 +100,7 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
         small_print(points, shown.index, notes, f"{name}.csv"),
         [panel_title(keys, values, of) for values, of in panels],
         columns,
-        max(2.5 if columns == 1 else 1.6 if direct else 1.25, 0.125 * lines if direct else 0),
+        max(height, stacked_height(labels.values())) if direct else height,
         left=0.55 if x == BLOCK else 0.62,
         right=widest + 0.24 if direct else 0.18,
         below=0.3,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable
 from functools import lru_cache
 
 from matplotlib.backends.backend_agg import RendererAgg
@@ -22,6 +23,11 @@ def text_width(text: str, size: float = SMALL, weight: str = "normal") -> float:
     """The width of `text` at `size` points, in inches."""
     font = FontProperties(family=RC["font.family"], size=size, weight=weight)
     return _renderer().get_text_width_height_descent(text, font, ismath=False)[0] / 720
+
+
+def widest_line(labels: Iterable[str]) -> float:
+    """The width of the widest line of the labels, in inches. 0 if there are none."""
+    return max((text_width(line) for label in labels for line in label.split("\n")), default=0.0)
 
 
 def wrap(text: str, width: float, size: float = SMALL, indent: str = "") -> list[str]:
