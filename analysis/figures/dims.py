@@ -108,7 +108,7 @@ def draw(data: Data, subject: Subject, x: str = "dim") -> Drawing:
     colours = colormaps["cividis_r"]
     if not numbered:
         _colour_bar(page, ScalarMappable(norm, colours), below)
-    for place, (name, axes) in enumerate(zip(names, page.axes, strict=True)):
+    for name, axes in zip(names, page.axes, strict=True):
         of = cells[cells["series"] == name]
         for _, cell in of.iterrows():
             at, up = xs.index(cell[x]), ups.index(cell[y])
@@ -136,10 +136,7 @@ def draw(data: Data, subject: Subject, x: str = "dim") -> Drawing:
         axes.set_yticks(range(len(ups)), [count_text(size) for size in ups])
         axes.grid(visible=False)
         axes.tick_params(length=0)
-        if place % across == 0:
-            axes.set_ylabel(_SHORT[y])
-        if place + across >= len(names):
-            axes.set_xlabel("dim" if x == "dim" else along.short)
+    page.label_outer("dim" if x == "dim" else along.short, _SHORT[y])
     return Drawing(figure_name, page.figure, rows)
 
 

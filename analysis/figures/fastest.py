@@ -103,7 +103,7 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
         below=0.42 + along.room(style.width() / across - left - right),
         legend=[(name, {"color": colour, **square}) for name, colour in colours.items()],
     )
-    for place, ((_, cells), axes) in enumerate(zip(panels, page.axes, strict=True)):
+    for (_, cells), axes in zip(panels, page.axes, strict=True):
         for index, row in cells.iterrows():
             at, up = xs.index(row[x]), ys.index(row[y])
             colour = colours[row["version"]]
@@ -119,10 +119,7 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
         axes.set_yticks(range(len(ys)), [count_text(size) for size in ys])
         axes.grid(visible=False)
         axes.tick_params(length=0)
-        if place % across == 0:
-            axes.set_ylabel(y.upper())
-        if place + across >= len(panels):
-            axes.set_xlabel(along.short)
+    page.label_outer(along.short, y.upper())
     return Drawing(name, page.figure, rows)
 
 

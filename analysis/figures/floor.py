@@ -81,7 +81,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     )
     every = shown[["times", "times_low", "times_high"]].to_numpy(float)
     low, high = min(float(np.nanmin(every)), 1.0), float(np.nanmax(every))
-    for place, ((_, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
+    for (_, of), axes in zip(panels, page.axes, strict=True):
         log_axis(axes, "x", low, high, width=page.axes_width)
         axes.axvline(1, color=style.INK, linewidth=1.2)
         ranked = of.sort_values("times", kind="stable")
@@ -96,8 +96,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
                 ring(axes, [point["times"]], [height])
             at_right(axes, height, _times(point["times"]))
         rows_axis(axes, [labels[s] for s in ranked["series"]], most)
-        if place + across >= len(panels):
-            axes.set_xlabel("times the floor")
+    page.label_outer("times the floor")
     return Drawing(NAME, page.figure, rows)
 
 

@@ -68,7 +68,7 @@ def draw_history(data: Data, subject: Subject, of: History, threshold: float) ->
         ],
     )
     places = int(points["place"].max()) + 1
-    for place, ((_, line), axes) in enumerate(zip(panels, page.axes, strict=True)):
+    for (_, line), axes in zip(panels, page.axes, strict=True):
         values = line[["iteration_ms", "iteration_ms_low", "iteration_ms_high"]]
         low, high = values.min(axis=None), values.max(axis=None)
         room = max((LEAST_SPAN * low / high) ** 0.5, 1.06)
@@ -78,10 +78,7 @@ def draw_history(data: Data, subject: Subject, of: History, threshold: float) ->
             draw_line(axes, own, "place", "iteration_ms", looks[machine])
         _mark(axes, line[line["verdict"].isin(MARKS)])
         _name_commits(axes, points, page.axes_width / places, of.by_commit)
-        if place % columns == 0:
-            axes.set_ylabel("ms per iteration")
-        if place + columns >= len(panels):
-            axes.set_xlabel("commit" if of.by_commit else "recording")
+    page.label_outer("commit" if of.by_commit else "recording", "ms per iteration")
     return Drawing(NAME, page.figure, rows)
 
 

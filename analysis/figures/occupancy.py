@@ -83,7 +83,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         right=0.42,
         below=0.42,
     )
-    for place, ((_, of, column), axes) in enumerate(zip(panels, page.axes, strict=True)):
+    for (_, of, column), axes in zip(panels, page.axes, strict=True):
         for height, (_, kernel) in enumerate(of.iterrows()):
             value = kernel[column]
             if pd.isna(value):
@@ -95,6 +95,5 @@ def draw(data: Data, subject: Subject) -> Drawing:
             at_right(axes, height, f"{value:.0f}%")
         rows_axis(axes, [labels[s] for s in of["label"]], most)
         axes.set_xlim(0, 100)
-        if place + across >= len(panels):
-            axes.set_xlabel("%")
+    page.label_outer("%")
     return Drawing(NAME, page.figure, rows)

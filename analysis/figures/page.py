@@ -66,6 +66,7 @@ class Page:
         head = margin + 0.17 * len(titles) + LINE * len(subtitles) + LINE * 1.15 * legend_rows
         if legend_rows:
             head += 0.06
+        self.columns = columns
         column_width = width() / columns
         self.axes_width = column_width - left - right
         # bold text is a tenth wider than wrap() measures
@@ -104,6 +105,14 @@ class Page:
             )
             title = "\n".join(lines).replace("\u00a0", " ")
             self.axes[-1].set_title(title, loc="left", parse_math=False)
+
+    def label_outer(self, x: str = "", y: str = "") -> None:
+        """Writes `x` below the last panel of each column, and `y` beside the first column."""
+        for place, axes in enumerate(self.axes):
+            if y and place % self.columns == 0:
+                axes.set_ylabel(y)
+            if x and place + self.columns >= len(self.axes):
+                axes.set_xlabel(x)
 
     def _write(self, x: float, y: float, text: str, size: float, weight: str, colour: str) -> None:
         self.figure.text(

@@ -74,7 +74,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         below=0.42,
         legend=[(p, {"color": colours[p], "marker": "s", "linestyle": "none"}) for p in known],
     )
-    for place, ((_, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
+    for (_, of), axes in zip(panels, page.axes, strict=True):
         for height, (_, point) in enumerate(of.iterrows()):
             start = 0.0
             own = rows[rows["point"].eq(point["point"]) & rows["machine"].eq(point["machine"])]
@@ -89,8 +89,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
             at_right(axes, height, time)
         rows_axis(axes, [labels[s] for s in of["series"]], most)
         axes.set_xlim(0, 100)
-        if place + across >= len(panels):
-            axes.set_xlabel("share of the time per iteration (%)")
+    page.label_outer("share of the time per iteration (%)")
     return Drawing(NAME, page.figure, rows)
 
 

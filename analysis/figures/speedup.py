@@ -183,7 +183,7 @@ def _lines(panels, keys, header, styles, subject, shown, along: XAxis) -> Figure
     )
     low, high = _limits(shown)
     shown_at = along.at(pd.Series(along.values))
-    for place, ((_, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
+    for (_, of), axes in zip(panels, page.axes, strict=True):
         log_axis(axes, "y", low, high)
         along.scale(axes)
         axes.axhline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
@@ -195,11 +195,10 @@ def _lines(panels, keys, header, styles, subject, shown, along: XAxis) -> Figure
             end = draw_line(axes, line, "at", "speedup", look)
             ends.append((*end, labels[name], styles[name]["color"]))
         _ticks(axes, along, of, page.axes_width, absolute=bool(grey))
-        if place % columns == 0:
-            axes.set_ylabel(f"speedup over {subject.baseline}")
         _x_label(axes, along.label, grey)
         if direct:
             label_ends(axes, ends)
+    page.label_outer(y=f"speedup over {subject.baseline}")
     return page.figure
 
 

@@ -107,7 +107,7 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
         last=0.18,
         legend=None if direct else list(styles.items()),
     )
-    for place, ((_, of), axes) in enumerate(zip(panels, page.axes, strict=True)):
+    for (_, of), axes in zip(panels, page.axes, strict=True):
         times = ["iteration_ms", "iteration_ms_low", "iteration_ms_high"]
         log_axis(axes, "y", of[times].min(axis=None), of[times].max(axis=None), wanted=4)
         along.scale(axes)
@@ -120,12 +120,9 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
                 _mark_fastest(axes, line, styles[series])
             ends.append((*end, labels[series], styles[series]["color"]))
         along.ticks(axes, page.axes_width)
-        if place % columns == 0:
-            axes.set_ylabel("time per iteration (ms)")
-        if place + columns >= len(panels):
-            axes.set_xlabel(along.label)
         if direct:
             label_ends(axes, ends)
+    page.label_outer(along.label, "time per iteration (ms)")
     return Drawing(name, page.figure, rows)
 
 
