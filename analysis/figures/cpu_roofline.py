@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.figures import style
-from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.drawing import Drawing, Subject, csv_rows, not_drawn
 from analysis.figures.notes import (
     needing_no_baseline,
     nothing_to_draw,
@@ -41,14 +41,13 @@ def draw(data: Data, subject: Subject) -> Drawing:
     points = needing_no_baseline(data.points)
     best = fastest(points[points["backend"].eq("cpu")])
     best = best[best["machine"].isin(list(data.cpu_ceilings))]
-    rows = csv_rows(points, best.index[:0])
     if best.empty:
         why = "the run has no CPU version with a result"
         if points["backend"].eq("cpu").any():
             why = nothing_to_draw(points, f"{NAME}.csv")
         if not data.cpu_ceilings:
             why = "no measured ceilings of the run's CPU (run_experiment --ceilings)"
-        return Drawing(NAME, None, rows, why)
+        return not_drawn(NAME, points, why)
     best = best.assign(**_work(best))
     problem = ["machine", "dim", "precision", "k"]
     shown = best[best["n"].eq(best.groupby(problem)["n"].transform("max"))]

@@ -13,7 +13,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 
 from analysis.figures import style
-from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.drawing import Drawing, Subject, csv_rows, not_drawn
 from analysis.figures.notes import (
     needing_no_baseline,
     noisy_note,
@@ -47,9 +47,8 @@ def draw(data: Data, subject: Subject, x: str = "dim") -> Drawing:
     points = needing_no_baseline(data.points)
     points = points[points[x].notna()]
     if points[x].nunique() < 2 or points[y].nunique() < 2:
-        rows = csv_rows(points, points.index[:0])
         why = f"a map needs two or more {_SHORT[y]} and two or more {_SHORT.get(x, x)}"
-        return Drawing(figure_name, None, rows, why)
+        return not_drawn(figure_name, points, why)
     fixed = [size for size in ("n", "dim") if size not in (x, y)]
     for size in fixed:
         points = points[points[size].eq(points[size].max())]

@@ -41,6 +41,11 @@ def csv_rows(points: pd.DataFrame, drawn: pd.Index) -> pd.DataFrame:
     return rows
 
 
+def not_drawn(name: str, points: pd.DataFrame, why: str) -> Drawing:
+    """A figure that has `points` as its rows and no picture."""
+    return Drawing(name, None, csv_rows(points, points.index[:0]), why)
+
+
 def newer_columns(points: pd.DataFrame) -> list[str]:
     """The NEWER_COLUMNS that say something here. A single launch and no noise need no column."""
     told = [column for column in NEWER_COLUMNS if points[column].notna().any()]

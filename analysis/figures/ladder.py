@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures import style
-from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.drawing import Drawing, Subject, not_drawn
 from analysis.figures.notes import (
     method_notes,
     needing_no_baseline,
@@ -38,12 +38,10 @@ def draw(data: Data, subject: Subject) -> Drawing:
     points = needing_no_baseline(data.points)
     best, left_out = largest_problems(fastest(points), most=3)
     if best.empty:
-        rows = csv_rows(points, best.index)
-        return Drawing(NAME, None, rows, nothing_to_draw(points, f"{NAME}.csv"))
+        return not_drawn(NAME, points, nothing_to_draw(points, f"{NAME}.csv"))
     steps = _steps(best, data.parents)
     if steps.empty:
-        rows = csv_rows(points, best.index[:0])
-        return Drawing(NAME, None, rows, "each version here is derived from another, in a circle")
+        return not_drawn(NAME, points, "each version here is derived from another, in a circle")
     if steps["parent_point"].isna().all():
         rows = steps.drop(columns="depth").assign(drawn=False)
         return Drawing(NAME, None, rows, "no version here was measured beside its parent")

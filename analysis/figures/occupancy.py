@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.figures import style
-from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.drawing import Drawing, Subject, not_drawn
 from analysis.figures.notes import NOTE_WIDTH, subtitle
 from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.row_axis import at_right, row_labels, rows_axis
@@ -35,8 +35,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     table = by_kernel(data.counters)
     table = table[table[list(COLUMNS)].notna().any(axis=1)]
     if table.empty:
-        rows = csv_rows(data.points, data.points.index[:0])
-        return Drawing(NAME, None, rows, "the run has no counters (profile: {counters: …})")
+        return not_drawn(NAME, data.points, "the run has no counters (profile: {counters: …})")
     head = ["machine", "point", *PROBLEM, "iteration_ms"]
     best = fastest(data.points)
     rows = table.merge(best[head], on=["machine", "point"], how="left")

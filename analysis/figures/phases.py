@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.figures import style
-from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.drawing import Drawing, Subject, not_drawn
 from analysis.figures.notes import needing_no_baseline, noisy_note, small_print, subtitle
 from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.row_axis import at_right, row_labels, rows_axis
@@ -39,7 +39,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     rows = _shares(best, data.phases)
     if rows.empty:
         why = "no point has a result" if best.empty else "the run has no phases"
-        return Drawing(NAME, None, csv_rows(points, best.index[:0]), why)
+        return not_drawn(NAME, points, why)
     shown = best[best["point"].isin(rows["point"])]
     shown, left_out = largest_problems(shown)
     shown = shown.assign(series=series_names(shown))

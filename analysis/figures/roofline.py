@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.figures import style
-from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.drawing import Drawing, Subject, not_drawn
 from analysis.figures.notes import NOTE_WIDTH, subtitle
 from analysis.figures.page import Page
 from analysis.figures.placement import label_ends, stacked_height
@@ -45,9 +45,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
     level of memory."""
     rows = _rows(data)
     if rows.empty:
-        rows = csv_rows(data.points, data.points.index[:0])
         why = "the run has no counters of operations, bytes and time (preset roofline)"
-        return Drawing(NAME, None, rows, why)
+        return not_drawn(NAME, data.points, why)
     shown, left_out = _largest_only(rows)
     rows["drawn"] = rows.index.isin(shown.index)
     looks = series_styles(shown, data.points, subject.baseline)

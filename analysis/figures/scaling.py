@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.figures import style
-from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.drawing import Drawing, Subject, not_drawn
 from analysis.figures.notes import method_notes, needing_no_baseline, small_print, subtitle
 from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.placement import label_ends, stacked_height
@@ -53,7 +53,7 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     if x not in (ALL, *WORKERS):
         ok = ok[ok[x].notna()]
     if x != ALL and (why := nothing_on_x(ok, x)):
-        return Drawing(name, None, csv_rows(points, ok.index[:0]), why)
+        return not_drawn(name, points, why)
     ok["series"] = series_names(ok, x) if len(ok) else ""
     ok = _split_workers(ok, x) if x in WORKERS else _split_processes(ok)
     along = None if x in (ALL, *WORKERS) else x_axis(ok, x)
@@ -62,11 +62,10 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     weak = _weak(ok, parents) if along is None else strong.iloc[:0]
     rows = pd.concat([part for part in (strong, weak) if len(part)] or [strong])
     if rows.empty:
-        rows = csv_rows(points, ok.index[:0])
         why = "no version was run with several numbers of threads, processes or GPUs"
         if x in WORKERS:
             why = f"no problem was solved with several numbers of {x}"
-        return Drawing(name, None, rows, why)
+        return not_drawn(name, points, why)
     # the study has speedup above efficiency; here they are side by side
     panels = []
     for kind, of in (("strong", strong), ("weak", weak)):

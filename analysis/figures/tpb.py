@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.figures import style
-from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.drawing import Drawing, Subject, csv_rows, not_drawn
 from analysis.figures.notes import (
     method_notes,
     needing_no_baseline,
@@ -46,16 +46,14 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
     everything = data.points
     points = everything[everything[x].notna()]
     if points.empty:
-        rows = csv_rows(points, points.index)
         why = f"no version in this run has {x.replace('_', ' ')}"
-        return Drawing(name, None, rows, why)
+        return not_drawn(name, points, why)
     if x == BLOCK and points[x].nunique() == 1:
-        rows = csv_rows(points, points.index[:0])
         only = count_text(points[x].iloc[0])
         why = f"every version in this run has {only} threads per block: nothing to compare"
-        return Drawing(name, None, rows, why)
+        return not_drawn(name, points, why)
     if why := nothing_on_x(points, x):
-        return Drawing(name, None, csv_rows(points, points.index[:0]), why)
+        return not_drawn(name, points, why)
     points = needing_no_baseline(points)
     ok = points[points["status"] == "ok"]
     shown = fastest(points, x)
