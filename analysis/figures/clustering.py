@@ -12,9 +12,8 @@ import pandas as pd
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject
-from analysis.figures.notes import NOTE_WIDTH
+from analysis.figures.notes import notes_alone
 from analysis.figures.page import Page
-from analysis.figures.typeset import wrap
 from analysis.measures.generators import generate, random_points
 from analysis.measures.points import Data
 from analysis.model.answers import PARTS, answers
@@ -186,7 +185,7 @@ def _picture(points, labels, path, chosen, subject, note):
     page = Page(
         f"{subject.title}: the clustering",
         [str(chosen["data"])],
-        [(line, style.GREY) for line in wrap(note, NOTE_WIDTH)],
+        notes_alone([note]),
         [title],
         1,
         width * min(1.0, max(0.5, (high[1] - low[1]) / max(high[0] - low[0], 1e-30))),

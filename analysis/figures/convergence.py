@@ -64,7 +64,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     page = Page(
         f"{subject.title}: convergence",
         subtitle(points, subject),
-        small_print(points, points.index, [note for note in notes if note], f"{NAME}.csv"),
+        small_print(points, points.index, notes, f"{NAME}.csv"),
         titles,
         across,
         1.9,

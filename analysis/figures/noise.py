@@ -74,7 +74,7 @@ def draw(data: Data, subject: Subject, x: str = TIME) -> Drawing:
     page = Page(
         f"{subject.title}: noise{f' over {along.short}' if along else ''}",
         subtitle(points, subject),
-        small_print(points, ok.index, [n for n in notes if n], f"{figure_name}.csv"),
+        small_print(points, ok.index, notes, f"{figure_name}.csv"),
         [f"{len(ok)} points"],
         1,
         2.6,

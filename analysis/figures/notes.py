@@ -116,13 +116,19 @@ def small_print(
     points: pd.DataFrame, drawn: pd.Index, notes: list[str], csv: str
 ) -> list[tuple[str, str]]:
     """Wrapped, coloured lines for the space under the figure: the notes, then every point that is
-    not in it.
+    not in it. An empty note takes no line.
     """
-    lines = [(line, GREY) for note in notes for line in wrap(note, NOTE_WIDTH)]
+    lines = notes_alone(notes)
     missing = no_result(points, csv)
     if missing:
         lines += [("", GREY), *((line, INK) for line in missing)]
     return lines
+
+
+def notes_alone(notes: list[str]) -> list[tuple[str, str]]:
+    """The wrapped, grey lines of notes under a figure that lists no missing points. An empty note
+    takes no line."""
+    return [(line, GREY) for note in notes for line in wrap(note, NOTE_WIDTH)]
 
 
 def no_result(points: pd.DataFrame, csv: str, limit: int = MAX_LISTED) -> list[str]:

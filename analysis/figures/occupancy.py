@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, not_drawn
-from analysis.figures.notes import NOTE_WIDTH, subtitle
+from analysis.figures.notes import notes_alone, subtitle
 from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.row_axis import at_right, row_labels, rows_axis
 from analysis.figures.series import (
@@ -16,7 +16,6 @@ from analysis.figures.series import (
     series_names,
     series_styles,
 )
-from analysis.figures.typeset import wrap
 from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.points import Data, fastest
 from analysis.model.run import PROBLEM
@@ -74,7 +73,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     page = Page(
         f"{subject.title}: occupancy and L1 hit rate",
         subtitle(best[best["point"].isin(shown["point"])], subject),
-        [(line, style.GREY) for note in notes for line in wrap(note, NOTE_WIDTH)],
+        notes_alone(notes),
         [title for title, _, _ in panels],
         across,
         (0.07 + 0.12 * tall) * max(most, 2) + 0.1,

@@ -63,7 +63,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     page = Page(
         f"{subject.title}: phases",
         subtitle(shown, subject),
-        small_print(points, shown.index, [note for note in notes if note], f"{NAME}.csv"),
+        small_print(points, shown.index, notes, f"{NAME}.csv"),
         [panel_title(columns, values, of) for values, of in panels],
         across,
         (0.075 + 0.12 * tall) * most + 0.05,

@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, not_drawn
-from analysis.figures.notes import NOTE_WIDTH, subtitle
+from analysis.figures.notes import notes_alone, subtitle
 from analysis.figures.page import Page
 from analysis.figures.placement import label_ends, stacked_height
 from analysis.figures.scales import log_axis
 from analysis.figures.series import series_names, series_styles
-from analysis.figures.typeset import break_label, widest_line, wrap
+from analysis.figures.typeset import break_label, widest_line
 from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.points import Data, fastest
 from analysis.model.ceilings import LEVELS, Ceilings
@@ -74,7 +74,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     page = Page(
         f"{subject.title}: roofline",
         subtitle(data.points[data.points["point"].isin(shown["point"])], subject),
-        [(line, style.GREY) for note in notes if note for line in wrap(note, NOTE_WIDTH)],
+        notes_alone(notes),
         [KINDS[kind][0] for kind in kinds],
         1,
         max(min(3.3, 0.8 * style.width()), stacked_height(labels)),
