@@ -135,8 +135,7 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
             axes.axhline(1, color=style.GREY, lw=0.8, ls=(0, (3, 2)))
         for series, line in of.groupby("series", sort=False):
             look = looks[series]
-            if along is not None and not along.is_number:
-                look = {**look, "linestyle": "none"}
+            look = along.line_style(look) if along else look
             at = line["workers"] if along is None else along.at(line[x])
             end = draw_line(axes, line.assign(at=at), "at", what, look)
             ends.append((*end, labels[series], look["color"]))

@@ -84,6 +84,18 @@ def draw_line(axes: Axes, line: pd.DataFrame, x: str, y: str, look: dict) -> tup
     return at[-1], values[-1]
 
 
+def draw_lines(
+    axes: Axes, of: pd.DataFrame, y: str, looks: dict[str, dict], labels: dict[str, str]
+) -> list[tuple[float, float, str, str]]:
+    """Draws column `y` against column `at` for each series, in the order of `looks`. Returns what
+    label_ends() needs to write `labels` at the ends."""
+    ends = []
+    for series in (s for s in looks if s in set(of["series"])):
+        end = draw_line(axes, of[of["series"] == series], "at", y, looks[series])
+        ends.append((*end, labels[series], looks[series]["color"]))
+    return ends
+
+
 def ring(axes: Axes, x: list[float], y: list[float]) -> None:
     """Draws rings round the marks of noisy points."""
     if x:

@@ -22,7 +22,7 @@ from analysis.figures.row_axis import at_right
 from analysis.figures.scales import log_axis
 from analysis.figures.series import (
     bars,
-    draw_line,
+    draw_lines,
     names_at_ends,
     panel_columns,
     panel_title,
@@ -182,18 +182,15 @@ def _lines(panels, keys, header, styles, subject, shown, along: XAxis) -> Figure
         legend=None if direct else list(styles.items()),
     )
     low, high = _limits(shown)
+    looks = {series: along.line_style(look) for series, look in styles.items()}
     shown_at = along.at(pd.Series(along.values))
     for (_, of), axes in zip(panels, page.axes, strict=True):
         log_axis(axes, "y", low, high)
         along.scale(axes)
         axes.axhline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
         ends = [(shown_at.iloc[-1] * 1.12, 1.0, labels[subject.baseline], style.GREY)]
-        for name in (s for s in styles if s in set(of["series"])):
-            line = of[of["series"] == name]
-            look = styles[name] if along.is_number else {**styles[name], "linestyle": "none"}
-            line = line.assign(at=along.at(line[along.name]))
-            end = draw_line(axes, line, "at", "speedup", look)
-            ends.append((*end, labels[name], styles[name]["color"]))
+        placed = of.assign(at=along.at(of[along.name]))
+        ends += draw_lines(axes, placed, "speedup", looks, labels)
         _ticks(axes, along, of, page.axes_width, absolute=bool(grey))
         _x_label(axes, along.label, grey)
         if direct:

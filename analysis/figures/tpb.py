@@ -19,7 +19,7 @@ from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.placement import label_ends, stacked_height
 from analysis.figures.scales import log_axis
 from analysis.figures.series import (
-    draw_line,
+    draw_lines,
     names_at_ends,
     panel_columns,
     panel_title,
@@ -77,6 +77,7 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
     notes[0] += " Every panel has its own time scale."
 
     along = x_axis(shown, x)
+    shown = shown.assign(at=along.at(shown[x]))
     keys = panel_columns(shown, beside(x), x)
     panels = [(values, of) for values, of in shown.groupby(keys, sort=True)]
     direct = names_at_ends(len(panels))
@@ -105,18 +106,14 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
         last=0.18,
         legend=None if direct else list(styles.items()),
     )
+    looks = {series: along.line_style(look) for series, look in styles.items()}
     for (_, of), axes in zip(panels, page.axes, strict=True):
         times = ["iteration_ms", "iteration_ms_low", "iteration_ms_high"]
         log_axis(axes, "y", of[times].min(axis=None), of[times].max(axis=None), wanted=4)
         along.scale(axes)
-        ends = []
-        for series in (s for s in styles if s in set(of["series"])):
-            line = of[of["series"] == series].assign(at=lambda rows: along.at(rows[x]))
-            look = styles[series] if along.is_number else {**styles[series], "linestyle": "none"}
-            end = draw_line(axes, line, "at", "iteration_ms", look)
-            if len(line) > 1 and x in AXES:
-                _mark_fastest(axes, line, styles[series])
-            ends.append((*end, labels[series], styles[series]["color"]))
+        ends = draw_lines(axes, of, "iteration_ms", looks, labels)
+        if x in AXES:
+            _mark_fastest(axes, of, looks)
         along.ticks(axes, page.axes_width)
         if direct:
             label_ends(axes, ends)
@@ -124,15 +121,18 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
     return Drawing(name, page.figure, rows)
 
 
-def _mark_fastest(axes: Axes, line: pd.DataFrame, look: dict) -> None:
-    best = line.loc[line["iteration_ms"].idxmin()]
-    axes.plot(
-        best["at"],
-        best["iteration_ms"],
-        marker=look["marker"],
-        color=look["color"],
-        markersize=6,
-        markeredgecolor="white",
-        markeredgewidth=0.6,
-        zorder=4,
-    )
+def _mark_fastest(axes: Axes, of: pd.DataFrame, looks: dict[str, dict]) -> None:
+    """Draws a large mark at the fastest point of each series that has several."""
+    for series in (s for s in looks if of["series"].eq(s).sum() > 1):
+        line = of[of["series"] == series]
+        best = line.loc[line["iteration_ms"].idxmin()]
+        axes.plot(
+            best["at"],
+            best["iteration_ms"],
+            marker=looks[series]["marker"],
+            color=looks[series]["color"],
+            markersize=6,
+            markeredgecolor="white",
+            markeredgewidth=0.6,
+            zorder=4,
+        )

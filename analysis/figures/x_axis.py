@@ -75,6 +75,10 @@ class XAxis:
         else:
             axes.set_xlim(0.5, len(self.values) + 0.5)
 
+    def line_style(self, look: dict) -> dict:
+        """A series' look on this axis. No line joins marks over texts, which have no order."""
+        return look if self.is_number else {**look, "linestyle": "none"}
+
     def ticks(self, axes: Axes, width: float, below: list[str] | None = None) -> list[int]:
         """Labels as many of its values as fit into `width` inches, decades before others. Returns
         their indices. `below` are the texts of a second line."""
