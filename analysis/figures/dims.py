@@ -25,7 +25,7 @@ from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.scales import fitting
 from analysis.figures.series import series_names
 from analysis.figures.typeset import break_label, text_width
-from analysis.figures.x_axis import named, x_axis
+from analysis.figures.x_axis import map_axes, named, x_axis
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.model.numbers import count_text, number_text
 
@@ -126,15 +126,11 @@ def draw(data: Data, subject: Subject, x: str = "dim") -> Drawing:
                 axes.text(at, up, text, ha="center", va="center", color=ink)
         if "dim" in (x, y):
             _limit(axes, xs, ups, x)
-        axes.set_xlim(-0.5, len(xs) - 0.5)
-        axes.set_ylim(-0.5, len(ups) - 0.5)
+        map_axes(axes, xs, ups)
         labels = [str(d) for d in xs] if x == "dim" else along.names(page.axes_width)
         middles = [(i + 0.5) * page.axes_width / len(xs) for i in range(len(xs))]
         ticks = fitting(middles, [max(t.split("\n"), key=text_width) for t in labels], gap=0.02)
         axes.set_xticks(ticks, [labels[i] for i in ticks])
-        axes.set_yticks(range(len(ups)), [count_text(size) for size in ups])
-        axes.grid(visible=False)
-        axes.tick_params(length=0)
     page.label_outer("dim" if x == "dim" else along.short, _SHORT[y])
     return Drawing(figure_name, page.figure, rows)
 

@@ -21,10 +21,10 @@ from analysis.figures.notes import (
 from analysis.figures.page import Page
 from analysis.figures.series import panel_title
 from analysis.figures.typeset import break_label, text_width
-from analysis.figures.x_axis import beside, named, nothing_on_x, x_axis
+from analysis.figures.x_axis import beside, map_axes, named, nothing_on_x, x_axis
 from analysis.measures.families import CHOOSERS, CHOSEN_FROM, is_peer, repeats_another
 from analysis.measures.points import Data, fastest, noisy_mark
-from analysis.model.numbers import count_text, number_text
+from analysis.model.numbers import number_text
 
 NAME = "fastest"
 FILLS = [*style.COLOURS, "#F0E442", "#8C510A"]
@@ -113,12 +113,8 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
             if written:
                 text = "\n".join(texts[index])
                 axes.text(at, up, text, ha="center", va="center", color=style.INK)
-        axes.set_xlim(-0.5, len(xs) - 0.5)
-        axes.set_ylim(-0.5, len(ys) - 0.5)
+        map_axes(axes, xs, ys)
         axes.set_xticks(range(len(xs)), along.names(page.axes_width))
-        axes.set_yticks(range(len(ys)), [count_text(size) for size in ys])
-        axes.grid(visible=False)
-        axes.tick_params(length=0)
     page.label_outer(along.short, y.upper())
     return Drawing(name, page.figure, rows)
 

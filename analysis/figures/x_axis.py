@@ -108,6 +108,16 @@ def x_axis(points: pd.DataFrame, name: str) -> XAxis:
     return XAxis(name, [int(v) for v in values] if name in NUMBERS else values)
 
 
+def map_axes(axes: Axes, xs: list, ys: list) -> None:
+    """Makes the axes those of a map, with a cell of side 1 for each pair of values. Cell (i, j) is
+    centred at (i, j). Labels the sizes `ys`, but not `xs`."""
+    axes.set_xlim(-0.5, len(xs) - 0.5)
+    axes.set_ylim(-0.5, len(ys) - 0.5)
+    axes.set_yticks(range(len(ys)), [count_text(size) for size in ys])
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+
+
 def nothing_on_x(points: pd.DataFrame, name: str) -> str:
     """Why a figure cannot have axis `name` on x: fewer than two values, and which axes have more.
     Empty if it can."""
