@@ -14,14 +14,12 @@ from analysis.figures.notes import (
     subtitle,
 )
 from analysis.figures.page import Page, columns_of_panels
-from analysis.figures.row_axis import at_right, row_labels, rows_axis
+from analysis.figures.row_axis import at_right, mark, row_labels, rows_axis, rows_height
 from analysis.figures.scales import log_axis
 from analysis.figures.series import (
-    bars,
     largest_problems,
     panel_title,
     problem_panels,
-    ring,
     series_names,
     series_styles,
 )
@@ -74,7 +72,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         small_print(points, shown.index, notes, f"{NAME}.csv"),
         [panel_title(columns, values, of) for values, of in panels],
         across,
-        (0.09 + 0.12 * tall) * max(most, 2) + 0.1,
+        rows_height(most, tall),
         left=widest + 0.2,
         right=0.14 + max(text_width(_times(value)) for value in shown["times"]),
         below=0.45,
@@ -85,15 +83,10 @@ def draw(data: Data, subject: Subject) -> Drawing:
         log_axis(axes, "x", low, high, width=page.axes_width)
         axes.axvline(1, color=style.INK, linewidth=1.2)
         ranked = of.sort_values("times", kind="stable")
-        for height, (index, point) in enumerate(ranked.iterrows()):
-            look = {**styles[point["series"]], "linestyle": "none"}
-            ends = bars(ranked.loc[[index]], "times")
+        for height, (_, point) in enumerate(ranked.iterrows()):
+            look = styles[point["series"]]
             axes.plot([1, point["times"]], [height] * 2, color=look["color"], lw=0.8, alpha=0.5)
-            axes.errorbar(
-                [point["times"]], [height], xerr=ends, elinewidth=0.8, capsize=1.8, **look
-            )
-            if point["noisy"] is True:
-                ring(axes, [point["times"]], [height])
+            mark(axes, height, ranked.iloc[[height]], "times", look)
             at_right(axes, height, _times(point["times"]))
         rows_axis(axes, [labels[s] for s in ranked["series"]], most)
     page.label_outer("times the floor")

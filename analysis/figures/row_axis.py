@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pandas as pd
 from matplotlib.axes import Axes
 
+from analysis.figures.series import bars, ring
 from analysis.figures.style import INK
 from analysis.figures.typeset import break_label, widest_line
 
@@ -22,6 +24,20 @@ def rows_axis(axes: Axes, labels: list[str], rows: int) -> None:
     axes.set_yticks(range(len(labels)), labels)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
+
+
+def rows_height(rows: int, lines: int) -> float:
+    """The height in inches of `rows` marks whose labels have up to `lines` lines."""
+    return (0.09 + 0.12 * lines) * max(rows, 2) + 0.1
+
+
+def mark(axes: Axes, row: float, point: pd.DataFrame, column: str, look: dict) -> None:
+    """Draws column `column` of one point as a mark with its interval, and a ring if it is noisy."""
+    value = point[column].iloc[0]
+    look = {**look, "linestyle": "none"}
+    axes.errorbar([value], [row], xerr=bars(point, column), elinewidth=0.8, capsize=1.8, **look)
+    if point["noisy"].eq(True).any():
+        ring(axes, [value], [row])
 
 
 def at_right(axes: Axes, row: float, text: str, colour: str = INK, inches: float = 0.0) -> None:

@@ -18,15 +18,13 @@ from analysis.figures.notes import (
 )
 from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.placement import label_ends, stacked_height
-from analysis.figures.row_axis import at_right
+from analysis.figures.row_axis import at_right, mark, rows_height
 from analysis.figures.scales import log_axis
 from analysis.figures.series import (
-    bars,
     draw_lines,
     names_at_ends,
     panel_columns,
     panel_title,
-    ring,
     series_names,
     series_styles,
 )
@@ -246,7 +244,7 @@ def _dots(panels, keys, header, styles, subject, shown) -> Figure:
         *header,
         [panel_title(keys, values, of) for values, of in panels],
         columns,
-        (0.09 + 0.12 * tall) * max(most, 2) + 0.1,
+        rows_height(most, tall),
         left=widest + 0.2,
         right=right,
         below=0.56,
@@ -257,17 +255,7 @@ def _dots(panels, keys, header, styles, subject, shown) -> Figure:
         axes.axvline(1, color=style.GREY, linewidth=1, linestyle=(0, (3, 2)), zorder=1.5)
         ranked = of.sort_values("speedup", kind="stable")
         for height, (_, point) in enumerate(ranked.iterrows()):
-            look = {**styles[point["series"]], "linestyle": "none"}
-            axes.errorbar(
-                [point["speedup"]],
-                [height],
-                xerr=bars(ranked.iloc[[height]], "speedup"),
-                elinewidth=0.8,
-                capsize=1.8,
-                **look,
-            )
-            if point["noisy"] is True:
-                ring(axes, [point["speedup"]], [height])
+            mark(axes, height, ranked.iloc[[height]], "speedup", styles[point["series"]])
             at_right(axes, height, f"{number_text(point['speedup'])}×")
             if point.name in times:
                 at_right(axes, height, f"{number_text(times[point.name])}×", style.GREY, 0.6)
