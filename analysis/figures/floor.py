@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
@@ -40,9 +42,8 @@ def draw(data: Data, subject: Subject) -> Drawing:
     rows = csv_rows(points, known.index)
     rows["times_the_floor"] = (rows["iteration_ms"] / rows["floor_ms"]).where(rows["drawn"])
     if known.empty:
-        if best.empty:
-            return Drawing(NAME, None, rows, nothing_to_draw(points, f"{NAME}.csv"))
         why = "the run has no floor_ms (run_experiment --ceilings measures what it is made of)"
+        why = nothing_to_draw(points, f"{NAME}.csv") if best.empty else why
         return Drawing(NAME, None, rows, why)
     shown, left_out = largest_problems(known)
     shown = shown.assign(
@@ -51,11 +52,35 @@ def draw(data: Data, subject: Subject) -> Drawing:
         times_low=shown["iteration_ms_low"] / shown["floor_ms"],
         times_high=shown["iteration_ms_high"] / shown["floor_ms"],
     )
-    styles = series_styles(shown, points, subject.baseline)
     columns, panels = problem_panels(shown)
     labels, widest, tall = row_labels(list(shown["series"]), min(1.9, 0.4 * style.width()))
     most = max(len(of) for _, of in panels)
-    across = columns_of_panels(1 if len(panels) == 1 else 2, widest + 0.7, 1.2)
+    notes = [*_notes(shown, set(best["version"]) - set(known["version"])), left_out]
+    page = Page(
+        f"{subject.title}: distance to the floor",
+        subtitle(shown, subject),
+        small_print(points, shown.index, notes, f"{NAME}.csv"),
+        [panel_title(columns, values, of) for values, of in panels],
+        columns_of_panels(1 if len(panels) == 1 else 2, widest + 0.7, 1.2),
+        rows_height(most, tall),
+        left=widest + 0.2,
+        right=0.14 + max(text_width(_times(value)) for value in shown["times"]),
+        below=0.45,
+    )
+    styles = series_styles(shown, points, subject.baseline)
+    every = shown[["times", "times_low", "times_high"]].to_numpy(float)
+    low, high = min(float(np.nanmin(every)), 1.0), float(np.nanmax(every))
+    for (_, of), axes in zip(panels, page.axes, strict=True):
+        log_axis(axes, "x", low, high, width=page.axes_width)
+        ranked = of.sort_values("times", kind="stable")
+        _panel(axes, ranked, styles)
+        rows_axis(axes, [labels[s] for s in ranked["series"]], most)
+    page.label_outer("times the floor")
+    return Drawing(NAME, page.figure, rows)
+
+
+def _notes(shown: pd.DataFrame, silent: set[str]) -> list[str]:
+    """`silent` are the versions without a floor."""
     notes = method_notes(
         shown,
         "Time per iteration over its floor: compulsory bytes and operations at the "
@@ -63,34 +88,17 @@ def draw(data: Data, subject: Subject) -> Drawing:
         "95% interval of the median (order statistics)",
         int(shown["times_low"].isna().sum()),
     )
-    silent = sorted(set(best["version"]) - set(known["version"]))
-    notes += [f"Without a floor: {', '.join(silent)}."] if silent else []
-    notes += [left_out] if left_out else []
-    page = Page(
-        f"{subject.title}: distance to the floor",
-        subtitle(shown, subject),
-        small_print(points, shown.index, notes, f"{NAME}.csv"),
-        [panel_title(columns, values, of) for values, of in panels],
-        across,
-        rows_height(most, tall),
-        left=widest + 0.2,
-        right=0.14 + max(text_width(_times(value)) for value in shown["times"]),
-        below=0.45,
-    )
-    every = shown[["times", "times_low", "times_high"]].to_numpy(float)
-    low, high = min(float(np.nanmin(every)), 1.0), float(np.nanmax(every))
-    for (_, of), axes in zip(panels, page.axes, strict=True):
-        log_axis(axes, "x", low, high, width=page.axes_width)
-        axes.axvline(1, color=style.INK, linewidth=1.2)
-        ranked = of.sort_values("times", kind="stable")
-        for height, (_, point) in enumerate(ranked.iterrows()):
-            look = styles[point["series"]]
-            axes.plot([1, point["times"]], [height] * 2, color=look["color"], lw=0.8, alpha=0.5)
-            mark(axes, height, ranked.iloc[[height]], "times", look)
-            at_right(axes, height, _times(point["times"]))
-        rows_axis(axes, [labels[s] for s in ranked["series"]], most)
-    page.label_outer("times the floor")
-    return Drawing(NAME, page.figure, rows)
+    return [*notes, f"Without a floor: {', '.join(sorted(silent))}." if silent else ""]
+
+
+def _panel(axes: Axes, ranked: pd.DataFrame, styles: dict[str, dict]) -> None:
+    """Draws a row for each point, with a stem from the floor to its mark."""
+    axes.axvline(1, color=style.INK, linewidth=1.2)
+    for height, (_, point) in enumerate(ranked.iterrows()):
+        look = styles[point["series"]]
+        axes.plot([1, point["times"]], [height] * 2, color=look["color"], lw=0.8, alpha=0.5)
+        mark(axes, height, ranked.iloc[[height]], "times", look)
+        at_right(axes, height, _times(point["times"]))
 
 
 def _times(value: float) -> str:
