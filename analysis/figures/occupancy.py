@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, not_drawn
@@ -35,25 +36,21 @@ def draw(data: Data, subject: Subject) -> Drawing:
     table = table[table[list(COLUMNS)].notna().any(axis=1)]
     if table.empty:
         return not_drawn(NAME, data.points, "the run has no counters (profile: {counters: …})")
-    head = ["machine", "point", *PROBLEM, "iteration_ms"]
     best = fastest(data.points)
+    head = ["machine", "point", *PROBLEM, "iteration_ms"]
     rows = table.merge(best[head], on=["machine", "point"], how="left")
     rows["kernel"] = rows["kernel"].map(short_name)
-    shown = rows[rows["iteration_ms"].notna()]
-    if shown.empty:
+    known = rows[rows["iteration_ms"].notna()]
+    if known.empty:
         rows["drawn"] = False
         why = "there are counters only for points that are not their version's fastest"
         return Drawing(NAME, None, rows, why)
-    shown, left_out = largest_problems(shown, most=3)
-    small = len(shown)
-    share = shown["seconds"] / shown.groupby(["machine", "point"])["seconds"].transform("sum")
-    shown = shown[share.isna() | (share >= SMALLEST_SHARE)]
-    small -= len(shown)
+    largest, left_out = largest_problems(known, most=3)
+    shown = largest[_is_large(largest)]
     rows["drawn"] = rows.index.isin(shown.index)
     shown = shown.assign(
         series=series_names(shown), label=shown["version"] + " · " + shown["kernel"]
     )
-    styles = series_styles(shown, data.points, subject.baseline)
     columns, problems = problem_panels(shown)
     labels, widest, tall = row_labels(list(shown["label"]), 1.7)
     most = max(len(of) for _, of in problems)
@@ -62,36 +59,51 @@ def draw(data: Data, subject: Subject) -> Drawing:
         for values, of in problems
         for column, words in COLUMNS.items()
     ]
-    notes = [
-        "Counters come from a separate pass, not the timed one. Occupancy: warps active of the "
-        "most possible, averaged over the cycles in which a multiprocessor has work. L1 hit rate: "
-        "sectors found in L1. A dash: not measured, or nothing looked up.",
-        *([left_out] if left_out else []),
-        *([f"{small} kernels below 5% of their version's GPU time: in the CSV."] if small else []),
-    ]
-    across = columns_of_panels(2, widest + 0.62, 0.9)
     page = Page(
         f"{subject.title}: occupancy and L1 hit rate",
         subtitle(best[best["point"].isin(shown["point"])], subject),
-        notes_alone(notes),
+        notes_alone(_notes(left_out, len(largest) - len(shown))),
         [title for title, _, _ in panels],
-        across,
+        columns_of_panels(2, widest + 0.62, 0.9),
         (0.07 + 0.12 * tall) * max(most, 2) + 0.1,
         left=widest + 0.2,
         right=0.42,
         below=0.42,
     )
+    styles = series_styles(shown, data.points, subject.baseline)
     for (_, of, column), axes in zip(panels, page.axes, strict=True):
-        for height, (_, kernel) in enumerate(of.iterrows()):
-            value = kernel[column]
-            if pd.isna(value):
-                at_right(axes, height, "–", style.GREY)
-                continue
-            look = {**styles[kernel["series"]], "linestyle": "none"}
-            axes.plot([0, value], [height] * 2, color=look["color"], lw=1, alpha=0.5)
-            axes.plot(value, height, clip_on=False, **look)
-            at_right(axes, height, f"{value:.0f}%")
+        _panel(axes, of, column, styles)
         rows_axis(axes, [labels[s] for s in of["label"]], most)
-        axes.set_xlim(0, 100)
     page.label_outer("%")
     return Drawing(NAME, page.figure, rows)
+
+
+def _is_large(kernels: pd.DataFrame) -> pd.Series:
+    """Which kernels take SMALLEST_SHARE of their version's GPU time, or an unknown share."""
+    share = kernels["seconds"] / kernels.groupby(["machine", "point"])["seconds"].transform("sum")
+    return share.isna() | (share >= SMALLEST_SHARE)
+
+
+def _notes(left_out: str, small: int) -> list[str]:
+    """`small` is the number of kernels that take too little time for the picture."""
+    return [
+        "Counters come from a separate pass, not the timed one. Occupancy: warps active of the "
+        "most possible, averaged over the cycles in which a multiprocessor has work. L1 hit rate: "
+        "sectors found in L1. A dash: not measured, or nothing looked up.",
+        left_out,
+        f"{small} kernels below 5% of their version's GPU time: in the CSV." if small else "",
+    ]
+
+
+def _panel(axes: Axes, of: pd.DataFrame, column: str, styles: dict[str, dict]) -> None:
+    """Draws a row for each kernel of `of`: its value in `column`, in %."""
+    for height, (_, kernel) in enumerate(of.iterrows()):
+        value = kernel[column]
+        if pd.isna(value):
+            at_right(axes, height, "–", style.GREY)
+            continue
+        look = {**styles[kernel["series"]], "linestyle": "none"}
+        axes.plot([0, value], [height] * 2, color=look["color"], lw=1, alpha=0.5)
+        axes.plot(value, height, clip_on=False, **look)
+        at_right(axes, height, f"{value:.0f}%")
+    axes.set_xlim(0, 100)
