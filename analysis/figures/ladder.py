@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, not_drawn
@@ -28,6 +29,11 @@ from analysis.model.run import PROBLEM
 NAME = "ladder"
 _SIZES = [column for column in PROBLEM if column != "precision"]
 FASTER, SLOWER = "#0072B2", "#D55E00"
+LEGEND = {
+    "faster than its parent": FASTER,
+    "slower than its parent": SLOWER,
+    "no interval, or it includes 1×": style.GREY,
+}
 
 
 def draw(data: Data, subject: Subject) -> Drawing:
@@ -53,10 +59,35 @@ def draw(data: Data, subject: Subject) -> Drawing:
     if best["machine"].nunique() > 1 or best["precision"].nunique() > 1:
         steps["series"] = series_names(steps)
     columns, panels = problem_panels(steps)
-    counted = steps["explained"].ne("").any()
     names = {index: _indented(step) for index, step in steps.iterrows()}
     widest = widest_line(names.values())
     tall = max(name.count("\n") for name in names.values())
+    rows_high = max(len(of) for _, of in panels)
+    page = Page(
+        f"{subject.title}: what each step brings",
+        subtitle(best, subject),
+        small_print(points, best.index, [*_notes(best, steps), left_out], f"{NAME}.csv"),
+        [panel_title(columns, values, of) for values, of in panels],
+        1,
+        (0.165 + 0.11 * tall) * rows_high + 0.1,
+        left=widest + 0.2,
+        right=max(text_width(_text(step)) for _, step in steps.iterrows()) + 0.12,
+        below=0.42,
+        legend=[
+            (word, {"color": colour, "marker": "s", "linestyle": "none"})
+            for word, colour in LEGEND.items()
+        ],
+    )
+    for (_, of), axes in zip(panels, page.axes, strict=True):
+        _panel(axes, of)
+        rows_axis(axes, [names[index] for index in of.index], rows_high)
+        for label in axes.get_yticklabels():
+            label.set_ha("left")
+        axes.tick_params(axis="y", pad=(widest + 0.1) * 72)
+    return Drawing(NAME, page.figure, rows)
+
+
+def _notes(best: pd.DataFrame, steps: pd.DataFrame) -> list[str]:
     notes = method_notes(
         best,
         "Bars run from the parent's time per iteration to the version's; indented: derived from "
@@ -66,50 +97,27 @@ def draw(data: Data, subject: Subject) -> Drawing:
         0,
     )
     notes[0] = notes[0].replace("Bars: ", "At the right: own time and ")
-    if counted and not style.is_narrow():
+    if steps["explained"].ne("").any() and not style.is_narrow():
         notes.append(
             "occ: warps active of the most possible; L1, L2: hit rates, of the assignment's "
             "slowest kernel."
         )
-    notes += [left_out] if left_out else []
-    texts = [_text(step) for _, step in steps.iterrows()]
-    page = Page(
-        f"{subject.title}: what each step brings",
-        subtitle(best, subject),
-        small_print(points, best.index, notes, f"{NAME}.csv"),
-        [panel_title(columns, values, of) for values, of in panels],
-        1,
-        (0.165 + 0.11 * tall) * max(len(of) for _, of in panels) + 0.1,
-        left=widest + 0.2,
-        right=max(text_width(text) for text in texts) + 0.12,
-        below=0.42,
-        legend=[
-            (word, {"color": c, "marker": "s", "linestyle": "none"})
-            for word, c in (
-                ("faster than its parent", FASTER),
-                ("slower than its parent", SLOWER),
-                ("no interval, or it includes 1×", style.GREY),
-            )
-        ],
-    )
-    rows_high = max(len(of) for _, of in panels)
-    for (_, of), axes in zip(panels, page.axes, strict=True):
-        log_axis(axes, "x", of["iteration_ms"].min(), of["iteration_ms"].max())
-        for height, (_, step) in enumerate(of.iterrows()):
-            own, before = step["iteration_ms"], step["parent_ms"]
-            colour = style.GREY
-            if np.isfinite(before):
-                colour = _colour(step)
-                axes.barh(height, own - before, left=before, color=colour, height=0.55, alpha=0.85)
-                axes.plot([before, before], [height - 0.4, height + 0.4], color=style.INK, lw=0.7)
-            axes.plot(own, height, marker="o", color=colour, markersize=3.6)
-            at_right(axes, height, _text(step), colour if np.isfinite(before) else style.INK)
-        rows_axis(axes, [names[index] for index in of.index], rows_high)
-        for label in axes.get_yticklabels():
-            label.set_ha("left")
-        axes.tick_params(axis="y", pad=(widest + 0.1) * 72)
-        axes.set_xlabel("time per iteration (ms)")
-    return Drawing(NAME, page.figure, rows)
+    return notes
+
+
+def _panel(axes: Axes, of: pd.DataFrame) -> None:
+    """Draws a row for each step: a bar from the parent's time, if there is one, to its own time."""
+    log_axis(axes, "x", of["iteration_ms"].min(), of["iteration_ms"].max())
+    for height, (_, step) in enumerate(of.iterrows()):
+        own, before = step["iteration_ms"], step["parent_ms"]
+        colour = style.GREY
+        if np.isfinite(before):
+            colour = _colour(step)
+            axes.barh(height, own - before, left=before, color=colour, height=0.55, alpha=0.85)
+            axes.plot([before, before], [height - 0.4, height + 0.4], color=style.INK, lw=0.7)
+        axes.plot(own, height, marker="o", color=colour, markersize=3.6)
+        at_right(axes, height, _text(step), colour if np.isfinite(before) else style.INK)
+    axes.set_xlabel("time per iteration (ms)")
 
 
 def _steps(best: pd.DataFrame, parents: dict[str, str]) -> pd.DataFrame:
