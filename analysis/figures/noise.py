@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
@@ -42,39 +42,19 @@ def draw(data: Data, subject: Subject, x: str = TIME) -> Drawing:
         )
     if x != TIME and (why := nothing_on_x(ok, x)):
         return Drawing(figure_name, None, rows, why)
-    ok = ok.assign(
-        series=series_names(ok, x),
-        solve_ms=ok["iteration_ms"] * ok["iterations"].astype(float).fillna(1),
-        half_width=100
-        * (ok["iteration_ms_high"] - ok["iteration_ms_low"])
-        / 2
-        / ok["iteration_ms"],
-        spread=[100 * (t.pooled[-1] - t.pooled[0]) / 2 / t.median for t in ok["times_ms"]],
-    )
+    ok = _with_scatter(ok).assign(series=series_names(ok, x))
     for name, column in (("noise", "half_width"), ("spread", "spread")):
         rows[f"{name}_percent"] = ok[column].reindex(rows.index)
     styles = series_styles(ok, points, subject.baseline)
-    # a point without any scatter has no place on a logarithmic axis
-    above = ok.loc[ok["half_width"] > 0, "half_width"]
-    least = max(above.min(), 1e-3) if len(above) else 1e-3
-    limits = [(run.spec.get("measure") or {}).get("max_noise") for run in data.runs]
-    wanted = [100 * float(limit) for limit in limits if limit and limit > 0]
-    above = ok["half_width"] > (max(wanted) if wanted else np.inf)
-    notes = [
-        "Marks: half of the 95% interval of the median (order statistics), relative to it. Stems: "
-        "up to half of the range of all samples. Every sample counts; none was taken out.",
-        _noisy(int(above.sum()), len(ok)) if wanted else "",
-        noisy_note(ok),
-    ]
-    labels = {s: break_label(s, 1.7) for s in styles}
-    limit = "max_noise" if style.is_narrow() else "spec's max_noise"
-    left, right = 0.6, max(text_width(limit), 0.5) + 0.3
     along = None if x == TIME else x_axis(ok, x)
     ok["at"] = ok["solve_ms"] if along is None else _places(ok, along, list(styles))
+    limits = _limits(data)
+    limit_name = "max_noise" if style.is_narrow() else "spec's max_noise"
+    left, right = 0.6, max(text_width(limit_name), 0.5) + 0.3
     page = Page(
         f"{subject.title}: noise{f' over {along.short}' if along else ''}",
         subtitle(points, subject),
-        small_print(points, ok.index, notes, f"{figure_name}.csv"),
+        small_print(points, ok.index, _notes(ok, limits), f"{figure_name}.csv"),
         [f"{len(ok)} points"],
         1,
         2.6,
@@ -82,7 +62,7 @@ def draw(data: Data, subject: Subject, x: str = TIME) -> Drawing:
         right=right,
         below=0.45 + (along.room(style.width() - left - right) if along else 0),
         legend=[
-            (labels[s].replace("\n", " "), {**look, "linestyle": "none"})
+            (break_label(s, 1.7).replace("\n", " "), {**look, "linestyle": "none"})
             for s, look in styles.items()
         ],
     )
@@ -92,9 +72,49 @@ def draw(data: Data, subject: Subject, x: str = TIME) -> Drawing:
     else:
         along.scale(axes)
         along.ticks(axes, page.axes_width)
-    log_axis(
-        axes, "y", least, max(ok[["half_width", "spread"]].max(axis=None), *wanted, least * 10)
+    _draw_points(axes, ok, styles, limits)
+    _draw_limits(axes, limits, limit_name)
+    axes.set_xlabel("time per solve (ms)" if along is None else along.label)
+    axes.set_ylabel("relative to the median (%)")
+    return Drawing(figure_name, page.figure, rows)
+
+
+def _with_scatter(ok: pd.DataFrame) -> pd.DataFrame:
+    """The points with `solve_ms`, and with `half_width` of the interval and half of the range of
+    all samples (`spread`) in % of the median."""
+    width = ok["iteration_ms_high"] - ok["iteration_ms_low"]
+    return ok.assign(
+        solve_ms=ok["iteration_ms"] * ok["iterations"].astype(float).fillna(1),
+        half_width=100 * width / 2 / ok["iteration_ms"],
+        spread=[100 * (t.pooled[-1] - t.pooled[0]) / 2 / t.median for t in ok["times_ms"]],
     )
+
+
+def _limits(data: Data) -> list[float]:
+    """The max_noise of each spec that has one, in %."""
+    limits = [(run.spec.get("measure") or {}).get("max_noise") for run in data.runs]
+    return [100 * float(limit) for limit in limits if limit and limit > 0]
+
+
+def _notes(ok: pd.DataFrame, limits: list[float]) -> list[str]:
+    above = int((ok["half_width"] > max(limits)).sum()) if limits else 0
+    return [
+        "Marks: half of the 95% interval of the median (order statistics), relative to it. Stems: "
+        "up to half of the range of all samples. Every sample counts; none was taken out.",
+        _noisy(above, len(ok)) if limits else "",
+        noisy_note(ok),
+    ]
+
+
+def _draw_points(
+    axes: Axes, ok: pd.DataFrame, styles: dict[str, dict], limits: list[float]
+) -> None:
+    """Draws a mark and a stem for each point. The y axis has room for the `limits`, too."""
+    # a point without any scatter has no place on a logarithmic axis
+    above = ok.loc[ok["half_width"] > 0, "half_width"]
+    least = max(above.min(), 1e-3) if len(above) else 1e-3
+    most = max(ok[["half_width", "spread"]].max(axis=None), *limits, least * 10)
+    log_axis(axes, "y", least, most)
     for name, look in styles.items():
         of = ok[ok["series"] == name]
         at = of["half_width"].clip(lower=least)
@@ -109,19 +129,19 @@ def draw(data: Data, subject: Subject, x: str = TIME) -> Drawing:
         axes.plot(of["at"], at, **{**look, "linestyle": "none"})
         noisy = of["noisy"].eq(True)
         ring(axes, of.loc[noisy, "at"].tolist(), at[noisy].tolist())
-    for height in sorted(set(wanted)):
+
+
+def _draw_limits(axes: Axes, limits: list[float], name: str) -> None:
+    for height in sorted(set(limits)):
         axes.axhline(height, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
         axes.annotate(
-            limit,
+            name,
             (1, height),
             xycoords=("axes fraction", "data"),
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
         )
-    axes.set_xlabel("time per solve (ms)" if along is None else along.label)
-    axes.set_ylabel("relative to the median (%)")
-    return Drawing(figure_name, page.figure, rows)
 
 
 def _places(ok: pd.DataFrame, along: XAxis, series: list[str]) -> pd.Series:
