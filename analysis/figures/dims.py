@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
@@ -25,7 +26,7 @@ from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.scales import fitting
 from analysis.figures.series import series_names
 from analysis.figures.typeset import break_label, text_width
-from analysis.figures.x_axis import map_axes, named, x_axis
+from analysis.figures.x_axis import XAxis, map_axes, named, x_axis
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.model.numbers import count_text, number_text
 
@@ -52,87 +53,121 @@ def draw(data: Data, subject: Subject, x: str = "dim") -> Drawing:
     fixed = [size for size in ("n", "dim") if size not in (x, y)]
     for size in fixed:
         points = points[points[size].eq(points[size].max())]
-    ok = fastest(points, x)
-    work = ok[["n", "k", "dim", "batch"]].astype(float).prod(axis=1)
-    ok = ok.assign(ps_per_term=1e9 * ok["iteration_ms"] / work)
-    # one cell per version, K and x: its fastest result, or the reason for none
-    key = list(dict.fromkeys(["machine", "version", "precision", y, x]))
-    ok = ok.sort_values("iteration_ms", kind="stable") if x != "dim" else ok
-    bad = points[points["status"].ne("ok")].drop_duplicates(key)
-    cells = pd.concat([ok, bad]).drop_duplicates(key)
+    ok = _timed(points, x)
+    cells = _cells(ok, points, x, y)
     rows = csv_rows(points, cells.index)
     rows["ps_per_term"] = cells["ps_per_term"].reindex(rows.index)
     if ok.empty:
         return Drawing(figure_name, None, rows, nothing_to_draw(points, f"{figure_name}.csv"))
     cells = cells.assign(series=series_names(cells, x))
     names = list(dict.fromkeys(cells["series"]))
-    along = x_axis(cells, x)
-    ups, xs = x_axis(cells, y).values, along.values
-    low, high = ok["ps_per_term"].min(), ok["ps_per_term"].max()
-    norm = LogNorm(low, high if high > low else low * 1.01)
+    along, up = x_axis(cells, x), x_axis(cells, y)
     across = columns_of_panels(1 if len(names) == 1 else 2 if len(names) <= 6 else 3, 0.64, 0.9)
-    unfit = cells["status"].eq("unsupported")
-    lost = ~unfit & cells["status"].ne("ok")
     left, right, below = 0.52, 0.12, 0.42
-    width = (style.width() / across - left - right) / len(xs)
-    widest = max(
-        text_width(number_text(cell["ps_per_term"]) + noisy_mark(cell)) for _, cell in ok.iterrows()
-    )
-    numbered = widest < width - 0.04
-    notes = [
-        ("Numbers: p" if numbered else "Colours: p")
-        + "icoseconds of an iteration for each point × cluster × dimension, at the fastest "
-        "tunables (median). Darker is slower; every panel has the same colours."
-        + (" Hatched: unsupported." if unfit.any() else "")
-        + (" Crossed: no result for another reason." if lost.any() else "")
-        + (_LINE if "dim" in (x, y) else ""),
-    ]
-    notes += [note for note in [noisy_note(ok)] if note]
+    cell_width = (style.width() / across - left - right) / len(along.values)
+    numbered = max(text_width(_number(cell)) for _, cell in ok.iterrows()) < cell_width - 0.04
     page = Page(
         f"{subject.title}: {_title(x)} against {_title(y)}",
         [
             *subtitle(points, subject),
             *(f"{_SHORT[size]} = {count_text(points[size].max())}" for size in fixed),
         ],
-        small_print(points, cells.index, notes, f"{figure_name}.csv"),
+        small_print(
+            points, cells.index, _notes(ok, cells, x, y, numbered=numbered), f"{figure_name}.csv"
+        ),
         # titles are larger and bolder than the text that break_label() measures
         [break_label(name, (style.width() / across - left - 0.05) / 1.26) for name in names],
         across,
-        min(max(0.19 * len(ups), 0.9), 2.6),
+        min(max(0.19 * len(up.values), 0.9), 2.6),
         left=left,
         right=right,
         below=below,
         last=0 if numbered else BAR,
     )
-    colours = colormaps["cividis_r"]
+    shades = _shades(ok["ps_per_term"])
     if not numbered:
-        _colour_bar(page, ScalarMappable(norm, colours), below)
+        _colour_bar(page, shades, below)
     for name, axes in zip(names, page.axes, strict=True):
-        of = cells[cells["series"] == name]
-        for _, cell in of.iterrows():
-            at, up = xs.index(cell[x]), ups.index(cell[y])
-            box = {"xy": (at - 0.5, up - 0.5), "width": 1, "height": 1, "linewidth": 0}
-            if cell["status"] != "ok":
-                hatch = "////" if cell["status"] == "unsupported" else "xx"
-                axes.add_patch(
-                    Rectangle(**box, facecolor="white", edgecolor="#999999", hatch=hatch)
-                )
-                continue
-            shade = norm(cell["ps_per_term"])
-            axes.add_patch(Rectangle(**box, facecolor=colours(shade)))
-            if numbered:
-                ink = "white" if shade > 0.5 else style.INK
-                text = number_text(cell["ps_per_term"]) + noisy_mark(cell)
-                axes.text(at, up, text, ha="center", va="center", color=ink)
+        _draw_cells(axes, cells[cells["series"] == name], along, up, shades, numbered=numbered)
         if "dim" in (x, y):
-            _limit(axes, xs, ups, x)
-        map_axes(axes, xs, ups)
-        labels = [str(d) for d in xs] if x == "dim" else along.names(page.axes_width)
-        middles = [(i + 0.5) * page.axes_width / len(xs) for i in range(len(xs))]
-        ticks = fitting(middles, [max(t.split("\n"), key=text_width) for t in labels], gap=0.02)
-        axes.set_xticks(ticks, [labels[i] for i in ticks])
+            _limit(axes, along.values, up.values, x)
+        map_axes(axes, along.values, up.values)
+        _name_columns(axes, along, page.axes_width)
     page.label_outer("dim" if x == "dim" else along.short, _SHORT[y])
     return Drawing(figure_name, page.figure, rows)
+
+
+def _timed(points: pd.DataFrame, x: str) -> pd.DataFrame:
+    """The points with a result at their fastest tunables, with their `ps_per_term`. Unless x is
+    dim, the fastest come first."""
+    ok = fastest(points, x)
+    work = ok[["n", "k", "dim", "batch"]].astype(float).prod(axis=1)
+    ok = ok.assign(ps_per_term=1e9 * ok["iteration_ms"] / work)
+    return ok.sort_values("iteration_ms", kind="stable") if x != "dim" else ok
+
+
+def _cells(ok: pd.DataFrame, points: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    """One point for each version, y and x: the first one with a result, else one of `points` that
+    says why there is none."""
+    key = list(dict.fromkeys(["machine", "version", "precision", y, x]))
+    bad = points[points["status"].ne("ok")].drop_duplicates(key)
+    return pd.concat([ok, bad]).drop_duplicates(key)
+
+
+def _shades(values: pd.Series) -> ScalarMappable:
+    """The colours of these values on a logarithmic scale. Darker is more."""
+    low, high = values.min(), values.max()
+    return ScalarMappable(LogNorm(low, high if high > low else low * 1.01), colormaps["cividis_r"])
+
+
+def _number(cell: pd.Series) -> str:
+    return number_text(cell["ps_per_term"]) + noisy_mark(cell)
+
+
+def _notes(ok: pd.DataFrame, cells: pd.DataFrame, x: str, y: str, *, numbered: bool) -> list[str]:
+    unfit = cells["status"].eq("unsupported")
+    lost = ~unfit & cells["status"].ne("ok")
+    return [
+        ("Numbers: p" if numbered else "Colours: p")
+        + "icoseconds of an iteration for each point × cluster × dimension, at the fastest "
+        "tunables (median). Darker is slower; every panel has the same colours."
+        + (" Hatched: unsupported." if unfit.any() else "")
+        + (" Crossed: no result for another reason." if lost.any() else "")
+        + (_LINE if "dim" in (x, y) else ""),
+        noisy_note(ok),
+    ]
+
+
+def _draw_cells(
+    axes: Axes,
+    cells: pd.DataFrame,
+    along: XAxis,
+    up: XAxis,
+    shades: ScalarMappable,
+    *,
+    numbered: bool,
+) -> None:
+    """Draws each cell in the shade of its number, or hatched if it has none."""
+    for _, cell in cells.iterrows():
+        at, height = along.values.index(cell[along.name]), up.values.index(cell[up.name])
+        box = {"xy": (at - 0.5, height - 0.5), "width": 1, "height": 1, "linewidth": 0}
+        if cell["status"] != "ok":
+            hatch = "////" if cell["status"] == "unsupported" else "xx"
+            axes.add_patch(Rectangle(**box, facecolor="white", edgecolor="#999999", hatch=hatch))
+            continue
+        shade = shades.norm(cell["ps_per_term"])
+        axes.add_patch(Rectangle(**box, facecolor=shades.cmap(shade)))
+        if numbered:
+            ink = "white" if shade > 0.5 else style.INK
+            axes.text(at, height, _number(cell), ha="center", va="center", color=ink)
+
+
+def _name_columns(axes: Axes, along: XAxis, width: float) -> None:
+    """Labels as many columns as fit into `width` inches."""
+    labels = [str(d) for d in along.values] if along.name == "dim" else along.names(width)
+    middles = [(i + 0.5) * width / len(labels) for i in range(len(labels))]
+    ticks = fitting(middles, [max(t.split("\n"), key=text_width) for t in labels], gap=0.02)
+    axes.set_xticks(ticks, [labels[i] for i in ticks])
 
 
 def _title(axis: str) -> str:
