@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from analysis.figures import style
@@ -21,7 +22,7 @@ from analysis.figures.notes import (
 from analysis.figures.page import Page
 from analysis.figures.series import panel_title
 from analysis.figures.typeset import break_label, text_width
-from analysis.figures.x_axis import beside, map_axes, named, nothing_on_x, x_axis
+from analysis.figures.x_axis import XAxis, beside, map_axes, named, nothing_on_x, x_axis
 from analysis.measures.families import CHOOSERS, CHOSEN_FROM, is_peer, repeats_another
 from analysis.measures.points import Data, fastest, noisy_mark
 from analysis.model.numbers import number_text
@@ -33,6 +34,8 @@ SIZES = ["dim", "n", "k", "data", "batch"]
 """What makes problems differ, beside the precision and the axis on x. Seeds share a cell."""
 TINT = 0.4
 """The opacity of a version's colour in its cells, so that black text is readable on all."""
+LEFT, RIGHT = 0.52, 0.12
+"""The inches beside the axes of a panel."""
 
 
 def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
@@ -43,6 +46,47 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     y = beside(x)[0]
     points = needing_no_baseline(data.points)
     ok = fastest(points[points[x].notna()], x)
+    best = _best(ok, x)
+    rows = csv_rows(points, best.index)
+    for column in ("best_peer", "peer_over_it", "times_the_floor"):
+        rows[column] = best[column].reindex(rows.index)
+    if best.empty:
+        return Drawing(name, None, rows, nothing_to_draw(points, f"{name}.csv"))
+    if x != "n" and (why := nothing_on_x(best, x)):
+        return Drawing(name, None, rows, why)
+
+    keys = _panel_keys(best, x, y)
+    panels = list(best.groupby(keys, sort=True))
+    along, up = x_axis(best, x), x_axis(best, y)
+    numbers = {index: _numbers(row) for index, row in best.iterrows()}
+    across, written = _columns(len(panels), len(along.values), numbers)
+    texts = _with_versions(numbers, best["version"], _room(across, len(along.values)))
+    lines = max(len(words) for words in texts.values())
+    colours = _colours(points, best)
+    square = {"marker": "s", "linestyle": "none", "fillstyle": "full", "alpha": TINT}
+    page = Page(
+        f"{subject.title}: the fastest of each {along.short} and {y.upper()}",
+        subtitle(points, subject),
+        small_print(points, best.index, _notes(best, ok, written, x), f"{name}.csv"),
+        [", ".join(map(_title, keys, values, [of] * len(keys))) for values, of in panels],
+        across,
+        (0.13 * lines + 0.08 if written else 0.22) * len(up.values),
+        left=LEFT,
+        right=RIGHT,
+        below=0.42 + along.room(style.width() / across - LEFT - RIGHT),
+        legend=[(version, {"color": colour, **square}) for version, colour in colours.items()],
+    )
+    for (_, cells), axes in zip(panels, page.axes, strict=True):
+        _draw_cells(axes, cells, along, up, colours, texts if written else {})
+        map_axes(axes, along.values, up.values)
+        axes.set_xticks(range(len(along.values)), along.names(page.axes_width))
+    page.label_outer(along.short, y.upper())
+    return Drawing(name, page.figure, rows)
+
+
+def _best(ok: pd.DataFrame, x: str) -> pd.DataFrame:
+    """The fastest point of each cell that is no peer's, with `best_peer`, `peer_over_it` (the
+    peer's time over its own) and `times_the_floor`. `panel` is the precision, tf32 as fp32."""
     cell = list(dict.fromkeys(["machine", "panel", *SIZES, x]))
     precision = ok["precision"].where(ok["precision"].ne("tf32"), "fp32")
     ok = ok.assign(panel="" if x == "precision" else precision)
@@ -54,69 +98,58 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     best = of.set_index("index").rename(columns={"version_of_peer": "best_peer"})
     best["peer_over_it"] = best["iteration_ms_of_peer"] / best["iteration_ms"]
     best["times_the_floor"] = best["iteration_ms"] / best["floor_ms"].where(best["floor_ms"] > 0)
-    rows = csv_rows(points, best.index)
-    for column in ("best_peer", "peer_over_it", "times_the_floor"):
-        rows[column] = best[column].reindex(rows.index)
-    if best.empty:
-        return Drawing(name, None, rows, nothing_to_draw(points, f"{name}.csv"))
-    if x != "n" and (why := nothing_on_x(best, x)):
-        return Drawing(name, None, rows, why)
+    return best
 
+
+def _panel_keys(best: pd.DataFrame, x: str, y: str) -> list[str]:
+    """The columns that tell panels apart: dim, and each other one that has several values and is on
+    no axis."""
     others = [c for c in ("precision", *SIZES, "machine") if c not in (x, y)]
-    keys = [c for c in others if c == "dim" or best[c].nunique() > 1] or ["machine"]
-    panels = list(best.groupby(keys, sort=True))
-    titles = [", ".join(map(_title, keys, values, [of] * len(keys))) for values, of in panels]
-    along = x_axis(best, x)
-    xs, ys = along.values, x_axis(best, y).values
-    left, right = 0.52, 0.12
-    texts = {index: _numbers(row) for index, row in best.iterrows()}
-    widest = max(text_width(w) for words in texts.values() for w in words)
+    return [c for c in others if c == "dim" or best[c].nunique() > 1] or ["machine"]
 
-    def room(columns: int) -> float:
-        return (style.width() / columns - left - right) / len(xs) - 0.04
 
-    def fits(columns: int) -> bool:
-        return widest < room(columns)
+def _columns(panels: int, cells: int, numbers: dict) -> tuple[int, bool]:
+    """The columns of panels with `cells` cells in a row, and whether the numbers fit into these."""
+    widest = max(text_width(word) for words in numbers.values() for word in words)
+    fits = {columns: widest < _room(columns, cells) for columns in (1, 2)}
+    columns = 2 if panels > 1 and (fits[2] or not fits[1]) else 1
+    return columns, fits[columns]
 
-    across = 2 if len(panels) > 1 and (fits(2) or not fits(1)) else 1
-    written = fits(across)
-    family = os.path.commonprefix([f"{v.split('_')[0]}_" for v in best["version"]])
-    for index, version in best["version"].items():
-        texts[index] = [
-            *break_label(version.removeprefix(family), room(across)).split("\n"),
-            *texts[index],
-        ]
-    lines = max(len(words) for words in texts.values())
+
+def _room(columns: int, cells: int) -> float:
+    """The width in inches of the text in one of `cells` cells side by side in a panel."""
+    return (style.width() / columns - LEFT - RIGHT) / cells - 0.04
+
+
+def _with_versions(numbers: dict, versions: pd.Series, room: float) -> dict:
+    """The lines of each cell: the version, without the prefix that all share, and its numbers."""
+    family = os.path.commonprefix([f"{version.split('_')[0]}_" for version in versions])
+    return {
+        index: [*break_label(version.removeprefix(family), room).split("\n"), *numbers[index]]
+        for index, version in versions.items()
+    }
+
+
+def _colours(points: pd.DataFrame, best: pd.DataFrame) -> dict[str, str]:
+    """A colour for each version of `best`, by its place among these, because not all versions of a
+    run have own colours."""
     names = [v for v in dict.fromkeys(points["version"]) if v in set(best["version"])]
-    # by its place among the versions shown, because not all versions of a run have own colours
-    colours = dict(zip(names, itertools.cycle(FILLS), strict=False))
-    square = {"marker": "s", "linestyle": "none", "fillstyle": "full", "alpha": TINT}
-    page = Page(
-        f"{subject.title}: the fastest of each {along.short} and {y.upper()}",
-        subtitle(points, subject),
-        small_print(points, best.index, _notes(best, ok, written, x), f"{name}.csv"),
-        titles,
-        across,
-        (0.13 * lines + 0.08 if written else 0.22) * len(ys),
-        left=left,
-        right=right,
-        below=0.42 + along.room(style.width() / across - left - right),
-        legend=[(name, {"color": colour, **square}) for name, colour in colours.items()],
-    )
-    for (_, cells), axes in zip(panels, page.axes, strict=True):
-        for index, row in cells.iterrows():
-            at, up = xs.index(row[x]), ys.index(row[y])
-            colour = colours[row["version"]]
-            axes.add_patch(
-                Rectangle((at - 0.5, up - 0.5), 1, 1, fc=colour, ec="white", alpha=TINT, lw=1)
-            )
-            if written:
-                text = "\n".join(texts[index])
-                axes.text(at, up, text, ha="center", va="center", color=style.INK)
-        map_axes(axes, xs, ys)
-        axes.set_xticks(range(len(xs)), along.names(page.axes_width))
-    page.label_outer(along.short, y.upper())
-    return Drawing(name, page.figure, rows)
+    return dict(zip(names, itertools.cycle(FILLS), strict=False))
+
+
+def _draw_cells(
+    axes: Axes, cells: pd.DataFrame, along: XAxis, up: XAxis, colours: dict[str, str], texts: dict
+) -> None:
+    """Draws a cell in its version's colour, with its lines in `texts`, if any."""
+    for index, row in cells.iterrows():
+        at, height = along.values.index(row[along.name]), up.values.index(row[up.name])
+        colour = colours[row["version"]]
+        axes.add_patch(
+            Rectangle((at - 0.5, height - 0.5), 1, 1, fc=colour, ec="white", alpha=TINT, lw=1)
+        )
+        if index in texts:
+            text = "\n".join(texts[index])
+            axes.text(at, height, text, ha="center", va="center", color=style.INK)
 
 
 def _title(column: str, value: object, of: pd.DataFrame) -> str:
