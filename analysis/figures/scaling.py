@@ -24,6 +24,8 @@ from analysis.model.words import AXES
 NAME = "scaling"
 ALL = "workers"
 """What is on x unless an axis is: all kinds of workers, multiplied."""
+ANY = "workers"
+"""What workers of several kinds are called."""
 MARKS = ("noisy", "oversubscribed")
 """Columns that say why a point should not be relied on; left out where no row has them."""
 LABELS = {"threads": "threads", "processes": "processes", "gpus": "GPUs"}
@@ -45,65 +47,35 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     use several."""
     name = named(NAME, x, ALL)
     counted = [x] if x in WORKERS else WORKERS
-    points = needing_no_baseline(data.points)
-    counts = points[counted].astype("Float64").fillna(1).astype(float)
-    points = points.assign(workers=counts.prod(axis=1))
-    ok = points[points["status"].eq("ok")].copy()
-    ok = ok[ok[counted].notna().any(axis=1)]
+    points = _with_workers(needing_no_baseline(data.points), counted)
+    ok = points[points["status"].eq("ok") & points[counted].notna().any(axis=1)]
     if x not in (ALL, *WORKERS):
         ok = ok[ok[x].notna()]
     if x != ALL and (why := nothing_on_x(ok, x)):
         return not_drawn(name, points, why)
-    ok["series"] = series_names(ok, x) if len(ok) else ""
-    ok = _split_workers(ok, x) if x in WORKERS else _split_processes(ok)
+    ok = _with_series(ok, x)
     along = None if x in (ALL, *WORKERS) else x_axis(ok, x)
     parents = _Parents(points, data.parents)
     strong = _strong(ok, points, subject.baseline, parents, along)
     weak = _weak(ok, parents) if along is None else strong.iloc[:0]
     rows = pd.concat([part for part in (strong, weak) if len(part)] or [strong])
     if rows.empty:
-        why = "no version was run with several numbers of threads, processes or GPUs"
-        if x in WORKERS:
-            why = f"no problem was solved with several numbers of {x}"
-        return not_drawn(name, points, why)
-    # the study has speedup above efficiency; here they are side by side
-    panels = []
-    for kind, of in (("strong", strong), ("weak", weak)):
-        for key, group in of.groupby("problem", sort=False) if len(of) else []:
-            if kind == "strong":
-                panels.append((f"Strong: {key}, speedup", group, "speedup"))
-            panels.append((f"{kind.title()}: {key}, efficiency", group, "efficiency"))
+        return not_drawn(name, points, _why_nothing(x))
+    panels = _panels(strong, weak)
     shown = ok[ok["point"].isin(rows["point"])]
+    timed = points.loc[[*shown.index, *parents.used]]
+    workers = _word(shown, counted)
     looks = series_styles(shown if along is None else rows, points, "")
     labels = {s: break_label(s, 0.98) for s in looks}
     widest = widest_line(labels.values())
-    least = int(rows["workers"].min())
-    fewest = "one worker" if least == 1 else f"{least} workers"
-    over = _over(rows, subject.baseline, fewest)
-    several = [w for w in counted if shown[w].fillna(1).gt(1).any()]
-    used = several or [w for w in counted if shown[w].notna().any()]
-    workers = LABELS[used[0]] if len(used) == 1 else "workers"
-    timed = points.loc[[*shown.index, *parents.used]]
-    notes = method_notes(
-        timed,
-        f"Speedup over {over}; efficiency: speedup by {workers}",
-        "95% interval (bootstrap)",
-        0,
-    )
-    if len(weak):
-        alone = f"T({fewest})"
-        if weak["over"].ne(weak["version"]).any():
-            alone = "T(1)"
-        notes.append(f"Weak: N grows with the {workers}; efficiency is {alone} / T({workers}).")
-        if alone == "T(1)":
-            notes[-1] += f" T(1) is that of {_over(weak, '', fewest)}."
-    rows = rows.drop(columns=[mark for mark in MARKS if not rows[mark].notna().any()])
     columns = columns_of_panels(2 if len(panels) > 1 else 1, widest + 0.76, 1.2)
     left, right = 0.52, widest + 0.24
     page = Page(
         f"{subject.title}: scaling{'' if x == ALL else f' over {along.short if along else x}'}",
         subtitle(shown, subject),
-        small_print(points, timed.index, notes, f"{name}.csv"),
+        small_print(
+            points, timed.index, _notes(timed, rows, weak, subject.baseline, workers), f"{name}.csv"
+        ),
         [title for title, _, _ in panels],
         columns,
         max(1.6, stacked_height(labels.values())),
@@ -111,50 +83,109 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
         right=right,
         below=0.45 + (along.room(style.width() / columns - left - right) if along else 0),
     )
-    most = rows["workers"].max()
-    first = 1 if len(strong) else least
+    ticks = sorted({int(w) for w in rows["workers"]} | ({1} if len(strong) else set()))
     for (_, of, what), axes in zip(panels, page.axes, strict=True):
         if along is None:
-            _worker_axis(axes, page.axes_width, sorted({int(w) for w in rows["workers"]} | {first}))
+            _worker_axis(axes, page.axes_width, ticks, workers)
         else:
             along.scale(axes)
             along.ticks(axes, page.axes_width)
-        ends = []
-        if what == "speedup":
-            values = of[["speedup", "speedup_low", "speedup_high"]]
-            low = min(values.min(axis=None), 1.0)
-            begin = of["over_workers"].min()
-            ideal = [1, most / begin]
-            log_axis(axes, "y", low, max(values.max(axis=None), ideal[1]))
-            if along is None:
-                axes.plot([begin, most], ideal, color=style.GREY, lw=0.8, ls=(0, (3, 2)))
-                ends.append((most, ideal[1], "ideal", style.GREY))
-        else:
-            top = max(1.05, of[["efficiency", "efficiency_high"]].max(axis=None) * 1.05)
-            axes.set_ylim(0, top)
-            axes.axhline(1, color=style.GREY, lw=0.8, ls=(0, (3, 2)))
-        for series, line in of.groupby("series", sort=False):
-            look = looks[series]
-            look = along.line_style(look) if along else look
-            at = line["workers"] if along is None else along.at(line[x])
-            end = draw_line(axes, line.assign(at=at), "at", what, look)
-            ends.append((*end, labels[series], look["color"]))
-        if along is not None:
             axes.set_xlabel(along.label)
-        else:
-            every = " × ".join(LABELS.values())
-            axes.set_xlabel(workers if len(used) == 1 else f"workers ({every})")
-        axes.set_ylabel(what)
+        ends = _y_axis(axes, of, what, rows["workers"].max(), ideal=along is None)
+        placed = of.assign(at=along.at(of[x]) if along else of["workers"])
+        for series, line in placed.groupby("series", sort=False):
+            look = along.line_style(looks[series]) if along else looks[series]
+            end = draw_line(axes, line, "at", what, look)
+            ends.append((*end, labels[series], look["color"]))
         label_ends(axes, ends)
+    rows = rows.drop(columns=[mark for mark in MARKS if not rows[mark].notna().any()])
     return Drawing(name, page.figure, rows)
 
 
-def _worker_axis(axes: Axes, width: float, ticks: list[int]) -> None:
+def _with_workers(points: pd.DataFrame, counted: list[str]) -> pd.DataFrame:
+    """The points with their number of `workers`: those of the `counted` kinds, multiplied."""
+    counts = points[counted].astype("Float64").fillna(1).astype(float)
+    return points.assign(workers=counts.prod(axis=1))
+
+
+def _with_series(ok: pd.DataFrame, x: str) -> pd.DataFrame:
+    """The points with the name of their line, `series`."""
+    ok = ok.assign(series=series_names(ok, x) if len(ok) else "")
+    return _split_workers(ok, x) if x in WORKERS else _split_processes(ok)
+
+
+def _why_nothing(x: str) -> str:
+    if x in WORKERS:
+        return f"no problem was solved with several numbers of {x}"
+    return "no version was run with several numbers of threads, processes or GPUs"
+
+
+def _panels(strong: pd.DataFrame, weak: pd.DataFrame) -> list[tuple[str, pd.DataFrame, str]]:
+    """The title of each panel, its rows, and the column that it shows."""
+    # the study has speedup above efficiency; here they are side by side
+    panels = []
+    for kind, of in (("strong", strong), ("weak", weak)):
+        for key, group in of.groupby("problem", sort=False) if len(of) else []:
+            if kind == "strong":
+                panels.append((f"Strong: {key}, speedup", group, "speedup"))
+            panels.append((f"{kind.title()}: {key}, efficiency", group, "efficiency"))
+    return panels
+
+
+def _word(shown: pd.DataFrame, counted: list[str]) -> str:
+    """What the workers are called: the one kind of which some point has several, else ANY."""
+    several = [w for w in counted if shown[w].fillna(1).gt(1).any()]
+    used = several or [w for w in counted if shown[w].notna().any()]
+    return LABELS[used[0]] if len(used) == 1 else ANY
+
+
+def _notes(
+    timed: pd.DataFrame, rows: pd.DataFrame, weak: pd.DataFrame, baseline: str, workers: str
+) -> list[str]:
+    least = int(rows["workers"].min())
+    fewest = "one worker" if least == 1 else f"{least} workers"
+    notes = method_notes(
+        timed,
+        f"Speedup over {_over(rows, baseline, fewest)}; efficiency: speedup by {workers}",
+        "95% interval (bootstrap)",
+        0,
+    )
+    if weak.empty:
+        return notes
+    alone = "T(1)" if weak["over"].ne(weak["version"]).any() else f"T({fewest})"
+    notes.append(f"Weak: N grows with the {workers}; efficiency is {alone} / T({workers}).")
+    if alone == "T(1)":
+        notes[-1] += f" T(1) is that of {_over(weak, '', fewest)}."
+    return notes
+
+
+def _worker_axis(axes: Axes, width: float, ticks: list[int], workers: str) -> None:
+    """Makes the x axis one of numbers of workers, with as many ticks as fit into `width` inches."""
     log_axis(axes, "x", ticks[0], ticks[-1])
     at = log_positions(axes.get_xlim(), ticks, width)
     names = [count_text(t) for t in ticks]
     chosen = fitting(at, names, gap=0.04)
     axes.set_xticks([ticks[i] for i in chosen], [names[i] for i in chosen])
+    axes.set_xlabel(f"{ANY} ({' × '.join(LABELS.values())})" if workers == ANY else workers)
+
+
+def _y_axis(axes: Axes, of: pd.DataFrame, what: str, most: float, *, ideal: bool) -> list[tuple]:
+    """Makes the y axis one of speedup or efficiency. A speedup has room for the ideal one of `most`
+    workers, and its line if `ideal`. Returns the end of that line for label_ends()."""
+    axes.set_ylabel(what)
+    if what == "efficiency":
+        top = max(1.05, of[["efficiency", "efficiency_high"]].max(axis=None) * 1.05)
+        axes.set_ylim(0, top)
+        axes.axhline(1, color=style.GREY, lw=0.8, ls=(0, (3, 2)))
+        return []
+    values = of[["speedup", "speedup_low", "speedup_high"]]
+    begin = of["over_workers"].min()
+    best = most / begin
+    log_axis(axes, "y", min(values.min(axis=None), 1.0), max(values.max(axis=None), best))
+    if not ideal:
+        return []
+    axes.plot([begin, most], [1, best], color=style.GREY, lw=0.8, ls=(0, (3, 2)))
+    return [(most, best, "ideal", style.GREY)]
 
 
 def _split_processes(ok: pd.DataFrame) -> pd.DataFrame:
@@ -240,42 +271,27 @@ def _strong(
     parents: _Parents,
     along: XAxis | None,
 ) -> pd.DataFrame:
+    """The rows of each line of each problem. Over an axis, each number of workers is a series."""
     parts = []
     over = [along.name] if along and along.name not in ("n", "k", "dim", "data") else []
     sources = _sources(ok)
     # a ratio of the times of two places says nothing
     same_problem = ["machine", PLACE, "n", "k", "dim", "data", *over]
     for key, of in ok.groupby(same_problem, sort=False):
+        values = dict(zip(same_problem, key, strict=True))
         base = points[points["version"].eq(baseline) & points["status"].eq("ok")]
-        for column, value in zip(same_problem, key, strict=True):
+        for column, value in values.items():
             # the baseline may not have the axis on x
             if column not in AXES:
                 base = base[base[column].eq(value)]
-        _, _, n, k, dim, *_ = key
-        sizes = {"n": f"N = {count_text(n)}", "k": f"K = {count_text(k)}", "dim": f"dim {dim}"}
-        problem = ", ".join(text for c, text in sizes.items() if not along or c != along.name)
-        problem += sources.get(key[5], "") if not along or along.name != "data" else ""
+        problem = _problem_text(values, sources, along)
         # only the fastest combination for each number of workers
         quickest = of.loc[of.groupby(["series", "workers"], sort=False)["iteration_ms"].idxmin()]
         for _, line in quickest.groupby("series", sort=False):
             if line["workers"].max() == 1 or line["version"].iloc[0] == baseline:
                 continue
-            same = base[base["precision"].eq(line["precision"].iloc[0])]
-            parent = None if len(same) else parents.samples(line, n)
-            if len(line) < 2 and parent is None:
-                continue
-            if len(same):
-                # a baseline with several workers has the efficiency 1 on the fewest it ran on
-                fewest = same["workers"].min()
-                least = same[same["workers"].eq(fewest)]
-                samples = least.loc[least["iteration_ms"].idxmin(), "times_ms"]
-                parts.append(_rows(line, problem, "strong", samples, baseline, fewest))
-            elif parent:
-                parts.append(_rows(line, problem, "strong", *parent, 1.0))
-            else:
-                first = line.loc[line["workers"].idxmin()]
-                own = (first["times_ms"], first["version"], first["workers"])
-                parts.append(_rows(line, problem, "strong", *own))
+            if reference := _reference(line, base, baseline, parents):
+                parts.append(_rows(line, problem, "strong", *reference))
     if not parts:
         return ok.iloc[:0].assign(problem="", over="")
     rows = pd.concat(parts)
@@ -287,6 +303,38 @@ def _strong(
     inputs = [c for c in (along.name, "data_name") if ok[c].notna().any()]
     own = {column: ok.loc[rows.index, column] for column in inputs}
     return rows.assign(**own, series=rows["series"] + " " + words)
+
+
+def _problem_text(values: dict, sources: dict[str, str], along: XAxis | None) -> str:
+    """The sizes and the source of a problem, except the one that is on x."""
+    x = along.name if along else ""
+    sizes = {
+        "n": f"N = {count_text(values['n'])}",
+        "k": f"K = {count_text(values['k'])}",
+        "dim": f"dim {values['dim']}",
+    }
+    problem = ", ".join(text for size, text in sizes.items() if size != x)
+    return problem + (sources.get(values["data"], "") if x != "data" else "")
+
+
+def _reference(
+    line: pd.DataFrame, base: pd.DataFrame, baseline: str, parents: _Parents
+) -> tuple | None:
+    """The samples that a line is compared with, their version, and its number of workers: of the
+    baseline, else of the parent, else of the line itself. None if there is nothing to compare."""
+    same = base[base["precision"].eq(line["precision"].iloc[0])]
+    parent = None if len(same) else parents.samples(line, line["n"].iloc[0])
+    if len(line) < 2 and parent is None:
+        return None
+    if len(same):
+        # a baseline with several workers has the efficiency 1 on the fewest it ran on
+        fewest = same["workers"].min()
+        least = same[same["workers"].eq(fewest)]
+        return least.loc[least["iteration_ms"].idxmin(), "times_ms"], baseline, fewest
+    if parent:
+        return *parent, 1.0
+    first = line.loc[line["workers"].idxmin()]
+    return first["times_ms"], first["version"], first["workers"]
 
 
 def _sources(ok: pd.DataFrame) -> dict[str, str]:
