@@ -7,8 +7,11 @@ one and is not drawn."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject
@@ -16,8 +19,9 @@ from analysis.figures.notes import notes_alone
 from analysis.figures.page import Page
 from analysis.measures.generators import generate, random_points
 from analysis.measures.points import Data
-from analysis.model.answers import PARTS, answers
+from analysis.model.answers import PARTS, Answers, answers
 from analysis.model.numbers import count_text
+from analysis.model.run import Run
 
 NAME = "clustering"
 MOST_WORK = 4e7
@@ -30,20 +34,51 @@ CLOSE = 1e-4
 """The relative difference of inertia in fp32. Another clustering differs by more."""
 
 
+class _NotDrawnError(Exception):
+    """The run has no clustering that can be drawn. The text says why."""
+
+
+@dataclass(frozen=True)
+class _Clustering:
+    """The centroids after each iteration that is known (steps × k × 2; the last is the end), the
+    cluster of each point, and a sentence about where they are from."""
+
+    path: np.ndarray
+    labels: np.ndarray
+    origin: str
+
+
 def draw(data: Data, subject: Subject) -> Drawing:
     """Draws the largest 2-D problem of the first run that is quick to compute; of those whose
     answers were kept, if there are any. The rows are the centroids, one for each iteration ×
     cluster, and how many points it has at the end. Of a kept answer, there is only the end."""
     run = data.runs[0]
+    try:
+        chosen, kept = _choose(run)
+        points = _points(run, chosen)
+        found = _computed(run, chosen, points) if kept is None else _kept(kept, chosen)
+        note = f"{found.origin} {_compared(found.path[-1], points, chosen['inertia'])}"
+    except _NotDrawnError as why:
+        columns = ["drawn", "iteration", "cluster", "x", "y", "points"]
+        return Drawing(NAME, None, pd.DataFrame(columns=columns), str(why))
+    figure = _picture(points, found, chosen, subject, note)
+    return Drawing(NAME, figure, _rows(found.path, found.labels, int(chosen["iterations"])))
+
+
+def _choose(run: Run) -> tuple[pd.Series, Answers | None]:
+    """The measurement to draw: with the most clusters, among those the most points, and of seeds
+    and restarts the best. With it, the answers of the run, if its own was kept."""
     solve = run.spec.get("solve") or {}
     if solve.get("distance") == "cosine":
-        return _nothing("two-dimensional points of length 1 lie on a circle, so they are not drawn")
+        raise _NotDrawnError(
+            "two-dimensional points of length 1 lie on a circle, so they are not drawn"
+        )
     rows = run.measurements
     names = rows["data_name"].fillna("")
     generated = [name for name in names.unique() if run.source(name).get("generator")]
     rows = rows[names.isin(generated)]
     if rows.empty:
-        return _nothing("the points are not generated, so they are not drawn")
+        raise _NotDrawnError("the points are not generated, so they are not drawn")
     kept = answers(run)
     rows = rows[rows["status"].eq("ok") & rows["dim"].eq(2) & rows["inertia"].gt(0)]
     rows = rows[rows["batch"].eq(1)]
@@ -53,55 +88,62 @@ def draw(data: Data, subject: Subject) -> Drawing:
     drawn = whole if whole.any() else init.eq("random_points")
     if len(rows) and not drawn.any():
         others = ", ".join(init.unique())
-        return _nothing(
+        raise _NotDrawnError(
             f"init {others} is not computed here; --save labels,centroids keeps answers"
         )
     rows = rows[drawn]
     steps = 1.0 if whole.any() else rows["iterations"].astype(float)
     rows = rows[rows["n"].astype(float) * rows["k"].astype(float) * steps <= MOST_WORK]
     if rows.empty:
-        return _nothing(
+        raise _NotDrawnError(
             f"no problem here has two dimensions, at most {MOST_CLUSTERS} clusters and few points"
         )
-    # the most clusters, among those the most points, and of seeds and restarts the best
     order = {"k": True, "n": True, "inertia": False}
-    chosen = rows.sort_values([*order], ascending=[*order.values()], kind="stable").iloc[-1]
-    made = run.source(names[chosen.name])
-    n, k, iterations = (int(chosen[c]) for c in ("n", "k", "iterations"))
+    ranked = rows.sort_values([*order], ascending=[*order.values()], kind="stable")
+    return ranked.iloc[-1], kept if whole.any() else None
+
+
+def _points(run: Run, chosen: pd.Series) -> np.ndarray:
+    """The points (n × 2) that were clustered, from the spec's generator."""
+    name = chosen["data_name"]
+    made = run.source(name if isinstance(name, str) else "")
     try:
         seed = int(chosen["data_seed"] or made.get("seed") or 42)
-        points = generate(made["generator"], n, 2, seed, **_options(made))
+        return generate(made["generator"], int(chosen["n"]), 2, seed, **_options(made))
     except ValueError as error:
-        return _nothing(str(error))
-    if whole.any():
-        answer = kept[chosen["point"]]
-        path, labels = answer.centroids[None].astype(float), answer.labels.astype(int)
-        what = (
-            f"Points by cluster, and the centroids, after {iterations} iterations: the answer of "
-            f"{chosen['version']} that the run kept."
-        )
-    else:
-        start = random_points(points, k, int(chosen["init_seed"] or solve.get("seed") or 1))
-        path, labels = lloyd(points, start, iterations)
-        what = (
-            f"Points by cluster; lines: the centroids' paths over {iterations} iterations, from "
-            "the ring (drawn at random from the points) to the black dot. Computed anew in float64 "
-            "from the spec's generator and seeds."
-        )
-    inertia = float(np.sum((points - path[-1][assign(points, path[-1])]) ** 2, dtype=float))
-    if not abs(inertia / chosen["inertia"] - 1) < CLOSE:
-        return _nothing(
-            f"inertia {inertia:.6g} here, {chosen['inertia']:.6g} measured: another clustering, "
-            "not drawn"
-        )
-    note = f"{what} Inertia {inertia:.6g} here; of the run: {chosen['inertia']:.6g}."
-    drawn = _picture(points, labels, path, chosen, subject, note)
-    return Drawing(NAME, drawn, _rows(path, labels, iterations))
+        raise _NotDrawnError(str(error)) from error
 
 
-def _nothing(why: str) -> Drawing:
-    columns = ["drawn", "iteration", "cluster", "x", "y", "points"]
-    return Drawing(NAME, None, pd.DataFrame(columns=columns), why)
+def _kept(kept: Answers, chosen: pd.Series) -> _Clustering:
+    answer = kept[chosen["point"]]
+    origin = (
+        f"Points by cluster, and the centroids, after {int(chosen['iterations'])} iterations: the "
+        f"answer of {chosen['version']} that the run kept."
+    )
+    return _Clustering(answer.centroids[None].astype(float), answer.labels.astype(int), origin)
+
+
+def _computed(run: Run, chosen: pd.Series, points: np.ndarray) -> _Clustering:
+    k, iterations = int(chosen["k"]), int(chosen["iterations"])
+    solve = run.spec.get("solve") or {}
+    start = random_points(points, k, int(chosen["init_seed"] or solve.get("seed") or 1))
+    origin = (
+        f"Points by cluster; lines: the centroids' paths over {iterations} iterations, from "
+        "the ring (drawn at random from the points) to the black dot. Computed anew in float64 "
+        "from the spec's generator and seeds."
+    )
+    return _Clustering(*lloyd(points, start, iterations), origin)
+
+
+def _compared(end: np.ndarray, points: np.ndarray, measured: float) -> str:
+    """Says the inertia with the centroids `end`, and the measured one. Raises _NotDrawnError if
+    they are of two clusterings."""
+    inertia = float(np.sum((points - end[assign(points, end)]) ** 2, dtype=float))
+    if not abs(inertia / measured - 1) < CLOSE:
+        raise _NotDrawnError(
+            f"inertia {inertia:.6g} here, {measured:.6g} measured: another clustering, not drawn"
+        )
+    return f"Inertia {inertia:.6g} here; of the run: {measured:.6g}."
 
 
 def lloyd(points: np.ndarray, start: np.ndarray, iterations: int) -> tuple[np.ndarray, np.ndarray]:
@@ -174,7 +216,10 @@ def _rows(path: np.ndarray, labels: np.ndarray, iterations: int) -> pd.DataFrame
     )
 
 
-def _picture(points, labels, path, chosen, subject, note):
+def _picture(
+    points: np.ndarray, found: _Clustering, chosen: pd.Series, subject: Subject, note: str
+) -> Figure:
+    path, labels = found.path, found.labels
     n, k = len(points), path.shape[1]
     every = max(1, -(-n // MOST_DRAWN))
     of = slice(None, None, every)
