@@ -333,55 +333,16 @@ def fastest(points: pd.DataFrame, x: str = "n", apart: Sequence[str] = ()) -> pd
     return ok.loc[ok.groupby(key, dropna=False, sort=False)["iteration_ms"].idxmin()]
 
 
+_NEWER_COUNTS = ("launches", "noisy_samples", "verified_points")
+_COUNTS = ("n", "k", "dim", "batch", *AXES, "throttled_samples", "iterations", *_NEWER_COUNTS)
+
+
 def _points_of(run: Run, machine: str) -> pd.DataFrame:
-    rows = run.measurements
-    points = rows.drop_duplicates("point").copy()
-    bad = rows[rows["status"] != "ok"].drop_duplicates("point").set_index("point")
-    wrong = set(rows.loc[(rows["status"] == "ok") & rows["verified"].eq(False), "point"])
-    times = samples_of(rows[rows["iteration_ms"] > 0])
-    throttled = rows["throttle"].notna() & ~rows["throttle"].astype(str).str.lower().isin(
-        UNTHROTTLED
-    )
-    throttled_count = throttled.groupby(rows["point"]).sum()
-    newer = _newer(rows)
-
-    status, reason, samples = [], [], []
-    for point, first_reason in zip(points["point"], points["why_no_time"], strict=True):
-        got = times.get(point)
-        if point in bad.index:
-            status.append(bad.at[point, "status"])
-            reason.append(bad.at[point, "reason"])
-        elif point in wrong:
-            status.append("incorrect")
-            reason.append("its result was not verified")
-        elif got is None:
-            status.append("failed")
-            reason.append(first_reason or "no time was recorded")
-        else:
-            status.append("ok")
-            reason.append(None)
-        samples.append(got if status[-1] == "ok" else None)
-    points["status"], points["reason"], points["times_ms"] = status, reason, samples
-    points["throttled_samples"] = points["point"].map(throttled_count).astype("Int64")
-    for column in newer:
-        points[column] = newer[column].reindex(points["point"]).to_numpy()
-    solve = run.spec.get("solve") or {}
-    stops_early = any((solve.get(rule) or 0) > 0 for rule in ("tolerance", "min_changes"))
-    points["solves_differ"] = stops_early or (solve.get("restarts") or 1) > 1
-    points["restarted"] = (
-        points["point"].map(rows.groupby("point")["restart"].max().gt(0)).astype(object)
-    )
-    points["launches"] = [len(t.launches) if t else None for t in points["times_ms"]]
-
-    planned = run.plan[~run.plan["point"].isin(points["point"])].copy()
-    refused = planned["available"].eq(False)
-    planned["status"] = np.where(refused, "unsupported", NOT_RUN)
-    planned["reason"] = planned["reason"].where(refused, "the run ended before it")
-    known = dict(zip(points["data_name"].fillna(""), points["data"], strict=True))
-    planned["data"] = [known.get(name, name or None) for name in planned["data_name"].fillna("")]
-    planned["throttled_samples"] = 0
+    """The points of a run in the order of its plan, whatever became of them."""
+    points = _measured(run)
     points = pd.concat(
-        [part for part in (points, planned) if len(part)] or [points], ignore_index=True
+        [part for part in (points, _unmeasured(run, points)) if len(part)] or [points],
+        ignore_index=True,
     )
     order = {point: place for place, point in enumerate(run.plan["point"])}
     # the plan's order, so that a shuffled run does not shuffle colours and tables
@@ -400,21 +361,65 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     points[names] = np.array(intervals, dtype=float).reshape(-1, 3)
     points["samples"] = [len(t) if isinstance(t, Samples) else 0 for t in points["times_ms"]]
     points["floor_ms"] = points["floor_ms"].astype(float)
-    for column in (
-        "n",
-        "k",
-        "dim",
-        "batch",
-        *AXES,
-        "throttled_samples",
-        "iterations",
-        *_NEWER_COUNTS,
-    ):
+    for column in _COUNTS:
         points[column] = points[column].astype("Int64")
     return points
 
 
-_NEWER_COUNTS = ("launches", "noisy_samples", "verified_points")
+def _measured(run: Run) -> pd.DataFrame:
+    """A row for each point that has rows, with what they say together: its status and reason, its
+    samples (`times_ms`, None unless it is ok), throttling, NEWER_COLUMNS and SOLVE_COLUMNS."""
+    rows = run.measurements
+    points = rows.drop_duplicates("point").copy()
+    results = _results(rows, points)
+    for place, column in enumerate(("status", "reason", "times_ms")):
+        points[column] = [result[place] for result in results]
+    throttled = rows["throttle"].notna() & ~rows["throttle"].astype(str).str.lower().isin(
+        UNTHROTTLED
+    )
+    throttled_count = throttled.groupby(rows["point"]).sum()
+    points["throttled_samples"] = points["point"].map(throttled_count).astype("Int64")
+    newer = _newer(rows)
+    for column in newer:
+        points[column] = newer[column].reindex(points["point"]).to_numpy()
+    solve = run.spec.get("solve") or {}
+    stops_early = any((solve.get(rule) or 0) > 0 for rule in ("tolerance", "min_changes"))
+    points["solves_differ"] = stops_early or (solve.get("restarts") or 1) > 1
+    points["restarted"] = (
+        points["point"].map(rows.groupby("point")["restart"].max().gt(0)).astype(object)
+    )
+    points["launches"] = [len(t.launches) if t else None for t in points["times_ms"]]
+    return points
+
+
+def _results(rows: pd.DataFrame, points: pd.DataFrame) -> list[tuple]:
+    """Status, reason and samples of each point. One bad row makes the whole point bad."""
+    bad = rows[rows["status"] != "ok"].drop_duplicates("point").set_index("point")
+    wrong = set(rows.loc[(rows["status"] == "ok") & rows["verified"].eq(False), "point"])
+    times = samples_of(rows[rows["iteration_ms"] > 0])
+    results = []
+    for point, first_reason in zip(points["point"], points["why_no_time"], strict=True):
+        if point in bad.index:
+            results.append((bad.at[point, "status"], bad.at[point, "reason"], None))
+        elif point in wrong:
+            results.append(("incorrect", "its result was not verified", None))
+        elif point not in times:
+            results.append(("failed", first_reason or "no time was recorded", None))
+        else:
+            results.append(("ok", None, times[point]))
+    return results
+
+
+def _unmeasured(run: Run, points: pd.DataFrame) -> pd.DataFrame:
+    """The planned points that are not among `points`, with the reason for that."""
+    planned = run.plan[~run.plan["point"].isin(points["point"])].copy()
+    refused = planned["available"].eq(False)
+    planned["status"] = np.where(refused, "unsupported", NOT_RUN)
+    planned["reason"] = planned["reason"].where(refused, "the run ended before it")
+    known = dict(zip(points["data_name"].fillna(""), points["data"], strict=True))
+    planned["data"] = [known.get(name, name or None) for name in planned["data_name"].fillna("")]
+    planned["throttled_samples"] = 0
+    return planned
 
 
 def sampled(points: pd.DataFrame) -> pd.Series:
