@@ -16,7 +16,7 @@ from analysis.figures.scales import fitting, log_axis, log_positions
 from analysis.figures.series import draw_line, series_names, series_styles, source_texts
 from analysis.figures.typeset import break_label, widest_line
 from analysis.figures.x_axis import XAxis, named, nothing_on_x, x_axis
-from analysis.measures.points import PLACE, Data
+from analysis.measures.points import PLACE, Data, baseline_elsewhere
 from analysis.measures.stats import ratio_interval
 from analysis.model.numbers import count_text
 from analysis.model.words import AXES
@@ -47,6 +47,7 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     use several."""
     name = named(NAME, x, ALL)
     counted = [x] if x in WORKERS else WORKERS
+    away = baseline_elsewhere(data.points, subject.baseline)
     points = _with_workers(needing_no_baseline(data.points), counted)
     ok = points[points["status"].eq("ok") & points[counted].notna().any(axis=1)]
     if x not in (ALL, *WORKERS):
@@ -56,9 +57,10 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     ok = _with_series(ok, x)
     along = None if x in (ALL, *WORKERS) else x_axis(ok, x)
     parents = _Parents(points, data.parents)
-    strong = _strong(ok, points, subject.baseline, parents, along)
+    strong = _strong(ok[~away[ok.index]], points, subject.baseline, parents, along)
     weak = _weak(ok, parents) if along is None else strong.iloc[:0]
     rows = pd.concat([part for part in (strong, weak) if len(part)] or [strong])
+    points["reason"] = _reasons(points, data.points["reason"].where(away), ok, rows["point"])
     if rows.empty:
         return not_drawn(name, points, _why_nothing(x))
     panels = _panels(strong, weak)
@@ -112,6 +114,25 @@ def _with_series(ok: pd.DataFrame, x: str) -> pd.DataFrame:
     """The points with the name of their line, `series`."""
     ok = ok.assign(series=series_names(ok, x) if len(ok) else "")
     return _split_workers(ok, x) if x in WORKERS else _split_processes(ok)
+
+
+def _reasons(
+    points: pd.DataFrame, away: pd.Series, ok: pd.DataFrame, drawn: pd.Series
+) -> pd.Series:
+    """Why a point is not drawn: its own reason, or that what it would be compared with ran on
+    another node. `away` has the reasons of points whose baseline did."""
+    known = points["reason"].notna() | points["point"].isin(drawn)
+    reasons = points["reason"].astype(object).where(known, away)
+    run = ok[PLACE].str.partition(":")[0]
+    same = [run, *(ok[c] for c in ("version", "n", "k", "dim", "data", "precision"))]
+    for _, of in ok.groupby(same, sort=False):
+        for at, point in of[~of["point"].isin(drawn)].iterrows():
+            others = [place for place in dict.fromkeys(of[PLACE]) if place != point[PLACE]]
+            if others and pd.isna(reasons[at]):
+                here, *there = (place.partition(":")[2] for place in (point[PLACE], *others))
+                words = "threads, processes or GPUs"
+                reasons[at] = f"other numbers of {words} ran on {', '.join(there)}, this on {here}"
+    return reasons
 
 
 def _why_nothing(x: str) -> str:

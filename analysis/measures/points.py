@@ -522,11 +522,22 @@ def _name_other_places(
         elsewhere = [name for of, _, name in others if of == run and name != here]
         if elsewhere:
             where = f"{', '.join(elsewhere)}, this point on {here}"
-            points.at[at, "reason"] = f"{baseline} ran on {where}"
+            points.at[at, "reason"] = f"{_ran_on(baseline)}{where}"
         elif any(of != run for of, *_ in others):
             points.at[at, "reason"] = (
                 f"{baseline} has a result for this problem in another run only"
             )
+
+
+def baseline_elsewhere(points: pd.DataFrame, baseline: str) -> pd.Series:
+    """Which points have a time, but no speedup because the baseline ran on another node."""
+    said = points["reason"].fillna("").astype(str)
+    return points["status"].eq("ok") & said.str.startswith(_ran_on(baseline))
+
+
+def _ran_on(baseline: str) -> str:
+    """How the reason of a point begins whose baseline ran on another node."""
+    return f"{baseline} ran on "
 
 
 def _fastest_on_cpu(points: pd.DataFrame, problem: list[str]) -> pd.DataFrame:

@@ -136,3 +136,35 @@ def test_the_ideal_begins_where_the_fewest_workers_are(make_run):
     dashed = [line for line in speedup.lines if line.get_linestyle() == "--"]
     assert [list(line.get_xydata()[-1]) for line in dashed] == [[16, 4]]
     assert "Speedup over 4 workers of the same version" in " ".join(words(drawing))
+
+
+def on_nodes(path, node_of):
+    """Gives each row of a run the node that `node_of` returns for it."""
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    write_lines(file, [{**row, "schema": 3, "node": node_of(row)} for row in rows])
+    return path
+
+
+def test_a_point_is_not_drawn_over_itself_because_its_baseline_ran_elsewhere(make_run):
+    sizes = {"n": (10**5, 10**6), "k": (30,), "threads": (1, 2), "threads_per_block": (256,)}
+    moved = on_nodes(
+        make_run("moved", **sizes),
+        lambda row: "a2" if row["version"] == "cpu_openmp" and row["n"] == 10**6 else "a1",
+    )
+    drawing = drawing_of(moved, "scaling")
+    rows = drawing.rows
+    assert set(rows.loc[rows["version"].eq("cpu_openmp"), "n"]) == {10**5}
+    assert "cpu_sequential ran on a1, this point on a2" in " ".join(words(drawing))
+
+
+def test_a_line_that_two_nodes_share_is_missed_with_its_reason(make_run):
+    sizes = {"n": (10**5, 10**6), "k": (30,), "threads": (1, 2), "threads_per_block": (256,)}
+    split = on_nodes(
+        make_run("split", **sizes, baseline=None),
+        lambda row: "a2" if row["threads"] == 2 and row["n"] == 10**6 else "a1",
+    )
+    drawing = drawing_of(split, "scaling")
+    assert set(drawing.rows["n"]) == {10**5}
+    assert "ran on a2, this on a1" in " ".join(words(drawing))
+    assert "ran on a1, this on a2" in " ".join(words(drawing))
