@@ -13,6 +13,7 @@
 
 #include "experiments/record/environment.h"
 #include "experiments/record/rows.h"
+#include "experiments/text/text.h"
 #include "profiling/ceilings.h"
 
 namespace lloyd {
@@ -178,7 +179,8 @@ KnownCeilings find_gpu_ceilings(const DeviceLimits& device) {
 
 KnownCeilings find_cpu_ceilings() {
   return find(
-      fmt::format("this CPU ({}, {} cores)", cpu_model(), available_cores()),
+      fmt::format("this CPU ({}, {})", cpu_model(),
+                  counted(static_cast<std::size_t>(available_cores()), "core")),
       [](const Json& json) {
         const Json& cpu = json.at("cpu");
         if (cpu.at("model") != cpu_model() || cpu.at("cores") != available_cores())

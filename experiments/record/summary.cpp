@@ -356,12 +356,12 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
   std::string text =
       fmt::format("# {}\n\n", for_markdown(spec.title.empty() ? spec.name : spec.title));
   text += fmt::format(
-      "{} on {}: {} ({} cores), {}.\nCommit {}{}; data {}; {} iterations{}, initial centroids {}."
+      "{} on {}: {} ({}), {}.\nCommit {}{}; data {}; {} iterations{}, initial centroids {}."
       "\n\n",
       environment.at("t_utc").get<std::string>(),
       for_markdown(environment.at("host").get<std::string>()),
       cpu.at("model").is_null() ? "unknown CPU" : for_markdown(cpu.at("model").get<std::string>()),
-      cpu.at("cores").get<int>(), gpus.empty() ? "no GPU" : gpus,
+      counted(cpu.at("cores").get<std::size_t>(), "core"), gpus.empty() ? "no GPU" : gpus,
       environment.at("build").at("commit").get<std::string>(),
       environment.at("build").at("dirty").get<bool>() ? " with local changes" : "",
       for_markdown(data_text(spec)), spec.stop.iterations, can_stop_earlier ? " at most" : "",

@@ -72,9 +72,9 @@ int count_parts(const Spec& spec, const std::vector<std::string>& head) {
   const std::optional<int> asked = asked_parts(head);
   if (asked && static_cast<std::size_t>(*asked) > problems)
     throw NotSubmitted(
-        fmt::format("--sbatch: --array asks for {} parts, but the sweep has {} problem{}, and the "
-                    "points of a problem stay together",
-                    *asked, problems, problems == 1 ? "" : "s"));
+        fmt::format("--sbatch: --array asks for {} parts, but the sweep has {}, and the points of "
+                    "a problem stay together",
+                    *asked, counted(problems, "problem")));
   return asked ? *asked : static_cast<int>(std::min(problems, kMostParts));
 }
 
@@ -156,8 +156,9 @@ int submit_to_slurm(const Spec& spec, const Submission& submission) {
               << '\n';
     return 0;
   }
-  std::cerr << fmt::format("job {}: {} points in {} parts; see: run_experiment --status {}\n",
-                           for_terminal(number), spec.points.size(), parts,
+  std::cerr << fmt::format("job {}: {} in {}; see: run_experiment --status {}\n",
+                           for_terminal(number), counted(spec.points.size(), "point"),
+                           counted(static_cast<std::size_t>(parts), "part"),
                            for_terminal(folder.string()));
   std::cout << "results: " << for_terminal(folder.string()) << '\n';
   return 0;

@@ -73,8 +73,10 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   directory.write("environment.json", json_text(environment, 1) + '\n');
   if (!options.quiet && !options.json) {
     std::cerr << fmt::format(
-        "{}: {} points{} into {}\n", spec.name, tasks.size(),
-        tasks.size() == spec.points.size() ? "" : fmt::format(" of {}", spec.points.size()),
+        "{}: {} into {}\n", spec.name,
+        tasks.size() == spec.points.size()
+            ? counted(tasks.size(), "point")
+            : fmt::format("{} of {}", tasks.size(), counted(spec.points.size(), "point")),
         for_terminal(directory.path().string()));
     std::cerr << fmt::format("{}: load before the run: {}\n", spec.name, to_text(load));
   }

@@ -88,9 +88,9 @@ void keep_shard(Spec& spec, const Shard& shard) {
   const std::size_t problems = problems_of(spec);
   if (static_cast<std::size_t>(shard.count) > problems)
     throw SpecError(
-        {fmt::format("--shard: {} parts, but the sweep has {} problem{}, and the points of a "
-                     "problem stay together",
-                     shard.count, problems, problems == 1 ? "" : "s")});
+        {fmt::format("--shard: {} parts, but the sweep has {}, and the points of a problem stay "
+                     "together",
+                     shard.count, counted(problems, "problem"))});
   const std::vector<int> parts = divide(spec, shard.count);
   std::vector<Point> kept;
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -157,6 +157,10 @@ std::string join(const std::vector<std::string>& words, std::string_view separat
   return fmt::format("{}", fmt::join(words, separator));
 }
 
+std::string counted(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> pieces;
   if (text.find_first_not_of(" \t") == std::string::npos) return pieces;

@@ -34,6 +34,9 @@ std::optional<double> parse_real(const std::string& text);
 /// "a, b, c"
 std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");
 
+/// "1 point", "2 points"
+std::string counted(std::size_t count, std::string_view noun);
+
 /// The pieces of `text` between commas, without surrounding blanks. "" gives no pieces, "a,,b"
 /// gives an empty one.
 std::vector<std::string> split_list(const std::string& text);

@@ -266,6 +266,16 @@ TEST(Summary, SaysWhetherSolvesMayEndEarlier) {
             std::string::npos);
 }
 
+TEST(Summary, CountsTheCores) {
+  nlohmann::ordered_json environment = environment_of("h");
+  const auto has = [&](const char* text) {
+    return summary_markdown(Spec{}, {}, environment).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(has("h: unknown CPU (2 cores), no GPU."));
+  environment["cpu"]["cores"] = 1;
+  EXPECT_TRUE(has("h: unknown CPU (1 core), no GPU."));
+}
+
 TEST(FormatInterval, NamesAUnitOnce) {
   EXPECT_EQ(format_interval(1.2, 1.25), "[1.20, 1.25 ms]");
   EXPECT_EQ(format_interval(0.5, 1.25), "[500 µs, 1.25 ms]");

@@ -32,6 +32,12 @@ TEST(Utf8, EachInvalidByteIsReplaced) {
   EXPECT_EQ(invalid_utf8("caf\xe9!"), 3u);
 }
 
+TEST(Text, OneThingHasNoPlural) {
+  EXPECT_EQ(counted(0, "point"), "0 points");
+  EXPECT_EQ(counted(1, "point"), "1 point");
+  EXPECT_EQ(counted(2, "point"), "2 points");
+}
+
 TEST(Utf8, JsonOfAnyBytesIsWritten) {
   const nlohmann::json json = {{"reason", "caf\xe9"}};
   EXPECT_EQ(json_text(json), "{\"reason\":\"caf\uFFFD\"}");
