@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <iostream>
 #include <optional>
 #include <regex>
+#include <string_view>
 
 #include "experiments/measure/session.h"
 #include "experiments/process/child_process.h"
@@ -50,32 +52,84 @@ std::vector<std::string> head_lines(const fs::path& file) {
   return lines;
 }
 
-/// The number of parts that the head asks for: #SBATCH --array=1-8, or 1-8%2 for two at a time.
-std::optional<int> asked_parts(const std::vector<std::string>& head) {
-  static const std::regex any(R"(#SBATCH\s+(?:--array[=\s]|-a\s*)\s*(\S+).*)"),
-      from_one(R"(1-(\d{1,6})(?:%\d+)?)");
-  std::optional<int> count;
-  for (const std::string& line : head) {
-    std::smatch match;
-    if (!std::regex_match(line, match, any)) continue;
-    const std::string tasks = match[1];
-    if (!std::regex_match(tasks, match, from_one) || std::stoi(match[1]) < 1)
-      throw NotSubmitted(fmt::format(
-          "--sbatch: --array={}: the tasks are the parts, so write them as 1-8 or 1-8%2", tasks));
-    count = std::stoi(match[1]);
+/// The words of an #SBATCH line, read as sbatch reads them: quotes and backslashes work as in a
+/// shell, and # begins a comment. Other comments have none.
+std::vector<std::string> sbatch_words(const std::string& line) {
+  constexpr std::string_view kBegin = "#SBATCH";
+  std::vector<std::string> words;
+  if (!line.starts_with(kBegin)) return words;
+  char quote = 0;
+  bool inside = false;
+  for (std::size_t i = kBegin.size(); i < line.size(); ++i) {
+    const char c = line[i];
+    const bool bare = quote == 0;
+    if (bare && c == '#') break;
+    if (bare && std::isspace(static_cast<unsigned char>(c)) != 0) {
+      inside = false;
+      continue;
+    }
+    if (!inside) words.emplace_back();
+    inside = true;
+    if (c == '\\' && i + 1 < line.size())
+      words.back() += line[++i];
+    else if (c == quote)
+      quote = 0;
+    else if (bare && (c == '"' || c == '\''))
+      quote = c;
+    else
+      words.back() += c;
   }
-  return count;
+  return words;
 }
 
-int count_parts(const Spec& spec, const std::vector<std::string>& head) {
+/// The value of --array or -a in the head. The last one counts, as for sbatch.
+std::optional<std::string> asked_tasks(const std::vector<std::string>& head) {
+  std::optional<std::string> tasks;
+  for (const std::string& line : head) {
+    const std::vector<std::string> words = sbatch_words(line);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::size_t equals = words[i].find('=');
+      const std::string name = words[i].substr(0, equals);
+      // sbatch accepts the beginning of an option's name. No other option begins with --ar.
+      const bool is_long = name.size() >= 4 && std::string_view("--array").starts_with(name);
+      const bool is_short = words[i].starts_with("-a");
+      if (!is_long && !is_short) continue;
+      if (is_long && equals != std::string::npos)
+        tasks = words[i].substr(equals + 1);
+      else if (is_short && words[i].size() > 2)
+        tasks = words[i].substr(2);
+      else
+        tasks = i + 1 < words.size() ? words[++i] : "";
+    }
+  }
+  return tasks;
+}
+
+struct Tasks {
+  int parts = 0;
+  std::string array;  // as --array has it: 1-8, or 1-8%2 for two at a time
+};
+
+/// The tasks that the head asks for, or else one for each problem.
+Tasks tasks_of(const Spec& spec, const std::vector<std::string>& head) {
+  static const std::regex from_one(R"(1-(\d{1,6})(?:%\d+)?)");
   const std::size_t problems = problems_of(spec);
-  const std::optional<int> asked = asked_parts(head);
-  if (asked && static_cast<std::size_t>(*asked) > problems)
+  const std::optional<std::string> asked = asked_tasks(head);
+  if (!asked) {
+    const std::size_t parts = std::min(problems, kMostParts);
+    return {static_cast<int>(parts), fmt::format("1-{}", parts)};
+  }
+  std::smatch match;
+  if (!std::regex_match(*asked, match, from_one) || std::stoi(match[1]) < 1)
+    throw NotSubmitted(fmt::format(
+        "--sbatch: --array={}: the tasks are the parts, so write them as 1-8 or 1-8%2", *asked));
+  const int parts = std::stoi(match[1]);
+  if (static_cast<std::size_t>(parts) > problems)
     throw NotSubmitted(
         fmt::format("--sbatch: --array asks for {} parts, but the sweep has {}, and the points of "
                     "a problem stay together",
-                    *asked, counted(problems, "problem")));
-  return asked ? *asked : static_cast<int>(std::min(problems, kMostParts));
+                    parts, counted(problems, "problem")));
+  return {parts, *asked};
 }
 
 /// A path in an #SBATCH line, where % begins a replacement of Slurm's.
@@ -86,23 +140,24 @@ std::string sbatch_path(const fs::path& path) {
 }
 
 std::string script(const Spec& spec, const Submission& submission, const fs::path& folder,
-                   int parts, const std::vector<std::string>& head) {
+                   const Tasks& tasks, const std::vector<std::string>& head) {
   const std::string original = quoted(fs::absolute(spec.path).string());
   std::string text = fmt::format(
       "#!/bin/bash\n"
       "#SBATCH --job-name={}\n"
       "#SBATCH --output=\"{}/part-%a.log\"\n"
       "#SBATCH --open-mode=append\n"
-      "#SBATCH --requeue\n"
-      "#SBATCH --array=1-{}\n",
-      spec.name, sbatch_path(folder), parts);
+      "#SBATCH --requeue\n",
+      spec.name, sbatch_path(folder));
   for (const std::string& line : head) text += line + '\n';
+  // The last --array counts, so there are as many tasks as parts, whatever the head says.
+  text += fmt::format("#SBATCH --array={}\n", tasks.array);
   text += fmt::format(
       "# A task runs its part, or goes on with it if it was requeued.\n"
       "cmp -s {0} {1} || {{ echo {0}: was edited after the sweep was submitted >&2; exit 2; }}\n"
       "exec {2} run {0} --shard \"$SLURM_ARRAY_TASK_ID/{3}\" \\\n"
       "  --resume {4}/part-\"$SLURM_ARRAY_TASK_ID\" --no-progress",
-      original, quoted((folder / "spec.yaml").string()), quoted(program_path()), parts,
+      original, quoted((folder / "spec.yaml").string()), quoted(program_path()), tasks.parts,
       quoted(folder.string()));
   for (const std::string& option : submission.options) text += ' ' + quoted(option);
   return text + '\n';
@@ -131,7 +186,7 @@ std::string sbatch(const fs::path& job) {
 
 int submit_to_slurm(const Spec& spec, const Submission& submission) {
   const std::vector<std::string> head = head_lines(submission.head);
-  const int parts = count_parts(spec, head);
+  const Tasks tasks = tasks_of(spec, head);
   const fs::path folder =
       fs::absolute(submission.out.empty() ? fs::path(default_directory(spec)) : submission.out);
   std::error_code none;
@@ -143,22 +198,22 @@ int submit_to_slurm(const Spec& spec, const Submission& submission) {
   const fs::path job = folder / "job.sh";
   files.replace("spec.yaml", [&](std::ostream& out) { out << spec.text; });
   files.replace("job.sh",
-                [&](std::ostream& out) { out << script(spec, submission, folder, parts, head); });
+                [&](std::ostream& out) { out << script(spec, submission, folder, tasks, head); });
   const std::string number = sbatch(job);
   files.replace("submit.json", [&](std::ostream& out) {
-    out << json_text(nlohmann::json{{"job", number}, {"parts", parts}}, 1) << '\n';
+    out << json_text(nlohmann::json{{"job", number}, {"parts", tasks.parts}}, 1) << '\n';
   });
   if (submission.json) {
     std::cout << json_text(
                      nlohmann::ordered_json{
-                         {"results", folder.string()}, {"job", number}, {"parts", parts}},
+                         {"results", folder.string()}, {"job", number}, {"parts", tasks.parts}},
                      1)
               << '\n';
     return 0;
   }
   std::cerr << fmt::format("job {}: {} in {}; see: run_experiment --status {}\n",
                            for_terminal(number), counted(spec.points.size(), "point"),
-                           counted(static_cast<std::size_t>(parts), "part"),
+                           counted(static_cast<std::size_t>(tasks.parts), "part"),
                            for_terminal(folder.string()));
   std::cout << "results: " << for_terminal(folder.string()) << '\n';
   return 0;

@@ -178,6 +178,8 @@ def test_submit_says_what_is_wrong(sweep, tmp_path):
 
     assert "--array asks for 9 parts, but the sweep has 3" in said(lines="#SBATCH -a 1-9\n")
     assert "--array=0-3: the tasks are the parts" in said(lines="#SBATCH --array=0-3\n")
+    assert "--array asks for 8 parts" in said(lines="#SBATCH -p all --array=1-8\n")
+    assert "--array=: the tasks are the parts" in said(lines="#SBATCH -p all --array\n")
     assert "head:2: is not an #SBATCH line: 'module load'" in said(lines="# a\nmodule load\n")
     assert "--submit starts all parts of a sweep: leave --shard out" in said("--shard", "1/2")
     assert not (tmp_path / "out").exists()
@@ -185,6 +187,31 @@ def test_submit_says_what_is_wrong(sweep, tmp_path):
     assert "--sbatch needs --submit slurm" in run(sweep, "--sbatch", "x").stderr
     nowhere = run(sweep, "--submit", "slurm", "--sbatch", tmp_path / "nowhere")
     assert "nowhere cannot be read" in nowhere.stderr
+
+
+@pytest.mark.parametrize(
+    ("head", "tasks"),
+    [
+        ("#SBATCH --partition=all --array=1-2\n", "1-2"),
+        ("#SBATCH -p all -a 1-2%1 --time=1\n", "1-2%1"),
+        ('#SBATCH --array="1-2"\n', "1-2"),
+        ("#SBATCH --requeue '--array=1-2' # of three\n", "1-2"),
+        ("#SBATCH --array 1-3\n#SBATCH -a1-2\n", "1-2"),
+        ("#SBATCH --arr=1\\-2\n", "1-2"),
+        ("# SBATCH --array=1-2\n#SBATCH --time=1 # --array=1-2\n", "1-3"),
+    ],
+)
+def test_the_array_of_the_head_is_read_as_sbatch_reads_it(sweep, tmp_path, head, tasks):
+    (tmp_path / "head").write_text(head)
+    out = tmp_path / "out"
+    run(
+        *(sweep, "--submit", "slurm", "--sbatch", tmp_path / "head", "--out", out),
+        env={"PATH": str(tmp_path)},
+    )
+    job = (out / "job.sh").read_text()
+    asked = [line for line in job.splitlines() if line.startswith("#SBATCH")]
+    assert asked[-1] == f"#SBATCH --array={tasks}"
+    assert f'--shard "$SLURM_ARRAY_TASK_ID/{tasks[2]}"' in job
 
 
 def test_without_slurm_the_job_is_written_all_the_same(sweep, tmp_path):
