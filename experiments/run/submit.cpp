@@ -10,6 +10,8 @@
 #include <optional>
 #include <regex>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "experiments/measure/session.h"
 #include "experiments/process/child_process.h"
@@ -19,6 +21,7 @@
 #include "experiments/run/start.h"
 #include "experiments/spec/shard.h"
 #include "experiments/text/text.h"
+#include "profiling/program.h"
 
 namespace lloyd {
 namespace fs = std::filesystem;
@@ -163,8 +166,52 @@ std::string script(const Spec& spec, const Submission& submission, const fs::pat
   return text + '\n';
 }
 
+/// The folder of a submission. Unless it is kept, what was written and made for it is removed.
+class SubmissionFolder {
+ public:
+  /// Makes the folder. Throws RunDirectoryError if it cannot be made, or is not empty.
+  explicit SubmissionFolder(fs::path path) : path_(std::move(path)) {
+    try {
+      if (fs::is_directory(path_) && !fs::is_empty(path_))
+        throw RunDirectoryError(fmt::format(
+            "{}: is not empty, and nothing is written over; choose another --out", path_.string()));
+      for (fs::path at = path_; !fs::exists(at); at = at.parent_path()) made_.push_back(at);
+      make_folder(path_);
+    } catch (const std::system_error& error) {
+      throw RunDirectoryError(
+          fmt::format("{}: cannot make the folder ({}); choose another with --out", path_.string(),
+                      error.code().message()));
+    }
+  }
+  SubmissionFolder(const SubmissionFolder&) = delete;
+  ~SubmissionFolder() {
+    if (kept_) return;
+    std::error_code none;  // the reason why nothing is kept is reported
+    for (const std::string& name : written_) fs::remove(path_ / name, none);
+    for (const fs::path& folder : made_) fs::remove(folder, none);
+  }
+
+  const fs::path& path() const { return path_; }
+  void write(const std::string& name, const std::string& text) {
+    try {
+      PlainFolder(path_).replace(name, [&](std::ostream& out) { out << text; });
+    } catch (const std::system_error& error) {
+      throw RunDirectoryError(fmt::format("{}: cannot write there ({}); choose another with --out",
+                                          path_.string(), error.code().message()));
+    }
+    written_.push_back(name);
+  }
+  void keep() { kept_ = true; }
+
+ private:
+  fs::path path_;
+  std::vector<fs::path> made_;  // innermost first
+  std::vector<std::string> written_;
+  bool kept_ = false;
+};
+
 /// The number that Slurm gives the job.
-std::string sbatch(const fs::path& job) {
+std::string sbatch(const fs::path& job, const fs::path& head) {
   ChildProcess process({"sbatch", "--parsable", job.string()}, own_variables(), STDERR_FILENO);
   process.end_input();
   constexpr std::size_t kLongest = 1000;
@@ -173,12 +220,11 @@ std::string sbatch(const fs::path& job) {
   }
   constexpr double kOneMinute = 60e3;
   const std::optional<int> status = process.wait(now_ms() + kOneMinute);
-  if (!status || !WIFEXITED(*status) || WEXITSTATUS(*status) != 0) {
-    const bool absent = status && WIFEXITED(*status) && WEXITSTATUS(*status) == 127;
-    throw NotSubmitted(fmt::format("--submit: {}; the job is written, submit it with: sbatch {}",
-                                   absent ? "there is no sbatch here" : "sbatch failed",
-                                   job.string()));
-  }
+  if (!status || !WIFEXITED(*status) || WEXITSTATUS(*status) != 0)
+    throw NotSubmitted(fmt::format(
+        "--submit: sbatch failed, so nothing is kept; {} and submit again",
+        head.empty() ? "give the #SBATCH lines that it needs in a file, with --sbatch FILE,"
+                     : "mend " + head.string()));
   return line.substr(0, line.find(';'));  // the job, then perhaps ";cluster"
 }
 
@@ -187,22 +233,22 @@ std::string sbatch(const fs::path& job) {
 int submit_to_slurm(const Spec& spec, const Submission& submission) {
   const std::vector<std::string> head = head_lines(submission.head);
   const Tasks tasks = tasks_of(spec, head);
-  const fs::path folder =
-      fs::absolute(submission.out.empty() ? fs::path(default_directory(spec)) : submission.out);
-  std::error_code none;
-  if (fs::exists(folder) && !fs::is_empty(folder, none))
-    throw RunDirectoryError(fmt::format(
-        "{}: is not empty, and nothing is written over; choose another --out", folder.string()));
-  make_folder(folder);
-  const PlainFolder files(folder);
-  const fs::path job = folder / "job.sh";
-  files.replace("spec.yaml", [&](std::ostream& out) { out << spec.text; });
-  files.replace("job.sh",
-                [&](std::ostream& out) { out << script(spec, submission, folder, tasks, head); });
-  const std::string number = sbatch(job);
-  files.replace("submit.json", [&](std::ostream& out) {
-    out << json_text(nlohmann::json{{"job", number}, {"parts", tasks.parts}}, 1) << '\n';
-  });
+  SubmissionFolder files(
+      fs::absolute(submission.out.empty() ? fs::path(default_directory(spec)) : submission.out));
+  const fs::path &folder = files.path(), job = folder / "job.sh";
+  files.write("spec.yaml", spec.text);
+  files.write("job.sh", script(spec, submission, folder, tasks, head));
+  if (profiling::find_program("sbatch").empty()) {
+    files.keep();
+    throw NotSubmitted(
+        fmt::format("--submit: there is no sbatch here; the job is written, submit it with: "
+                    "sbatch {}",
+                    job.string()));
+  }
+  const std::string number = sbatch(job, submission.head);
+  files.keep();
+  files.write("submit.json",
+              json_text(nlohmann::json{{"job", number}, {"parts", tasks.parts}}, 1) + '\n');
   if (submission.json) {
     std::cout << json_text(
                      nlohmann::ordered_json{

@@ -24,7 +24,8 @@ struct Submission {
 
 /// Writes an array job with a task for each part into a new folder, and submits it to Slurm. The
 /// head's --array says how many parts there are; otherwise each problem is one. A task that is
-/// requeued goes on with its part. Throws NotSubmitted and RunDirectoryError.
+/// requeued goes on with its part. Throws NotSubmitted and RunDirectoryError. If sbatch fails, the
+/// folder is removed; where there is no sbatch, it is kept to be submitted by hand.
 int submit_to_slurm(const Spec& spec, const Submission& submission);
 
 }  // namespace lloyd

@@ -214,6 +214,34 @@ def test_the_array_of_the_head_is_read_as_sbatch_reads_it(sweep, tmp_path, head,
     assert f'--shard "$SLURM_ARRAY_TASK_ID/{tasks[2]}"' in job
 
 
+def test_a_folder_that_cannot_be_made_is_no_crash(sweep, tmp_path):
+    (tmp_path / "file").write_text("x")
+    for out in (tmp_path / "file", tmp_path / "file" / "out"):
+        result = run(sweep, "--submit", "slurm", "--out", out)
+        assert result.returncode == 2
+        assert f"{out}: cannot make the folder (Not a directory); choose another" in result.stderr
+
+
+def test_a_refused_job_leaves_nothing(sweep, tmp_path):
+    sbatch, head, out = tmp_path / "sbatch", tmp_path / "head", tmp_path / "new" / "out"
+    sbatch.write_text("#!/bin/sh\necho invalid partition >&2\nexit 1\n")
+    sbatch.chmod(0o755)
+    head.write_text("#SBATCH --partition=al\n")
+    submit = (sweep, "--submit", "slurm", "--out", out)
+    result = run(*submit, "--sbatch", head, env={"PATH": str(tmp_path)})
+    assert result.returncode == 2
+    assert result.stderr.startswith("invalid partition\n")
+    assert f"sbatch failed, so nothing is kept; mend {head} and submit again" in result.stderr
+    assert not out.parent.exists()
+    out.mkdir(parents=True)
+    result = run(*submit, env={"PATH": str(tmp_path)})
+    assert "in a file, with --sbatch FILE, and submit again" in result.stderr
+    assert not list(out.iterdir())
+    sbatch.write_text("#!/bin/sh\necho 12\n")
+    assert run(*submit, env={"PATH": str(tmp_path)}).returncode == 0
+    assert json.loads((out / "submit.json").read_text())["job"] == "12"
+
+
 def test_without_slurm_the_job_is_written_all_the_same(sweep, tmp_path):
     out = tmp_path / "out"
     result = run(sweep, "--submit", "slurm", "--out", out, env={"PATH": str(tmp_path)})
