@@ -216,18 +216,27 @@ def fill(ballast):
             file.write(bytes(4096))
 
 
-def test_an_edited_spec_is_not_run(sweep):
-    """Parts of two specs could not be merged."""
+def submit_and_change(sweep, change):
+    """Changes something after the submission, but before a task runs. Returns the status."""
     held = sweep.cluster.ask("scontrol", "update", "PartitionName=all", "State=DOWN")
     assert held.returncode == 0, held.stderr
     sweep.submit()
-    with sweep.spec.open("a") as file:
-        file.write("# a remark\n")
+    change()
     sweep.cluster.ask("scontrol", "update", "PartitionName=all", "State=UP")
     sweep.wait()
     status = sweep.status()
     assert status["left"] == ["1", "2"]
-    for part in status["parts"]:
+    return status
+
+
+def test_a_spec_that_the_node_does_not_see_is_not_edited(sweep):
+    for part in submit_and_change(sweep, sweep.spec.unlink)["parts"]:
+        assert f"{sweep.spec}: cannot be read on " in part["said"]
+
+
+def test_an_edited_spec_is_not_run(sweep):
+    """Parts of two specs could not be merged."""
+    for part in submit_and_change(sweep, lambda: sweep.spec.write_text(SPEC + "# x\n"))["parts"]:
         assert "was edited after the sweep was submitted" in part["said"]
     shown = sweep.run("--status", sweep.out).stdout
     assert "the log of 2/2 ends with: " in shown
