@@ -16,6 +16,7 @@
 #include "experiments/record/run_files.h"
 #include "experiments/run/part_folders.h"
 #include "experiments/run/parts.h"
+#include "experiments/run/submit.h"
 #include "experiments/spec/shard.h"
 #include "experiments/text/table.h"
 #include "experiments/text/text.h"
@@ -73,17 +74,22 @@ std::map<int, std::string> queue_of(const std::string& job) {
   return states;
 }
 
-/// The last line of a part's log, which usually says why its task ended. Empty without a log. Reads
-/// only the end, because a log may be long.
-std::string last_line(const fs::path& log) {
-  constexpr std::streamoff kEnd = 4096;
+/// The line of a part's log that says why its last task ended: the last one by Slurm or of an
+/// error, because a run that Slurm stops still prints its summary. Without one it is the last line.
+/// Empty without a log. Reads only the end, because a log may be long.
+std::string why_it_ended(const fs::path& log) {
+  constexpr std::streamoff kEnd = 1 << 20;
   std::ifstream in(log, std::ios::binary | std::ios::ate);
   const std::streamoff size = in.tellg();
   in.seekg(std::max<std::streamoff>(0, size - kEnd));
-  std::string last;
-  for (std::string line; std::getline(in, line);)
-    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
-  return last;
+  std::string last, reason;
+  for (std::string line; std::getline(in, line);) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (line.starts_with(kTaskBegins)) reason.clear();  // that of an earlier task
+    if (line.starts_with("slurmstepd") || line.starts_with("run_experiment:")) reason = line;
+    last = line;
+  }
+  return reason.empty() ? last : reason;
 }
 
 Json describe(const PartFolder& part) {
@@ -193,7 +199,7 @@ void print_parts(const fs::path& folder, bool json) {
     part["said"] = nullptr;
     if (part.at("left") != 0) {
       left.push_back(std::to_string(index));
-      const std::string said = last_line(folder / fmt::format("part-{}.log", index));
+      const std::string said = why_it_ended(folder / fmt::format("part-{}.log", index));
       if (state == queue.end() && !said.empty()) part["said"] = said;
     }
     parts.push_back(std::move(part));
@@ -212,8 +218,7 @@ void print_parts(const fs::path& folder, bool json) {
   std::cout << fmt::format("\n{} of {} parts are left: {}\n", left.size(), count, join(left));
   for (const Json& part : all.at("parts"))
     if (!part.at("said").is_null())
-      std::cout << fmt::format("  the log of {} ends with: {}\n",
-                               part.at("shard").get<std::string>(),
+      std::cout << fmt::format("  the log of {} says: {}\n", part.at("shard").get<std::string>(),
                                for_terminal(part.at("said").get<std::string>()));
   if (!submission.is_null() && queue.empty())
     std::cout << fmt::format("none of them is queued; go on with: sbatch --array={} {}\n",

@@ -157,13 +157,14 @@ std::string script(const Spec& spec, const Submission& submission, const fs::pat
   text += fmt::format("#SBATCH --array={}\n", tasks.array);
   text += fmt::format(
       "# A task runs its part, or goes on with it if it was requeued.\n"
+      "echo \"{5}$SLURM_ARRAY_TASK_ID/{3}, job $SLURM_JOB_ID on $HOSTNAME\"\n"
       "[ -r {0} ] || {{ echo {0}: cannot be read on \"$HOSTNAME\", but every node has to see it "
       ">&2; exit 2; }}\n"
       "cmp -s {0} {1} || {{ echo {0}: was edited after the sweep was submitted >&2; exit 2; }}\n"
       "exec {2} run {0} --shard \"$SLURM_ARRAY_TASK_ID/{3}\" \\\n"
       "  --resume {4}/part-\"$SLURM_ARRAY_TASK_ID\" --no-progress",
       original, quoted((folder / "spec.yaml").string()), quoted(program_path()), tasks.parts,
-      quoted(folder.string()));
+      quoted(folder.string()), kTaskBegins);
   for (const std::string& option : submission.options) text += ' ' + quoted(option);
   return text + '\n';
 }

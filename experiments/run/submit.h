@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/spec/spec.h"
@@ -14,6 +15,9 @@ namespace lloyd {
 struct NotSubmitted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// The line of a part's log with which each task begins starts like this.
+inline constexpr std::string_view kTaskBegins = "job.sh: part ";
 
 struct Submission {
   std::filesystem::path out;         // the folder of the parts; empty: as of a run

@@ -167,6 +167,24 @@ def test_the_status_of_parts(sweep, parts, tmp_path):
     assert "2 of 2 parts are left: 1, 2" in shown.stdout
 
 
+def test_the_status_says_why_the_last_task_ended(parts, tmp_path):
+    folder, log = tmp_path / "parts", tmp_path / "parts" / "part-2.log"
+    (parts[1] / "passes.jsonl").write_text("")
+
+    def said(*lines):
+        log.write_text("".join(f"{line}\n" for line in lines))
+        return json.loads(run("--status", folder, "--json").stdout)["parts"][1]["said"]
+
+    begins = "job.sh: part 2/2, job 7 on n1"
+    limit = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 12:00 DUE TO TIME LIMIT ***"
+    summary = ["| a summary |"] * 1000 + ["results: part-2", ""]
+    assert said(begins, limit, *summary) == limit
+    assert said(begins, limit, *summary, begins, *summary) == "results: part-2"
+    assert said(begins, limit, begins, "x.yaml: was edited") == "x.yaml: was edited"
+    error = "run_experiment: part-2: cannot resume: the data differ"
+    assert said(begins, limit, begins, "parts: 3 points into part-2", error, "") == error
+
+
 def test_submit_says_what_is_wrong(sweep, tmp_path):
     def said(*options, lines="#SBATCH --array=1-2\n"):
         head = tmp_path / "head"

@@ -216,6 +216,16 @@ def fill(ballast):
             file.write(bytes(4096))
 
 
+def test_the_status_says_that_slurm_stopped_a_part(sweep):
+    sweep.submit()
+    sweep.part_on("n1")
+    cancelled = sweep.cluster.ask("scancel", sweep.job)
+    assert cancelled.returncode == 0, cancelled.stderr
+    sweep.wait()
+    said = [part["said"] or "" for part in sweep.status()["parts"]]
+    assert any(line.startswith("slurmstepd") and "CANCELLED" in line for line in said), said
+
+
 def submit_and_change(sweep, change):
     """Changes something after the submission, but before a task runs. Returns the status."""
     held = sweep.cluster.ask("scontrol", "update", "PartitionName=all", "State=DOWN")
@@ -239,7 +249,7 @@ def test_an_edited_spec_is_not_run(sweep):
     for part in submit_and_change(sweep, lambda: sweep.spec.write_text(SPEC + "# x\n"))["parts"]:
         assert "was edited after the sweep was submitted" in part["said"]
     shown = sweep.run("--status", sweep.out).stdout
-    assert "the log of 2/2 ends with: " in shown
+    assert "the log of 2/2 says: " in shown
     assert "none of them is queued" in shown
 
 
