@@ -68,8 +68,9 @@ nlohmann::json submission_of(const fs::path& folder) {
   std::ifstream in(folder / "submit.json");
   if (!in) return nullptr;
   const nlohmann::json json = nlohmann::json::parse(in, nullptr, false);
-  const bool valid = json.is_object() && json.contains("job") && json["job"].is_string() &&
-                     json.contains("parts") && json["parts"].is_number_integer();
+  const bool valid = json.is_object() && json.contains("job") &&
+                     (json["job"].is_string() || json["job"].is_null()) && json.contains("parts") &&
+                     json["parts"].is_number_integer();
   if (!valid)
     throw RunDirectoryError(fmt::format("{}: is damaged", (folder / "submit.json").string()));
   return json;

@@ -21,7 +21,8 @@ std::vector<PartFolder> find_parts(const std::vector<std::filesystem::path>& fol
 /// The parts that are not there.
 std::vector<int> missing_parts(const std::vector<PartFolder>& parts);
 
-/// What a scheduler was given (submit.h): the object of submit.json, or null.
+/// What a scheduler was given (submit.h): the object of submit.json, or null. Its "job" is null if
+/// the job was left to be submitted by hand.
 nlohmann::json submission_of(const std::filesystem::path& folder);
 
 }  // namespace lloyd

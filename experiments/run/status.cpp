@@ -8,8 +8,11 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <set>
+#include <sstream>
 
+#include "experiments/measure/session.h"
 #include "experiments/process/child_process.h"
 #include "experiments/record/row_file.h"
 #include "experiments/record/run_directory.h"
@@ -56,22 +59,55 @@ PartProgress progress_of(const fs::path& path) {
   return progress;
 }
 
-/// Of the tasks of an array job, by the number of the part: "RUNNING". Empty where the scheduler
-/// does not know the job any more, or is not here.
-std::map<int, std::string> queue_of(const std::string& job) {
-  std::map<int, std::string> states;
+/// Of the tasks of an array job, by the number of the part: "RUNNING".
+using Queue = std::map<int, std::string>;
+
+struct QueuedTask {
+  int part = 0;
+  std::string state;
+  fs::path script;
+};
+
+/// The tasks of array jobs that squeue lists with `filter`. nullopt if it fails or is not here.
+std::optional<std::vector<QueuedTask>> queued_tasks(const std::string& filter) {
   const Descriptor nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
-  ChildProcess squeue({"squeue", "--noheader", "--array", "--jobs", job, "--format=%K %T"},
+  // The number, state, folder and command of each task. A command may be relative to the folder.
+  ChildProcess squeue({"squeue", "--noheader", "--array", filter, "--format=%K\t%T\t%Z\t%o"},
                       own_variables(), nowhere.get());
   squeue.end_input();
-  constexpr std::size_t kLongest = 1000;
+  constexpr std::size_t kLongest = 10'000, kFields = 4;
+  std::vector<QueuedTask> tasks;
   while (const std::optional<std::string> line = squeue.line(kLongest)) {
-    const std::size_t space = line->find(' ');
-    const auto index = parse_whole(line->substr(0, space)).as_int64();
-    if (index && space != std::string::npos)
-      states[static_cast<int>(*index)] = line->substr(space + 1);
+    std::vector<std::string> fields;
+    std::istringstream in(*line);
+    for (std::string field; std::getline(in, field, '\t');) fields.push_back(field);
+    if (fields.size() != kFields) continue;
+    if (const auto part = parse_whole(fields[0]).as_int64())
+      tasks.push_back({static_cast<int>(*part), fields[1], fs::path(fields[2]) / fields[3]});
   }
-  return states;
+  constexpr double kOneMinute = 60e3;
+  if (squeue.wait(now_ms() + kOneMinute) != 0) return std::nullopt;
+  return tasks;
+}
+
+/// The tasks of the job that was submitted, and of those that the user started later with `script`.
+/// nullopt if the scheduler is not here or does not answer.
+std::optional<Queue> queue_of(const nlohmann::json& job, const fs::path& script) {
+  const auto mine = queued_tasks(fmt::format("--user={}", getuid()));
+  if (!mine) return std::nullopt;
+  Queue queue;
+  // squeue fails if it does not know the job any more.
+  if (job.is_string())
+    for (const QueuedTask& task :
+         queued_tasks("--jobs=" + job.get<std::string>()).value_or(std::vector<QueuedTask>{}))
+      queue[task.part] = task.state;
+  for (const QueuedTask& task : *mine) {
+    std::error_code none;
+    if (task.script.filename() != script.filename() || !fs::equivalent(task.script, script, none))
+      continue;
+    if (std::string& state = queue[task.part]; state != "RUNNING") state = task.state;
+  }
+  return queue;
 }
 
 /// The line of a part's log that says why its last task ended: the last one by Slurm or of an
@@ -175,12 +211,14 @@ void print_table(const Json& all) {
 void print_parts(const fs::path& folder, bool json) {
   const std::vector<PartFolder> found = find_parts({folder});
   const nlohmann::json submission = submission_of(folder);
-  std::map<int, std::string> queue;
-  if (!submission.is_null()) queue = queue_of(submission.at("job").get<std::string>());
+  const fs::path script = folder / "job.sh";
+  std::optional<Queue> known;
+  if (!submission.is_null()) known = queue_of(submission.at("job"), script);
+  const Queue queue = known.value_or(Queue{});
   const int count = found.empty() ? submission.at("parts").get<int>() : found[0].shard.count;
 
   Json parts = Json::array();
-  std::vector<std::string> left;
+  std::vector<std::string> left, idle;  // idle: left and not queued
   for (int index = 1; index <= count; ++index) {
     const auto at =
         std::ranges::find(found, index, [](const PartFolder& part) { return part.shard.index; });
@@ -199,6 +237,7 @@ void print_parts(const fs::path& folder, bool json) {
     part["said"] = nullptr;
     if (part.at("left") != 0) {
       left.push_back(std::to_string(index));
+      if (state == queue.end()) idle.push_back(std::to_string(index));
       const std::string said = why_it_ended(folder / fmt::format("part-{}.log", index));
       if (state == queue.end() && !said.empty()) part["said"] = said;
     }
@@ -220,9 +259,12 @@ void print_parts(const fs::path& folder, bool json) {
     if (!part.at("said").is_null())
       std::cout << fmt::format("  the log of {} says: {}\n", part.at("shard").get<std::string>(),
                                for_terminal(part.at("said").get<std::string>()));
-  if (!submission.is_null() && queue.empty())
-    std::cout << fmt::format("none of them is queued; go on with: sbatch --array={} {}\n",
-                             join(left, ","), for_terminal((folder / "job.sh").string()));
+  if (submission.is_null() || idle.empty()) return;
+  std::cout << fmt::format("{}; go on with: sbatch --array={} {}\n",
+                           !known                       ? "squeue does not say what is queued"
+                           : idle.size() == left.size() ? "none of them is queued"
+                                                        : "not queued: " + join(idle),
+                           join(idle, ","), for_terminal(script.string()));
 }
 
 }  // namespace lloyd

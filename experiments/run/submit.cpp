@@ -241,6 +241,11 @@ int submit_to_slurm(const Spec& spec, const Submission& submission) {
   const fs::path &folder = files.path(), job = folder / "job.sh";
   files.write("spec.yaml", spec.text);
   files.write("job.sh", script(spec, submission, folder, tasks, head));
+  const auto note = [&](const nlohmann::json& number) {
+    files.write("submit.json",
+                json_text(nlohmann::json{{"job", number}, {"parts", tasks.parts}}, 1) + '\n');
+  };
+  note(nullptr);
   if (profiling::find_program("sbatch").empty()) {
     files.keep();
     throw NotSubmitted(
@@ -250,8 +255,7 @@ int submit_to_slurm(const Spec& spec, const Submission& submission) {
   }
   const std::string number = sbatch(job, submission.head);
   files.keep();
-  files.write("submit.json",
-              json_text(nlohmann::json{{"job", number}, {"parts", tasks.parts}}, 1) + '\n');
+  note(number);
   if (submission.json) {
     std::cout << json_text(
                      nlohmann::ordered_json{

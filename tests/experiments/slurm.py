@@ -157,10 +157,11 @@ class Cluster:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def ask(self, *command):
+    def ask(self, *command, cwd=None):
         return subprocess.run(
             [find(command[0]), *command[1:]],
             env=self.environment,
+            cwd=cwd,
             capture_output=True,
             text=True,
             timeout=20,

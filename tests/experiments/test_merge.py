@@ -268,3 +268,8 @@ def test_without_slurm_the_job_is_written_all_the_same(sweep, tmp_path):
         result.stderr
     )
     assert "#SBATCH --array=1-3\n" in (out / "job.sh").read_text()
+    shown = run("--status", out, env={"PATH": str(tmp_path)}).stdout
+    assert "3 of 3 parts are left: 1, 2, 3\n" in shown
+    assert f"squeue does not say what is queued; go on with: sbatch --array=1,2,3 {out}/job.sh" in (
+        shown
+    )

@@ -226,6 +226,40 @@ def test_the_status_says_that_slurm_stopped_a_part(sweep):
     assert any(line.startswith("slurmstepd") and "CANCELLED" in line for line in said), said
 
 
+def test_the_status_knows_the_jobs_that_its_advice_started(sweep):
+    """Otherwise it would advise to start the parts once more."""
+    cluster = sweep.cluster
+    sweep.submit()
+    cluster.ask("scancel", sweep.job)
+    sweep.wait()
+
+    def last_line():
+        return sweep.run("--status", sweep.out).stdout.splitlines()[-1]
+
+    job = sweep.out / "job.sh"
+    advice = f"go on with: sbatch --array=1,2 {job}"
+    assert last_line() == f"none of them is queued; {advice}"
+    other = sweep.out.parent / "job.sh"
+    other.write_text("#!/bin/sh\n")
+    jobs = []
+
+    def sbatch(*arguments):
+        told = cluster.ask("sbatch", "--parsable", "--hold", *map(str, arguments), cwd=sweep.out)
+        assert told.returncode == 0, told.stderr
+        jobs.append(told.stdout.strip())
+
+    try:
+        sbatch("--array=1,2", other)
+        assert last_line() == f"none of them is queued; {advice}"
+        sbatch("--array=1", job)
+        assert last_line() == f"not queued: 2; go on with: sbatch --array=2 {job}"
+        sbatch("--array=2", "./job.sh")  # as it may be typed in the folder
+        assert "go on with" not in last_line()
+        assert [part["queue"] for part in sweep.status()["parts"]] == ["PENDING", "PENDING"]
+    finally:
+        cluster.ask("scancel", *jobs)
+
+
 def submit_and_change(sweep, change):
     """Changes something after the submission, but before a task runs. Returns the status."""
     held = sweep.cluster.ask("scontrol", "update", "PartitionName=all", "State=DOWN")
