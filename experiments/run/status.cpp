@@ -30,6 +30,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Of a point that has rows, but not all of them. It is left, not done.
+constexpr const char* kUnfinished = "unfinished";
+
 /// What the rows of a part say.
 struct PartProgress {
   std::set<std::string> nodes, gpus;
@@ -150,7 +153,7 @@ Json describe(const PartFolder& part) {
       const auto finished = progress.finished.find(id);
       const bool whole = found->second != status::ok ||
                          (finished != progress.finished.end() && finished->second.size() >= turns);
-      ++counts[whole ? found->second : "unfinished"];
+      ++counts[whole ? found->second : kUnfinished];
       if (!whole) ++left;
     }
     json = {{"shard", to_string(part.shard)},
@@ -168,11 +171,11 @@ Json describe(const PartFolder& part) {
   return json;
 }
 
-std::string counts_text(const Json& part) {
-  std::string text;
+std::string done_text(const Json& part) {
+  std::vector<std::string> counts;
   for (const auto& [status, count] : part.at("status").items())
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count.get<int>(), status);
-  return text;
+    if (status != kUnfinished) counts.push_back(fmt::format("{} {}", count.get<int>(), status));
+  return join(counts);
 }
 
 std::string list_text(const Json& list) { return join(list.get<std::vector<std::string>>()); }
@@ -198,7 +201,7 @@ void print_table(const Json& all) {
                {for_terminal(list_text(part.at("nodes")))},
                {for_terminal(list_text(part.at("gpus")))},
                {number("points")},
-               {counts_text(part)},
+               {done_text(part)},
                {number("left")},
                {for_terminal(text("last_row"))},
                {for_terminal(text("queue"))}});

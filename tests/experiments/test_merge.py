@@ -165,6 +165,8 @@ def test_the_status_of_parts(sweep, parts, tmp_path):
     shown = run("--status", tmp_path / "parts")
     assert shown.returncode == 0
     assert "2 of 2 parts are left: 1, 2" in shown.stdout
+    assert told["parts"][1]["status"] == {"unfinished": told["parts"][1]["left"]}
+    assert "unfinished" not in shown.stdout  # under "done"
 
 
 def test_the_status_says_why_the_last_task_ended(parts, tmp_path):
