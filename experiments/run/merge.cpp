@@ -175,7 +175,6 @@ int merge_parts(const std::vector<fs::path>& folders, const RunOptions& options)
 
   const std::vector<SummaryLine> lines = write_results(into, spec, environment);
   const std::string where = into.path().string();
-  const int status = print_results(lines, where, true, {}, options);
   std::size_t left = 0;
   for (const SummaryLine& line : lines) left += line.median.empty() && line.status == "not run";
   for (const SummaryLine& line : lines) left += line.status == "unfinished";
@@ -183,13 +182,13 @@ int merge_parts(const std::vector<fs::path>& folders, const RunOptions& options)
   for (const int index : missing_parts(found))
     missing.push_back(to_string(Shard{index, found[0].shard.count}));
   if (!missing.empty()) std::cerr << fmt::format("missing parts: {}\n", join(missing));
-  if (left == 0) return status;
-  std::cerr << fmt::format(
-      "{} points are left; run the parts to their ends and merge again, or go "
-      "on here with: run_experiment --resume {}\n",
-      left, for_terminal(where));
-  constexpr int kUnfinished = 130;
-  return kUnfinished;
+  const std::string unfinished =
+      left == 0 ? ""
+                : fmt::format(
+                      "{} left; run the parts to their ends and merge again, or go on here "
+                      "with: run_experiment --resume {}",
+                      left == 1 ? "1 point is" : fmt::format("{} points are", left), where);
+  return print_results(lines, where, unfinished, {}, options);
 }
 
 }  // namespace lloyd

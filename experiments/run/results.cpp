@@ -31,14 +31,15 @@ std::vector<SummaryLine> write_results(RunDirectory& directory, const Spec& spec
   return lines;
 }
 
-int print_results(const std::vector<SummaryLine>& lines, const std::string& where, bool finished,
-                  const std::vector<std::string>& traces, const RunOptions& options) {
+int print_results(const std::vector<SummaryLine>& lines, const std::string& where,
+                  const std::string& unfinished, const std::vector<std::string>& traces,
+                  const RunOptions& options) {
   std::map<std::string, int> counts;
   for (const SummaryLine& line : lines) ++counts[line.status];
   const bool failed = std::any_of(counts.begin(), counts.end(), [](const auto& count) {
     return status::is_failure(count.first);
   });
-  const int status = !finished ? 130 : failed ? 1 : 0;
+  const int status = !unfinished.empty() ? 130 : failed ? 1 : 0;
   if (options.json) {
     nlohmann::ordered_json json;
     json["results"] = where;
@@ -47,6 +48,7 @@ int print_results(const std::vector<SummaryLine>& lines, const std::string& wher
     json["status"] = counts;
     if (!traces.empty()) json["traces"] = traces;
     std::cout << json_text(json, 1) << '\n';
+    if (!unfinished.empty()) std::cerr << for_terminal(unfinished) << '\n';
     return status;
   }
   if (!options.quiet) {
@@ -59,9 +61,7 @@ int print_results(const std::vector<SummaryLine>& lines, const std::string& wher
     std::cout << '\n';
   }
   for (const std::string& line : traces) std::cerr << for_terminal(line) << '\n';
-  if (!finished)
-    std::cerr << fmt::format("interrupted; go on with: run_experiment --resume {}\n",
-                             for_terminal(where));
+  if (!unfinished.empty()) std::cerr << for_terminal(unfinished) << '\n';
   std::cout << "results: " << for_terminal(where) << '\n';
   return status;
 }

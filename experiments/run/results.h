@@ -15,8 +15,10 @@ namespace lloyd {
 std::vector<SummaryLine> write_results(RunDirectory& directory, const Spec& spec,
                                        const nlohmann::ordered_json& environment);
 
-/// Prints the result of the run. Returns its exit status.
-int print_results(const std::vector<SummaryLine>& lines, const std::string& where, bool finished,
-                  const std::vector<std::string>& traces, const RunOptions& options);
+/// Prints the result of the run. If points are left, `unfinished` says what to do about it;
+/// otherwise it is empty. Returns the exit status.
+int print_results(const std::vector<SummaryLine>& lines, const std::string& where,
+                  const std::string& unfinished, const std::vector<std::string>& traces,
+                  const RunOptions& options);
 
 }  // namespace lloyd

@@ -94,7 +94,10 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
 
   RunDirectory& written = supervisor.directory();
   const std::vector<SummaryLine> lines = write_results(written, spec, environment);
-  return print_results(lines, written.path().string(), finished, traces, options);
+  const std::string where = written.path().string();
+  const std::string unfinished =
+      finished ? "" : "interrupted; go on with: run_experiment --resume " + where;
+  return print_results(lines, where, unfinished, traces, options);
 }
 
 }  // namespace lloyd

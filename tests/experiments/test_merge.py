@@ -79,6 +79,9 @@ def test_a_missing_part_is_named_and_can_be_run_later(parts, tmp_path):
     told = merge(parts[1], out=out, status=130)
     assert "missing parts: 1/2" in told.stderr
     assert "points are left" in told.stderr
+    told = run("--merge", parts[1], "--out", tmp_path / "again", "--json")
+    assert (told.returncode, json.loads(told.stdout)["exit_status"]) == (130, 130)
+    assert "points are left" in told.stderr
     assert run("--resume", out).returncode == 0
     every_sample_once(out, points=6, launches=1, at_least=6)
 
