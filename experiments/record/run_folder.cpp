@@ -60,7 +60,7 @@ int lock(const PlainFolder& folder) {
   }
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     close(descriptor);
-    throw RunDirectoryError(
+    throw RunDirectoryInUse(
         fmt::format("{}: another run is writing there; wait for it to end or choose another --out",
                     folder.path().string()));
   }

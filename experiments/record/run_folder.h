@@ -14,9 +14,14 @@ struct RunDirectoryError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A run is writing into the folder.
+struct RunDirectoryInUse : RunDirectoryError {
+  using RunDirectoryError::RunDirectoryError;
+};
+
 /// Every function throws RunDirectoryError.
 PlainFolder open_folder(const std::filesystem::path& path);
-/// Returns the descriptor that holds the lock.
+/// Returns the descriptor that holds the lock. Throws RunDirectoryInUse if another process has it.
 int lock(const PlainFolder& folder);
 /// Throws if the folder holds anything that a run which ended before writing its plan would not
 /// leave behind.

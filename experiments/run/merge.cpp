@@ -10,6 +10,7 @@
 #include "experiments/record/row_file.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/record/run_files.h"
+#include "experiments/record/run_folder.h"
 #include "experiments/record/started_run.h"
 #include "experiments/run/job.h"
 #include "experiments/run/part_folders.h"
@@ -42,11 +43,20 @@ std::string name_of(const Part& part) {
   throw RunDirectoryError(fmt::format("cannot merge {} and {}: {}", name_of(a), name_of(b), why));
 }
 
+RunDirectory open_part(const fs::path& folder) {
+  try {
+    return RunDirectory::open(folder);
+  } catch (const RunDirectoryInUse&) {
+    throw RunDirectoryError(
+        fmt::format("{}: is still being written; wait until it ends", folder.string()));
+  }
+}
+
 /// The parts, opened. Each has to be there once.
 std::vector<Part> open_parts(const std::vector<PartFolder>& folders) {
   std::vector<Part> parts;
   for (const PartFolder& folder : folders) {
-    RunDirectory directory = RunDirectory::open(folder.path);
+    RunDirectory directory = open_part(folder.path);
     json resolved = directory.read_json("spec.resolved.json");
     json plan = directory.read_json(run_files::kPlan);
     json environment = directory.read_json("environment.json");

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
+#include <utility>
 
 #include "experiments/record/run_directory.h"
 #include "experiments/record/started_run.h"
@@ -27,19 +29,26 @@ PartFolder part_of(const fs::path& folder) {
 
 std::vector<PartFolder> find_parts(const std::vector<fs::path>& folders) {
   std::vector<PartFolder> parts;
+  std::set<fs::path> known;
+  const auto add = [&](const fs::path& folder) {
+    PartFolder part = part_of(folder);
+    if (known.insert(fs::canonical(folder)).second) parts.push_back(std::move(part));
+  };
   for (const fs::path& folder : folders) {
-    const std::size_t before = parts.size();
+    bool any = false;
     if (!fs::is_directory(folder))
       throw RunDirectoryError(fmt::format("{}: no such folder", folder.string()));
     if (is_started(folder)) {
-      parts.push_back(part_of(folder));
+      add(folder);
       continue;
     }
     // A run of the merged parts may be there, too.
     for (const auto& entry : fs::directory_iterator(folder))
-      if (is_started(entry.path()) && started_run(entry.path()).shard)
-        parts.push_back(part_of(entry.path()));
-    if (parts.size() == before && submission_of(folder).is_null())
+      if (is_started(entry.path()) && started_run(entry.path()).shard) {
+        add(entry.path());
+        any = true;
+      }
+    if (!any && submission_of(folder).is_null())
       throw RunDirectoryError(
           fmt::format("{}: is no part of a sweep and has none in it", folder.string()));
   }

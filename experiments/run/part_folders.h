@@ -14,8 +14,9 @@ struct PartFolder {
   Shard shard;
 };
 
-/// The parts that `folders` name, by index: each folder itself, or else the parts in it. Throws
-/// RunDirectoryError if a folder has none, or if they are not parts of one number of parts.
+/// The parts that `folders` name, by index: each folder itself, or else the parts in it. A part
+/// that is named several times counts once. Throws RunDirectoryError if a folder has none, or if
+/// they are not parts of one number of parts.
 std::vector<PartFolder> find_parts(const std::vector<std::filesystem::path>& folders);
 
 /// The parts that are not there.

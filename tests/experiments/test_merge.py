@@ -1,5 +1,6 @@
 """--merge: one run directory of the parts of a sweep. test_slurm.py merges what Slurm has run."""
 
+import fcntl
 import json
 import re
 import shutil
@@ -90,6 +91,20 @@ def test_a_part_that_is_there_twice_is_refused(parts, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(parts[0], copy)
     assert "they are the same part" in refusal(*parts, copy, out=tmp_path / "all")
+
+
+def test_a_folder_that_is_named_twice_counts_once(parts, tmp_path):
+    folder, link = tmp_path / "parts", tmp_path / "link"
+    link.symlink_to(parts[1])
+    merge(folder, parts[0], f"{folder}/./part-2", link, folder, out=tmp_path / "all")
+    every_sample_once(tmp_path / "all", points=6, launches=1, at_least=6)
+
+
+def test_a_part_that_is_being_written_has_to_end_first(parts, tmp_path):
+    with (parts[1] / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        said = refusal(*parts, out=tmp_path / "all")
+    assert f"{parts[1]}: is still being written; wait until it ends" in said
 
 
 def edit(file, change):
