@@ -181,6 +181,25 @@ std::string init_text(const Spec& spec) {
   return listed(texts, "kinds");
 }
 
+// "n1: AMD EPYC (2 cores)".
+std::string host_text(const nlohmann::ordered_json& environment) {
+  const auto& cpu = environment.at("cpu");
+  const Row node = environment.value("node", Row());
+  return fmt::format("{}: {} ({})",
+                     (node.is_string() ? node : environment.at("host")).get<std::string>(),
+                     cpu.at("model").is_null() ? "unknown CPU" : cpu.at("model").get<std::string>(),
+                     counted(cpu.at("cores").get<std::size_t>(), "core"));
+}
+
+// The parts of a sweep may have run on several hosts.
+std::string hosts_text(const nlohmann::ordered_json& environment) {
+  if (!environment.contains("parts")) return host_text(environment);
+  std::vector<std::string> texts;
+  for (const auto& part : environment.at("parts"))
+    texts.push_back(host_text(part.at("environment")));
+  return listed(texts, "hosts");
+}
+
 // The id without the version, which has its own column: "n:10000 k:5 dim:2 …".
 std::string parameters(const SummaryLine& line) {
   std::string text = line.point.substr(std::min(line.point.size(), line.version.size() + 1));
@@ -351,18 +370,14 @@ std::string summary_markdown(const Spec& spec, const std::vector<SummaryLine>& l
   std::string gpus;
   for (const auto& gpu : environment.at("gpus"))
     gpus += (gpus.empty() ? "" : ", ") + for_markdown(gpu.at("name").get<std::string>());
-  const auto& cpu = environment.at("cpu");
   const bool can_stop_earlier = spec.stop.tolerance > 0 || spec.stop.min_changes > 0;
   std::string text =
       fmt::format("# {}\n\n", for_markdown(spec.title.empty() ? spec.name : spec.title));
   text += fmt::format(
-      "{} on {}: {} ({}), {}.\nCommit {}{}; data {}; {} iterations{}, initial centroids {}."
+      "{} on {}, {}.\nCommit {}{}; data {}; {} iterations{}, initial centroids {}."
       "\n\n",
-      environment.at("t_utc").get<std::string>(),
-      for_markdown(environment.at("host").get<std::string>()),
-      cpu.at("model").is_null() ? "unknown CPU" : for_markdown(cpu.at("model").get<std::string>()),
-      counted(cpu.at("cores").get<std::size_t>(), "core"), gpus.empty() ? "no GPU" : gpus,
-      environment.at("build").at("commit").get<std::string>(),
+      environment.at("t_utc").get<std::string>(), for_markdown(hosts_text(environment)),
+      gpus.empty() ? "no GPU" : gpus, environment.at("build").at("commit").get<std::string>(),
       environment.at("build").at("dirty").get<bool>() ? " with local changes" : "",
       for_markdown(data_text(spec)), spec.stop.iterations, can_stop_earlier ? " at most" : "",
       for_markdown(init_text(spec)));

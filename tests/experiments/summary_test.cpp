@@ -216,6 +216,21 @@ TEST(Summary, CountsTheRestartsNearTheBestAndTakesEachAsOneObservation) {
   EXPECT_NE(summary_table(lines, {}).find("restarts within 1%"), std::string::npos);
 }
 
+TEST(Summary, NamesEachHostOfTheParts) {
+  nlohmann::ordered_json environment = environment_of("first");
+  nlohmann::ordered_json other = environment_of("vm");
+  other["node"] = "n2";
+  other["cpu"] = {{"model", "Xeon"}, {"cores", 1}};
+  const std::string alone = summary_markdown(Spec{}, {}, environment);
+  EXPECT_NE(alone.find("2026 on first: unknown CPU (2 cores), no GPU."), std::string::npos)
+      << alone;
+  environment["parts"] = {{{"environment", environment}}, {{"environment", other}}};
+  const std::string text = summary_markdown(Spec{}, {}, environment);
+  EXPECT_NE(text.find("2026 on first: unknown CPU (2 cores), n2: Xeon (1 core), no GPU."),
+            std::string::npos)
+      << text;
+}
+
 TEST(Summary, NothingOfAVersionIsMarkdownOrMovesTheCursor) {
   Spec spec;
   spec.points = {point("cpu_openmp", 5)};
