@@ -45,6 +45,24 @@ if(NOT CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX})
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 endif()
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+if(NOT CMAKE_CUDA_COMPILER_LOADED AND NOT LLOYD_NVCC_WORKS AND NOT DEFINED ENV{CUDACXX})
+  # An nvcc may be too old for the host's compiler or C library, as CUDA 13.0 is for glibc 2.42.
+  set(probe ${CMAKE_BINARY_DIR}/CMakeFiles/nvcc_works)
+  file(WRITE ${probe}.cu "#include <cmath>\n__global__ void kernel() {}\n")
+  execute_process(
+    COMMAND ${CMAKE_CUDA_COMPILER} -ccbin ${CMAKE_CUDA_HOST_COMPILER} -c ${probe}.cu -o ${probe}.o
+    RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(failed)
+    string(REGEX MATCH "[^\n]*error[^\n]*" reason "${said}")
+    message(WARNING "${CMAKE_CUDA_COMPILER} does not work with this system's compiler and C "
+      "library, so the CUDA versions are not built and will be reported as unsupported:\n"
+      "${reason}\nInstall a newer CUDA 13 and set CUDA_HOME, or name an older compiler with "
+      "-DCMAKE_CUDA_HOST_COMPILER.")
+    unset(CMAKE_CUDA_COMPILER CACHE)
+    return()
+  endif()
+  set(LLOYD_NVCC_WORKS ON CACHE INTERNAL "")
+endif()
 enable_language(CUDA)
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13)
   message(FATAL_ERROR "${CMAKE_CUDA_COMPILER} is of CUDA ${CMAKE_CUDA_COMPILER_VERSION}; "

@@ -51,7 +51,7 @@ if grep -q '^LLOYD_CUDA:BOOL=ON' $build/CMakeCache.txt; then
   done
 fi
 if [ "$onednn" != 0 ]; then
-  file=$(/sbin/ldconfig -p | awk '$1 ~ /^libdnnl\.so\.[23]$/ && !found++ {print $NF}')
+  file=$(/sbin/ldconfig -p | awk '$1 ~ /^libdnnl\.so\.(2|3|3\.6)$/ && !found++ {print $NF}')
   if [ -n "$file" ]; then
     cp -L "$file" "$stage/lib/"
     libraries+=("$file")

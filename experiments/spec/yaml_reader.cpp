@@ -116,9 +116,11 @@ std::optional<YAML::Node> YamlReader::parse(const std::string& text) {
     // A mark is null (-1) when yaml-cpp cannot tell.
     const Place place{std::max(error.mark.line, 0) + 1, std::max(error.mark.column, 0) + 1, ""};
     const bool alias = error.msg.find("anchor") != std::string::npos;
+    // Newer versions of yaml-cpp repeat the name of the anchor, which need not be one.
+    const std::string said = alias ? error.msg.substr(0, error.msg.find(':')) : error.msg;
     errors_.add(place,
                 // It quotes single bytes of a character.
-                fmt::format("not valid YAML: {}{}{}", valid_utf8(error.msg),
+                fmt::format("not valid YAML: {}{}{}", valid_utf8(said),
                             alias ? " (a glob that begins with * needs quotes: \"*_fused\")" : "",
                             hint_at_tabs(text)));
     return std::nullopt;

@@ -103,7 +103,7 @@ LLOYD_VERSION(Gemm, {.name = "fast_cpu_gemm",
                      .unsupported = [](const Problem&, const Tunables&,
                                        const DeviceLimits&) -> std::optional<std::string> {
                        if (Product::find() == nullptr)
-                         return "needs oneDNN (libdnnl.so.3 or .2), which is not installed";
+                         return "needs oneDNN (libdnnl), which is not installed";
                        return std::nullopt;
                      }});
 

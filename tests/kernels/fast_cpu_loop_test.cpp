@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "experiments/measure/trials.h"
+#include "kernels/core/limits.h"
 #include "kernels/core/version.h"
 #include "kernels/fast_cpu/lib/piece_loop.h"
 
@@ -142,13 +143,19 @@ class Stops : public testing::TestWithParam<std::tuple<std::string, int>> {
     std::normal_distribution<float> draw;
     for (float& x : points_) x = draw(random);
     context_.tunables.threads = threads;
+    if (const auto reason =
+            unsupported_reason(version_->info, problem({}), context_.tunables, context_.device))
+      GTEST_SKIP() << *reason;
   }
-  Solution solve_with(const Stop& stop) {
-    Problem problem{.n = 20'000, .k = 12, .dim = 6, .stop = stop};
-    problem.points = points_;
-    problem.centroids = std::span(points_).first(12 * 6);
-    return solve(version_->make, problem, context_);
+  Problem problem(const Stop& stop) const {
+    return {.n = 20'000,
+            .k = 12,
+            .dim = 6,
+            .stop = stop,
+            .points = points_,
+            .centroids = std::span(points_).first(12 * 6)};
   }
+  Solution solve_with(const Stop& stop) { return solve(version_->make, problem(stop), context_); }
   /// Expects that `measure` of iteration t is below the limit where the loop stopped, but not in
   /// the iteration before.
   void expect_end(const Stop& stop,

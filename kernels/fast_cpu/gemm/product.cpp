@@ -10,7 +10,8 @@ namespace lloyd::fast_cpu {
 const Product* Product::find() {
   static const Product product = [] {
     Product found;
-    for (const char* name : {"libdnnl.so.3", "libdnnl.so.2"}) {  // it stays open
+    // It stays open. The last two: Debian 13 and Ubuntu 26.04, without and with libdnnl-dev.
+    for (const char* name : {"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so.3.6", "libdnnl.so"}) {
       void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
       if (library == nullptr) continue;
       found.sgemm_ = reinterpret_cast<Sgemm>(dlsym(library, "dnnl_sgemm"));
