@@ -123,7 +123,7 @@ def _reasons(
     another node. `away` has the reasons of points whose baseline did."""
     known = points["reason"].notna() | points["point"].isin(drawn)
     reasons = points["reason"].astype(object).where(known, away)
-    run = ok[PLACE].str.partition(":")[0]
+    run = ok[PLACE].str.split(":").str[0]
     same = [run, *(ok[c] for c in ("version", "n", "k", "dim", "data", "precision"))]
     for _, of in ok.groupby(same, sort=False):
         for at, point in of[~of["point"].isin(drawn)].iterrows():
