@@ -16,7 +16,7 @@ from analysis.figures.scales import fitting, log_axis, log_positions
 from analysis.figures.series import draw_line, series_names, series_styles, source_texts
 from analysis.figures.typeset import break_label, widest_line
 from analysis.figures.x_axis import XAxis, named, nothing_on_x, x_axis
-from analysis.measures.points import PLACE, Data, baseline_elsewhere
+from analysis.measures.points import PLACE, Data
 from analysis.measures.stats import ratio_interval
 from analysis.model.numbers import count_text
 from analysis.model.words import AXES
@@ -47,7 +47,7 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     use several."""
     name = named(NAME, x, ALL)
     counted = [x] if x in WORKERS else WORKERS
-    away = baseline_elsewhere(data.points, subject.baseline)
+    away = data.points["baseline_elsewhere"]
     points = _with_workers(needing_no_baseline(data.points), counted)
     ok = points[points["status"].eq("ok") & points[counted].notna().any(axis=1)]
     if x not in (ALL, *WORKERS):

@@ -468,7 +468,7 @@ def _newer(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
     """A copy with the columns of the speedup over `baseline`."""
-    points = points.assign(baseline=baseline or None)
+    points = points.assign(baseline=baseline or None, baseline_elsewhere=False)
     if not baseline:
         return points
     problem = [*_PROBLEM, "machine", PLACE]
@@ -511,7 +511,8 @@ def _with_speedups(points: pd.DataFrame, baseline: str) -> pd.DataFrame:
 def _name_other_places(
     points: pd.DataFrame, orphan: pd.Series, base: pd.DataFrame, baseline: str
 ) -> None:
-    """Says of the points without a speedup where the baseline ran instead."""
+    """Says of the points without a speedup where the baseline ran instead, and marks those whose
+    baseline ran on another node of the same run (`baseline_elsewhere`)."""
     ran: dict[tuple, list[str]] = {}
     for key, place in zip(_keys(base, _PROBLEM), base[PLACE], strict=True):
         ran.setdefault(key, []).append(place)
@@ -522,22 +523,12 @@ def _name_other_places(
         elsewhere = [name for of, _, name in others if of == run and name != here]
         if elsewhere:
             where = f"{', '.join(elsewhere)}, this point on {here}"
-            points.at[at, "reason"] = f"{_ran_on(baseline)}{where}"
+            points.at[at, "reason"] = f"{baseline} ran on {where}"
+            points.at[at, "baseline_elsewhere"] = True
         elif any(of != run for of, *_ in others):
             points.at[at, "reason"] = (
                 f"{baseline} has a result for this problem in another run only"
             )
-
-
-def baseline_elsewhere(points: pd.DataFrame, baseline: str) -> pd.Series:
-    """Which points have a time, but no speedup because the baseline ran on another node."""
-    said = points["reason"].fillna("").astype(str)
-    return points["status"].eq("ok") & said.str.startswith(_ran_on(baseline))
-
-
-def _ran_on(baseline: str) -> str:
-    """How the reason of a point begins whose baseline ran on another node."""
-    return f"{baseline} ran on "
 
 
 def _fastest_on_cpu(points: pd.DataFrame, problem: list[str]) -> pd.DataFrame:
