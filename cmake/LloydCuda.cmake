@@ -45,7 +45,7 @@ if(NOT CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX})
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 endif()
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
-if(NOT CMAKE_CUDA_COMPILER_LOADED AND NOT LLOYD_NVCC_WORKS AND NOT DEFINED ENV{CUDACXX})
+if(NOT LLOYD_NVCC_WORKS AND NOT DEFINED ENV{CUDACXX})
   # An nvcc may be too old for the host's compiler or C library, as CUDA 13.0 is for glibc 2.42.
   set(probe ${CMAKE_BINARY_DIR}/CMakeFiles/nvcc_works)
   file(WRITE ${probe}.cu "#include <cmath>\n__global__ void kernel() {}\n")
