@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "profiling/ceilings_rounds.h"
+
 namespace lloyd::profiling {
 namespace {
 
@@ -28,11 +30,8 @@ constexpr Schedule kBursts{.load_ms = 150, .sample_ms = 8, .pause_ms = 150};
 // clock. It still moves a little, so the samples are longer.
 constexpr Schedule kUnderLoad{.load_ms = 1000, .sample_ms = 30, .pause_ms = 0};
 
-double median(std::vector<double> samples) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
-}
+// The time between two rounds of samples. Other users of a host copy for seconds.
+constexpr std::chrono::seconds kPause{2};
 
 }  // namespace
 
@@ -57,17 +56,21 @@ void CeilingBench::measure(const std::string& name, const std::string& unit, std
   const double one_ms = warm_up(schedule.load_ms, launch);
   const int count = std::max(1, static_cast<int>(std::ceil(schedule.sample_ms / one_ms)));
   const double per_second = unit == "GB/s" ? 1e9 : 1e12;
-  Ceiling ceiling{full_name(name), unit, std::move(method), {}, {}, {}};
-  for (int sample = 0; sample < kSamples; ++sample) {
-    if (schedule.pause_ms > 0) {
-      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(schedule.pause_ms));
-      timed_ms(1, launch);  // not a sample: wakes the GPU
+  const auto round = [&] {
+    Ceiling ceiling{full_name(name), unit, method, {}, {}, {}};
+    for (int sample = 0; sample < kSamples; ++sample) {
+      if (schedule.pause_ms > 0) {
+        std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(schedule.pause_ms));
+        timed_ms(1, launch);  // not a sample: wakes the GPU
+      }
+      GpuState* state = nvml_ == nullptr ? nullptr : &ceiling.states.emplace_back();
+      const double ms = timed_ms(count, launch, state);
+      ceiling.samples.push_back(work * count / (ms / 1e3) / per_second);
     }
-    GpuState* state = nvml_ == nullptr ? nullptr : &ceiling.states.emplace_back();
-    const double ms = timed_ms(count, launch, state);
-    ceiling.samples.push_back(work * count / (ms / 1e3) / per_second);
-  }
-  results_.push_back(std::move(ceiling));
+    return ceiling;
+  };
+  // Under sustained load the power limit moves the clock, so these rates differ by themselves.
+  results_.push_back(sustained_ ? round() : steady_round(round, kPause));
 }
 
 void CeilingBench::skip(const std::string& name, const std::string& unit,
@@ -85,7 +88,7 @@ int CeilingBench::fastest_method(const std::string& name) const {
   double best = 0;
   for (const Ceiling& result : results_) {
     if (result.name != name || result.samples.empty()) continue;
-    if (const double rate = median(result.samples); rate > best) {
+    if (const double rate = middle_of(result.samples); rate > best) {
       best = rate;
       fastest = number;
     }

@@ -16,6 +16,7 @@
 #include "experiments/text/table.h"
 #include "experiments/text/terminal.h"
 #include "experiments/text/text.h"
+#include "profiling/ceilings_rounds.h"
 
 namespace lloyd {
 namespace fs = std::filesystem;
@@ -27,6 +28,15 @@ std::string format_value(const Json& value) {
   if (value.is_null()) return "";
   const double v = value;
   return fmt::format("{:.{}f}", v, v >= 1000 ? 0 : v >= 100 ? 1 : v >= 10 ? 2 : 3);
+}
+
+// What others on the machine did to the samples, or nothing. A rate under sustained load moves with
+// the clock.
+std::string disturbance(const Json& ceiling) {
+  const bool sustained = ceiling.at("name").get<std::string>().ends_with(profiling::kSustained);
+  if (sustained || profiling::is_steady(ceiling.at("samples").get<std::vector<double>>()))
+    return "";
+  return "not steady: is the machine idle?";
 }
 
 std::string table(const Json& json, const Terminal& shown) {
@@ -57,7 +67,8 @@ std::string table(const Json& json, const Terminal& shown) {
                {c.at("unit").get<std::string>()},
                {format_value(sheet)},
                {share},
-               {mhz.is_null() ? "" : fmt::format("{}", mhz.at("median").get<int>())}});
+               {mhz.is_null() ? "" : fmt::format("{}", mhz.at("median").get<int>())}},
+              disturbance(c));
   }
   return table.text(shown);
 }
