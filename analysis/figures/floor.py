@@ -88,6 +88,13 @@ def _notes(shown: pd.DataFrame, silent: set[str]) -> list[str]:
         "95% interval of the median (order statistics)",
         int(shown["times_low"].isna().sum()),
     )
+    faster = sorted(set(shown.loc[shown["times"] < 1, "version"]))
+    if faster:
+        notes.append(
+            f"Faster than the floor: {', '.join(faster)}. A version can be if it skips distances, "
+            "reads only a part of the points, or builds products from a narrower type. For any "
+            "other, a measured ceiling is too low: measure the ceilings again on an idle machine."
+        )
     return [*notes, f"Without a floor: {', '.join(sorted(silent))}." if silent else ""]
 
 

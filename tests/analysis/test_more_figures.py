@@ -148,6 +148,19 @@ def test_the_floor_is_at_one(make_run):
     assert "no floor_ms" in drawing.message
 
 
+def test_the_floor_names_what_is_faster_than_it(make_run):
+    run = make_run(n=(10**6,), k=(100,), floors=True)
+    assert "Faster than the floor" not in " ".join(words(drawing_of(run, "floor")))
+    rows = [json.loads(line) for line in (run / "measurements.jsonl").read_text().splitlines()]
+    for row in rows:
+        if row["version"] == "luigi_v1_fused" and row["status"] == "ok":
+            row["floor_ms"] = 2 * row["solve_ms"] / row["iterations"]
+    write_lines(run / "measurements.jsonl", rows)
+    small_print = " ".join(words(drawing_of(run, "floor")))
+    assert "Faster than the floor: luigi_v1_fused." in small_print
+    assert "a measured ceiling is too low" in small_print.replace("\n", " ")
+
+
 def test_the_floor_has_a_row_for_each_number_of_gpus(make_run):
     sizes = {"n": (10**6,), "k": (100,), "floors": True, "baseline": None}
     drawing = drawing_of(make_run(**sizes, gpus=(1, 2, 4)), "floor")
