@@ -53,8 +53,8 @@ def draw(data: Data, subject: Subject, x: str = "dim") -> Drawing:
     fixed = [size for size in ("n", "dim") if size not in (x, y)]
     for size in fixed:
         points = points[points[size].eq(points[size].max())]
-    ok = _timed(points, x)
-    cells = _cells(ok, points, x, y)
+    cells = _cells(_timed(points, x), points, x, y)
+    ok = cells[cells["status"].eq("ok")]
     rows = csv_rows(points, cells.index)
     rows["ps_per_term"] = cells["ps_per_term"].reindex(rows.index)
     if ok.empty:
@@ -106,12 +106,12 @@ def _timed(points: pd.DataFrame, x: str) -> pd.DataFrame:
     return ok.sort_values("iteration_ms", kind="stable") if x != "dim" else ok
 
 
-def _cells(ok: pd.DataFrame, points: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    """One point for each version, y and x: the first one with a result, else one of `points` that
-    says why there is none."""
+def _cells(timed: pd.DataFrame, points: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    """One point for each version, y and x: the first of `timed`, else one of `points` that says why
+    there is none."""
     key = list(dict.fromkeys(["machine", "version", "precision", y, x]))
     bad = points[points["status"].ne("ok")].drop_duplicates(key)
-    return pd.concat([ok, bad]).drop_duplicates(key)
+    return pd.concat([timed, bad]).drop_duplicates(key)
 
 
 def _shades(values: pd.Series) -> ScalarMappable:

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from drawn import drawing_of, words
 from made_runs import ceilings, counter_rows, point_rows, write_lines
+from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis.figures import FIGURES, draw, roofline
@@ -138,6 +139,24 @@ def test_the_map_has_luigis_limit_and_hatches_what_does_not_fit(make_run):
     x, y = axes.lines[-1].get_data()
     assert list(zip(x, y, strict=True)) == [(-0.5, 1.5), (0.5, 1.5), (0.5, 0.5), (1.5, 0.5)]
     assert "Hatched: unsupported." in " ".join(words(drawing))
+
+
+def test_a_map_has_the_colours_of_the_cells_that_it_draws(make_run):
+    run = make_run(n=(10**5, 10**6), k=(16, 256), dim=(2,), threads=(1,))
+    rows = [json.loads(line) for line in (run / "measurements.jsonl").read_text().splitlines()]
+    # as many points of other data, which take far longer: their cells are those of the fast ones
+    times = ("solve_ms", "iteration_ms")
+    slow = [
+        row
+        | {"point": row["point"] + "/data:slow", "data": "slow", "data_name": "slow"}
+        | {column: 100 * row[column] for column in times}
+        for row in rows
+    ]
+    write_lines(run / "measurements.jsonl", rows + slow)
+    drawing = drawing_of(run, "dims:n")
+    cells = [p for axes in drawing.figure.axes for p in axes.patches if not p.get_hatch()]
+    darkest = min(sum(cell.get_facecolor()[:3]) for cell in cells)
+    assert darkest == pytest.approx(sum(colormaps["cividis_r"](1.0)[:3]))
 
 
 def test_the_floor_is_at_one(make_run):
