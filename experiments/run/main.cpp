@@ -109,11 +109,21 @@ void start_instead_of_resume(CommandLine& line) {
   line.options.retry_failed = false;
 }
 
+/// An axis that no version reads is a slip more often than not, but a version that reads it may be
+/// added later.
+void note_unread_axes(const Spec& spec) {
+  if (spec.unread_axes.empty()) return;
+  std::cerr << fmt::format("note: none of the versions reads the {} {}\n",
+                           spec.unread_axes.size() == 1 ? "axis" : "axes",
+                           join(spec.unread_axes, ", "));
+}
+
 int run_spec(CommandLine& line, const DeviceQuery& gpus) {
   if (line.spec.empty() && line.options.resume.empty())
     throw UsageError("which spec? For example: run_experiment sweeps/quickstart.yaml");
   start_instead_of_resume(line);
   const Spec spec = load(line, gpus);
+  if (!line.options.quiet) note_unread_axes(spec);
   if (line.action == Action::plan) {
     print_dry_run(spec, line.options.json);
     return 0;

@@ -344,6 +344,16 @@ std::vector<Point> make_plan(const PlanRequest& request, Errors& errors) {
   return points;
 }
 
+std::vector<std::string> unread_axes(const PlanRequest& request) {
+  std::vector<std::string> unread;
+  for (const Axis& axis : request.axes)
+    if (axis.listed && std::ranges::none_of(request.versions, [&](const RegisteredVersion* each) {
+          return uses(each->info, axis.name);
+        }))
+      unread.push_back(axis.name);
+  return unread;
+}
+
 Problem Point::problem(const Stop& stop) const {
   Problem problem;
   problem.n = n;

@@ -102,4 +102,7 @@ struct PlanRequest {
 /// bytes overflow 64 bits, and a product too large to be meant.
 std::vector<Point> make_plan(const PlanRequest& request, Errors& errors);
 
+/// The axes that are listed although none of the versions reads them. They multiply nothing.
+std::vector<std::string> unread_axes(const PlanRequest& request);
+
 }  // namespace lloyd

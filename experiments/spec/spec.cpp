@@ -28,6 +28,7 @@ void read_sections(Draft& draft, const Section& root) {
                        "nothing left to run: exclude leaves out every point");
   }
   draft.throw_if_wrong();
+  draft.spec.unread_axes = unread_axes(draft.request);
   keep_chosen(draft);
 }
 

@@ -157,8 +157,9 @@ struct Spec {
   std::vector<std::string> figures;  // "speedup", or "speedup:k" with axis k on x
   std::vector<Point>
       points;  // the plan, in the spec's order, without duplicates; `available` not yet decided
-  std::optional<Shard> shard;      // of which `points` are a part
-  std::vector<std::string> sweep;  // with a shard: the ids of the whole plan
+  std::vector<std::string> unread_axes;  // listed, but none of the versions reads them
+  std::optional<Shard> shard;            // of which `points` are a part
+  std::vector<std::string> sweep;        // with a shard: the ids of the whole plan
 
   /// The processes that each point needs.
   std::size_t turns() const {

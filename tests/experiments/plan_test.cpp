@@ -56,6 +56,18 @@ data: {generator: uniform}
                    "luigi_v1_fused/n:1000/k:5/dim:2/threads_per_block:256/precision:fp32"}));
 }
 
+TEST(Plan, AnAxisThatNoVersionReadsIsTold) {
+  const std::string text = R"(name: t
+versions: [cpu_sequential, luigi_v1_fused]
+axes: {n: [1000], k: [5], dim: 2, threads_per_block: [128, 256], threads: [1, 2], gpus: 1}
+)";
+  EXPECT_EQ(load_text(text).unread_axes, (Words{"threads", "gpus"}));
+  Overrides chosen;
+  chosen.only = {"cpu_sequential"};
+  EXPECT_EQ(load_text(text, chosen).unread_axes, (Words{"threads", "gpus"}))
+      << "the choice of --only is no slip";
+}
+
 TEST(Plan, IdsCarryEveryAxisInTheContractsOrder) {
   const Spec spec = load_text(R"(name: t
 versions: [plantest_everything]

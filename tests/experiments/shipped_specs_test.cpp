@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "experiments/measure/external.h"
 #include "experiments/spec/shard.h"
@@ -45,6 +46,7 @@ TEST(ShippedSpecs, Load) {
     try {
       const Spec spec = load_spec(entry.path(), {});
       EXPECT_EQ(spec.name, entry.path().stem());
+      EXPECT_EQ(spec.unread_axes, std::vector<std::string>{});
       // These specs have a baseline other than cpu_sequential. The flores_alves study compares with
       // its OpenMP program. In `dims` a single core would take hours. Weak scaling compares with
       // one worker of the same version, and several GPUs each with its own version for one.

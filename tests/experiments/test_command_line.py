@@ -234,3 +234,12 @@ def test_a_compacted_run_says_that_it_cannot_be_resumed(tmp_path):
     result = run("--resume", "run", cwd=tmp_path)
     assert result.returncode == 2
     assert "was compacted for a recording; a compacted run cannot be resumed" in result.stderr
+
+
+def test_an_axis_that_no_version_reads_is_told(tmp_path):
+    (tmp_path / "points.csv").write_text("1,2\n" * 9)
+    (tmp_path / "s.yaml").write_text(SPEC.replace("k: [3]", "k: [3], gpus: [1, 2]"))
+    planned = run("s.yaml", "--dry-run", cwd=tmp_path)
+    assert planned.stderr == "note: none of the versions reads the axis gpus\n"
+    assert planned.returncode == 0
+    assert run("s.yaml", "--dry-run", "--quiet", cwd=tmp_path).stderr == ""
