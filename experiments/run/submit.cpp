@@ -213,9 +213,11 @@ class SubmissionFolder {
   bool kept_ = false;
 };
 
-/// The number that Slurm gives the job.
-std::string sbatch(const fs::path& job, const fs::path& head) {
-  ChildProcess process({"sbatch", "--parsable", job.string()}, own_variables(), STDERR_FILENO);
+/// Submits the job. Returns the number that Slurm gives it.
+std::string sbatch(const fs::path& job, const Tasks& tasks, const fs::path& head) {
+  // An option outranks SBATCH_ARRAY_INX, which outranks the line of the script.
+  ChildProcess process({"sbatch", "--parsable", "--array=" + tasks.array, job.string()},
+                       own_variables(), STDERR_FILENO);
   process.end_input();
   constexpr std::size_t kLongest = 1000;
   const std::string line = process.line(kLongest).value_or("");
@@ -253,7 +255,7 @@ int submit_to_slurm(const Spec& spec, const Submission& submission) {
                     "sbatch {}",
                     job.string()));
   }
-  const std::string number = sbatch(job, submission.head);
+  const std::string number = sbatch(job, tasks, submission.head);
   files.keep();
   note(number);
   if (submission.json) {

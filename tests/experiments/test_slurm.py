@@ -46,15 +46,14 @@ class Sweep:
     def __init__(self, cluster, spec, head, out):
         self.cluster, self.spec, self.head, self.out, self.job = cluster, spec, head, out, None
 
-    def run(self, *arguments):
-        result = run(*arguments, env=self.cluster.environment)
+    def run(self, *arguments, **variables):
+        result = run(*arguments, env=self.cluster.environment | variables)
         assert result.returncode == 0, result.stdout + result.stderr
         return result
 
-    def submit(self):
-        told = self.run(
-            self.spec, "--submit", "slurm", "--sbatch", self.head, "--out", self.out, "--json"
-        )
+    def submit(self, **variables):
+        where = ("--sbatch", self.head, "--out", self.out)
+        told = self.run(self.spec, "--submit", "slurm", *where, "--json", **variables)
         answer = json.loads(told.stdout)
         assert (answer["parts"], answer["results"]) == (2, str(self.out))
         self.job = answer["job"]
@@ -258,6 +257,18 @@ def test_the_status_knows_the_jobs_that_its_advice_started(sweep):
         assert [part["queue"] for part in sweep.status()["parts"]] == ["PENDING", "PENDING"]
     finally:
         cluster.ask("scancel", *jobs)
+
+
+def test_a_variable_of_the_user_does_not_leave_parts_out(sweep):
+    """sbatch prefers its variables to the lines of a script."""
+    held = sweep.cluster.ask("scontrol", "update", "PartitionName=all", "State=DOWN")
+    assert held.returncode == 0, held.stderr
+    try:
+        sweep.submit(SBATCH_ARRAY_INX="1")
+        assert [part["queue"] for part in sweep.status()["parts"]] == ["PENDING", "PENDING"]
+    finally:
+        sweep.cluster.ask("scancel", sweep.job)
+        sweep.cluster.ask("scontrol", "update", "PartitionName=all", "State=UP")
 
 
 def submit_and_change(sweep, change):
