@@ -4,9 +4,7 @@
 set -euo pipefail
 packages=(g++ make cmake ninja-build python3 python3-venv libyaml-cpp-dev nlohmann-json3-dev
   libcli11-dev libfmt-dev libbenchmark-dev libre2-dev libxxhash-dev zlib1g-dev libhwy-dev
-  libeigen3-dev libgtest-dev)
-# Ubuntu 22.04 has no fast_float; the build does without it there (cmake/FastFloat.cmake).
-grep -qs jammy /etc/os-release || packages+=(libfast-float-dev)
+  libeigen3-dev libgtest-dev libfast-float-dev)
 # The build works without these. The MPI versions and fast_cpu_gemm, which opens oneDNN, are then
 # reported as unsupported.
 optional=(openmpi-bin libopenmpi-dev libdnnl-dev)
@@ -14,11 +12,7 @@ for extra in "$@"; do
   case "$extra" in
     bundle) packages+=(patchelf binutils) ;;
     lint) packages+=(clang-tidy) ;;
-    fuzz)
-      packages+=(clang libomp-dev)
-      # In Ubuntu 22.04 the sanitizers' and libFuzzer's runtime comes with clang itself.
-      grep -qs jammy /etc/os-release || packages+=(libclang-rt-dev)
-      ;;
+    fuzz) packages+=(clang libomp-dev libclang-rt-dev) ;;
     # Ubuntu has Chromium only as a snap, which needs a service that containers do not run. There
     # the test that needs it is skipped.
     browser) grep -qs '^ID=debian' /etc/os-release && packages+=(chromium) ;;
