@@ -186,10 +186,10 @@ std::optional<std::string> IterationCheck::check_pair(const Solution& after, con
   const double inertia = nearest.inertia();
   if (oracle_.run != nullptr) {
     if (auto why = run_check().wrong_inertia_after(t - 1, inertia)) {
-      // If the inertia is this far above, the run may be only imprecise. The end of the run
-      // decides, if every single step is correct.
-      if (!run_check().is_far_above(t - 1, inertia)) {
-        verdict_.far_away = true;
+      // Above the tolerance the run may be imprecise and still right in every step. The end of the
+      // run decides.
+      if (!run_check().is_imprecise(t - 1, inertia)) {
+        verdict_.outside_spread = true;
         return why;
       }
       if (!drifted_) drifted_ = std::move(why);

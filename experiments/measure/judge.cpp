@@ -132,7 +132,8 @@ void Judge::begin(Solution first, Context& context, const std::vector<ExpectedRu
                     i > 0 ? &verdicts_.front().lengths : nullptr);
     };
     verdicts_.push_back(verdict());
-    if (verdicts_.back().far_away && add_plain_sums(static_cast<std::size_t>(i), problem, *nearest))
+    if (verdicts_.back().outside_spread &&
+        add_plain_sums(static_cast<std::size_t>(i), problem, *nearest))
       verdicts_.back() = verdict();
     if (!verdicts_.back().correct) {
       tell_lengths();
@@ -213,7 +214,7 @@ Solution Judge::finish() {
       Recheck(problem, version_.distance, run_of(at)).full(part, *nearest, verdict);
     };
     judge();
-    if (verdict.far_away && add_plain_sums(at, problem, *nearest)) judge();
+    if (verdict.outside_spread && add_plain_sums(at, problem, *nearest)) judge();
     if (verdict.correct) return;
     verdict.reason = "the last timed solve: " + verdict.reason;
     reject(i, verdict);

@@ -13,6 +13,7 @@
 #include "experiments/measure/answer_check.h"
 #include "experiments/measure/means.h"
 #include "experiments/measure/vectors.h"
+#include "kernels/core/inertia_tolerance.h"
 
 namespace lloyd {
 namespace {
@@ -39,15 +40,11 @@ std::size_t few_clusters(const Problem& problem) {
   return static_cast<std::size_t>(kFewClusters * static_cast<double>(clusters));
 }
 
-double trajectory_tolerance(Precision precision) {
-  return unit_roundoff(precision) > unit_roundoff(Precision::fp32) ? 5e-2 : 1e-2;
-}
-
 RunCheck::RunCheck(const Problem& problem, Distance distance, const ExpectedRun& expected,
                    std::int64_t mismatches)
     : problem_(problem),
       expected_(expected),
-      flat_(trajectory_tolerance(problem.precision)),
+      flat_(inertia_tolerance(problem.precision)),
       few_(kFewPoints + 2 * static_cast<double>(mismatches)) {
   if (!expected.spread(distance))
     throw std::logic_error("the expected run has no spread for this distance");
@@ -83,7 +80,7 @@ std::optional<std::string> RunCheck::wrong_inertia_after(int t, double inertia) 
       inertia, t, expected, std::abs(inertia - expected) / expected, allowed);
 }
 
-bool RunCheck::is_far_above(int t, double inertia) const {
+bool RunCheck::is_imprecise(int t, double inertia) const {
   return inertia > (1 + flat_) * inertia_expected(t);
 }
 
@@ -127,7 +124,7 @@ bool RunCheck::iterations_are_usual(int iterations) const {
 
 void RunCheck::judge(const Solution& s, const ClusterSums& clusters, const Nearest& nearest,
                      Verdict& verdict) const {
-  verdict.correct = verdict.imprecise = verdict.far_away = false;
+  verdict.correct = verdict.imprecise = verdict.outside_spread = false;
   const double inertia = nearest.inertia(), expected = expected_.inertia;
   verdict.inertia = inertia;
   verdict.inertia_excess.reset();
@@ -138,8 +135,8 @@ void RunCheck::judge(const Solution& s, const ClusterSums& clusters, const Neare
   verdict.inertia_excess = excess;
   const double rounding = 4 * one_rounding / expected;
   const auto wrong = [&](std::string why) { verdict.reason = std::move(why); };
-  const auto far_away = [&](std::string why) {
-    verdict.far_away = true;
+  const auto outside_spread = [&](std::string why) {
+    verdict.outside_spread = true;
     verdict.reason = std::move(why);
   };
   if (!(excess >= -std::max(flat_, inertia_allowed(s.iterations))))
@@ -154,9 +151,9 @@ void RunCheck::judge(const Solution& s, const ClusterSums& clusters, const Neare
                     inertia, s.iterations, 100 * excess, expected));
   }
   if (s.iterations == expected_.iterations && excess > rounding)
-    if (auto why = wrong_inertia_after(s.iterations, inertia)) return far_away(*why);
-  if (auto why = wrong_centroids(s)) return far_away("centroids: " + *why);
-  if (auto why = wrong_changes(s, nearest)) return far_away("labels: " + *why);
+    if (auto why = wrong_inertia_after(s.iterations, inertia)) return outside_spread(*why);
+  if (auto why = wrong_centroids(s)) return outside_spread("centroids: " + *why);
+  if (auto why = wrong_changes(s, nearest)) return outside_spread("labels: " + *why);
   verdict.correct = true;
   verdict.reason.clear();
 }

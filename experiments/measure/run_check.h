@@ -27,13 +27,6 @@ inline constexpr double kFewPoints = 10;
 /// clusters can show only as many wrong ones.
 std::size_t few_clusters(const Problem& problem);
 
-/// The largest relative difference between the inertia of a whole solve and that of the oracle's
-/// own run: 1% in fp64 and fp32, 5% in tf32, fp16 and bf16. In the narrow types each step is within
-/// its bound too, but the bound is 2^13 or 2^16 times that of fp32, and with many clusters near
-/// ties are frequent: 20 iterations in tf32 on an H200 ended 2.3% below the oracle's (n = 1e7, k =
-/// 1000, dim 2, normal), and simulated runs with 1000 to 20,000 points within 1.9%, above or below.
-double trajectory_tolerance(Precision precision);
-
 /// Compares a whole run with the oracle's.
 class RunCheck {
  public:
@@ -45,8 +38,8 @@ class RunCheck {
 
   /// Returns a message if the inertia after t iterations is not near the oracle's.
   std::optional<std::string> wrong_inertia_after(int t, double inertia) const;
-  /// True for an inertia above which an answer is imprecise.
-  bool is_far_above(int t, double inertia) const;
+  /// True if an answer that ends with this inertia after t iterations is imprecise.
+  bool is_imprecise(int t, double inertia) const;
 
   /// Judges only runs with as many iterations as the oracle's. Others cannot be compared.
   std::optional<std::string> wrong_centroids(const Solution& solution) const;

@@ -15,7 +15,7 @@ struct Verdict {
   bool imprecise = false;  // every single step is right, but the run ends too high
   std::string reason;      // the first check that failed, with the numbers
   // The whole run is farther from the oracle's than disturbed runs are, and nothing else is wrong.
-  bool far_away = false;
+  bool outside_spread = false;
   /// Why the answer counts as unverified although no check failed: the bounds on its labels or its
   /// means are too wide to prove anything.
   std::string unverified;

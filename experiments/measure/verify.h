@@ -39,7 +39,7 @@ namespace lloyd {
 ///     times the spread of disturbed runs (expected_run.h), and at least the effect of ten points
 ///     in another cluster. Where `expected` has a run of plain fp32 sums, it is also at least three
 ///     times as far as that run. Up to 2% of the clusters may end anywhere. Inertia above
-///     trajectory_tolerance is `imprecise`.
+///     inertia_tolerance is `imprecise`.
 /// In steps 3 and 4 labels may exceed the bound by as much as a rerun of the version moves its
 /// centroids, which is measured when a label exceeds it, and by as much as ten points in another
 /// cluster move them. They may be wrong in up to 2% of the clusters. Runs whose sums have no fixed

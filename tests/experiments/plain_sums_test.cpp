@@ -69,12 +69,12 @@ TEST_F(PlainSums, AreFarFromDisturbedRuns) {
   };
   const Verdict without = verdict();
   EXPECT_FALSE(without.correct);
-  EXPECT_TRUE(without.far_away) << without.reason;
+  EXPECT_TRUE(without.outside_spread) << without.reason;
   expected.plain_sums = plain_sums_spread(*reference, problem_, expected);
   EXPECT_GT(expected.plain_sums->inertia.back(), 10 * expected.direct->inertia.back());
   const Verdict with = verdict();
   EXPECT_TRUE(with.correct) << with.reason;
-  EXPECT_FALSE(with.far_away);
+  EXPECT_FALSE(with.outside_spread);
   const RunCheck check(problem_, Distance::direct, expected);
   const double end = expected.inertias.back(), apart = expected.plain_sums->inertia.back();
   EXPECT_FALSE(check.wrong_inertia_after(expected.iterations, end * (1 + 2 * apart)));

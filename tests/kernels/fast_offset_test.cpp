@@ -15,6 +15,7 @@
 #include "experiments/measure/rounding.h"
 #include "experiments/measure/session.h"
 #include "experiments/measure/trials.h"
+#include "kernels/core/inertia_tolerance.h"
 #include "kernels/core/limits.h"
 #include "kernels/core/reference.h"
 #include "tests/kernels/open_gpu.h"
@@ -145,7 +146,7 @@ class OffsetPoints : public FarPoints,
 };
 
 TEST_P(OffsetPoints, EndWithTheInertiaOfTheFloat64Run) {
-  const double allowed = roundoff() > unit_roundoff(Precision::fp32) ? 0.05 : 0.01;
+  const double allowed = inertia_tolerance(problem_.precision);
   EXPECT_LE(inertia_excess(solved(kIterations)), allowed);
 }
 

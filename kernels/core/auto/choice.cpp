@@ -7,6 +7,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "kernels/core/inertia_tolerance.h"
 #include "kernels/core/limits.h"
 
 namespace lloyd {
@@ -97,7 +98,7 @@ double sampled_inertia(const Problem& problem, const Solution& solution) {
 std::vector<Estimate> fastest_of(std::span<const Trial> trials, Precision precision) {
   double least = INFINITY;
   for (const Trial& trial : trials) least = std::fmin(least, trial.inertia);
-  const double worse = unit_roundoff(precision) > unit_roundoff(Precision::fp32) ? 1.05 : 1.01;
+  const double worse = 1 + inertia_tolerance(precision);
   std::vector<Estimate> kept;
   for (const Trial& trial : trials)
     if (trial.inertia <= worse * least) kept.push_back(trial.candidate);

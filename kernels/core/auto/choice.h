@@ -69,8 +69,7 @@ double sampled_inertia(const Problem& problem, const Solution& solution);
 constexpr std::int64_t kSampled = 65'536;
 
 /// The candidates that were tried, the fastest first, without those that are known to be worse:
-/// whose inertia is more than 1% (fp32) or 5% (less precise) above the smallest one. From that
-/// difference on the harness calls an answer imprecise.
+/// whose inertia is more than inertia_tolerance() above the smallest one.
 std::vector<Estimate> fastest_of(std::span<const Trial> trials, Precision precision);
 
 /// Why a measured version cannot run the problem: what unsupported_reason says, or "is not in this

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/core/inertia_tolerance.h"
 #include "kernels/core/limits.h"
 #include "kernels/fast/lib/placement.h"
 #include "kernels/fast/lib/warp.cuh"
@@ -183,8 +184,7 @@ void Placement::scale_by(float factor) {
 
 void Placement::require_labels(const Problem& problem, const float* points, cudaStream_t stream,
                                Exchange* exchange) const {
-  const bool halves = problem.precision == Precision::fp16 || problem.precision == Precision::bf16;
-  const double allowed = halves ? 0.05 : 0.01;
+  const double allowed = inertia_tolerance(problem.precision);
   const std::int64_t n = problem.n * problem.batch, step = (n + kSample - 1) / kSample;
   const auto tried = static_cast<std::size_t>((n + step - 1) / step);
   cuda::Buffer<float> centre(centre_.size()), centroids(centroids_.size()), shares(tried);

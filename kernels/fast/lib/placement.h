@@ -73,7 +73,7 @@ class Placement {
 
   /// Throws Unsupported, with the numbers, where the expanded distance in fp32 does not find the
   /// nearest initial centroid, although all are placed. `points`: as they were given. A label may
-  /// lose on average what the harness lets the inertia of the precision lose: 1%, or 5% in 16 bits.
+  /// lose on average what the inertia may lose: inertia_tolerance().
   /// (Simulated, the inertia of 12 iterations lost a fifth of what labels lost here.)
   void require_labels(const Problem& problem, const float* points, cudaStream_t stream,
                       Exchange* exchange = nullptr) const;
