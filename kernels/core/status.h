@@ -5,12 +5,12 @@
 
 namespace lloyd::status {
 
-#define LLOYD_STATUS(name, failure, text) inline constexpr const char* name = #name;
+#define LLOYD_STATUS(name, failure) inline constexpr const char* name = #name;
 #include "kernels/core/statuses.inc"
 
 /// Whether a point of this status makes the run's exit status 1.
 constexpr bool is_failure(std::string_view status) {
-#define LLOYD_STATUS(name, failure, text) \
+#define LLOYD_STATUS(name, failure) \
   if (status == #name) return failure;
 #include "kernels/core/statuses.inc"
   return false;
