@@ -12,7 +12,7 @@
 //          of an SM's memory has the SM to itself; with few threads nothing hides the latencies
 //          then, so larger blocks should be tried.
 #include "kernels/core/limits.h"
-#include "kernels/luigi/v4_limits.h"
+#include "kernels/luigi/shared_centroids.h"
 
 #if LLOYD_CUDA
 #include "kernels/core/transfer.h"
@@ -32,9 +32,9 @@ class OptIn : public luigi::V4<OptIn> {
     placement_.centre(points_, context.stream);
     initial_.upload(placement_.centroids(), context.stream);
     with_dim(problem.dim, [&](auto dim) {
-      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(luigi::assign_and_sum_shared<dim.value>,
-                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                            static_cast<int>(luigi::v4_shared_bytes(problem))));
+      LLOYD_CUDA_CHECK(cudaFuncSetAttribute(
+          luigi::assign_and_sum_shared<dim.value>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+          static_cast<int>(luigi::shared_centroid_bytes(problem))));
     });
   }
 
@@ -69,7 +69,7 @@ LLOYD_CUDA_VERSION(OptIn,
                     .unsupported = [](const Problem& problem, const Tunables&,
                                       const DeviceLimits& device) -> std::optional<std::string> {
                       if (auto reason = no_change_count(problem.stop)) return reason;
-                      return optin_shared_shortfall(luigi::v4_shared_bytes(problem), device);
+                      return optin_shared_shortfall(luigi::shared_centroid_bytes(problem), device);
                     }});
 
 }  // namespace

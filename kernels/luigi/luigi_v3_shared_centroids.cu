@@ -9,7 +9,7 @@
 //          study's conclusion has 4096 / (1 + 2·dim), which divides by 4 once too often.)
 // Study    GeForce 920M: from 35× to over 100× at k = 100 and 1000.
 #include "kernels/core/limits.h"
-#include "kernels/luigi/v4_limits.h"
+#include "kernels/luigi/shared_centroids.h"
 
 #if LLOYD_CUDA
 #include "kernels/luigi/v3_kernel.cuh"
@@ -23,7 +23,7 @@ class SharedCentroids : public Luigi {
   void assign(Context& context) override {
     with_dim(problem_.dim, [&](auto dim) {
       assign_and_sum_shared<dim.value>
-          <<<blocks(context), context.tunables.threads_per_block, v4_shared_bytes(problem_),
+          <<<blocks(context), context.tunables.threads_per_block, shared_centroid_bytes(problem_),
              context.stream>>>(points_.data(), centroids_.data(), sums_.data(), counts_.data(),
                                labels_.data(), problem_.n, problem_.k, problem_.dim);
     });
@@ -46,7 +46,7 @@ LLOYD_CUDA_VERSION(SharedCentroids,
                     .unsupported = [](const Problem& problem, const Tunables&,
                                       const DeviceLimits& device) -> std::optional<std::string> {
                       if (auto reason = no_change_count(problem.stop)) return reason;
-                      return static_shared_shortfall(v4_shared_bytes(problem), device);
+                      return static_shared_shortfall(shared_centroid_bytes(problem), device);
                     }});
 
 }  // namespace

@@ -10,7 +10,7 @@
 //          iteration.
 // Study    About v3's speed: the assignment kept the device busy in both.
 #include "kernels/core/limits.h"
-#include "kernels/luigi/v4_limits.h"
+#include "kernels/luigi/shared_centroids.h"
 
 #if LLOYD_CUDA
 #include "kernels/luigi/v4.cuh"
@@ -37,7 +37,7 @@ LLOYD_CUDA_VERSION(
      .unsupported = [](const Problem& problem, const Tunables&,
                        const DeviceLimits& device) -> std::optional<std::string> {
        if (auto reason = no_change_count(problem.stop)) return reason;
-       return static_shared_shortfall(v4_shared_bytes(problem), device);
+       return static_shared_shortfall(shared_centroid_bytes(problem), device);
      }});
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
+#include "kernels/luigi/shared_centroids.h"
 #include "kernels/luigi/v3_kernel.cuh"
-#include "kernels/luigi/v4_limits.h"
 
 namespace lloyd::luigi {
 
@@ -38,7 +38,7 @@ class V4 : public Luigi {
   void assign(Context& context) override {
     with_dim(problem_.dim, [&](auto dim) {
       assign_and_sum_shared<dim.value>
-          <<<blocks(context), context.tunables.threads_per_block, v4_shared_bytes(problem_),
+          <<<blocks(context), context.tunables.threads_per_block, shared_centroid_bytes(problem_),
              context.stream>>>(points_.data(), centroids_.data(), sums_.data(), counts_.data(),
                                labels_.data(), problem_.n, problem_.k, problem_.dim);
     });
