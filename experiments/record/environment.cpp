@@ -219,7 +219,7 @@ Json describe_environment(const DeviceQuery& gpus) {
   }
   if (gpus.devices.empty()) env["no_gpu"] = gpus.problem;
   env["mpi"] = text_or_null(mpi_launcher().version);
-  if (!mpi_launcher().problem.empty()) env["no_mpi"] = mpi_launcher().problem;
+  if (!mpi_launcher().no_twin_ranks.empty()) env["no_mpi"] = mpi_launcher().no_twin_ranks;
   env["mps"] = std::getenv("CUDA_MPS_PIPE_DIRECTORY") != nullptr ||
                std::filesystem::exists("/tmp/nvidia-mps");
 

@@ -34,19 +34,19 @@ MpiLauncher find_mpi() {
   mpi.program = program_path() + "_mpi";
   mpi.mpirun = profiling::find_program("mpirun");
   if (mpi.mpirun.empty()) {
-    mpi.no_mpirun = fmt::format("mpirun is not on PATH: {}", kPackages);
+    mpi.no_ranks = fmt::format("mpirun is not on PATH: {}", kPackages);
   } else {
     mpi.version = first_line_of({mpi.mpirun, "--version"});
     if (mpi.version.find("Open MPI") == std::string::npos)
-      mpi.no_mpirun = fmt::format("{} is not Open MPI's (it says '{}'): {}", mpi.mpirun,
-                                  mpi.version, kPackages);
+      mpi.no_ranks = fmt::format("{} is not Open MPI's (it says '{}'): {}", mpi.mpirun, mpi.version,
+                                 kPackages);
   }
-  mpi.problem = mpi.no_mpirun;
+  mpi.no_twin_ranks = mpi.no_ranks;
   if (access(mpi.program.c_str(), X_OK) != 0)
-    mpi.problem = fmt::format("built without MPI ({} is not there): {} and build again",
-                              mpi.program, kPackages);
-  else if (mpi.problem.empty() && first_line_of({mpi.program, "--version"}).empty())
-    mpi.problem =
+    mpi.no_twin_ranks = fmt::format("built without MPI ({} is not there): {} and build again",
+                                    mpi.program, kPackages);
+  else if (mpi.no_twin_ranks.empty() && first_line_of({mpi.program, "--version"}).empty())
+    mpi.no_twin_ranks =
         fmt::format("{} does not start here (ldd says what it lacks): {}", mpi.program, kPackages);
   return mpi;
 }
@@ -122,7 +122,7 @@ const MpiLauncher& mpi_launcher() {
 }
 
 std::string unavailable_here(const RegisteredVersion& version) {
-  if (version.launched) return mpi_launcher().problem;
+  if (version.launched) return mpi_launcher().no_twin_ranks;
   return version.make == nullptr ? version.unavailable : "";
 }
 
@@ -134,7 +134,7 @@ bool needs_ranks(const Point& point) {
 
 std::optional<std::string> rank_shortfall(const Point& point, const DeviceLimits& device) {
   if (!needs_ranks(point) || find_version(point.version)->launched) return std::nullopt;
-  if (const std::string& reason = mpi_launcher().no_mpirun; !reason.empty()) return reason;
+  if (const std::string& reason = mpi_launcher().no_ranks; !reason.empty()) return reason;
   static const std::string no_library = no_open_mpi();
   if (!no_library.empty()) return fmt::format("{}: {}", no_library, kPackages);
   const int processes = *point.processes, gpus = point.gpus.value_or(1);

@@ -23,11 +23,11 @@ namespace lloyd {
 /// mpirun and the twin, or the reason why they are missing. Reasons name the remedy, and are empty
 /// if nothing is missing.
 struct MpiLauncher {
-  std::string mpirun;     // its path
-  std::string version;    // "mpirun (Open MPI) 4.1.4"
-  std::string program;    // the twin
-  std::string no_mpirun;  // why no ranks can be started
-  std::string problem;    // why none of the twin can
+  std::string mpirun;         // its path
+  std::string version;        // "mpirun (Open MPI) 4.1.4"
+  std::string program;        // the twin
+  std::string no_ranks;       // why no ranks can be started
+  std::string no_twin_ranks;  // why none of the twin can
 };
 /// Searches for them in the first call.
 const MpiLauncher& mpi_launcher();

@@ -50,7 +50,7 @@ class Variable {
 class RankLaunch : public testing::Test {
  protected:
   void SetUp() override {
-    if (!mpi_launcher().no_mpirun.empty()) GTEST_SKIP() << mpi_launcher().no_mpirun;
+    if (!mpi_launcher().no_ranks.empty()) GTEST_SKIP() << mpi_launcher().no_ranks;
   }
 };
 
