@@ -92,7 +92,7 @@ lint: setup ## check formats, and lint
 	@tools/lint.sh $(options)
 
 clean: ## remove what was built (keeps .venv and results)
-	rm -rf build build-asan build-bundle build-fuzz build-lint dist report
+	rm -rf build build-* dist report
 
 setup: system .venv/.stamp $(if $(filter 0,$(CUDA)),,toolkit)
 

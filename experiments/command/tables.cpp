@@ -22,7 +22,7 @@ std::int64_t whole_number(const std::string& text, std::int64_t lowest, std::int
   return *number;
 }
 
-// The spec reader checks the ranges, so that it tells all errors in one go.
+// The spec reader checks the ranges, so that all errors are reported together.
 int any_int(const std::string& text) {
   using Limits = std::numeric_limits<int>;
   return static_cast<int>(whole_number(text, Limits::min(), Limits::max()));

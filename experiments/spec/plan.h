@@ -20,7 +20,7 @@ struct Place {
   std::string option;  // "--set"; then line and column mean nothing
 };
 
-/// Collects the errors of a spec, so that all are told in one go.
+/// Collects the errors of a spec, so that all are reported together.
 class Errors {
  public:
   explicit Errors(std::string file) : file_(std::move(file)) {}
