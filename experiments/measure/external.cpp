@@ -18,6 +18,7 @@
 #include "experiments/process/child_process.h"
 #include "experiments/process/process_tree.h"
 #include "experiments/process/work_directory.h"
+#include "experiments/record/program_files.h"
 #include "experiments/spec/spec.h"
 #include "experiments/text/text.h"
 #include "kernels/core/axes.h"

@@ -21,6 +21,7 @@
 #include "experiments/measure/session.h"
 #include "experiments/process/child_process.h"
 #include "experiments/process/process_tree.h"
+#include "experiments/record/program_files.h"
 #include "experiments/spec/spec.h"
 #include "experiments/text/text.h"
 #include "kernels/core/version.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "experiments/record/environment.h"
+#include "experiments/record/program_files.h"
 #include "experiments/record/rows.h"
 #include "experiments/text/text.h"
 #include "profiling/ceilings.h"

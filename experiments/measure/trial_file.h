@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "experiments/record/environment.h"
+#include "experiments/record/program_files.h"
 #include "kernels/core/chooser.h"
 
 namespace lloyd {

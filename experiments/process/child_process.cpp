@@ -127,7 +127,7 @@ std::optional<std::string> ChildProcess::line(std::size_t longest) {
       return std::nullopt;
     }
     std::array<char, 1 << 16> block{};
-    const ssize_t got = read(from_.get(), block.data(), block.size());
+    const ssize_t got = ::read(from_.get(), block.data(), block.size());
     if (got > 0) unread_.append(block.data(), static_cast<std::size_t>(got));
     if (got == 0 || (got < 0 && errno != EINTR)) return std::nullopt;
   }

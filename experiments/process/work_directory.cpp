@@ -33,7 +33,7 @@ constexpr const char* kKeeperName = "lloyd-keeper";  // at most 15 characters
   std::string unread;
   std::array<char, 4096> block{};
   while (true) {
-    const ssize_t got = read(orders, block.data(), block.size());
+    const ssize_t got = ::read(orders, block.data(), block.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     unread.append(block.data(), static_cast<std::size_t>(got));
@@ -80,7 +80,7 @@ class Keeper {
     orders_ = std::move(orders.to);
     ready.to = Descriptor();
     char none = 0;
-    while (read(ready.from.get(), &none, 1) < 0 && errno == EINTR) {
+    while (::read(ready.from.get(), &none, 1) < 0 && errno == EINTR) {
     }
   }
   void tell(char what, const fs::path& folder) const {

@@ -1,11 +1,9 @@
-#define XXH_INLINE_ALL
 #include "experiments/record/environment.h"
 
 #include <fmt/format.h>
 #include <omp.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -13,12 +11,11 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <vector>
 
 #include "build_info.h"
+#include "experiments/record/program_files.h"
 #include "experiments/record/rows.h"
 #include "experiments/run/launch.h"
-#include "experiments/spec/spec.h"
 #include "experiments/text/text.h"
 #include "profiling/nvml.h"
 
@@ -122,75 +119,26 @@ void record_variables(Json& env) {
   env["variables_not_recorded"] = others;
 }
 
-}  // namespace
-
-int available_cores() { return omp_get_num_procs(); }
-
-std::string node_name() {
-  // A host with several slurmd has several nodes, so the host's name is not enough.
-  for (const char* name : {std::getenv("LLOYDBENCH_NODE"), std::getenv("SLURMD_NODENAME")})
-    if (name != nullptr && *name != '\0') return valid_utf8(name);
-  return "";
+Json cpu_json() {
+  const char* governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+  return {{"model", text_or_null(cpu_model())},
+          {"cores", available_cores()},
+          {"governor", text_or_null(first_line(governor))},
+          {"smt", text_or_null(first_line("/sys/devices/system/cpu/smt/active"))},
+          {"load_average", text_or_null(first_line("/proc/loadavg"))}};
 }
 
-std::string cpu_model() { return field_of("/proc/cpuinfo", "model name"); }
-
-std::string program_path() {
-  if (const char* launcher = std::getenv("LLOYDBENCH_EXEC")) return launcher;
-  return std::filesystem::read_symlink("/proc/self/exe").string();
+// The GPUs that `gpu` reaches over NVLink, by their indices.
+Json over_nvlink(const DeviceLimits& gpu, const DeviceQuery& gpus, profiling::Nvml& nvml) {
+  Json reached = Json::array();
+  for (const DeviceLimits& other : gpus.devices)
+    if (other.index != gpu.index && nvml.nvlink_between(gpu.uuid, other.uuid).value_or(false))
+      reached.push_back(other.index);
+  return reached;
 }
 
-std::filesystem::path home_directory() {
-  if (const char* home = std::getenv("LLOYDBENCH_HOME"); home != nullptr && *home != '\0')
-    return home;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path installed =
-      program.parent_path().parent_path() / "share" / "lloydbench";
-  return std::filesystem::is_directory(installed / "experiments")
-             ? installed
-             : std::filesystem::path(build_info::source_dir);
-}
-
-std::string binary_fingerprint() {
-  // If the program was started through a separate loader, /proc/self/exe is that loader. The
-  // launcher of the bundle therefore names the program.
-  const char* binary = std::getenv("LLOYDBENCH_BINARY");
-  return file_fingerprint(binary == nullptr ? "/proc/self/exe" : binary).value_or("");
-}
-
-std::optional<std::string> file_fingerprint(const std::filesystem::path& file) {
-  std::error_code absent;
-  if (!std::filesystem::is_regular_file(file, absent)) return std::nullopt;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return std::nullopt;
-  XXH3_state_t* state = XXH3_createState();
-  XXH3_128bits_reset(state);
-  std::vector<char> block(1 << 20);
-  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0)
-    XXH3_128bits_update(state, block.data(), static_cast<std::size_t>(in.gcount()));
-  const XXH128_hash_t hash = XXH3_128bits_digest(state);
-  XXH3_freeState(state);
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
-
-Json describe_environment(const DeviceQuery& gpus) {
-  Json env;
-  env["t_utc"] = utc_now();
-  env["host"] = host_name();
-  env["node"] = text_or_null(node_name());
-  utsname system{};
-  uname(&system);
-  env["os"] = text_or_null(field_of("/etc/os-release", "PRETTY_NAME"));
-  env["kernel"] = system.release;
-  env["cpu"] = {{"model", text_or_null(cpu_model())},
-                {"cores", available_cores()},
-                {"governor",
-                 text_or_null(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
-                {"smt", text_or_null(first_line("/sys/devices/system/cpu/smt/active"))},
-                {"load_average", text_or_null(first_line("/proc/loadavg"))}};
-  env["memory"] = text_or_null(field_of("/proc/meminfo", "MemTotal"));
-
-  env["gpus"] = Json::array();
+Json gpus_json(const DeviceQuery& gpus) {
+  Json list = Json::array();
   std::string no_nvml;
   const auto nvml = gpus.devices.empty() ? nullptr : profiling::Nvml::open(no_nvml);
   for (const DeviceLimits& d : gpus.devices) {
@@ -208,30 +156,58 @@ Json describe_environment(const DeviceQuery& gpus) {
     if (nvml) {
       gpu.update(Json(nvml->describe(d.uuid)));
       gpu["nvlinks"] = or_null(nvml->nvlinks(d.uuid));
-      gpu["over_nvlink"] = Json::array();
-      for (const DeviceLimits& other : gpus.devices)
-        if (other.index != d.index && nvml->nvlink_between(d.uuid, other.uuid).value_or(false))
-          gpu["over_nvlink"].push_back(other.index);
+      gpu["over_nvlink"] = over_nvlink(d, gpus, *nvml);
     } else {
       gpu["nvml"] = no_nvml;
     }
-    env["gpus"].push_back(gpu);
+    list.push_back(gpu);
   }
+  return list;
+}
+
+Json build_json() {
+  return {{"version", build_info::version},
+          {"commit", build_info::commit},
+          {"dirty", build_info::dirty},
+          {"build_type", build_info::build_type},
+          {"compiler", build_info::compiler},
+          {"cxx_flags", build_info::cxx_flags},
+          {"cuda", text_or_null(std::string(build_info::cuda_version))},
+          {"cuda_architectures", text_or_null(std::string(build_info::cuda_architectures))},
+          {"binary", binary_fingerprint()}};
+}
+
+}  // namespace
+
+int available_cores() { return omp_get_num_procs(); }
+
+std::string node_name() {
+  // A host with several slurmd has several nodes, so the host's name is not enough.
+  for (const char* name : {std::getenv("LLOYDBENCH_NODE"), std::getenv("SLURMD_NODENAME")})
+    if (name != nullptr && *name != '\0') return valid_utf8(name);
+  return "";
+}
+
+std::string cpu_model() { return field_of("/proc/cpuinfo", "model name"); }
+
+Json describe_environment(const DeviceQuery& gpus) {
+  Json env;
+  env["t_utc"] = utc_now();
+  env["host"] = host_name();
+  env["node"] = text_or_null(node_name());
+  utsname system{};
+  uname(&system);
+  env["os"] = text_or_null(field_of("/etc/os-release", "PRETTY_NAME"));
+  env["kernel"] = system.release;
+  env["cpu"] = cpu_json();
+  env["memory"] = text_or_null(field_of("/proc/meminfo", "MemTotal"));
+  env["gpus"] = gpus_json(gpus);
   if (gpus.devices.empty()) env["no_gpu"] = gpus.problem;
   env["mpi"] = text_or_null(mpi_launcher().version);
   if (!mpi_launcher().no_twin_ranks.empty()) env["no_mpi"] = mpi_launcher().no_twin_ranks;
   env["mps"] = std::getenv("CUDA_MPS_PIPE_DIRECTORY") != nullptr ||
                std::filesystem::exists("/tmp/nvidia-mps");
-
-  env["build"] = {{"version", build_info::version},
-                  {"commit", build_info::commit},
-                  {"dirty", build_info::dirty},
-                  {"build_type", build_info::build_type},
-                  {"compiler", build_info::compiler},
-                  {"cxx_flags", build_info::cxx_flags},
-                  {"cuda", text_or_null(std::string(build_info::cuda_version))},
-                  {"cuda_architectures", text_or_null(std::string(build_info::cuda_architectures))},
-                  {"binary", binary_fingerprint()}};
+  env["build"] = build_json();
   record_variables(env);
   return env;
 }

@@ -1,9 +1,7 @@
 // environment.json: describes the machine and the build for a reviewer of the results.
 #pragma once
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "kernels/core/device.h"
@@ -20,12 +18,5 @@ std::string node_name();
 
 /// The name in /proc/cpuinfo. Empty if there is none.
 std::string cpu_model();
-
-/// The XXH3 hash (128 bits) of this program's file, in hex.
-std::string binary_fingerprint();
-/// The same hash of any file, or nullopt if it is not a readable file.
-std::optional<std::string> file_fingerprint(const std::filesystem::path& file);
-/// The command that starts this program again.
-std::string program_path();
 
 }  // namespace lloyd

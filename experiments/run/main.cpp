@@ -16,6 +16,7 @@
 #include "experiments/process/process_tree.h"
 #include "experiments/process/work_directory.h"
 #include "experiments/record/environment.h"
+#include "experiments/record/program_files.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/record/started_run.h"
 #include "experiments/run/clock_lock.h"

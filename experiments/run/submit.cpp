@@ -17,6 +17,7 @@
 #include "experiments/process/child_process.h"
 #include "experiments/process/plain_folder.h"
 #include "experiments/record/environment.h"
+#include "experiments/record/program_files.h"
 #include "experiments/record/run_folder.h"
 #include "experiments/run/start.h"
 #include "experiments/spec/shard.h"

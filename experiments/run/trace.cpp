@@ -13,6 +13,7 @@
 #include "experiments/process/process_tree.h"
 #include "experiments/process/work_directory.h"
 #include "experiments/record/environment.h"
+#include "experiments/record/program_files.h"
 #include "experiments/run/worker_process.h"
 #include "experiments/text/text.h"
 #include "profiling/program.h"

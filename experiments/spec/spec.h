@@ -204,13 +204,4 @@ nlohmann::json to_json(const data::Column& column);
 /// A point as JSON: `point`, `version`, every axis (null where unused), `available`, `reason`.
 nlohmann::json to_json(const Point& point);
 
-/// "; did you mean 'x'?" for the closest of `known` (edit distance), or "" when nothing is close.
-std::string suggestion(const std::string& word, const std::vector<std::string>& known);
-/// Shell glob (* and ?).
-bool glob_match(const std::string& pattern, const std::string& text);
-
-/// The folder whose `experiments/` holds the specs: the installed tree, or the source tree of a
-/// build.
-std::filesystem::path home_directory();
-
 }  // namespace lloyd

@@ -34,6 +34,11 @@ std::optional<double> parse_real(const std::string& text);
 /// "a, b, c"
 std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");
 
+/// "; did you mean 'x'?" for the closest of `known` (edit distance), or "" when nothing is close.
+std::string suggestion(const std::string& word, const std::vector<std::string>& known);
+/// Shell glob (* and ?).
+bool glob_match(const std::string& pattern, const std::string& text);
+
 /// "1 point", "2 points"
 std::string counted(std::size_t count, std::string_view noun);
 

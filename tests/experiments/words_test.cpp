@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/spec/spec.h"
+#include "experiments/text/text.h"
 
 namespace lloyd {
 namespace {
