@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from analysis import commands
@@ -25,6 +26,9 @@ directories.
 
 Exit status: 0 done; 1 --check found a file out of date, or compare a slower or lost point; 2
 something given cannot be used (one line says what), or compare cannot say. """
+
+Add = Callable[..., argparse.ArgumentParser]
+"""Adds a command to the program: add_parser() of its subparsers."""
 
 
 def _count(text: str) -> int:
@@ -74,16 +78,8 @@ def _paper_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog=prog,
-        description="Figures, tables and reports from run directories. Needs no GPU.",
-        epilog=EPILOG.replace("python -m analysis", prog),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    kinds = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    figures = kinds.add_parser(
+def _figures(add: Add) -> None:
+    command = add(
         "figures",
         help="draw the figures that the spec asks for",
         description="Draws the figures that the runs' specs ask for: NAME.svg, NAME.png and "
@@ -91,23 +87,25 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "With --class or --width, for a paper, it draws NAME.pdf and NAME.pgf of that width. "
         "NAME.tex has the figure's environment and a caption with title and small print.",
     )
-    _run_directories(figures)
-    figures.add_argument(
+    _run_directories(command)
+    command.add_argument(
         "--out",
         metavar="DIR",
         type=Path,
         help="where to write (default: figures/ in DIR; ./figures for several)",
     )
-    figures.add_argument(
+    command.add_argument(
         "--only",
         metavar="NAME,…",
         help=f"draw these instead of the spec's: {', '.join(FIGURES)}; {', '.join(X_OF)} also "
         f"as NAME:AXIS, with another axis on x ({', '.join(CHOICES)})",
     )
-    _paper_options(figures)
-    figures.set_defaults(command=commands.run_figures)
+    _paper_options(command)
+    command.set_defaults(command=commands.run_figures)
 
-    report = kinds.add_parser(
+
+def _report(add: Add) -> None:
+    command = add(
         "report",
         help="write an HTML page for each run, and an index with every verdict",
         description="Writes OUT/index.html, with the studies' claims and their published numbers "
@@ -115,16 +113,18 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "their intervals, the points without a result, the environment, and a chart that redraws "
         "for the versions that are chosen. With --single-file OUT/report.html has all of that.",
     )
-    _run_directories(report)
-    report.add_argument("-o", "--out", required=True, metavar="OUT", type=Path)
-    report.add_argument(
+    _run_directories(command)
+    command.add_argument("-o", "--out", required=True, metavar="OUT", type=Path)
+    command.add_argument(
         "--single-file",
         action="store_true",
         help="write OUT/report.html, which needs nothing beside it, and no folder of pages",
     )
-    report.set_defaults(command=commands.run_report)
+    command.set_defaults(command=commands.run_report)
 
-    versus = kinds.add_parser(
+
+def _compare(add: Add) -> None:
+    command = add(
         "compare",
         help="is NEW slower than OLD? For CI",
         description="Tests every point that both runs have and prints the ratio NEW / OLD of the "
@@ -134,105 +134,121 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "faster. Exit status: 0 none slower or lost, 1 some, 2 some perhaps slower, or nothing "
         "could be judged.",
     )
-    versus.add_argument("old", metavar="OLD", type=Path)
-    versus.add_argument("new", metavar="NEW", type=Path)
-    _threshold(versus)
-    versus.add_argument("--all", action="store_true", help="list the points without a difference")
-    versus.add_argument(
+    command.add_argument("old", metavar="OLD", type=Path)
+    command.add_argument("new", metavar="NEW", type=Path)
+    _threshold(command)
+    command.add_argument("--all", action="store_true", help="list the points without a difference")
+    command.add_argument(
         "--across-machines", action="store_true", help="compare although GPU or CPU differ"
     )
-    _latex_option(versus)
-    versus.set_defaults(command=commands.run_compare)
+    _latex_option(command)
+    command.set_defaults(command=commands.run_compare)
 
-    study = kinds.add_parser(
+
+def _table(add: Add) -> None:
+    command = add(
         "table",
         help="a study's tables beside the runs' values",
         description="Prints, as Markdown, every published number of STUDY with its place, and its "
         "value in the first DIR that has the row. The study's claims follow. Without a DIR, prints "
         f"only the published numbers. Studies: {', '.join(published.studies())}.",
     )
-    study.add_argument("study", metavar="STUDY")
-    _run_directories(study, "*")
-    _latex_option(study)
-    study.set_defaults(command=commands.run_study)
+    command.add_argument("study", metavar="STUDY")
+    _run_directories(command, "*")
+    _latex_option(command)
+    command.set_defaults(command=commands.run_study)
 
-    claim = kinds.add_parser(
+
+def _claims(add: Add) -> None:
+    command = add(
         "claims",
         help="check the studies' conclusions against the runs' rows",
         description="Prints one line per claim: the published value, the value here, and whether "
         "it holds, fails or cannot be judged (and why not). If several runs can judge a claim, "
         "each has a line.",
     )
-    _run_directories(claim)
-    claim.add_argument("--study", metavar="STUDY", help="only the claims of this study")
-    claim.add_argument("--only", metavar="ID,…", help="only these claims")
-    claim.set_defaults(command=commands.run_claims)
+    _run_directories(command)
+    command.add_argument("--study", metavar="STUDY", help="only the claims of this study")
+    command.add_argument("--only", metavar="ID,…", help="only these claims")
+    command.set_defaults(command=commands.run_claims)
 
-    profiler = kinds.add_parser(
+
+def _profiler(add: Add) -> None:
+    command = add(
         "profiler",
         help="time, share and calls of each kernel, copy and API call of a traced run",
         description="Prints, as Markdown, a profiler's table of each point that has a timeline "
         "(profile.timeline): share of the time, calls, average, minimum and maximum.",
     )
-    _run_directories(profiler)
-    _latex_option(profiler)
-    profiler.set_defaults(command=commands.run_profiler)
+    _run_directories(command)
+    _latex_option(command)
+    command.set_defaults(command=commands.run_profiler)
 
-    fast = kinds.add_parser(
+
+def _regimes(add: Add) -> None:
+    command = add(
         "regimes",
         help="the regimes of sweeps/fast_regimes.yaml: every version beside other people's",
         description="Prints, as Markdown, each regime that the run has: the time per iteration of "
         "every version, also as a multiple of the floor and of the best peer's, and how exact its "
         "labels are.",
     )
-    _run_directories(fast)
-    fast.add_argument(
+    _run_directories(command)
+    command.add_argument(
         "--summary", action="store_true", help="only the best peer and the fastest of ours"
     )
-    _latex_option(fast)
-    fast.set_defaults(command=commands.run_regimes)
+    _latex_option(command)
+    command.set_defaults(command=commands.run_regimes)
 
-    choice = kinds.add_parser(
+
+def _choices(add: Add) -> None:
+    command = add(
         "choices",
         help="the choices of fast_auto or fast_cpu_auto beside the fastest versions",
         description="Prints, as Markdown, a row for each problem that fast_auto (or fast_cpu_auto) "
         "and others of its family ran: the version that it chose, the fastest version, and the "
         "ratio of their times.",
     )
-    choice.add_argument("dir", metavar="DIR", type=Path)
-    choice.add_argument("--summary", action="store_true", help="only where it lost")
-    _latex_option(choice)
-    choice.set_defaults(command=commands.run_choices)
+    command.add_argument("dir", metavar="DIR", type=Path)
+    command.add_argument("--summary", action="store_true", help="only where it lost")
+    _latex_option(command)
+    command.set_defaults(command=commands.run_choices)
 
-    tuning = kinds.add_parser(
+
+def _tune(add: Add) -> None:
+    command = add(
         "tune",
         help="write the table by which fast_auto or fast_cpu_auto chooses",
         description="Writes the time of each version for each problem, from the verified results "
         "of the runs. If several DIRs have the same problem, the last one counts.",
     )
-    _run_directories(tuning)
-    tuning.add_argument(
+    _run_directories(command)
+    command.add_argument(
         "--ladder", choices=CHOOSERS, default="fast", help="whose chooser (default: %(default)s)"
     )
-    tuning.add_argument(
+    command.add_argument(
         "-o", "--out", metavar="FILE", type=Path, help="default: kernels/LADDER/auto/table.inc"
     )
-    tuning.set_defaults(command=commands.run_tune)
+    command.set_defaults(command=commands.run_tune)
 
-    every = kinds.add_parser(
+
+def _tables(add: Add) -> None:
+    command = add(
         "tables",
         help="write every table of a run as Markdown and as LaTeX",
         description="Writes the tables of each run as NAME.md and NAME.tex (booktabs): headline, "
         "medians, missing, environment, and regimes, choices, counters and convergence if it has "
         "them.",
     )
-    _run_directories(every)
-    every.add_argument(
+    _run_directories(command)
+    command.add_argument(
         "--out", metavar="DIR", type=Path, help="where to write (default: tables/ in each DIR)"
     )
-    every.set_defaults(command=commands.run_tables)
+    command.set_defaults(command=commands.run_tables)
 
-    past = kinds.add_parser(
+
+def _history(add: Add) -> None:
+    command = add(
         "history",
         help="draw one problem's medians over commits, with change points",
         description="Draws history.svg, .png and .csv: a panel for each version, a line for each "
@@ -240,28 +256,30 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "compare finds that the version became slower or faster. Without a choice: the problem "
         "that was measured again most often. The changes are printed, too.",
     )
-    _run_directories(past)
+    _run_directories(command)
     for size in ("n", "k", "dim"):
-        past.add_argument(f"--{size}", metavar="NUMBER", type=_count, help="of the problem")
-    past.add_argument("--precision", metavar="NAME", help="of the problem")
-    past.add_argument("--data", metavar="TEXT", help="of the problem, as the rows have it")
-    past.add_argument(
+        command.add_argument(f"--{size}", metavar="NUMBER", type=_count, help="of the problem")
+    command.add_argument("--precision", metavar="NAME", help="of the problem")
+    command.add_argument("--data", metavar="TEXT", help="of the problem, as the rows have it")
+    command.add_argument(
         "--versions", metavar="GLOB,…", help="these only (default: all that were measured again)"
     )
-    _threshold(past)
-    past.add_argument(
+    _threshold(command)
+    command.add_argument(
         "--repository",
         metavar="DIR",
         type=Path,
         help="git repository that knows when the commits were made (default: the source tree's)",
     )
-    past.add_argument(
+    command.add_argument(
         "--out", metavar="DIR", type=Path, default=Path("figures"), help="(default: figures)"
     )
-    _paper_options(past)
-    past.set_defaults(command=commands.run_history)
+    _paper_options(command)
+    command.set_defaults(command=commands.run_history)
 
-    packed = kinds.add_parser(
+
+def _artifact(add: Add) -> None:
+    command = add(
         "artifact",
         help="pack runs for an artifact evaluation, or check such a package",
         description="Packs the runs' rows, specs and environments, their figures with CSVs, their "
@@ -269,15 +287,17 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "or a .tar.gz. --check compares every file with its checksum, draws figures and tables "
         "again from the packed rows, and exits with 1 if one differs.",
     )
-    _run_directories(packed, "*")
-    packed.add_argument(
+    _run_directories(command, "*")
+    command.add_argument(
         "--out", metavar="PATH", type=Path, help="a new folder, or a file that ends in .tar.gz"
     )
-    packed.add_argument("--check", metavar="PATH", type=Path, help="check this folder or .tar.gz")
-    _paper_options(packed)
-    packed.set_defaults(command=commands.run_artifact)
+    command.add_argument("--check", metavar="PATH", type=Path, help="check this folder or .tar.gz")
+    _paper_options(command)
+    command.set_defaults(command=commands.run_artifact)
 
-    small = kinds.add_parser(
+
+def _compact(add: Add) -> None:
+    command = add(
         "compact",
         help="make a run small enough to record",
         description="Rewrites the rows of each run, so that the common fields of consecutive rows "
@@ -285,30 +305,36 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "timeline.json. Every sample is kept, and every other command gives the same result for a "
         "compacted run. The run can no longer be resumed.",
     )
-    _run_directories(small)
-    small.set_defaults(command=commands.run_compact)
+    _run_directories(command)
+    command.set_defaults(command=commands.run_compact)
 
-    table = kinds.add_parser(
+
+def _readme_table(add: Add) -> None:
+    command = add(
         "readme-table",
         help="print the Markdown table of a run",
         description="Prints each version's fastest result at the largest N that the baseline has.",
     )
-    table.add_argument("dirs", nargs=1, metavar="DIR", type=Path)
-    _latex_option(table)
-    table.set_defaults(command=commands.run_readme_table)
+    command.add_argument("dirs", nargs=1, metavar="DIR", type=Path)
+    _latex_option(command)
+    command.set_defaults(command=commands.run_readme_table)
 
-    picture = kinds.add_parser(
+
+def _pixels(add: Add) -> None:
+    command = add(
         "pixels",
         help="turn a picture into points: an npy file for a spec's data",
         description="Writes the red, green and blue (uint8) of each pixel of a picture, row by row "
         "from the top left, as the points of a spec: data: {file: OUT.npy}. Transparency is left "
         "out.",
     )
-    picture.add_argument("picture", metavar="PICTURE", type=Path)
-    picture.add_argument("out", metavar="OUT.npy", type=Path)
-    picture.set_defaults(command=commands.run_pixels)
+    command.add_argument("picture", metavar="PICTURE", type=Path)
+    command.add_argument("out", metavar="OUT.npy", type=Path)
+    command.set_defaults(command=commands.run_pixels)
 
-    update = kinds.add_parser(
+
+def _readme(add: Add) -> None:
+    command = add(
         "readme",
         help="rewrite the tables and figures between markers in a Markdown file",
         description="Rewrites the text between <!-- table:BEGIN name --> and "
@@ -318,16 +344,49 @@ def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
         "`:PART` after it, as in `k1000:peers`, it means another of the run's tables; a PART that "
         "does not exist is answered with the list. Other markers are left alone.",
     )
-    update.add_argument("file", type=Path, metavar="FILE.md")
-    _run_directories(update)
-    update.add_argument(
+    command.add_argument("file", type=Path, metavar="FILE.md")
+    _run_directories(command)
+    command.add_argument(
         "--program",
         metavar="RUN_EXPERIMENT",
         type=Path,
         help="the program to ask for the tables `versions` and `spec:…`",
     )
-    update.add_argument(
+    command.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if the file would change"
     )
-    update.set_defaults(command=commands.run_readme)
+    command.set_defaults(command=commands.run_readme)
+
+
+COMMANDS = (
+    _figures,
+    _report,
+    _compare,
+    _table,
+    _claims,
+    _profiler,
+    _regimes,
+    _choices,
+    _tune,
+    _tables,
+    _history,
+    _artifact,
+    _compact,
+    _readme_table,
+    _pixels,
+    _readme,
+)
+"""Each adds one command with its options, in the order of --help."""
+
+
+def parser(prog: str = "python -m analysis") -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog=prog,
+        description="Figures, tables and reports from run directories. Needs no GPU.",
+        epilog=EPILOG.replace("python -m analysis", prog),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    kinds = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command(kinds.add_parser)
     return top
