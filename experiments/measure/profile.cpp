@@ -71,7 +71,7 @@ class ProfiledSolve : public profiling::Subject {
   int iterations() const override { return problem_.stop.iterations; }
 
  private:
-  const VersionFactory& make_;
+  VersionFactory make_;
   Problem problem_;
   Context context_;
   Session& session_;

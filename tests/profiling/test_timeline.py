@@ -36,7 +36,7 @@ def on_cpu(tmp_path_factory):
     return traced(tmp_path_factory.mktemp("cpu"), "cpu_sequential, cpu_openmp")
 
 
-def need_gpu(name):
+def need(name):
     listed = subprocess.run(
         [BUILD / "run_experiment", "--list-versions", "--json"],
         check=True,
@@ -45,12 +45,12 @@ def need_gpu(name):
     )
     version = {v["name"]: v for v in json.loads(listed.stdout)}[name]
     if not version["available"]:
-        pytest.skip(f"no GPU: {version['reason']}")
+        pytest.skip(f"{name}: {version['reason']}")
 
 
 @pytest.fixture(scope="module")
 def on_gpu(tmp_path_factory):
-    need_gpu("luigi_v1_fused")
+    need("luigi_v1_fused")
     return traced(tmp_path_factory.mktemp("gpu"), "luigi_v1_fused")
 
 
@@ -83,6 +83,25 @@ def test_a_cpu_version_has_its_ranges(on_cpu):
             assert inside(phase, iterations[phase["iteration"]])
 
 
+@pytest.mark.parametrize("version", ["python_numpy", "cpu_mpi", "fast_cpu_simd"])
+def test_what_runs_elsewhere_or_in_batches_has_a_timeline(version, tmp_path):
+    """An external version, ranks, and a batch each have a factory of their own."""
+    need(version)
+    (tmp_path / "traced.yaml").write_text(
+        SPEC.format(versions=version, n=1000).replace("threads: [1]", "batch: [2]")
+        if version == "fast_cpu_simd"
+        else SPEC.format(versions=version, n=1000)
+    )
+    command = [BUILD / "run_experiment", tmp_path / "traced.yaml", "--out", tmp_path / "run"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
+    passes = (tmp_path / "run" / "passes.jsonl").read_text().splitlines()
+    assert {json.loads(line)["pass"]: json.loads(line)["status"] for line in passes} == {
+        "timing": "ok",
+        "timeline": "ok",
+    }, result.stderr
+
+
 def test_perfetto_gets_a_process_for_each_point_and_nested_slices(on_cpu):
     rows, trace = on_cpu
     events = trace["traceEvents"]
@@ -111,7 +130,7 @@ def test_perfetto_keeps_the_tracks_apart(on_cpu):
 
 
 def test_copies_of_other_threads_are_in_the_phase_that_waits_for_them(tmp_path):
-    need_gpu("fast_optin")
+    need("fast_optin")
     n = 3_000_000
     rows, _ = traced(tmp_path, "fast_optin", n)
     moved, streams = {}, set()
