@@ -183,11 +183,12 @@ int merge_parts(const std::vector<fs::path>& folders, const RunOptions& options)
   into.write("environment.json", json_text(environment, 1) + '\n');
   write_plan(into, spec, joined_plan(parts));
 
-  const std::vector<SummaryLine> lines = write_results(into, spec, environment);
+  const Results results = write_results(into, spec, environment);
   const std::string where = into.path().string();
   std::size_t left = 0;
-  for (const SummaryLine& line : lines) left += line.median.empty() && line.status == "not run";
-  for (const SummaryLine& line : lines) left += line.status == "unfinished";
+  for (const SummaryLine& line : results.lines)
+    left += line.median.empty() && line.status == "not run";
+  for (const SummaryLine& line : results.lines) left += line.status == "unfinished";
   std::vector<std::string> missing;
   for (const int index : missing_parts(found))
     missing.push_back(to_string(Shard{index, found[0].shard.count}));
@@ -198,7 +199,7 @@ int merge_parts(const std::vector<fs::path>& folders, const RunOptions& options)
                       "{} left; run the parts to their ends and merge again, or go on here "
                       "with: run_experiment --resume {}",
                       left == 1 ? "1 point is" : fmt::format("{} points are", left), where);
-  return print_results(lines, where, unfinished, {}, options);
+  return print_results(results, where, unfinished, {}, options);
 }
 
 }  // namespace lloyd

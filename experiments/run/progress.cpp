@@ -83,7 +83,7 @@ void Progress::note(const std::string& text) {
 }
 
 void Progress::print(const std::string& what, const std::string& status, const std::string& text) {
-  if (quiet_) return;
+  if (quiet_ && !status::is_failure(status)) return;
   clear_live_line();
   const std::string counter = fmt::format("[{}/{}] ", done_, total_);
   if (!terminal_.width) {

@@ -9,31 +9,57 @@
 #include <set>
 #include <utility>
 
+#include "experiments/measure/profile.h"
 #include "experiments/record/timeline_file.h"
 #include "experiments/text/text.h"
 #include "kernels/core/status.h"
 
 namespace lloyd {
 
-std::vector<SummaryLine> write_results(RunDirectory& directory, const Spec& spec,
-                                       const nlohmann::ordered_json& environment) {
+namespace {
+
+std::vector<MissingGroup> failed_passes(const RunDirectory& directory) {
+  std::vector<Missing> failed;
+  for (const Row& row : directory.read_rows("passes.jsonl")) {
+    const std::string pass = row.at("pass"), status = row.at("status");
+    if (pass == to_string(Pass::timing) || !status::is_failure(status)) continue;
+    const std::string version = row.at("version"), point = row.at("point");
+    const std::string what = fmt::format("{} ({})", version, pass);
+    failed.push_back(
+        {status, what, what + ' ' + point.substr(version.size() + 1), row.at("reason")});
+  }
+  return grouped(failed);
+}
+
+}  // namespace
+
+Results write_results(RunDirectory& directory, const Spec& spec,
+                      const nlohmann::ordered_json& environment) {
   directory.fill_energy();
   const std::vector<Row> measurements = directory.read_rows("measurements.jsonl");
   std::set<std::string> unfinished;
   for (const auto& [point, state] : directory.states())
     if (state.finished.size() < spec.turns() && state.status == status::ok)
       unfinished.insert(point);
-  std::vector<SummaryLine> lines = summarize(spec, measurements, unfinished);
-  directory.write("summary.md", summary_markdown(spec, lines, environment));
+  Results results{summarize(spec, measurements, unfinished), failed_passes(directory)};
+  std::string summary = summary_markdown(spec, results.lines, environment);
+  if (!results.failed_passes.empty()) summary += "\nNot profiled:\n\n";
+  for (const MissingGroup& group : results.failed_passes)
+    summary += fmt::format("* {}: {}: {}\n", for_markdown(group.what), group.status,
+                           for_markdown(group.reason));
+  directory.write("summary.md", summary);
   if (const std::string timeline = timeline_file(directory); !timeline.empty())
     directory.write("timeline.json", timeline);
   directory.write("benchmark.json", json_text(benchmark_json(measurements, environment)) + '\n');
-  return lines;
+  return results;
 }
 
-int print_results(const std::vector<SummaryLine>& lines, const std::string& where,
-                  const std::string& unfinished, const std::vector<std::string>& traces,
-                  const RunOptions& options) {
+int print_results(const Results& results, const std::string& where, const std::string& unfinished,
+                  const std::vector<std::string>& traces, const RunOptions& options) {
+  const std::vector<SummaryLine>& lines = results.lines;
+  for (const MissingGroup& group : results.failed_passes)
+    std::cerr << fmt::format("not profiled: {}: {}: {}\n", for_terminal(group.what), group.status,
+                             for_terminal(group.reason));
   std::map<std::string, int> counts;
   for (const SummaryLine& line : lines) ++counts[line.status];
   const bool failed = std::any_of(counts.begin(), counts.end(), [](const auto& count) {

@@ -93,11 +93,11 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   if (finished && options.ncu) traces.push_back(supervisor.trace(TraceTool::ncu, "ncu"));
 
   RunDirectory& written = supervisor.directory();
-  const std::vector<SummaryLine> lines = write_results(written, spec, environment);
+  const Results results = write_results(written, spec, environment);
   const std::string where = written.path().string();
   const std::string unfinished =
       finished ? "" : "interrupted; go on with: run_experiment --resume " + where;
-  return print_results(lines, where, unfinished, traces, options);
+  return print_results(results, where, unfinished, traces, options);
 }
 
 }  // namespace lloyd

@@ -37,6 +37,8 @@ def test_a_profiling_pass_that_misbehaves_costs_no_timing(spec, tmp_path, versio
         assert reason in row["reason"]
     assert all(row["value"] is None for row in counted)
     assert f"{version}, cpu of 1 point: {status}" in result.stderr
+    assert f"not profiled: {version} (cpu) n:100/" in result.stderr
+    assert f"\nNot profiled:\n\n* {version} (cpu) n:100/" in (out / "summary.md").read_text()
 
     # A failure stays, as a failed point does, unless it is to be tried again.
     before = {file.name: file.read_bytes() for file in out.glob("*.jsonl")}
