@@ -249,7 +249,9 @@ int main(int argc, char** argv) {
     return status;
   };
   try {
-    return lloyd::run(argc, argv);
+    const int status = lloyd::run(argc, argv);
+    std::cout.flush();
+    return std::cout ? status : fail("standard output cannot be written", lloyd::kUsage);
   } catch (const lloyd::SpecError& error) {
     for (const std::string& each : error.errors) std::cerr << lloyd::for_terminal(each) << '\n';
     return lloyd::kUsage;

@@ -243,3 +243,30 @@ def test_an_axis_that_no_version_reads_is_told(tmp_path):
     assert planned.stderr == "note: none of the versions reads the axis gpus\n"
     assert planned.returncode == 0
     assert run("s.yaml", "--dry-run", "--quiet", cwd=tmp_path).stderr == ""
+
+
+def test_a_failed_point_is_told_under_quiet(tmp_path):
+    (tmp_path / "points.csv").write_text("0,0\n" + "1,2\n" * 9)  # a zero row has no direction
+    (tmp_path / "s.yaml").write_text(SPEC + "solve: {distance: cosine}\n")
+    result = run("s.yaml", "--quiet", "--out", "out", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "failed: " in result.stderr
+    assert result.stdout == "results: out\n"
+
+
+@pytest.mark.parametrize("arguments", [["--list-versions", "--json"], ["s.yaml", "--dry-run"]])
+def test_output_that_cannot_be_written_is_an_error(arguments, tmp_path):
+    (tmp_path / "points.csv").write_text("1,2\n" * 9)
+    (tmp_path / "s.yaml").write_text(SPEC)
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [BUILD / "run_experiment", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+            cwd=tmp_path,
+        )
+    assert result.returncode == 2
+    assert result.stderr == "run_experiment: standard output cannot be written\n"
