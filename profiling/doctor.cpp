@@ -19,7 +19,7 @@ std::vector<Check> examine(const DeviceQuery& gpus, int device, const std::files
     add({peer_check(gpus, gpus.devices[index])});
   } else {
     for (const char* name : {"counters", "clocks", "mig", "exclusive", "peers"})
-      checks.push_back({name, Health::missing, "no GPU to ask", ""});
+      checks.push_back({name, Health::missing, "no GPU to ask", "as for gpu"});
   }
   add({other_profilers(), cpu_counters()});
   add(tool_checks(home));

@@ -55,6 +55,9 @@ class VersionsReader {
                  ? fmt::format("baseline '{}' needs a version on the CPU among the versions",
                                baseline)
                  : "";
+    if (is_glob(baseline))
+      return fmt::format("baseline {} is a pattern; name one version, or {}", in_quotes(baseline),
+                         kBestCpu);
     if (find_version(baseline) == nullptr) {
       if (const std::string hint = suggestion(baseline, {std::string(kBestCpu)}); !hint.empty())
         return fmt::format("baseline: unknown {}{}", in_quotes(baseline), hint);
