@@ -31,7 +31,7 @@ def test_json_has_a_status_and_a_remedy_for_each_check():
         assert set(check) == {"check", "status", "detail", "remedy"}
         assert check["status"] in {"ok", "warn", "missing"}
         assert check["detail"].strip()
-        if check["status"] != "ok" and check["detail"] != "no GPU to ask":
+        if check["status"] != "ok":
             assert check["remedy"] or "NVML" in check["detail"], check
 
 
