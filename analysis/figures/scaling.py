@@ -62,7 +62,7 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     rows = pd.concat([part for part in (strong, weak) if len(part)] or [strong])
     points["reason"] = _reasons(points, data.points["reason"].where(away), ok, rows["point"])
     if rows.empty:
-        return not_drawn(name, points, _why_nothing(x))
+        return not_drawn(name, points, _why_nothing(ok, x))
     panels = _panels(strong, weak)
     shown = ok[ok["point"].isin(rows["point"])]
     timed = points.loc[[*shown.index, *parents.used]]
@@ -135,10 +135,13 @@ def _reasons(
     return reasons
 
 
-def _why_nothing(x: str) -> str:
+def _why_nothing(ok: pd.DataFrame, x: str) -> str:
     if x in WORKERS:
         return f"no problem was solved with several numbers of {x}"
-    return "no version was run with several numbers of threads, processes or GPUs"
+    counts = "several numbers of threads, processes or GPUs"
+    if ok["workers"].nunique() < 2:
+        return f"no version was run with {counts}"
+    return f"no problem was solved with {counts}, and no version with as many points for each"
 
 
 def _panels(strong: pd.DataFrame, weak: pd.DataFrame) -> list[tuple[str, pd.DataFrame, str]]:
@@ -238,7 +241,13 @@ class _Parents:
         self._points = ok
         self._parents = parents
         self.used: list = []
-        """The index of each point whose samples were given."""
+        """The index of each point that others were compared with."""
+
+    def use(self, best: pd.Series) -> list:
+        """The samples of a point that others are compared with."""
+        if best.name not in self.used:
+            self.used.append(best.name)
+        return best["times_ms"]
 
     def samples(self, line: pd.DataFrame, n: float) -> tuple | None:
         """The samples of the parent of the line's version on `n` points, and its name. None if it
@@ -253,9 +262,7 @@ class _Parents:
         if not same.any():
             return None
         best = self._points.loc[self._points.loc[same, "iteration_ms"].idxmin()]
-        if best.name not in self.used:
-            self.used.append(best.name)
-        return best["times_ms"], parent
+        return self.use(best), parent
 
 
 def _over(rows: pd.DataFrame, baseline: str, fewest: str) -> str:
@@ -277,7 +284,10 @@ def _rows(of: pd.DataFrame, problem: str, kind: str, base, over: str, at: float)
     """The rows of a line: the speedup of each point over the `base` samples, and its efficiency."""
     rows = of[["machine", "point", "version", "series", *SHOWN]]
     rows = rows.assign(**{c: of[c] for c in ("workers", "iteration_ms", *MARKS)})
-    ratios = np.array([ratio_interval(base, times) for times in of["times_ms"]])
+    itself = (1.0, np.nan, np.nan)
+    ratios = np.array(
+        [itself if times is base else ratio_interval(base, times) for times in of["times_ms"]]
+    )
     divide = of["workers"].to_numpy()[:, None] / at if kind == "strong" else 1.0
     names = ["speedup", "speedup_low", "speedup_high"]
     rows[names] = ratios if kind == "strong" else np.nan
@@ -351,7 +361,7 @@ def _reference(
         # a baseline with several workers has the efficiency 1 on the fewest it ran on
         fewest = same["workers"].min()
         least = same[same["workers"].eq(fewest)]
-        return least.loc[least["iteration_ms"].idxmin(), "times_ms"], baseline, fewest
+        return parents.use(least.loc[least["iteration_ms"].idxmin()]), baseline, fewest
     if parent:
         return *parent, 1.0
     first = line.loc[line["workers"].idxmin()]
@@ -371,13 +381,16 @@ def _weak(ok: pd.DataFrame, parents: _Parents) -> pd.DataFrame:
     sources = _sources(ok)
     key = ["machine", PLACE, "series", "k", "dim", "share", "data"]
     quickest = ok.loc[ok.groupby([*key, "workers"], sort=False)["iteration_ms"].idxmin()]
+    line = [column for column in key if column != "share"]
+    shares = quickest.groupby(line, sort=False)["share"].transform("nunique")
     for values, of in quickest.groupby(key, sort=False):
-        # without a parent beside them, two points may have one share by chance
         if of["n"].nunique() < 2:
             continue
         _, _, _, k, dim, share, source = values
         parent = parents.samples(of, share)
-        if parent is None and (len(of) < 3 or of["n"].nunique() < 3):
+        # two points of a sweep over sizes and workers may have one share by chance
+        chance = of["n"].nunique() < 3 and shares[of.index].gt(1).any()
+        if parent is None and chance:
             continue
         worker = "worker" if parent is None else "GPU"
         problem = f"{count_text(round(share))} points per {worker}, K = {count_text(k)}, dim {dim}"

@@ -40,6 +40,42 @@ def test_weak_scaling_is_found_where_n_grows_with_the_workers(make_run):
     assert rows.loc[4.0, "efficiency"] == pytest.approx(expected)
 
 
+def test_two_zipped_sizes_are_weak_scaling(make_run):
+    """On a machine with two cores there are no more."""
+    odd = [
+        (lambda p: p["version"] == "cpu_openmp" and p["n"] != 10**5 * p["threads"], "not run", "")
+    ]
+    sizes = {"n": (10**5, 2 * 10**5), "k": (30,), "threads_per_block": (256,)}
+    drawing = drawing_of(make_run(**sizes, threads=(1, 2), faults=odd), "scaling")
+    assert drawing.rows["kind"].tolist() == ["weak", "weak"]
+    # a sweep over sizes and threads has points of one share by chance: 1e5 / 1 and 2e5 / 2
+    crossed = drawing_of(make_run("crossed", **sizes, threads=(1, 2)), "scaling")
+    assert set(crossed.rows["kind"]) == {"strong"}
+    lost = [*odd, (lambda p: p["threads"] == 2 and p["n"] == 2 * 10**5, "not run", "")]
+    apart = [(lambda p: p["threads"] == 2 and p["n"] != 10**5, "not run", ""), *lost[1:]]
+    apart += [(lambda p: p["threads"] == 1 and p["n"] == 10**5, "not run", "")]
+    drawing = drawing_of(make_run("apart", **sizes, threads=(1, 2), faults=apart), "scaling")
+    assert "no problem was solved with several numbers of threads" in drawing.message
+
+
+def test_a_point_over_itself_has_no_interval(make_run):
+    path = make_run(n=(10**6,), k=(30,), threads=(1, 2), baseline=None)
+    own = drawing_of(path, "scaling").rows.set_index("workers")
+    assert own.loc[1.0, "speedup"] == 1
+    assert own.loc[1.0, ["speedup_low", "speedup_high"]].isna().all()
+    assert own.loc[2.0, ["speedup_low", "speedup_high"]].notna().all()
+
+
+def test_the_small_print_of_scaling_counts_the_baseline(make_run):
+    path = make_run(n=(10**6,), k=(30,), threads=(1, 2))
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        row["noisy"] = row["version"] == "cpu_sequential"
+    write_lines(file, rows)
+    assert "noisy: 1 point" in " ".join(words(drawing_of(path, "scaling")))
+
+
 def test_several_gpus_are_compared_with_the_version_for_one(make_run):
     sizes = {"n": (8 * 10**6,), "k": (1024,), "dim": (128,), "threads": (1,), "baseline": None}
     path = make_run(**sizes, gpus=(1, 2, 4))
