@@ -95,10 +95,10 @@ LabelsVerdict LabelCheck::judge(std::span<const std::int32_t> all_labels) const 
   if (first_wrong < problem_.n) {
     const auto at = static_cast<std::size_t>(first_wrong);
     verdict.wrong = fmt::format(
-        "point {} is labelled {} at squared distance {}, but centroid {} is at {}; {} labels "
-        "differ",
+        "point {} is labelled {} at squared distance {}, but centroid {} is at {}; {}",
         points_.number(first_wrong), labels[at], squared_distance(at, labels[at]), nearest[at],
-        nearest_.distance(at), different);
+        nearest_.distance(at),
+        different == 1 ? "no other label differs" : fmt::format("{} labels differ", different));
   }
   return verdict;
 }

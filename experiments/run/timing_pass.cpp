@@ -20,6 +20,14 @@ namespace {
 
 using profiling::NvtxRange;
 
+/// An external version gets the points from another one on. What is said of its answer names points
+/// as everybody else counts them, so this says which rows they were.
+std::string rows_text(const VersionInfo& version, const Problem& problem, std::int64_t first_row) {
+  if (!version.external || first_row == 0) return "";
+  return fmt::format("; row r of the points that it got was point ({} + r) mod {}", first_row,
+                     problem.n);
+}
+
 void measure(Workbench& bench, const Request& request, const HandOver& hand_over) {
   const Job& job = bench.job();
   const Point point = point_of(job, request);
@@ -60,15 +68,25 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
               {.any = job.measure.verify,
                .sample = job.measure.verify_sample,
                .seed = point.data_seed.value_or(0)});
-  judge.begin(std::move(first), context, request.expected);
+  const auto with_rows = [&](auto&& judged) {
+    try {
+      judged();
+    } catch (Incorrect& error) {
+      error.verdict.reason += rows_text(bench.version(), problem, context.first_row);
+      throw;
+    }
+  };
+  with_rows([&] { judge.begin(std::move(first), context, request.expected); });
   beginning.expected = judge.computed();
   stage("verification");
   hand_over(beginning);
   const auto check = [&](Solution solution, const Sample& sample) {
     bench.check_files();
     const bool own = sample.timing_basis == kSelfReported;
-    judge.check(std::move(solution), sample.waited_ms,
-                own ? std::optional(sample.solve_ms) : std::nullopt);
+    with_rows([&] {
+      judge.check(std::move(solution), sample.waited_ms,
+                  own ? std::optional(sample.solve_ms) : std::nullopt);
+    });
   };
   const auto keep = [&](const Sample& sample) {
     Reply reply;
@@ -83,7 +101,8 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
     for (int w = 1; w < job.measure.warmup; ++w) solve(make, problem, context);
     timer.run(point.id, problem, context, request.taken, bench.needed_cores(point), check, keep);
   }
-  const Solution last = judge.finish();
+  Solution last;
+  with_rows([&] { last = judge.finish(); });
   bench.check_files();
   stage("measurement");
   const std::optional<double> inertia = judge.verdict().inertia;

@@ -100,6 +100,8 @@ for line in sys.stdin:
             labels = [(label + 1) % p["k"] for label in labels]
         if strikes and fault == "ranging":
             labels[0] = p["k"]
+        if strikes and fault == "forgetting":
+            labels[-1] = -1
         if not (strikes and fault == "mean"):
             (folder / "labels.i32").write_bytes(struct.pack(f"<{len(labels)}i", *labels))
         flat = sum(centroids, [])
@@ -256,6 +258,19 @@ def test_a_fault_costs_its_point_and_nothing_more(toys):
         assert row["status"] == status, row
         assert re.search(reason, row["reason"]), row["reason"]
         assert row["solve_ms"] is None
+
+
+def test_the_message_leads_to_the_row_that_the_version_got(toys):
+    """Its points are rotated, and the message names them as everybody else counts them."""
+    toys.add("toy_forgetting.py")
+    _, rows = toys.sweep(["toy_forgetting"], timeout=9)
+    row = next(row for row in rows if row["version"] == "toy_forgetting" and row["n"] == 200)
+    assert row["status"] == "incorrect"
+    told = re.search(r"point (\d+) has label -1", row["reason"])
+    rule = re.search(
+        r"row r of the points that it got was point \((\d+) \+ r\) mod 200", row["reason"]
+    )
+    assert (int(rule[1]) + 199) % 200 == int(told[1]), row["reason"]
 
 
 DESCRIPTIONS = {
