@@ -24,7 +24,7 @@ from analysis.measures.stats import (
     ratio_interval,
     relabellings,
 )
-from analysis.model.files import RunError
+from analysis.model.files import RunError, printable
 from analysis.model.run import PROBLEM, Run
 
 SLOWER, FASTER, ALIKE = "slower", "faster", "no difference found"
@@ -115,12 +115,18 @@ def not_excluded(table: pd.DataFrame, threshold: float) -> str:
 
 
 def same_program(old: Run, new: Run) -> str:
-    """Says so if both runs were made by one build. Empty if not, or if a run does not say."""
+    """Says so if both runs were made by one build, and names the versions that other files ran.
+    Empty if not, or if a run does not say."""
     if not old.binary or old.binary != new.binary:
         return ""
+    same = f"OLD and NEW are runs of the same program (fingerprint {old.binary[:8]})"
+    both = sorted({*old.external} & {*new.external})
+    changed = [printable(name) for name in both if old.external[name] != new.external[name]]
+    if not changed:
+        return f"{same}, so no difference comes from its code"
     return (
-        f"OLD and NEW are runs of the same program (fingerprint {old.binary[:8]}), so no "
-        "difference comes from its code"
+        f"{same}, but the external files of these versions differ: {', '.join(changed)}. Only "
+        "differences of other versions do not come from code"
     )
 
 

@@ -109,7 +109,7 @@ _ENVIRONMENT["parts"] = [{"environment": {**_ENVIRONMENT}}]
 _OVERRIDES = {"set": [str], "only": [str], "filter": str}
 _PLAN = {
     "shard": str,
-    "fingerprints": {"binary": str},
+    "fingerprints": {"binary": str, "external": {"*": object}},
     "points": [{}],
     "parents": {"*": str},
     "overrides": _OVERRIDES,
@@ -140,6 +140,8 @@ def load_run(path: Path) -> Run:
     measured = measurements["gpu"].dropna()
     gpus = environment.get("gpus") or [{}]
     gpu = str(measured.iloc[0] if len(measured) else gpus[0].get("name") or "")
+    fingerprints = plan.get("fingerprints") or {}
+    external = fingerprints.get("external") or {}
     return Run(
         path=path,
         spec=spec,
@@ -155,7 +157,8 @@ def load_run(path: Path) -> Run:
         parents=_parents(path, plan),
         warnings=warnings,
         shard=plan.get("shard") or "",
-        binary=(plan.get("fingerprints") or {}).get("binary") or "",
+        binary=fingerprints.get("binary") or "",
+        external={name: of for name, of in external.items() if isinstance(of, str)},
     )
 
 

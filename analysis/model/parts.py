@@ -78,6 +78,7 @@ def _joined(parts: list[Run]) -> Run:
         parents={name: parent for part in parts for name, parent in part.parents.items()},
         warnings=warnings,
         shard="",
+        external={name: of for part in parts for name, of in part.external.items()},
     )
 
 

@@ -57,6 +57,9 @@ class Run:
     """The part of a sweep that this run is, such as 2/4. Empty for a whole one."""
     binary: str = ""
     """The fingerprint of the program."""
+    external: dict[str, str] = field(default_factory=dict)
+    """The fingerprints of the files that run external versions. A version that mpirun launches has
+    that of mpirun."""
 
     @property
     def name(self) -> str:

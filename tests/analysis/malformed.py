@@ -45,6 +45,7 @@ DOCUMENTS = {
         "points": ([1], [{}], [{"point": 5}], [{"point": "p", "version": "v"}]),
         "parents": ([1], {"a": 5}, {"luigi_v1_fused": "luigi_v1_fused"}),
         "overrides": ({"set": 5}, {"only": [5]}, {"filter": 5}, {"profile": 5}),
+        "fingerprints": ({"binary": 5}, {"external": 5}, {"external": {"a": 5, "b": None}}),
     },
     "ceilings.json": {"ceilings": ([5], [{}], [{"name": "dram_read", "value": "x"}]), "gpu": (5,)},
 }

@@ -166,6 +166,29 @@ def test_two_runs_of_one_program_are_named_as_such(write, capsys):
     assert "same program" not in capsys.readouterr().out
 
 
+def test_an_external_version_whose_file_changed_may_differ_by_its_code(write, capsys):
+    runs = [write(name, {"a": launched(10)}) for name in ("old", "new")]
+
+    def said(*externals):
+        for path, external in zip(runs, externals, strict=True):
+            fingerprints = {"binary": "42417dfb67de", "external": external}
+            (path / "plan.json").write_text(
+                json.dumps({"points": [], "fingerprints": fingerprints})
+            )
+        main(["compare", *map(str, runs)])
+        return capsys.readouterr().out.splitlines()[0]
+
+    same = {"python_numpy": "d5", "only_old": "1", "unread": None}
+    assert said(
+        {**same, "mine_python": "aa", "my_c": "cc"}, {**same, "mine_python": "ab", "my_c": "cd"}
+    ) == (
+        "OLD and NEW are runs of the same program (fingerprint 42417dfb), but the external files "
+        "of these versions differ: mine_python, my_c. Only differences of other versions do not "
+        "come from code"
+    )
+    assert said(same, {"python_numpy": "d5"}).endswith("so no difference comes from its code")
+
+
 def test_a_launch_that_a_point_lacks_is_no_launch_of_it(write):
     old = write("old", {"a": launched(10), "b": launched(10, seed=2)})
     new = write("new", {"a": launched(11, seed=4), "b": launched(12, 4, seed=5)})
