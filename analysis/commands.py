@@ -232,7 +232,7 @@ def run_compare(options: argparse.Namespace) -> int:
         print(made.latex() if options.latex else made.table_alone())
     if not options.latex:
         if left_open := compare.not_excluded(table, options.threshold / 100):
-            print(left_open)
+            print(left_open + ("" if options.all else "; --all shows the intervals"))
         print(compare.summary(table) or "the runs have no points")
     return compare.exit_status(table)
 

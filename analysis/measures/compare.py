@@ -102,16 +102,26 @@ def summary(table: pd.DataFrame) -> str:
 
 def not_excluded(table: pd.DataFrame, threshold: float) -> str:
     """How much slower the points with no difference found may still be, as far as their intervals
-    say. Empty if no interval goes beyond the threshold."""
-    wide = table[table["verdict"].eq(ALIKE) & table["high"].gt(1 + threshold)]
-    if wide.empty:
-        return ""
-    worst = wide.loc[wide["high"].idxmax()]
-    points = f"{len(wide)} point{'' if len(wide) == 1 else 's'} with no difference found"
-    return (
-        f"{points} may still be slower by more than {100 * threshold:g}%, at most by "
-        f"{100 * (worst['high'] - 1):.0f}% ({worst['point']}); --all shows the intervals"
-    )
+    say, and how many have none. Empty if every interval ends within the threshold."""
+    alike = table[table["verdict"].eq(ALIKE)]
+    wide, unbounded = alike[alike["high"].gt(1 + threshold)], alike[alike["high"].isna()]
+    said = []
+    if len(wide):
+        worst = wide.loc[wide["high"].idxmax()]
+        said.append(
+            f"{_points(wide)} with no difference found may still be slower by more than "
+            f"{100 * threshold:g}%, at most by {100 * (worst['high'] - 1):.0f}% ({worst['point']})"
+        )
+    if len(unbounded):
+        verb = "has" if len(unbounded) == 1 else "have"
+        said.append(
+            f"{_points(unbounded)} with no difference found {verb} no interval, hence no bound"
+        )
+    return "; ".join(said)
+
+
+def _points(table: pd.DataFrame) -> str:
+    return f"{len(table)} point{'' if len(table) == 1 else 's'}"
 
 
 def same_program(old: Run, new: Run) -> str:

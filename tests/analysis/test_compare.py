@@ -21,6 +21,7 @@ from analysis.measures.compare import (
     OTHER,
     SLOWER,
     compare,
+    not_excluded,
     summary,
 )
 from analysis.measures.stats import holm
@@ -151,6 +152,26 @@ def test_what_no_difference_leaves_open_is_said(write, capsys):
         r"\(a\); --all shows the intervals\n2 no difference found\n$",
         out,
     )
+
+
+def test_points_without_an_interval_have_no_bound(write, capsys):
+    # medians so far apart that the interval would be wider than stats.WIDEST
+    apart = [noisy(median, seed=i) for i, median in enumerate([0.001, 1.0, 30.0, 1000.0])]
+    names = ("a", "b", "c")
+    old = write("old", {"a": launched(10, scatter=0.1), "b": apart, "c": apart})
+    new = write("new", {"a": launched(10, scatter=0.1, seed=7), "b": apart, "c": apart})
+    assert verdicts(old, new) == dict.fromkeys(names, ALIKE)
+    main(["compare", str(old), str(new), "--all"])
+    out = capsys.readouterr().out
+    assert re.search(
+        r"\n1 point with no difference found may still be slower by more than 2%, at most by \d+% "
+        r"\(a\); 2 points with no difference found have no interval, hence no bound\n"
+        r"3 no difference found\n$",
+        out,
+    )
+    one = compare(load_run(old), load_run(new), 0.02).iloc[[1]]
+    said = "1 point with no difference found has no interval, hence no bound"
+    assert not_excluded(one, 0.02) == said
 
 
 def test_two_runs_of_one_program_are_named_as_such(write, capsys):
