@@ -19,9 +19,12 @@ from analysis.pages.escape import text as markdown_text
 from analysis.pages.facts import facts, rerun_command
 from analysis.pages.table import markdown
 
+ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = Path(__file__).parent / "templates" / "artifact.md"
 _OF_THE_RUN = ("run directory", "started", "while measuring", "data", "solve", "measure", "timing")
 """Facts that are not the machine's."""
+_OF_THE_PROGRAM = ("kernels/python", "kernels/peer")
+"""Where the program has external versions of its own."""
 
 
 def text(
@@ -70,7 +73,16 @@ def _about(run: Run, folder: str, figures: list[str], options: list[str]) -> dic
         "commands": [shlex.join(words) for words in ([draw] * bool(figures) + [tables])],
         "command": rerun_command(replace(run, path=Path("runs") / folder)),
         "data_file": code(str(file)) if file else "",
+        "external": ", ".join(map(code, _foreign(run))),
     }
+
+
+def _foreign(run: Run) -> list[str]:
+    """The external versions that are files of whoever measured, not of this program."""
+    rows = run.measurements
+    launched = {*rows.loc[rows["timing_basis"].eq("mpi_max"), "version"]}
+    ours = {file.stem for family in _OF_THE_PROGRAM for file in (ROOT / family).glob("*.py")}
+    return sorted({*run.external} - launched - ours)
 
 
 def _lasted(run: Run) -> str:

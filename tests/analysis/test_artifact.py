@@ -1,5 +1,6 @@
 """Artifacts: packed, checked, and spoilt."""
 
+import json
 import os
 import re
 import shlex
@@ -101,6 +102,29 @@ def test_the_readme_says_what_was_measured_on_what_and_how_to_rebuild_it(packed,
         subprocess.run(line, cwd=packed / "software", env=environment, check=True)
         for file in (packed / where).iterdir():
             assert file.read_bytes() == (tmp_path / where / file.name).read_bytes()
+
+
+def test_the_readme_names_external_versions_whose_files_are_needed(tmp_path):
+    run = write_run(tmp_path / "run", Sweep(k=(5,), n=(10_000,), figures=["speedup"]))
+    rows = (run / "measurements.jsonl").read_text()
+    (run / "phases.jsonl").unlink()
+    launched = rows.replace('"cpu_openmp"', '"cpu_mpi"').replace("steady_clock", "mpi_max")
+    (run / "measurements.jsonl").write_text(launched)
+    plan = json.loads((run / "plan.json").read_text().replace('"cpu_openmp"', '"cpu_mpi"'))
+    names = ("my_lazy", "also_mine", "python_numpy", "peer_torch", "cpu_mpi")
+
+    def note(external):
+        plan["fingerprints"] = {"binary": "42", "external": external}
+        (run / "plan.json").write_text(json.dumps(plan))
+        out = tmp_path / f"artifact-{len(external)}"
+        assert main(["artifact", str(run), "--out", str(out), "--format", "svg"]) == 0
+        return (out / "README.md").read_text().partition("## Measure again")[2]
+
+    readme = note(dict.fromkeys(names, "ab"))
+    assert "`runs/sweep` measures versions whose files are not part of this archive" in readme
+    assert "nor of lloydbench: `also_mine`, `my_lazy`.\n" in readme
+    assert "`LLOYDBENCH_VERSIONS`" in readme
+    assert "LLOYDBENCH_VERSIONS" not in note(dict.fromkeys(names[2:], "ab"))
 
 
 def test_the_same_runs_give_the_same_archive(two_runs, tmp_path, capsys):
