@@ -44,6 +44,7 @@ PACKAGES = ("numpy", "pandas", "scipy", "matplotlib", "jinja2", "msgspec")
 """What the analysis imports; they bring the others."""
 SUMS, ABOUT = "SHA256SUMS", "artifact.json"
 DRAWN = ("figures", "tables")
+_CLASSIFIER = re.compile(r"Programming Language :: Python :: 3\.(\d+)")
 _ABOUT = {
     **{"formats": [str], "width": str, "class": str, "software": {"*": str}},
     "runs": [{"folder": str, "figures": [str]}],
@@ -97,7 +98,9 @@ def pack(runs: list[Run], out: Path, how: Look) -> Path:
         }
         (place / ABOUT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
         packed = [load_run(place / "runs" / folder) for folder in folders]
-        readme = artifact_readme.text(packed, folders, names, how.options(), _size(place))
+        readme = artifact_readme.text(
+            packed, folders, names, how.options(), _size(place), _pythons()
+        )
         (place / "README.md").write_text(readme, "utf-8")
         sums = [f"{_digest(file)}  {file.relative_to(place)}\n" for file in _files(place)]
         (place / SUMS).write_text("".join(sums), "utf-8")
@@ -216,6 +219,20 @@ def _software() -> dict[str, str]:
         needed = map(Requirement, package.requires or [])
         wanted += [n.name for n in needed if not n.marker or n.marker.evaluate({"extra": ""})]
     return {"python": platform.python_version(), **dict(sorted(found.items()))}
+
+
+def _pythons() -> str:
+    """The versions of Python for which all PACKAGES, as they are installed here, are made. Newer
+    ones may have no wheels of these."""
+    minors = None
+    for name in PACKAGES:
+        classifiers = distribution(name).metadata.get_all("Classifier") or []
+        found = {int(m[1]) for each in classifiers if (m := _CLASSIFIER.fullmatch(each))}
+        if found:  # some say only that they are for Python 3
+            minors = found if minors is None else minors & found
+    if not minors:
+        return platform.python_version()
+    return " to ".join(f"3.{minor}" for minor in sorted({min(minors), max(minors)}))
 
 
 def _folders(runs: list[Run]) -> list[str]:

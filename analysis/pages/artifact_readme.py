@@ -28,10 +28,15 @@ _OF_THE_PROGRAM = ("kernels/python", "kernels/peer")
 
 
 def text(
-    runs: list[Run], folders: list[str], figures: list[list[str]], options: list[str], size: int
+    runs: list[Run],
+    folders: list[str],
+    figures: list[list[str]],
+    options: list[str],
+    size: int,
+    pythons: str,
 ) -> str:
     """README.md of packed `runs`, of which each has a folder below runs/ and figures; `options` are
-    those of the command `figures`."""
+    those of the command `figures`, and the software needs one of `pythons`."""
     # what is text of a run is escaped here
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
     template = environment.from_string(TEMPLATE.read_text("utf-8"))
@@ -47,6 +52,7 @@ def text(
             title=markdown_text(named),
             runs=about,
             formats=options[1].upper().replace(",", ", "),
+            pythons=pythons,
             megabytes=max(1, -(-size // 1_000_000)),
             environments=machines,
             warnings=_warnings(runs, folders),

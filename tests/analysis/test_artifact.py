@@ -2,19 +2,23 @@
 
 import json
 import os
+import platform
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
+from email.message import Message
 from importlib.metadata import packages_distributions
+from types import SimpleNamespace
 
 import pytest
 from made_runs import Sweep, realistic_faults, write_run
 from packaging.utils import canonicalize_name
 
 from analysis.__main__ import main
+from analysis.pages import artifact
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +106,33 @@ def test_the_readme_says_what_was_measured_on_what_and_how_to_rebuild_it(packed,
         subprocess.run(line, cwd=packed / "software", env=environment, check=True)
         for file in (packed / where).iterdir():
             assert file.read_bytes() == (tmp_path / where / file.name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [
+        ({"numpy": (10, 11, 12, 13), "scipy": (11, 12, 13, 14)}, "3.11 to 3.13"),
+        ({"numpy": (14,)}, "3.14"),
+        ({"numpy": (10,), "scipy": (14,)}, platform.python_version()),
+    ],
+)
+def test_the_pythons_are_those_of_the_pinned_packages(of, said, monkeypatch):
+    def distribution(name):
+        minors = ["3", *(f"3.{minor}" for minor in of.get(name, ()))]
+        metadata = Message()
+        for minor in minors:
+            metadata["Classifier"] = f"Programming Language :: Python :: {minor}"
+        return SimpleNamespace(metadata=metadata)
+
+    monkeypatch.setattr(artifact, "distribution", distribution)
+    assert artifact._pythons() == said
+
+
+def test_the_readme_names_the_pythons_of_its_packages(packed):
+    assert (
+        f"This needs Linux and Python {artifact._pythons()}, no GPU"
+        in (packed / "README.md").read_text()
+    )
 
 
 def test_the_readme_names_external_versions_whose_files_are_needed(tmp_path):
