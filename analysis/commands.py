@@ -173,7 +173,8 @@ def run_artifact(options: argparse.Namespace) -> int:
         found = artifact.check(options.check)
         for fault in found.faults:
             say(fault)
-        wrong = f"; {len(found.faults)} faults" if found.faults else ""
+        count = len(found.faults)
+        wrong = f"; {count} fault{'' if count == 1 else 's'}" if count else ""
         print(f"{found.files} files as packed, {found.drawn} figures and tables rebuilt{wrong}")
         return 1 if found.faults else 0
     if not options.dirs or not options.out:

@@ -188,6 +188,13 @@ def test_a_changed_row_is_found_by_its_checksum_and_by_the_figures(packed, capsy
     assert out.endswith(f"; {len(faults)} faults\n")
 
 
+def test_one_fault_is_one(packed, capsys):
+    (packed / "more.txt").write_text("x")
+    status, out, faults = checked(packed, capsys)
+    assert (status, faults) == (1, ["more.txt: not in SHA256SUMS"])
+    assert out.endswith("; 1 fault\n")
+
+
 def test_what_is_missing_or_more_is_named(packed, capsys):
     (packed / "LICENSE").write_text("x")
     shutil.rmtree(packed / "tables" / "sweep-2")
