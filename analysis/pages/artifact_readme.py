@@ -55,6 +55,7 @@ def text(
             pythons=pythons,
             megabytes=max(1, -(-size // 1_000_000)),
             environments=machines,
+            missing=any(of["missing"] for of in about),
             warnings=_warnings(runs, folders),
             licensed=(runs[0].path.parents[1] / "software" / "LICENSE").is_file(),
         ).rstrip()
@@ -64,6 +65,7 @@ def text(
 
 def _about(run: Run, folder: str, figures: list[str], options: list[str]) -> dict:
     points = all_points([run], run.baseline)
+    ok = int(points["status"].eq("ok").sum())
     file = run.source().get("file")
     draw = ["/tmp/venv/bin/python", "-m", "analysis", "figures", f"../runs/{folder}"]
     draw += ["--only", ",".join(figures), *options, "--out", f"/tmp/figures/{folder}"]
@@ -72,7 +74,8 @@ def _about(run: Run, folder: str, figures: list[str], options: list[str]) -> dic
         "folder": folder,
         "title": markdown_text(run.title).replace("|", "\\|"),
         "points": f"{len(points):,}",
-        "ok": f"{int(points['status'].eq('ok').sum()):,}",
+        "ok": f"{ok:,}",
+        "missing": ok < len(points),
         "samples": f"{int(points['samples'].sum()):,}",
         "started": markdown_text(str(run.environment.get("t_utc") or "–")),
         "lasted": _lasted(run),

@@ -158,6 +158,17 @@ def test_the_readme_names_external_versions_whose_files_are_needed(tmp_path):
     assert "LLOYDBENCH_VERSIONS" not in note(dict.fromkeys(names[2:], "ab"))
 
 
+def test_the_readme_refers_to_a_table_of_missing_points_only_where_there_is_one(packed, tmp_path):
+    assert "reasons (`tables/*/missing.md`) |" in (packed / "README.md").read_text()
+    whole = write_run(tmp_path / "run", Sweep(k=(5,), n=(10_000,), figures=["speedup"]))
+    out = tmp_path / "artifact"
+    assert main(["artifact", str(whole), "--out", str(out), "--format", "svg"]) == 0
+    assert not list(out.rglob("missing.md"))
+    readme = (out / "README.md").read_text()
+    assert "missing.md" not in readme
+    assert "| every sample of every run; every point has a result |" in readme
+
+
 def test_the_same_runs_give_the_same_archive(two_runs, tmp_path, capsys):
     archives = [tmp_path / place / "a.tar.gz" for place in ("one", "two")]
     for archive in archives:
