@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from analysis.measures.points import all_points
 from analysis.model.columns import name
 from analysis.model.numbers import number_text
 from analysis.model.rows import read_rows
-from analysis.model.run import Run
+from analysis.model.run import Run, machine_identity
 from analysis.pages.escape import code
 from analysis.pages.escape import text as markdown_text
 from analysis.pages.facts import facts, rerun_command
@@ -108,13 +109,34 @@ def _lasted(run: Run) -> str:
 
 
 def _machines(runs: list[Run], folders: list[str]) -> list[dict]:
-    """One table for each machine and program, and which runs are of it."""
-    kinds: dict[str, list[str]] = {}
+    """One table for each machine, and which runs are of it."""
+    machines: dict[str, dict[str, Run]] = {}
     for run, folder in zip(runs, folders, strict=True):
-        known = [list(fact) for fact in facts(run) if fact[0] not in _OF_THE_RUN]
-        table = markdown(["what", "value"], known, set()) if known else "Not recorded.\n"
-        kinds.setdefault(table, []).append(f"`{folder}`")
-    return [{"runs": ", ".join(of), "table": table.rstrip()} for table, of in kinds.items()]
+        identity = repr((machine_identity(run.environment), run.nodes))
+        machines.setdefault(identity, {})[folder] = run
+    return [
+        {"runs": ", ".join(f"`{folder}`" for folder in of), "table": _machine_table(of).rstrip()}
+        for of in machines.values()
+    ]
+
+
+def _machine_table(runs: dict[str, Run]) -> str:
+    """What is known of one machine and the programs that ran there. A value that not all runs
+    have, such as a commit, is followed by the runs that have it."""
+    having: dict[str, dict[tuple[str, int], list[str]]] = {}
+    for folder, run in runs.items():
+        seen: Counter = Counter()  # two GPUs of one machine may differ in nothing
+        for what, value in facts(run):
+            if what not in _OF_THE_RUN:
+                seen[what, value] += 1
+                of = having.setdefault(what, {}).setdefault((value, seen[what, value]), [])
+                of.append(folder)
+    rows = [
+        [what, value if len(of) == len(runs) else (value, f" ({', '.join(of)})")]
+        for what, values in having.items()
+        for (value, _), of in values.items()
+    ]
+    return markdown(["what", "value"], rows, set()) if rows else "Not recorded.\n"
 
 
 def _warnings(runs: list[Run], folders: list[str]) -> list[str]:

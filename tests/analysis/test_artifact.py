@@ -169,6 +169,38 @@ def test_the_readme_refers_to_a_table_of_missing_points_only_where_there_is_one(
     assert "| every sample of every run; every point has a result |" in readme
 
 
+def test_runs_of_several_programs_on_one_machine_are_of_one_machine(tmp_path):
+    small = {"k": (5,), "n": (10_000,), "figures": ["speedup"]}
+    runs = [tmp_path / "runs" / name for name in ("one", "two", "three", "four")]
+    for run in runs:
+        write_run(run, Sweep(name=run.name, **small))
+
+    def change(run, **values):
+        file = run / "environment.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+    change(runs[1], build={"commit": "17bf889d1c2b3a4f", "compiler": "GNU 12.2.0"})
+    change(runs[3], host="another", gpus=[{"name": "NVIDIA L4", "driver": "580"}] * 2)
+    out = tmp_path / "artifact"
+    assert main(["artifact", *map(str, runs), "--out", str(out), "--format", "svg"]) == 0
+    readme = (out / "README.md").read_text()
+    assert re.findall("^## Machine.*", readme, re.MULTILINE) == [
+        "## Machine 1: `one`, `two`, `three`",
+        "## Machine 2: `four`",
+    ]
+    first = readme.partition("## Machine 1")[2].partition("## Machine 2")[0]
+    programs = [
+        line for line in first.splitlines() if re.match(r"\| (program|compiler|host) ", line)
+    ]
+    assert programs == [
+        "| host | node17 |",
+        "| program | 06af889d1c2b3a4f (one, three) |",
+        "| program | 17bf889d1c2b3a4f (two) |",
+        "| compiler | GNU 12.2.0 |",
+    ]
+    assert readme.count("| NVIDIA L4 | driver 580 |") == 2
+
+
 def test_the_same_runs_give_the_same_archive(two_runs, tmp_path, capsys):
     archives = [tmp_path / place / "a.tar.gz" for place in ("one", "two")]
     for archive in archives:
