@@ -147,12 +147,20 @@ def _warnings(runs: list[Run], folders: list[str]) -> list[str]:
         throttled = int(points["throttled_samples"].fillna(0).sum())
         noisy = int(points["noisy"].eq(True).sum())
         for count, words in (
-            (bad, f"{bad:,} of {len(points):,} points have no result (`tables/{folder}/`)"),
-            (noisy, f"{noisy:,} points are noisy"),
-            (throttled, f"{throttled:,} samples were taken while the GPU held its clocks back"),
+            (
+                bad,
+                f"{bad:,} of {len(points):,} points {'has' if bad == 1 else 'have'} no result "
+                f"(`tables/{folder}/`)",
+            ),
+            (noisy, "1 point is noisy" if noisy == 1 else f"{noisy:,} points are noisy"),
+            (throttled, f"{_samples(throttled)} taken while the GPU held its clocks back"),
         ):
             said += [f"`{folder}`: {words}."] if count else []
         if (run.environment.get("build") or {}).get("dirty"):
             said.append(f"`{folder}`: built from a tree with uncommitted changes.")
         said += [f"`{folder}`: {markdown_text(warning)}" for warning in run.warnings]
     return said
+
+
+def _samples(count: int) -> str:
+    return "1 sample was" if count == 1 else f"{count:,} samples were"

@@ -14,7 +14,7 @@ from importlib.metadata import packages_distributions
 from types import SimpleNamespace
 
 import pytest
-from made_runs import Sweep, realistic_faults, write_run
+from made_runs import Sweep, realistic_faults, write_lines, write_run
 from packaging.utils import canonicalize_name
 
 from analysis.__main__ import main
@@ -93,7 +93,7 @@ def test_the_readme_says_what_was_measured_on_what_and_how_to_rebuild_it(packed,
     for words in (
         *("AMD EPYC 9654 96-Core Processor", "NVIDIA H200", "driver 580.82.07", "GNU 12.2.0"),
         *("06af889d1c2b3a4f", "run_experiment runs/sweep/spec.yaml"),
-        "`sweep-2`: 1 of 6 points have no result (`tables/sweep-2/`).",
+        "`sweep-2`: 1 of 6 points has no result (`tables/sweep-2/`).",
     ):
         assert words in readme
     commands = re.findall(r"^/tmp/venv/bin/python (-m analysis .*--out )/tmp/(\S+)$", readme, re.M)
@@ -199,6 +199,30 @@ def test_runs_of_several_programs_on_one_machine_are_of_one_machine(tmp_path):
         "| compiler | GNU 12.2.0 |",
     ]
     assert readme.count("| NVIDIA L4 | driver 580 |") == 2
+
+
+@pytest.mark.parametrize(
+    ("count", "noisy", "throttled"),
+    [
+        (1, "1 point is noisy.", "1 sample was taken while the GPU held its clocks back."),
+        (2, "2 points are noisy.", "2 samples were taken while the GPU held its clocks back."),
+    ],
+)
+def test_the_readme_counts_one_disturbed_point_as_one(tmp_path, count, noisy, throttled):
+    sweep = Sweep(k=(5,), n=(10_000,), figures=["speedup"], repetitions=6)
+    file = write_run(tmp_path / "run", sweep) / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    points = list(dict.fromkeys(row["point"] for row in rows if row["gpu"]))[:count]
+    for row in rows:
+        row["noisy"] = row["point"] in points
+        if row["noisy"] and row["repetition"] == 0:
+            row["throttle"] = "sw_power_cap"
+    write_lines(file, rows)
+    out = tmp_path / "artifact"
+    assert main(["artifact", str(file.parent), "--out", str(out), "--format", "svg"]) == 0
+    readme = (out / "README.md").read_text()
+    assert f"`sweep`: {noisy}\n" in readme
+    assert f"`sweep`: {throttled}\n" in readme
 
 
 def test_the_same_runs_give_the_same_archive(two_runs, tmp_path, capsys):
