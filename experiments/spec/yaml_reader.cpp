@@ -161,7 +161,10 @@ std::optional<Section> YamlReader::section(const YAML::Node& node, const Place& 
       continue;
     }
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      const std::string hint = suggestion(key, known);
+      const std::vector<std::string> axes = axis_names();
+      const bool misplaced = name.empty() && std::find(axes.begin(), axes.end(), key) != axes.end();
+      const std::string hint =
+          misplaced ? "; it is an axis and belongs under axes" : suggestion(key, known);
       const std::string choices =
           fmt::format("; the {} are {}", kind == "axis" ? "axes" : "keys", join(known));
       errors_.add(key_place, fmt::format("unknown {} {}{}{}", kind, in_quotes(key),

@@ -50,6 +50,8 @@ INSTANTIATE_TEST_SUITE_P(
     Keys, SpecErrors,
     ::testing::Values(
         ErrorCase{
+            8, "n: 100", {"s.yaml:8:1: unknown key 'n'; it is an axis and belongs under axes"}},
+        ErrorCase{
             8, "figurs: [speedup]", {"s.yaml:8:1: unknown key 'figurs'; did you mean 'figures'?"}},
         ErrorCase{8,
                   "colour: blue",
