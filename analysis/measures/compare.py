@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import mannwhitneyu
 
-from analysis.measures.points import all_points
+from analysis.measures.points import all_points, reasons_of, worst_of_each_kind
 from analysis.measures.stats import (
     CONFIDENCE,
     Samples,
@@ -233,9 +233,10 @@ class _Pair:
 
 
 def _disturbed(side: pd.Series) -> str:
-    """How many samples were disturbed and, for example, by what. The figures' CSV has all."""
-    first = str(side["noise"] or "no reason was recorded").partition("; ")[0]
-    return f"{side['noisy_samples']} of {side['samples']} samples, such as: {first}"
+    """How many samples were disturbed, and the worst reason. The figures' CSV has all."""
+    reasons = reasons_of([side["noise"]] if isinstance(side["noise"], str) else [])
+    worst = next(iter(worst_of_each_kind(reasons)), "no reason was recorded")
+    return f"{side['noisy_samples']} of {side['samples']} samples, such as: {worst}"
 
 
 def _other_problem(old: pd.Series, new: pd.Series) -> str:

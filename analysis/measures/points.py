@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,20 +80,46 @@ def noisy_mark(point: pd.Series) -> str:
     return NOISY if point["noisy"] is True else ""
 
 
-def noise_note(points: pd.DataFrame, most: int = 3) -> str:
-    """What NOISY means for these points, and what disturbed them. Empty if none is noisy."""
+def noise_note(points: pd.DataFrame) -> str:
+    """What NOISY means for these points, and the worst of each kind that disturbed them. Empty if
+    none is noisy."""
     noisy = points[points["noisy"].eq(True)]
     if noisy.empty:
         return ""
-    reasons = list(dict.fromkeys("; ".join(noisy["noise"].dropna()).split("; ")))
-    said = "; ".join(reasons[:most])
-    if len(reasons) > most:
-        said = f"for example {said} ({len(reasons)} different ones in all)"
+    reasons = reasons_of(noisy["noise"].dropna())
+    worst = worst_of_each_kind(reasons)
+    at_worst = ", at worst" if len(reasons) > len(worst) else ""
     count = f"{len(noisy):,} point{'' if len(noisy) == 1 else 's'}"
     return (
-        f"{NOISY} noisy: {count}, with a quarter or more of the samples disturbed: "
-        f"{said or 'no reason was recorded'}."
+        f"{NOISY} noisy: {count}, with a quarter or more of the samples disturbed{at_worst}: "
+        f"{'; '.join(worst) or 'no reason was recorded'}."
     )
+
+
+def reasons_of(noise: Iterable[str]) -> list[str]:
+    """The different reasons in texts of the column `noise`."""
+    return [reason for reason in dict.fromkeys("; ".join(noise).split("; ")) if reason]
+
+
+def worst_of_each_kind(reasons: Iterable[str]) -> list[str]:
+    """Reasons that differ only in their numbers are of one kind. The worst of a kind has the
+    largest first number, which counts what disturbed the sample. Where that is equal, the shorter
+    sample was disturbed more, so the second number decides."""
+    kinds: dict[str, list[str]] = {}
+    for reason in reasons:
+        kind = _PLURAL.sub("", _NUMBER.sub("#", reason))
+        kinds.setdefault(kind, []).append(reason)
+    return [max(of, key=_severity) for of in kinds.values()]
+
+
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+_PLURAL = re.compile(r"(?<=switch)es\b|(?<=page)s\b|(?<=core)s\b")
+
+
+def _severity(reason: str) -> tuple[float, float]:
+    numbers = [float(number.replace(",", "")) for number in _NUMBER.findall(reason)]
+    first, second = [*numbers, 0.0, 0.0][:2]
+    return first, -second
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,15 @@ import pandas as pd
 
 from analysis.figures import FIGURES, csv_text, draw, wrong_name
 from analysis.figures.drawing import Subject
-from analysis.measures.points import Data, baseline_text, gather, named_baseline, noise_note
+from analysis.measures.points import (
+    Data,
+    baseline_text,
+    gather,
+    named_baseline,
+    noise_note,
+    reasons_of,
+    worst_of_each_kind,
+)
 from analysis.model.files import RunError
 from analysis.model.run import Run
 from analysis.model.words import AXES
@@ -44,7 +52,7 @@ def run_page(run: Run, entry: Entry) -> RunPage:
         [Row(numbers[index], _at(points.loc[index]), words) for index, words in cells.items()],
         noise_note(points),
         [
-            [p["point"], f"{p['noisy_samples']} of {p['samples']}", p["noise"] or ""]
+            [p["point"], f"{p['noisy_samples']} of {p['samples']}", _disturbed_by(p["noise"])]
             for _, p in points[points["noisy"].eq(True)].iterrows()
         ],
         _without_result(missing),
@@ -99,6 +107,14 @@ def figure_of(name: str, data: Data, run: Run, suffix: str = "") -> Figure:
     says = finding(name, drawing.rows, about.title)
     picture = inline(drawing.figure, drawing.name + suffix)
     return Figure(drawing.name, picture, says, csv_text(drawing))
+
+
+def _disturbed_by(noise: object) -> str:
+    """The worst of each kind, and how many different ones there are."""
+    reasons = reasons_of([noise] if isinstance(noise, str) else [])
+    worst = worst_of_each_kind(reasons)
+    said = "; ".join(worst)
+    return said if len(reasons) == len(worst) else f"at worst: {said} ({len(reasons):,} reasons)"
 
 
 def _at(point: pd.Series) -> str:

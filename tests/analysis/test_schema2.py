@@ -8,7 +8,7 @@ from made_runs import write_lines
 
 from analysis.__main__ import main
 from analysis.figures import FIGURES, draw
-from analysis.measures.points import all_points, gather
+from analysis.measures.points import all_points, gather, noise_note
 from analysis.model.load import load_run
 from analysis.pages.report import subject
 
@@ -93,6 +93,38 @@ def test_what_could_not_be_observed_is_neither_noisy_nor_quiet(make_run):
     points = all_points([load_run(path)], "")
     assert points["noisy"].isna().all()
     assert points["noisy_samples"].isna().all()
+
+
+REASONS = [
+    "1 involuntary context switch in 2.1 ms",
+    "other processes used 0.3 of 16 cores",
+    "52 involuntary context switches in 14.9 ms",
+    "52 involuntary context switches in 1,200 ms",
+    "9 involuntary context switches in 1.08e+03 ms",
+    "1 page read from disk",
+    "3 pages read from disk",
+    "other processes used 12.5 of 16 cores",
+]
+WORST = (
+    "52 involuntary context switches in 14.9 ms; other processes used 12.5 of 16 cores; "
+    "3 pages read from disk"
+)
+
+
+def test_the_worst_of_each_kind_of_noise_is_named(make_run, tmp_path):
+    """In notes and in the report, instead of the first ones or of all."""
+    path = make_run(n=(10_000,), k=(5,))
+
+    def disturbed(row):
+        reasons = REASONS[row["repetition"] % len(REASONS) :][:1]
+        return row | {"noisy": True, "noise": {"reasons": reasons}}
+
+    rewrite(path, disturbed)
+    note = noise_note(all_points([load_run(path)], "cpu_sequential"))
+    assert note.endswith(f" of the samples disturbed, at worst: {WORST}.")
+    assert main(["report", str(path), "-o", str(tmp_path / "out")]) == 0
+    (page,) = (tmp_path / "out").glob("*/index.html")
+    assert f"at worst: {WORST} (8 reasons)" in page.read_text()
 
 
 def test_imprecise_points_have_no_time_and_no_speedup_but_a_reason(run):
