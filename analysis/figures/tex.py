@@ -31,6 +31,7 @@ _COMMANDS = {
     "—": "---",
     "…": r"\ldots{}",
     "†": r"\ensuremath{\dagger}",
+    "‡": r"\ensuremath{\ddagger}",
     "°": r"\ensuremath{^\circ}",
     "µ": r"\ensuremath{\mu}",
     "μ": r"\ensuremath{\mu}",

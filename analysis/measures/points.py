@@ -75,9 +75,23 @@ NOISY = "†"
 """Follows the time of a noisy point in tables, and in figures without marks."""
 
 
+OVERSUBSCRIBED = "‡"
+"""Follows the time of an oversubscribed point in tables."""
+
+
 def noisy_mark(point: pd.Series) -> str:
     """NOISY for a noisy point, else nothing."""
     return NOISY if point["noisy"] is True else ""
+
+
+def oversubscribed_note(points: pd.DataFrame) -> str:
+    """What OVERSUBSCRIBED means for these points. Empty if none is."""
+    count = int((points["status"].eq("ok") & points["oversubscribed"].eq(True)).sum())
+    if not count:
+        return ""
+    noun = f"{count:,} point{'' if count == 1 else 's'}"
+    why = "with more threads than cores, or with ranks that share a GPU"
+    return f"{OVERSUBSCRIBED} oversubscribed: {noun}, {why}."
 
 
 def noise_note(points: pd.DataFrame) -> str:
@@ -358,6 +372,15 @@ def fastest(points: pd.DataFrame, x: str = "n", apart: Sequence[str] = ()) -> pd
     ok = points[points["status"] == "ok"]
     key = list(dict.fromkeys(["machine", "version", *PROBLEM, x, *apart]))
     return ok.loc[ok.groupby(key, dropna=False, sort=False)["iteration_ms"].idxmin()]
+
+
+def within_cores(points: pd.DataFrame, apart: Sequence[str] = ()) -> pd.DataFrame:
+    """Leaves out the oversubscribed points of each version and problem that has another result, so
+    that none of them is its fastest. The values of the axes `apart` are looked at separately."""
+    within = points["status"].eq("ok") & ~points["oversubscribed"].eq(True)
+    key = [points[column] for column in ("machine", "version", *PROBLEM, *apart)]
+    replaceable = within.groupby(key, dropna=False, sort=False).transform("any")
+    return points[within | ~replaceable]
 
 
 _NEWER_COUNTS = ("launches", "noisy_samples", "verified_points")

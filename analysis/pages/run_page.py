@@ -12,6 +12,7 @@ from analysis.measures.points import (
     gather,
     named_baseline,
     noise_note,
+    oversubscribed_note,
     reasons_of,
     worst_of_each_kind,
 )
@@ -50,6 +51,7 @@ def run_page(run: Run, entry: Entry) -> RunPage:
         baseline_text(points, run.baseline),
         header,
         [Row(numbers[index], _at(points.loc[index]), words) for index, words in cells.items()],
+        oversubscribed_note(points),
         noise_note(points),
         [
             [p["point"], f"{p['noisy_samples']} of {p['samples']}", _disturbed_by(p["noise"])]

@@ -59,6 +59,7 @@ class RunPage:
     baseline: str
     header: list[str]
     rows: list[Row]
+    oversubscribed: str
     noise: str
     noisy: list[list[str]]
     missing: list[list[str]]

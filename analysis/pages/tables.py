@@ -12,6 +12,7 @@ from analysis.measures.claims import Judgment
 from analysis.measures.points import (
     BEST_CPU,
     FASTEST_CPU,
+    OVERSUBSCRIBED,
     baseline_text,
     condition_text,
     conditions,
@@ -21,7 +22,9 @@ from analysis.measures.points import (
     noise_note,
     noisy_mark,
     over_best_cpu,
+    oversubscribed_note,
     sampled,
+    within_cores,
 )
 from analysis.measures.published import Number
 from analysis.measures.studies import Study
@@ -71,7 +74,7 @@ def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[s
             str(p["samples"]),
             *(_newer(p[c]) for c, _ in newer),
             *(_solved(p) if solved else []),
-            *(time_text(p), _speedup(p)),
+            *(_time(p), _speedup(p)),
             *(p["baseline"] or "" for _ in over),
         ]
     return header, rows
@@ -110,11 +113,11 @@ def _solved(p: pd.Series) -> list[str]:
 def headline(run: Run, points: pd.DataFrame) -> Table:
     """The table for a README: each version with its fastest tunables, under each of the conditions
     that it ran in, for each K (and dim) at the largest N. That is the largest N of the baseline, or
-    of any version if there is no baseline. The line before the table says what was measured and
-    where.
+    of any version if there is no baseline. An oversubscribed point counts only where a version has
+    no other. The line before the table says what was measured and where.
     """
     apart = conditions(points)
-    fast = fastest(points, apart=apart)
+    fast = fastest(within_cores(points, apart), apart=apart)
     compared = fast[fast["speedup"].notna()]
     problem = ["k", "dim"]
     largest = points.groupby(problem)["n"].max()
@@ -148,7 +151,7 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
             *(str(p[c]) for c in several),
             *(_count(p[a]) if p["status"] == "ok" else "" for a in axes),
             *(condition_text(a, p[a]) if p["status"] == "ok" else "" for a in apart),
-            *([time_text(p), _speedup(p)] if p["status"] == "ok" else [_why_not(p), ""]),
+            *([_time(p), _speedup(p)] if p["status"] == "ok" else [_why_not(p), ""]),
             *(Code(p["baseline"]) if pd.notna(p["speedup"]) else "" for _ in over),
             *(_over_best(best, p.name) for _ in second),
         ]
@@ -170,8 +173,9 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
         said.append(("speedup over ", named if named == FASTEST_CPU else Code(named), which))
     if second and not has_several_baselines(best):
         said.append((f"{FASTEST_CPU} of the run is ", Code(named_baseline(best, BEST_CPU))))
-    if noise := noise_note(pd.DataFrame(chosen)) if chosen else "":
-        said.append(noise.rstrip("."))
+    for note in (noise_note, oversubscribed_note):
+        if words := note(pd.DataFrame(chosen)) if chosen else "":
+            said.append(words.rstrip("."))
     return Table("headline", listed(said), header, rows, {*header} - _WORDS)
 
 
@@ -210,8 +214,8 @@ def medians(points: pd.DataFrame, baseline: str) -> Table:
     header, rows = every_point_cells(points)
     over = baseline_text(points, baseline)
     said = "Medians with 95% intervals" + (f"; speedup over {over}." if over else ".")
-    if noise := noise_note(points):
-        said += f" {noise}"
+    for note in filter(None, (noise_note(points), oversubscribed_note(points))):
+        said += f" {note}"
     return Table("medians", said, header, list(rows.values()), {*header} - _WORDS)
 
 
@@ -235,6 +239,12 @@ def time_text(p: pd.Series) -> str:
     """The median of a point with its interval, and a mark if the point is noisy."""
     median = interval_text(p["iteration_ms"], p["iteration_ms_low"], p["iteration_ms_high"])
     return median + noisy_mark(p)
+
+
+def _time(p: pd.Series) -> str:
+    """The same, with a mark if the point is oversubscribed, too."""
+    over = pd.notna(p["oversubscribed"]) and p["oversubscribed"]
+    return time_text(p) + (OVERSUBSCRIBED if over else "")
 
 
 def _speedup(p: pd.Series) -> str:

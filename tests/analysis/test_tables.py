@@ -1,6 +1,9 @@
 """Tables as Markdown and as LaTeX."""
 
+import json
+
 import pytest
+from made_runs import write_lines
 from malformed import write_good
 from test_paper import NEEDS_LATEX, compiled
 
@@ -8,7 +11,7 @@ from analysis.__main__ import main
 from analysis.measures.points import all_points, over_best_cpu
 from analysis.model.load import load_run
 from analysis.pages import tables
-from analysis.pages.escape import Code
+from analysis.pages.escape import Code, text
 from analysis.pages.table import Table
 
 
@@ -115,3 +118,35 @@ def test_a_headline_over_the_fastest_cpu_leaves_the_other_tables_alone(make_run)
     before = tables.medians(points, run.baseline).rows
     tables.headline(run, points)
     assert tables.medians(points, run.baseline).rows == before
+
+
+def test_an_oversubscribed_point_counts_only_where_there_is_no_other(make_run):
+    """The headline does not choose it, though it is faster. A time without another is marked."""
+    path = make_run(n=(10_000,), k=(5,), threads=(2, 4))
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        if row["threads"] == 4:
+            row.update(oversubscribed=True, iteration_ms=row["iteration_ms"] / 1e3)
+    write_lines(file, rows)
+    marked, headline, medians = _openmp(path)
+    assert (marked, headline[2]) == (False, "2")
+    assert "‡" not in headline[3]
+    assert [words.endswith("‡") for words in medians] == [False, True]
+
+    write_lines(file, [row for row in rows if row["threads"] != 2])
+    marked, headline, medians = _openmp(path)
+    assert (marked, headline[2]) == (True, "4")
+    assert headline[3].endswith("‡")
+
+
+def _openmp(path):
+    """Whether the headline's note has the mark, its line, and the medians' times."""
+    run = load_run(path)
+    points = all_points([run], run.baseline)
+    made = [tables.headline(run, points), tables.medians(points, run.baseline)]
+    headline, *medians = [
+        row for table in made for row in table.rows if "cpu_openmp" in map(str, row)
+    ]
+    at = made[1].header.index("ms per iteration")
+    return "‡ oversubscribed: 1 point" in text(made[0].said), headline, [row[at] for row in medians]
