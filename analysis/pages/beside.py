@@ -78,7 +78,8 @@ def beside(run: Run) -> Table:
             continue
         second = least(mine[mine["version"].ne(ours["version"])])
         rows.append([*sizes, who(peer), who(ours), ratio(peer, ours), who(second)])
-    numeric = {*header} - {"data"} | {"faster by"}
+    known = {*header}
+    numeric = known - {"data"} | {"faster by"}
     header += ["best peer, ms", "ours, ms", "faster by", "our next, ms"]
     said = [run.environment_line(), "median of an iteration [95% interval]"]
     peers = points[is_peer(points)]
@@ -87,4 +88,4 @@ def beside(run: Run) -> Table:
         said.append(f"peers that did not run: {', '.join(absent)}")
     if noise := noise_note(points):
         said.append(noise.rstrip("."))
-    return Table("beside", listed(said), header, rows, numeric)
+    return Table("beside", listed(said), header, rows, numeric, keys=known)

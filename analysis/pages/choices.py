@@ -92,7 +92,9 @@ def _table(run: Run, losses_only: bool) -> Table:
     if noise := noise_note(pd.concat(bests.values())):
         said += f" {noise}"
     rows = [_row(loss, chosen_by) for loss in shown]
-    return Table("choices", said, header, rows, {"n", "k", "dim", "batch", "gpus", "ms", "its own"})
+    numeric = {"n", "k", "dim", "batch", "gpus", "ms", "its own"}
+    known = {*header[: header.index("chosen")]}
+    return Table("choices", said, header, rows, numeric, keys=known)
 
 
 def _chooser(run: Run, points: pd.DataFrame) -> tuple[str, str]:

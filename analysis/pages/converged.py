@@ -63,7 +63,8 @@ def table_of(data: Data, run: Run) -> Table:
         "is iterations times the median time of one, without initialisation."
     )
     words = {"version", "data", "precision", "init"}
-    return Table("convergence", said, header, lines, {*header} - words, rows)
+    known = {*header[: header.index("solves")]}
+    return Table("convergence", said, header, lines, {*header} - words, rows, known)
 
 
 def _several(rows: pd.DataFrame, column: str) -> bool:

@@ -90,7 +90,8 @@ def measured(run: Run) -> Table:
     said.append("MHz: the median clock of one GPU, and of the slowest of G")
     if noise := noise_note(points.loc[shown]):
         said.append(noise.rstrip("."))
-    return Table("measured", listed(said), header, rows, {*sizes, *times})
+    known = {*header} - {*times}
+    return Table("measured", listed(said), header, rows, {*sizes, *times}, keys=known)
 
 
 def _on_one_host(run: Run, points: pd.DataFrame) -> pd.DataFrame:

@@ -72,7 +72,8 @@ def jobs(run: Run) -> Table:
         shown.append(quick["point"])
     if not rows:
         raise RunError(f"{run.path}: no whole job of this project's own versions")
-    numeric = {*header} - {"data"} | {"its whole job, ms", "faster by"}
+    known = {*header}
+    numeric = known - {"data"} | {"its whole job, ms", "faster by"}
     header += ["shortest iteration of ours, ms", "its whole job, ms"]
     header += ["shortest whole job of ours, ms", "of a library, ms", "faster by"]
     counts = run.measurements["iterations"].dropna().astype(int)
@@ -84,4 +85,4 @@ def jobs(run: Run) -> Table:
     ]
     if noise := noise_note(points[points["point"].isin(shown)]):
         said.append(noise.rstrip("."))
-    return Table("jobs", listed(said), header, rows, numeric)
+    return Table("jobs", listed(said), header, rows, numeric, keys=known)

@@ -153,7 +153,7 @@ def summary_tables(run: Run) -> list[Table]:
     regrets += ["peer's regret", "our regret"]
     tables = [
         Table("regimes-problems", listed(said), names, problems, numeric),
-        Table("regimes-summary", listed(said), regrets, results, numeric),
+        Table("regimes-summary", listed(said), regrets, results, numeric, keys={"regime"}),
     ]
     if jobs:
         header = ["regime", "floor end to end, ms", "best peer end to end, ms"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
+from analysis.figures.paper import CLASSES
 from analysis.pages.escape import Words, cell, latex, text
 
 LONG = 36
@@ -15,16 +16,26 @@ LONG_NAME = 10
 """Letters of a column's name from which on it takes two lines."""
 LONG_COMMON = 20
 """Letters of a column's name up to which the caption can have its value."""
-LETTER, SEPARATION, WIDEST = 4.3, 4, 520
-"""Points: of a letter in \\footnotesize, beside a column, and of a page of two columns."""
+ENOUGH = 24
+"""Letters for which there is room in each column of a part, if it has so many."""
+LEAST = 12
+"""Letters that a column has at least whose lines are broken."""
+LETTER, SEPARATION = 4.3, 4
+"""Points: of a letter in \\footnotesize, and beside a column."""
+WIDEST = CLASSES["article"].text
+"""Points: the width of the text that a table has to fit."""
 MOST_ROWS = 45
 """On one page; a longer table goes over several."""
+
+MOST_FLOATS = 12
+"""Parts of one table after which LaTeX is told to set them. It can hold back only so many."""
 
 
 @dataclass(frozen=True)
 class Table:
     """`said` is what a reader has to know of all rows; columns in `numeric` are flush right.
-    `values` are the numbers before they were rounded, for a CSV, if a table has one."""
+    `values` are the numbers before they were rounded, for a CSV, if a table has one. `keys` are the
+    columns that tell the rows apart. If it is empty, the columns of text are."""
 
     name: str
     said: Words
@@ -32,6 +43,7 @@ class Table:
     rows: list[list[Words]]
     numeric: set[str] = field(default_factory=set)
     values: pd.DataFrame | None = None
+    keys: set[str] = field(default_factory=set)
 
     def markdown(self) -> str:
         return f"{text(self.said)}\n\n{self.table_alone()}"
@@ -46,7 +58,10 @@ class Table:
 
         A page is narrow. What all rows have in common is said in the caption and has no column, and
         a table that is too wide all the same becomes several."""
-        return "\n".join(part._latex() for part in self._without_common()._parts())
+        parts = [part._latex() for part in self._without_common()._parts()]
+        firsts = range(0, len(parts), MOST_FLOATS)
+        pages = ["\n".join(parts[first : first + MOST_FLOATS]) for first in firsts]
+        return "\n\\clearpage\n".join(pages)
 
     def _without_common(self) -> Table:
         cells = dict(zip(self.header, zip(*self.rows, strict=True), strict=False))
@@ -64,13 +79,14 @@ class Table:
         return replace(self._of(keep), said=said)
 
     def _parts(self) -> list[Table]:
-        """Tables that fit a page, each with the columns of text."""
-        points = [LETTER * n + 2 * SEPARATION for n in map(min, self._letters(), [LONG] * 10**4)]
-        texts = [i for i, name in enumerate(self.header) if name not in self.numeric]
-        left = WIDEST - sum(points[i] for i in texts)
+        """Tables that fit a page, each with the columns that tell the rows apart."""
+        points = [_points(min(n, ENOUGH)) for n in self._letters()]
+        known = self.keys or {*self.header} - self.numeric
+        keys = [i for i, name in enumerate(self.header) if name in known]
+        left = WIDEST - sum(points[i] for i in keys)
         parts: list[list[int]] = [[]]
         room = left
-        for i in (i for i in range(len(self.header)) if i not in texts):
+        for i in (i for i in range(len(self.header)) if i not in keys):
             if points[i] > room and parts[-1]:
                 parts.append([])
                 room = left
@@ -78,8 +94,13 @@ class Table:
             room -= points[i]
         if len(parts) == 1:
             return [self]
+        told = self.said if isinstance(self.said, tuple) else (self.said,)
         return [
-            replace(self._of(sorted([*texts, *part])), name=f"{self.name}-{number}")
+            replace(
+                self._of(sorted([*keys, *part])),
+                name=f"{self.name}-{number}",
+                said=(f"Part {number} of {len(parts)}: ", *told),
+            )
             for number, part in enumerate(parts, 1)
         ]
 
@@ -88,45 +109,90 @@ class Table:
         rows = [[row[place] for place in places] for row in self.rows]
         return replace(self, header=[self.header[place] for place in places], rows=rows)
 
-    def _letters(self) -> list[int]:
+    def _letters(self) -> list[float]:
         """Of the widest line of each column."""
         columns = zip(self.header, *self.rows, strict=True)
         return [max(map(_letters, [*_name_lines(name), *cells])) for name, *cells in columns]
 
     def _latex(self) -> str:
         head = " & ".join(self._head(name) for name in self.header) + r" \\"
-        rows = [" & ".join(latex(words) for words in row) + r" \\" for row in self.rows]
+        widths = self._widths()
+        rows = [" & ".join(self._cells(row, widths)) + r" \\" for row in self.rows]
+        columns = self._columns(widths)
         caption = rf"\caption{{{latex(self.said)}}}\label{{tab:{self.name}}}"
         small = [r"\footnotesize", r"\setlength{\tabcolsep}{4pt}"]
         if len(rows) > MOST_ROWS:
-            begin = ["{" + small[0], small[1], rf"\begin{{longtable}}{{{self._columns()}}}"]
+            begin = ["{" + small[0], small[1], rf"\begin{{longtable}}{{{columns}}}"]
             begin += [caption + r"\\", r"\toprule", head, r"\midrule", r"\endfirsthead"]
             begin += [r"\toprule", head, r"\midrule", r"\endhead", r"\bottomrule", r"\endfoot"]
             lines = [*begin, *rows, r"\end{longtable}", "}"]
         else:
             begin = [r"\begin{table}", r"\centering", *small, caption]
-            begin += [rf"\begin{{tabular}}{{{self._columns()}}}", r"\toprule", head, r"\midrule"]
+            begin += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
             lines = [*begin, *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}"]
         return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def _cells(row: list[Words], widths: dict[int, float]) -> list[str]:
+        cells = [latex(words) for words in row]
+        return [_breakable(each) if at in widths else each for at, each in enumerate(cells)]
 
     def _head(self, name: str) -> str:
         lines = [latex(line) for line in _name_lines(name)]
         side = "r" if name in self.numeric else "l"
         return lines[0] if len(lines) == 1 else rf"\shortstack[{side}]{{{lines[0]}\\{lines[1]}}}"
 
-    def _columns(self) -> str:
-        """LaTeX's columns: lines of the longest texts are broken, and share what the others
+    def _columns(self, widths: dict[int, float]) -> str:
+        """LaTeX's columns, of which some have a width (see _widths)."""
+        sides = ["r" if name in self.numeric else "l" for name in self.header]
+        ragged = {"l": r"\raggedright", "r": r"\raggedleft"}
+        for place, width in widths.items():
+            # rounded down: too narrow is better than too wide
+            share = int(100 * width / WIDEST) / 100
+            begin = ragged[sides[place]]
+            sides[place] = rf">{{{begin}\arraybackslash}}p{{{share:.2f}\linewidth}}"
+        return "".join(sides)
+
+    def _widths(self) -> dict[int, float]:
+        """The points of each column whose lines are broken. These are the columns of the longest
+        texts, and if the table is still too wide, the next longest. They share what the others
         leave."""
-        letters = self._letters()
-        wide = {name for name, n in zip(self.header, letters, strict=True) if n > LONG}
-        long = [name in wide - self.numeric for name in self.header]
-        left = 0.94 - 0.012 * sum(n for n, b in zip(letters, long, strict=True) if not b)
-        share = max(left, 0.3) / max(sum(long), 1)
-        broken = rf">{{\raggedright\arraybackslash}}p{{{share:.2f}\linewidth}}"
-        kinds = zip(self.header, long, strict=True)
-        return "".join(
-            broken if breaks else "r" if name in self.numeric else "l" for name, breaks in kinds
-        )
+        points = dict(enumerate(map(_points, self._letters())))
+        longest = sorted(points, key=lambda place: -points[place])
+        broken = [place for place in longest if points[place] > _points(LONG)]
+        breakable = sum(points[place] > _points(LEAST) for place in longest)
+        for count in range(len(broken), breakable + 1):
+            broken = longest[:count]
+            share = WIDEST - sum(points[place] for place in longest[count:])
+            least = {place: min(points[place], self._least(place)) for place in broken}
+            share -= sum(least.values())
+            if share >= 0:
+                break
+        widths = {}
+        for place in reversed(broken):  # what one does not need is for the longer ones
+            more = max(share, 0) / (len(broken) - len(widths))
+            widths[place] = min(points[place], least[place] + more)
+            share -= widths[place] - least[place]
+        return {place: width - 2 * SEPARATION for place, width in widths.items()}
+
+    def _least(self, place: int) -> float:
+        """The points that a column needs for its longest word, broken where LaTeX may."""
+        lines = [*_name_lines(self.header[place]), *(row[place] for row in self.rows)]
+        words = [word for line in lines for word in _BREAKS.split(_plain(line))]
+        return max(_points(LEAST), *(_points(_letters(word) + 1) for word in words))
+
+
+_BREAKS = re.compile(r"[\s/_]|(?<=[a-z])(?=[A-Z][a-z])")
+
+
+def _points(letters: float) -> float:
+    """The width of a column."""
+    return LETTER * letters + 2 * SEPARATION
+
+
+def _breakable(set_as_text: str) -> str:
+    """LaTeX that may be broken within the names of points, versions and kernels."""
+    return re.sub(r"/|\\_|[a-z](?=[A-Z][a-z])", r"\g<0>\\allowbreak{}", set_as_text)
 
 
 def markdown(header: list[str], rows: list[list[Words]], numeric: set[str]) -> str:
@@ -151,5 +217,7 @@ def _plain(words: Words) -> str:
     return "".join(words) if isinstance(words, tuple) else str(words)
 
 
-def _letters(words: Words) -> int:
-    return len(_plain(words))
+def _letters(words: Words) -> float:
+    """Capitals count for more, because they are wider."""
+    plain = _plain(words)
+    return len(plain) + 0.4 * sum(map(str.isupper, plain))

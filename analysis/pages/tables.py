@@ -176,7 +176,8 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
     for note in (noise_note, oversubscribed_note):
         if words := note(pd.DataFrame(chosen)) if chosen else "":
             said.append(words.rstrip("."))
-    return Table("headline", listed(said), header, rows, {*header} - _WORDS)
+    known = {*header[: header.index("ms per iteration")]}
+    return Table("headline", listed(said), header, rows, {*header} - _WORDS, keys=known)
 
 
 _OVER_BEST = f"over {FASTEST_CPU}"
@@ -216,7 +217,8 @@ def medians(points: pd.DataFrame, baseline: str) -> Table:
     said = "Medians with 95% intervals" + (f"; speedup over {over}." if over else ".")
     for note in filter(None, (noise_note(points), oversubscribed_note(points))):
         said += f" {note}"
-    return Table("medians", said, header, list(rows.values()), {*header} - _WORDS)
+    known = {*header[: header.index("samples")]}
+    return Table("medians", said, header, list(rows.values()), {*header} - _WORDS, keys=known)
 
 
 def missing(points: pd.DataFrame) -> Table:
@@ -310,10 +312,11 @@ def study_tables(study: str, numbers: list[Number], judged: list[Judgment]) -> l
             table.header,
             table.rows,
             {*table.header} & {"published", "here"},
+            keys={*table.header} - {"published", "here", "by, or why not"},
         )
         for place, table in enumerate(published_tables(numbers), 1)
     ]
-    return [*parts, Table(f"{study}-claims", "Claims", *claims_of(judged))]
+    return [*parts, Table(f"{study}-claims", "Claims", *claims_of(judged), keys={"claim"})]
 
 
 @dataclass(frozen=True)
@@ -388,7 +391,8 @@ def comparison(table: pd.DataFrame, said: str) -> Table:
         ]
         for _, row in table.iterrows()
     ]
-    return Table("comparison", said, header, rows, {*header} - {"point", "verdict"})
+    words = {"point", "verdict"}
+    return Table("comparison", said, header, rows, {*header} - words, keys={"point"})
 
 
 def _item(number: Number) -> str:
