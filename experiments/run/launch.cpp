@@ -197,7 +197,9 @@ Launch launch_on_gpus(const Point& point) {
 Launch launch_for(const Point& point) {
   Launch launch;
   if (!needs_ranks(point)) {
-    launch.command = {program_path(), "--worker"};
+    // A program that is built again during a run is gone from its path, but not for the run itself.
+    const std::string program = program_path();
+    launch.command = {program.ends_with(" (deleted)") ? "/proc/self/exe" : program, "--worker"};
     return launch;
   }
   if (!find_version(point.version)->launched) return launch_on_gpus(point);

@@ -101,6 +101,9 @@ def wait_for(condition, seconds=60):
 def workers_of(pid):
     """Its children that measure; those that an external version describes itself in are not."""
     listed = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+        ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return [int(line.split()[0]) for line in listed.stdout.splitlines() if " --worker" in line]

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -82,6 +83,27 @@ def test_kill_9_between_samples_loses_no_sample_and_doubles_none(spec, tmp_path)
     before = measurements.read_bytes()
     assert run("--resume", out, program=FAULTY).returncode == 0
     assert measurements.read_bytes() == before
+
+
+def test_a_program_that_is_built_again_during_a_run_finishes_it(spec, tmp_path):
+    out, program = tmp_path / "out", tmp_path / "run_experiment"
+    shutil.copy2(FAULTY, program)
+    # a version needs a new worker after one that crashed
+    path = spec(versions="faulty_slow,faulty_crashes,cpu_sequential", n="100")
+    process = subprocess.Popen(
+        [program, path, "--out", out, "--no-shuffle"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(lambda: workers_of(process.pid))
+    program.unlink()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    reasons = {row["version"]: row["reason"] or "" for row in rows(out)}
+    assert "cannot start" not in errors
+    assert "signal" in reasons["faulty_crashes"], reasons
+    assert {row["status"] for row in rows(out) if row["version"] != "faulty_crashes"} == {"ok"}
 
 
 def test_an_interrupt_between_samples_keeps_them(spec, tmp_path):
