@@ -1,6 +1,6 @@
 # Finds RE2, which matches regular expressions in time that is linear in the text, whatever the
-# pattern. Defines the target re2::re2. Where a distribution has no CMake package of RE2 (Debian 12),
-# the target is made from the header and the library.
+# pattern. Defines the target re2::re2. Where a distribution has no CMake package of RE2 (Debian
+# 12), the target is made from the header and the library.
 find_package(re2 CONFIG QUIET)
 if(NOT TARGET re2::re2)
   find_path(RE2_INCLUDE_DIR re2/re2.h)

@@ -41,8 +41,8 @@ struct Noise {
 ///  - pages that were read from disk;
 ///  - other processes' CPU, if it exceeds the cores that the version leaves free (`cores` −
 ///    `needed`) by more than 0.2. Services of a quiet machine use less than 0.2, and ticks of 10 ms
-///    can hardly resolve it. A GPU version needs one core for each GPU, so a busy neighbour does not
-///    disturb it on a machine with several cores;
+///    can hardly resolve it. A GPU version needs one core for each GPU, so a busy neighbour does
+///    not disturb it on a machine with several cores;
 ///  - other processes' use of the GPU from 5%, for a version that runs there (other_gpu is empty
 ///    for others).
 std::vector<std::string> disturbances(const Noise& noise, double solve_ms, double needed,

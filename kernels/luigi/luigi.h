@@ -1,5 +1,6 @@
-// What luigi's four versions share: buffers, the loop, and the update on the host. A version has its
-// kernel in its own file; what v4 shares with v3 or with fast_optin is in v3_kernel.cuh and v4.cuh.
+// What luigi's four versions share: buffers, the loop, and the update on the host. A version has
+// its kernel in its own file; what v4 shares with v3 or with fast_optin is in v3_kernel.cuh and
+// v4.cuh.
 //
 // Fixed in all four: the original's kernels return before __syncthreads() in the threads past the
 // last point, which is undefined in a block that is not full. Here those threads stay and only skip
