@@ -59,7 +59,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         "Time: iterations times the median time of one, without initialisation.",
         *([f"Shown: the largest {MOST_PROBLEMS} of {len(largest)} problems."] if left_out else []),
         *_times(table, rows),
-        noisy_note(points[points["point"].isin(shown["point"])]),
+        noisy_note(points[points["point"].isin(shown["point"])], marked=False),
     ]
     page = Page(
         f"{subject.title}: convergence",

@@ -92,8 +92,9 @@ def _notes(shown: pd.DataFrame, silent: set[str]) -> list[str]:
     if faster:
         notes.append(
             f"Faster than the floor: {', '.join(faster)}. A version can be if it skips distances, "
-            "reads only a part of the points, or builds products from a narrower type. For any "
-            "other, a measured ceiling is too low: measure the ceilings again on an idle machine."
+            "reads only a part of the points, or builds products from a narrower type. Any other "
+            "does a part of its work outside the loop, or a measured ceiling is too low: measure "
+            "the ceilings again on an idle machine."
         )
     return [*notes, f"Without a floor: {', '.join(sorted(silent))}." if silent else ""]
 

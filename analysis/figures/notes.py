@@ -82,9 +82,13 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
     return notes
 
 
-def noisy_note(points: pd.DataFrame) -> str:
-    """Says how a figure marks its noisy points and what disturbed them. Empty if there are none."""
-    return noise_note(points).replace(NOISY, f"Ringed, or with {NOISY}:", 1)
+def noisy_note(points: pd.DataFrame, *, marked: bool = True) -> str:
+    """Says how a figure marks its noisy points, if it does, and what disturbed them. Empty if there
+    are none."""
+    note = noise_note(points)
+    if marked:
+        return note.replace(NOISY, f"Ringed, or with {NOISY}:", 1)
+    return note.replace(f"{NOISY} noisy", "Noisy", 1)
 
 
 def _basis_notes(measured: pd.DataFrame) -> list[str]:

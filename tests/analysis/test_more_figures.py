@@ -159,6 +159,17 @@ def test_a_map_has_the_colours_of_the_cells_that_it_draws(make_run):
     assert darkest == pytest.approx(sum(colormaps["cividis_r"](1.0)[:3]))
 
 
+def test_convergence_counts_noisy_points_and_marks_none(make_run):
+    run = make_run(n=(10**4,), k=(5,), convergence=True)
+    rows = [json.loads(line) for line in (run / "measurements.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["noisy"] = True
+    write_lines(run / "measurements.jsonl", rows)
+    small_print = " ".join(words(drawing_of(run, "convergence")))
+    assert "Noisy: " in small_print
+    assert "Ringed" not in small_print
+
+
 def test_the_floor_is_at_one(make_run):
     drawing = drawing_of(make_run(n=(10**6,), k=(100,), floors=True), "floor")
     row = drawing.rows[drawing.rows["drawn"]].iloc[0]
