@@ -30,10 +30,12 @@ Row null_reasons(const Workbench& bench, const Row& row, const Sample& s, const 
   if (!verdict.unverified.empty()) why["verified"] = verdict.unverified;
   for (const char* field : {"process_setup_ms", "setup_ms", "transfer_ms", "end_to_end_ms"})
     if (row[field].is_null()) why[field] = "the external version does not report it";
-  if (!bench.on_gpu())
-    why["gpu"] = "runs on the CPU";
-  else if (!bench.nvml())
-    why["sm_mhz"] = bench.no_nvml();
+  for (const char* field :
+       {"gpu", "gpu_uuid", "sm_mhz", "mem_mhz", "temp_c", "power_w", "throttle"})
+    if (!bench.on_gpu())
+      why[field] = "runs on the CPU";
+    else if (row[field].is_null())
+      why[field] = bench.nvml() ? "the driver does not say" : bench.no_nvml();
   return why;
 }
 

@@ -68,6 +68,9 @@ def test_a_run_leaves_what_the_contract_lists(spec, tmp_path):
         floors = ("floor_ms", "floor_sustained_ms", "end_to_end_floor_ms")
         nulls = {field for field in floors if row[field] is None}
         assert "floor_sustained_ms" in nulls  # of a CPU version
+        of_gpus = {"gpu", "gpu_uuid", "sm_mhz", "mem_mhz", "temp_c", "power_w", "throttle"}
+        assert all(row[field] is None for field in of_gpus)
+        nulls |= of_gpus
         assert nulls <= set(row["null_reasons"])
     for group in by_point(out).values():
         assert [row["repetition"] for row in group] == list(range(len(group)))
