@@ -114,10 +114,11 @@ def _panel(axes: Axes, of: pd.DataFrame, roofs: Ceilings, rate: str, looks: dict
         starts.append(low * slope)
     _name_levels(axes, roofs, starts)
     if np.isfinite(top):
-        ridge = peak / max(b.measured / 1e9 for b in roofs.bandwidths.values())
-        axes.plot([max(low, ridge), high], [peak] * 2, color=style.INK, lw=0.8, zorder=1.5)
+        begin = max(low, peak / max(b.measured / 1e9 for b in roofs.bandwidths.values()))
+        axes.plot([begin, high], [peak] * 2, color=style.INK, lw=0.8, zorder=1.5)
         said = f"{rate} {number_text(top / 1e12)} TFLOP/s"
-        axes.text(high / 1.1, peak / 1.08, said, color=style.INK, ha="right", va="top")
+        # versions are close to the roof at its other end
+        axes.text(begin, peak * 1.06, said, color=style.INK, ha="left", va="bottom")
     for name, marks in of.sort_values("operations_per_byte").groupby("series", sort=False):
         axes.plot(
             marks["operations_per_byte"],
