@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "experiments/measure/judge.h"
 #include "experiments/measure/timing.h"
@@ -13,6 +16,7 @@
 #include "experiments/run/passes.h"
 #include "experiments/run/run_pass.h"
 #include "experiments/run/sample_row.h"
+#include "experiments/text/text.h"
 #include "kernels/core/status.h"
 
 namespace lloyd {
@@ -26,6 +30,20 @@ std::string rows_text(const VersionInfo& version, const Problem& problem, std::i
   if (!version.external || first_row == 0) return "";
   return fmt::format("; row r of the points that it got was point ({} + r) mod {}", first_row,
                      problem.n);
+}
+
+/// A wrong answer is computed twice more only if a solve takes no longer, in ms.
+constexpr double kPatience = 1000;
+
+/// Says so if the labels of a wrong answer are others each time.
+std::string chance_text(const VersionFactory& make, const Problem& problem, Context& context) {
+  const std::vector<std::int32_t> one = solve(make, problem, context).labels,
+                                  two = solve(make, problem, context).labels;
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < std::min(one.size(), two.size()); ++i) different += one[i] != two[i];
+  if (different == 0) return "";
+  return fmt::format("; two more solves of the same input differ in {}, as with a data race",
+                     counted(different, "label"));
 }
 
 void measure(Workbench& bench, const Request& request, const HandOver& hand_over) {
@@ -76,7 +94,15 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
       throw;
     }
   };
-  with_rows([&] { judge.begin(std::move(first), context, request.expected); });
+  with_rows([&] {
+    try {
+      judge.begin(std::move(first), context, request.expected);
+    } catch (Incorrect& error) {
+      if (first_sample.solve_ms < kPatience)
+        error.verdict.reason += chance_text(make, problem, context);
+      throw;
+    }
+  });
   beginning.expected = judge.computed();
   stage("verification");
   hand_over(beginning);

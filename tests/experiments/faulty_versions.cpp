@@ -64,6 +64,15 @@ struct Throws : Faulty {
   void run(Context&) override { throw std::runtime_error("the flux is out of phase"); }
 };
 struct Wrong : Faulty {};
+// Its labels are others in each solve, as those of a data race may be.
+struct Races : Faulty {
+  Solution fetch(Context& context) override {
+    static int solves = 0;
+    Solution solution = Faulty::fetch(context);
+    solution.labels[0] = ++solves % problem_.k;
+    return solution;
+  }
+};
 struct NotANumber : Faulty {
   Solution fetch(Context& context) override {
     Solution s = Faulty::fetch(context);
@@ -162,6 +171,8 @@ VersionInfo info(const char* name) {
                    []() -> std::unique_ptr<Version> { return std::make_unique<Throws>(); });
   register_version(info("faulty_wrong"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<Wrong>(); });
+  register_version(info("faulty_races"),
+                   []() -> std::unique_ptr<Version> { return std::make_unique<Races>(); });
   register_version(info("faulty_nan"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<NotANumber>(); });
   for (const bool reproducible : {false, true}) {

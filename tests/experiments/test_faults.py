@@ -14,6 +14,7 @@ FAULTS = {
     "faulty_exits": ("failed", "exited with status 3"),
     "faulty_throws": ("failed", "the flux is out of phase"),
     "faulty_wrong": ("incorrect", "whole solve"),
+    "faulty_races": ("incorrect", "two more solves of the same input differ in 1 label, as with a"),
     "faulty_nan": ("incorrect", "nan"),
     "faulty_greedy": ("failed", "out of host memory"),
     "faulty_promises": ("incorrect", "a second run differs: 1 of 6 coordinates of centroids"),
