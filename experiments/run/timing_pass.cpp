@@ -98,8 +98,10 @@ void measure(Workbench& bench, const Request& request, const HandOver& hand_over
     try {
       judge.begin(std::move(first), context, request.expected);
     } catch (Incorrect& error) {
-      if (first_sample.solve_ms < kPatience)
-        error.verdict.reason += chance_text(make, problem, context);
+      if (first_sample.solve_ms < kPatience) try {
+          error.verdict.reason += chance_text(make, problem, context);
+        } catch (const std::exception&) {  // the first answer is wrong all the same
+        }
       throw;
     }
   });
