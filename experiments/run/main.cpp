@@ -124,8 +124,8 @@ int run_spec(CommandLine& line, const DeviceQuery& gpus) {
     throw UsageError("which spec? For example: run_experiment sweeps/quickstart.yaml");
   start_instead_of_resume(line);
   const Spec spec = load(line, gpus);
-  if (!line.options.quiet) note_unread_axes(spec);
   if (line.action == Action::plan) {
+    if (!line.options.quiet) note_unread_axes(spec);
     print_dry_run(spec, line.options.json);
     return 0;
   }
@@ -146,6 +146,7 @@ int run_spec(CommandLine& line, const DeviceQuery& gpus) {
     lock = lock_clock(spec, gpus, line.options.device);
     line.options.locked_mhz = lock->mhz();
   }
+  if (!line.options.quiet) note_unread_axes(spec);
   start_folder_keeper();
   return run_sweep(spec, line.overrides, gpus, line.options);
 }
