@@ -28,8 +28,8 @@ constexpr int kStageBytes = kTile* kPitch<kSteps> * 2 + kTile * 8;
 template <int kSteps>
 constexpr int kMmaSharedBytes = kStages* kStageBytes<kSteps> + kRows* kLanes * 16 + 4;
 
-// A thread's scores of a tile. d[i / 2][c / 2][i % 2 · 2 + c % 2] is that of row i, one of four, and
-// of centroid c / 2 · 8 + 2 · quad + c % 2 of the tile.
+// A thread's scores of a tile. d[i / 2][c / 2][i % 2 * 2 + c % 2] is that of row i, one of four,
+// and of centroid c / 2 * 8 + 2 * quad + c % 2 of the tile.
 using Scores = float[2][kTile / 8][4];
 
 // Adds the centroids of a tile that are within reach of a row to the row's candidates.
