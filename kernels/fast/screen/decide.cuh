@@ -24,6 +24,19 @@ struct TwoBest {
       index = other_index;
     }
   }
+  // Takes the scores of one tile. score(c) is that of ordinal c. pack_ordinal() puts the ordinal in
+  // place of the bits that `keep` lacks.
+  template <int kScores, typename Score>
+  __device__ __forceinline__ void take(Score score, unsigned keep, int tile) {
+    float tile_best = INFINITY, tile_second = INFINITY;
+#pragma unroll
+    for (int c = 0; c < kScores; ++c) {
+      const float packed = __uint_as_float(pack_ordinal(score(c), keep, c));
+      tile_second = fminf(tile_second, fmaxf(tile_best, packed));
+      tile_best = fminf(tile_best, packed);
+    }
+    merge(tile_best, tile_second, tile);
+  }
 };
 
 // What the four lanes of a quad found for a point, in shared memory: each lane's two best scores

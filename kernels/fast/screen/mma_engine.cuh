@@ -68,23 +68,6 @@ __device__ __forceinline__ void collect_candidates(const Screen& s, int tile, co
   }
 }
 
-// Keeps the two best scores of each of a thread's four rows.
-__device__ __forceinline__ void keep_two_best(int tile, const Scores& d, unsigned keep,
-                                              TwoBest (&two)[4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    float best = INFINITY, second = INFINITY;
-#pragma unroll
-    for (int c = 0; c < kTile / 4; ++c) {
-      const float score =
-          __uint_as_float(pack_ordinal(d[i / 2][c / 2][i % 2 * 2 + c % 2], keep, c));
-      second = fminf(second, fmaxf(best, score));
-      best = fminf(best, score);
-    }
-    two[i].merge(best, second, tile);
-  }
-}
-
 // A block multiplies 256 points at a time with all centroids; a warp has 32 of them, in fragments
 // of kSteps · 16 dimensions.
 // kCollect: a second look. The points are those of the list, every centroid whose lower bound is
@@ -210,7 +193,10 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
       if constexpr (kCollect) {
         collect_candidates(s, tile, d, reach, row_of, count, quad);
       } else {
-        keep_two_best(tile, d, keep, two);
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          two[i].take<kTile / 4>([&](int c) { return d[i / 2][c / 2][i % 2 * 2 + c % 2]; }, keep,
+                                 tile);
       }
     }
     if constexpr (!kCollect) {

@@ -47,17 +47,9 @@ struct TwoNearest {
 #pragma unroll
     for (int part = 0; part < kColumns / kWideTile; ++part)
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float best = INFINITY, second = INFINITY;
-#pragma unroll
-        for (int c = 0; c < kWideTile / 4; ++c) {
-          const float score =
-              __uint_as_float(pack_ordinal(d[part * 64 + c / 2 * 4 + i * 2 + c % 2], keep, c));
-          second = fminf(second, fmaxf(best, score));
-          best = fminf(best, score);
-        }
-        two[i].merge(best, second, tile * (kColumns / kWideTile) + part);
-      }
+      for (int i = 0; i < 2; ++i)
+        two[i].take<kWideTile / 4>([&](int c) { return d[part * 64 + c / 2 * 4 + i * 2 + c % 2]; },
+                                   keep, tile * (kColumns / kWideTile) + part);
   }
   __device__ __forceinline__ void finish(std::int64_t row) {
     const int lane = threadIdx.x % 32, quad = lane % 4;
