@@ -28,46 +28,6 @@ constexpr int kStageBytes = kTile* kPitch<kSteps> * 2 + kTile * 8;
 template <int kSteps>
 constexpr int kMmaSharedBytes = kStages* kStageBytes<kSteps> + kRows* kLanes * 16 + 4;
 
-// A thread's scores of a tile. d[i / 2][c / 2][i % 2 * 2 + c % 2] is that of row i, one of four,
-// and of centroid c / 2 * 8 + 2 * quad + c % 2 of the tile.
-using Scores = float[2][kTile / 8][4];
-
-// Adds the centroids of a tile that are within reach of a row to the row's candidates.
-template <typename RowOf>
-__device__ __forceinline__ void collect_candidates(const Screen& s, int tile, const Scores& d,
-                                                   const float (&reach)[4], RowOf row_of,
-                                                   std::int64_t count, int quad) {
-  // One atomic addition for each row, and those of all four rows at once: the way to L2 and back
-  // takes longer than all the rest.
-  unsigned found[4], places[4], first[4] = {};
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    found[i] = 0;
-#pragma unroll
-    for (int c = 0; c < kTile / 4; ++c)
-      if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i]) found[i] |= 1u << c;
-    if (row_of(i) >= count) found[i] = 0;
-    unsigned sum = static_cast<unsigned>(__popc(found[i]));
-    const unsigned own = sum;
-    for (int offset = 1; offset < kLanes; offset *= 2) {
-      const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset, kLanes);
-      if (quad >= offset) sum += other;
-    }
-    places[i] = sum - own;
-    if (quad == kLanes - 1 && sum > 0)
-      first[i] =
-          static_cast<unsigned>(atomicAdd(&s.candidate_counts[row_of(i)], static_cast<int>(sum)));
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    unsigned place = __shfl_sync(0xffffffffu, first[i], kLanes - 1, kLanes) + places[i];
-    for (; found[i] != 0 && place < kCandidates; found[i] &= found[i] - 1, ++place) {
-      const int c = __ffs(static_cast<int>(found[i])) - 1;
-      s.candidates[row_of(i) * kCandidates + place] = tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
-    }
-  }
-}
-
 // A block multiplies 256 points at a time with all centroids; a warp has 32 of them, in fragments
 // of kSteps · 16 dimensions.
 // kCollect: a second look. The points are those of the list, every centroid whose lower bound is
@@ -153,7 +113,7 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
     constexpr bool kAhead = kCollect && kSteps < 8;
     Fragments a, ahead;
     if (kAhead) load(0, a);
-    Scores d;
+    float d[2][kTile / 8][4];
     for (int piece = 0; piece < pieces; ++piece) {
       const int tile = (first_piece + piece) / chunks, chunk = piece % chunks;
       const char* stage = shared + piece % kStages * kStageBytes<kSteps>;
@@ -191,7 +151,36 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
       if (chunks > 1 && kAhead) memcpy(a, ahead, sizeof a);
       if (chunk != chunks - 1) continue;
       if constexpr (kCollect) {
-        collect_candidates(s, tile, d, reach, row_of, count, quad);
+        // One atomic addition for each row, and those of all four rows at once: the way to L2 and
+        // back takes longer than all the rest.
+        unsigned found[4], places[4], first[4] = {};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          found[i] = 0;
+#pragma unroll
+          for (int c = 0; c < kTile / 4; ++c)
+            if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i]) found[i] |= 1u << c;
+          if (row_of(i) >= count) found[i] = 0;
+          unsigned sum = static_cast<unsigned>(__popc(found[i]));
+          const unsigned own = sum;
+          for (int offset = 1; offset < kLanes; offset *= 2) {
+            const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset, kLanes);
+            if (quad >= offset) sum += other;
+          }
+          places[i] = sum - own;
+          if (quad == kLanes - 1 && sum > 0)
+            first[i] = static_cast<unsigned>(
+                atomicAdd(&s.candidate_counts[row_of(i)], static_cast<int>(sum)));
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          unsigned place = __shfl_sync(0xffffffffu, first[i], kLanes - 1, kLanes) + places[i];
+          for (; found[i] != 0 && place < kCandidates; found[i] &= found[i] - 1, ++place) {
+            const int c = __ffs(static_cast<int>(found[i])) - 1;
+            s.candidates[row_of(i) * kCandidates + place] =
+                tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
+          }
+        }
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
