@@ -162,10 +162,11 @@ Placement Placement::of(const Problem& problem, const Ranges& ranges, cudaStream
   }
   placed.reach_ = std::sqrt(squared_reach);
   placed.centroids_.assign(problem.centroids.begin(), problem.centroids.end());
-  for (std::size_t c = 0; c < placed.centroids_.size(); ++c) {
-    placed.centroids_[c] -= placed.centre_[c % dim];
-    placed.largest_ = std::max(placed.largest_, std::abs(placed.centroids_[c]));
-  }
+  for (std::size_t row = 0; row < placed.centroids_.size(); row += dim)
+    for (std::size_t t = 0; t < dim; ++t) {
+      placed.centroids_[row + t] -= placed.centre_[t];
+      placed.largest_ = std::max(placed.largest_, std::abs(placed.centroids_[row + t]));
+    }
   return placed;
 }
 
@@ -223,10 +224,13 @@ void Placement::centre(float* points, std::int64_t values, cudaStream_t stream) 
 std::vector<double> Placement::restored(std::span<const float> centroids) const {
   if (centre_.empty()) return {centroids.begin(), centroids.end()};  // nothing was placed
   std::vector<double> all(centroids.size());
-  for (std::size_t c = 0; c < all.size(); ++c)
-    all[c] = centroids[c] == centroids_[c]
-                 ? static_cast<double>(given_[c])
-                 : centre_[c % centre_.size()] + static_cast<double>(centroids[c]) / scale_;
+  for (std::size_t row = 0; row < all.size(); row += centre_.size())
+    for (std::size_t t = 0; t < centre_.size(); ++t) {
+      const std::size_t at = row + t;
+      all[at] = centroids[at] == centroids_[at]
+                    ? static_cast<double>(given_[at])
+                    : centre_[t] + static_cast<double>(centroids[at]) / scale_;
+    }
   return all;
 }
 
