@@ -47,6 +47,10 @@ Check python(const fs::path& home) {
       "('numpy','pandas','scipy','matplotlib','jinja2','msgspec') "
       "if u.find_spec(m) is None) or '0 absent')";
   const auto answer = version_line({interpreter, "-c", ask});
+  if (!answer && named != nullptr)
+    return {"python", Health::missing,
+            fmt::format("{}, which LLOYDBENCH_PYTHON names, does not run", interpreter),
+            "name a Python 3.10 or newer in LLOYDBENCH_PYTHON, or unset it"};
   if (!answer)
     return {"python", Health::missing, "no python3", "figures need Python 3.10 or newer"};
   if (answer->rfind("0 absent", 0) == 0)

@@ -2,6 +2,7 @@
 // that file.
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,6 +35,7 @@ namespace fs = std::filesystem;
 constexpr double kDescribeMs = 5'000;
 constexpr std::size_t kLongestDescription = 1 << 20;
 constexpr std::size_t kLongestError = 4096;
+constexpr int kCannotStart = 127;  // the status of a ChildProcess whose program does not start
 // Limits how many interpreters run at once, because each one takes memory and file descriptors.
 constexpr std::size_t kAskedAtOnce = 16;
 
@@ -88,8 +90,12 @@ class Asked {
     for (pollfd ready{error_.get(), POLLIN, 0}; error_open_ && poll(&ready, 1, 0) > 0;)
       read_from(error_.get());
     const std::string words = last_line(words_);
+    const bool no_interpreter = WIFEXITED(*status) && WEXITSTATUS(*status) == kCannotStart &&
+                                file.extension() == ".py" &&
+                                std::getenv("LLOYDBENCH_PYTHON") != nullptr;
     return {file, "",
-            fmt::format("describe: {}{}", how_it_ended(status), words.empty() ? "" : ": " + words)};
+            fmt::format("describe: {}{}{}", how_it_ended(status), words.empty() ? "" : ": " + words,
+                        no_interpreter ? " (the interpreter that LLOYDBENCH_PYTHON names)" : "")};
   }
 
  private:

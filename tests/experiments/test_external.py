@@ -359,7 +359,9 @@ def test_an_interpreter_without_the_packages_says_so(toys, tmp_path):
     listed = toys.listed(LLOYDBENCH_PYTHON=str(bare), PYTHONPATH="")
     assert "has no package numpy, sklearn: install" in listed["python_sklearn"]["reason"]
     gone = toys.listed(LLOYDBENCH_PYTHON="/no/such/python")
-    assert "cannot start /no/such/python" in gone["python_numpy"]["reason"]
+    reason = gone["python_numpy"]["reason"]
+    assert "cannot start /no/such/python" in reason
+    assert "LLOYDBENCH_PYTHON" in reason
 
 
 def test_numpy_says_what_its_tensors_need(toys):

@@ -56,6 +56,10 @@ def test_python_is_the_one_that_external_versions_run_under(tmp_path):
     checks = json.loads(doctor("--json", LLOYDBENCH_PYTHON=str(bare)).stdout)
     (python,) = [check for check in checks if check["check"] == "python"]
     assert (python["status"], python["detail"]) == ("missing", f"{bare} lacks numpy pandas")
+    checks = json.loads(doctor("--json", LLOYDBENCH_PYTHON="/no/such/python").stdout)
+    (python,) = [check for check in checks if check["check"] == "python"]
+    assert python["status"] == "missing"
+    assert python["detail"] == "/no/such/python, which LLOYDBENCH_PYTHON names, does not run"
 
 
 def test_the_table_has_a_line_for_each_check_and_no_colours_in_a_pipe():
