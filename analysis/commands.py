@@ -17,7 +17,8 @@ from analysis.figures.paper import HIGHEST, paper_for
 from analysis.figures.style import few_colours, look
 from analysis.measures import claims, compare, history, published
 from analysis.measures.lookup import Rows
-from analysis.measures.points import Data, all_points, gather, machine_labels
+from analysis.measures.places import machine_labels
+from analysis.measures.points import Data, all_points, gather
 from analysis.measures.studies import read_studies
 from analysis.model.commits import commit_times
 from analysis.model.compact import compact

@@ -17,7 +17,8 @@ from analysis.figures.names import Names
 from analysis.figures.series import source_texts
 from analysis.figures.style import look, save
 from analysis.figures.x_axis import CHOICES
-from analysis.measures.points import Data, named_baseline
+from analysis.measures.points import Data
+from analysis.measures.speedups import named_baseline
 from analysis.model.files import folder_for, replacing
 
 _NAMES = Path(__file__).resolve().parents[2] / "experiments" / "spec" / "figures.inc"

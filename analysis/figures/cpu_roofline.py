@@ -23,7 +23,8 @@ from analysis.figures.placement import spread
 from analysis.figures.scales import log_axis
 from analysis.figures.series import series_names, series_styles
 from analysis.figures.style import LINE
-from analysis.measures.points import Data, fastest
+from analysis.measures.fastest import fastest
+from analysis.measures.points import Data
 from analysis.model.ceilings import Ceilings
 from analysis.model.numbers import number_text
 

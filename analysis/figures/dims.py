@@ -27,7 +27,9 @@ from analysis.figures.scales import fitting
 from analysis.figures.series import series_names
 from analysis.figures.typeset import break_label, text_width
 from analysis.figures.x_axis import XAxis, map_axes, named, x_axis
-from analysis.measures.points import Data, fastest, noisy_mark
+from analysis.measures.fastest import fastest
+from analysis.measures.noise import noisy_mark
+from analysis.measures.points import Data
 from analysis.model.numbers import count_text, number_text
 
 NAME = "dims"

@@ -13,7 +13,8 @@ from analysis.figures.drawing import Drawing
 from analysis.figures.page import Page
 from analysis.figures.row_axis import at_right, row_labels, rows_axis
 from analysis.figures.typeset import text_width, wrap
-from analysis.measures.points import all_points, fastest
+from analysis.measures.fastest import fastest
+from analysis.measures.points import all_points
 from analysis.measures.stats import Samples, median_interval
 from analysis.model.numbers import count_text
 from analysis.model.run import Run

@@ -24,7 +24,9 @@ from analysis.figures.series import panel_title
 from analysis.figures.typeset import break_label, text_width
 from analysis.figures.x_axis import XAxis, beside, map_axes, named, nothing_on_x, x_axis
 from analysis.measures.families import CHOOSERS, CHOSEN_FROM, is_peer, repeats_another
-from analysis.measures.points import Data, fastest, noisy_mark
+from analysis.measures.fastest import fastest
+from analysis.measures.noise import noisy_mark
+from analysis.measures.points import Data
 from analysis.model.numbers import number_text
 
 NAME = "fastest"

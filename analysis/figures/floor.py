@@ -26,7 +26,8 @@ from analysis.figures.series import (
     series_styles,
 )
 from analysis.figures.typeset import text_width
-from analysis.measures.points import Data, conditions, fastest
+from analysis.measures.fastest import conditions, fastest
+from analysis.measures.points import Data
 from analysis.model.numbers import number_text
 
 NAME = "floor"

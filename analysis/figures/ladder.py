@@ -20,8 +20,11 @@ from analysis.figures.row_axis import at_right, rows_axis
 from analysis.figures.scales import log_axis
 from analysis.figures.series import largest_problems, panel_title, problem_panels, series_names
 from analysis.figures.typeset import break_label, text_width, widest_line
+from analysis.measures.fastest import fastest
 from analysis.measures.kernels import by_kernel
-from analysis.measures.points import PLACE, Data, fastest, noisy_mark
+from analysis.measures.noise import noisy_mark
+from analysis.measures.places import PLACE
+from analysis.measures.points import Data
 from analysis.measures.stats import ratio_interval
 from analysis.model.numbers import number_text
 from analysis.model.run import PROBLEM

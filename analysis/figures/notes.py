@@ -7,7 +7,8 @@ import pandas as pd
 from analysis.figures.drawing import Subject
 from analysis.figures.style import GREY, INK, WIDTH
 from analysis.figures.typeset import shorten, wrap
-from analysis.measures.points import NOISY, noise_note, sampled
+from analysis.measures.noise import NOISY, noise_note
+from analysis.measures.points import sampled
 from analysis.model.numbers import count_text
 from analysis.model.words import AXES
 

@@ -17,8 +17,9 @@ from analysis.figures.series import (
     series_names,
     series_styles,
 )
+from analysis.measures.fastest import fastest
 from analysis.measures.kernels import by_kernel, short_name
-from analysis.measures.points import Data, fastest
+from analysis.measures.points import Data
 from analysis.model.run import PROBLEM
 
 NAME = "occupancy"

@@ -11,7 +11,9 @@ from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.row_axis import at_right, row_labels, rows_axis
 from analysis.figures.series import largest_problems, panel_title, problem_panels, series_names
 from analysis.figures.typeset import text_width
-from analysis.measures.points import NOISY, Data, fastest, noisy_mark
+from analysis.measures.fastest import fastest
+from analysis.measures.noise import NOISY, noisy_mark
+from analysis.measures.points import Data
 from analysis.model.numbers import number_text
 from analysis.model.run import PROBLEM
 

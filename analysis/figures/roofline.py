@@ -18,8 +18,9 @@ from analysis.figures.placement import label_ends, stacked_height
 from analysis.figures.scales import log_axis
 from analysis.figures.series import series_names, series_styles
 from analysis.figures.typeset import break_label, widest_line
+from analysis.measures.fastest import fastest
 from analysis.measures.kernels import by_kernel, short_name
-from analysis.measures.points import Data, fastest
+from analysis.measures.points import Data
 from analysis.model.ceilings import LEVELS, Ceilings
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import PROBLEM

@@ -16,7 +16,8 @@ from analysis.figures.scales import fitting, log_axis, log_positions
 from analysis.figures.series import draw_line, series_names, series_styles, source_texts
 from analysis.figures.typeset import break_label, widest_line
 from analysis.figures.x_axis import XAxis, named, nothing_on_x, x_axis
-from analysis.measures.points import PLACE, Data
+from analysis.measures.places import PLACE
+from analysis.measures.points import Data
 from analysis.measures.stats import ratio_interval
 from analysis.model.numbers import count_text
 from analysis.model.words import AXES

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.figures.style import GREY, INK, is_narrow, version_styles
-from analysis.measures.points import condition_text
+from analysis.measures.fastest import condition_text
 from analysis.model.numbers import count_text
 from analysis.model.run import PROBLEM
 

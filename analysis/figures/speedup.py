@@ -30,7 +30,9 @@ from analysis.figures.series import (
 )
 from analysis.figures.typeset import break_label, text_width, widest_line, wrap
 from analysis.figures.x_axis import XAxis, beside, named, nothing_on_x, x_axis
-from analysis.measures.points import BEST_CPU, FASTEST_CPU, Data, fastest, fastest_cpu_beside
+from analysis.measures.fastest import fastest
+from analysis.measures.points import Data
+from analysis.measures.speedups import BEST_CPU, FASTEST_CPU, fastest_cpu_beside
 from analysis.model.numbers import number_text
 from analysis.model.run import PROBLEM
 

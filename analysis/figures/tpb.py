@@ -28,7 +28,8 @@ from analysis.figures.series import (
 )
 from analysis.figures.typeset import break_label, widest_line
 from analysis.figures.x_axis import XAxis, beside, named, nothing_on_x, x_axis
-from analysis.measures.points import Data, fastest
+from analysis.measures.fastest import fastest
+from analysis.measures.points import Data
 from analysis.model.numbers import count_text
 from analysis.model.words import AXES
 

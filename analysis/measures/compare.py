@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import mannwhitneyu
 
-from analysis.measures.points import all_points, reasons_of, worst_of_each_kind
+from analysis.measures.noise import reasons_of, worst_of_each_kind
+from analysis.measures.points import all_points
 from analysis.measures.stats import (
     CONFIDENCE,
     Samples,

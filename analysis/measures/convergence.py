@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.measures.points import Data, fastest
+from analysis.measures.fastest import fastest
+from analysis.measures.points import Data
 from analysis.model.run import PROBLEM
 
 WITHIN = (0.01, 0.001)

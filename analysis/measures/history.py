@@ -21,7 +21,8 @@ from analysis.measures.compare import (
     compare_points,
     other_gpu,
 )
-from analysis.measures.points import all_points, fastest
+from analysis.measures.fastest import fastest
+from analysis.measures.points import all_points
 from analysis.model.files import RunError, printable
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import PROBLEM, Run

@@ -8,8 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.measures.points import BEST_CPU, PLACE, all_points, place_text
+from analysis.measures.places import PLACE, place_text
+from analysis.measures.points import all_points
 from analysis.measures.quantity import MissingError, Quantity
+from analysis.measures.speedups import BEST_CPU
 from analysis.measures.stats import Samples, draws, units
 from analysis.model.numbers import count_text
 from analysis.model.run import PROBLEM, Run

@@ -14,6 +14,7 @@ from analysis.model.words import INPUT_AXES
 PROBLEM = ["n", "k", "dim", "batch", "precision", "data", *INPUT_AXES]
 """What tells problems apart. An input axis is a text, empty where the input has no such value (a
 file has no seed) or where an old run does not say."""
+PROBLEM_BUT_PRECISION = [column for column in PROBLEM if column != "precision"]
 
 
 def machine_identity(environment: dict) -> tuple:

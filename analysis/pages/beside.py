@@ -6,7 +6,9 @@ import pandas as pd
 
 from analysis.measures.convergence import ROUNDED
 from analysis.measures.families import is_ours, is_peer
-from analysis.measures.points import NOT_RUN, all_points, noise_note, require_one_place
+from analysis.measures.noise import noise_note
+from analysis.measures.places import require_one_place
+from analysis.measures.points import NOT_RUN, all_points
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text

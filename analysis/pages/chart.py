@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.style import COLOURS, DASHES, MARKERS, version_styles
-from analysis.measures.points import has_several_baselines, noisy_mark
+from analysis.measures.noise import noisy_mark
+from analysis.measures.speedups import has_several_baselines
 from analysis.model.words import AXES
 
 _MARKS = ["circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "x", "hex"]

@@ -9,13 +9,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.measures.families import CHOOSERS, CHOSEN_FROM
-from analysis.measures.points import (
-    all_points,
-    fastest,
-    noise_note,
-    noisy_mark,
-    require_one_place,
-)
+from analysis.measures.fastest import fastest
+from analysis.measures.noise import noise_note, noisy_mark
+from analysis.measures.places import require_one_place
+from analysis.measures.points import all_points
 from analysis.measures.stats import Interval, ratio_interval
 from analysis.model.files import RunError
 from analysis.model.run import PROBLEM, Run

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.measures.convergence import TIMES, solves, summary
 from analysis.measures.families import is_peer
-from analysis.measures.points import FASTEST_CPU, fastest_cpu_beside
+from analysis.measures.speedups import FASTEST_CPU, fastest_cpu_beside
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import PROBLEM
 

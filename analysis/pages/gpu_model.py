@@ -20,7 +20,9 @@ from analysis.measures.gpu_model import (
     stream_efficiency,
     stream_gb_s,
 )
-from analysis.measures.points import all_points, noise_note, require_one_place
+from analysis.measures.noise import noise_note
+from analysis.measures.places import require_one_place
+from analysis.measures.points import all_points
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text

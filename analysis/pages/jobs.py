@@ -5,7 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.measures.families import is_ours, is_peer
-from analysis.measures.points import all_points, noise_note, require_one_place, samples_of
+from analysis.measures.noise import noise_note
+from analysis.measures.places import require_one_place
+from analysis.measures.points import all_points, samples_of
 from analysis.measures.stats import Samples, median_interval, ratio_interval
 from analysis.model.files import RunError
 from analysis.model.run import Run

@@ -9,7 +9,8 @@ import pandas as pd
 
 from analysis.measures.convergence import ROUNDED
 from analysis.measures.families import is_ours, is_peer
-from analysis.measures.points import fastest, noise_note
+from analysis.measures.fastest import fastest
+from analysis.measures.noise import noise_note
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run

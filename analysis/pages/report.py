@@ -16,7 +16,7 @@ from pathlib import Path
 from analysis.figures import Subject
 from analysis.measures import claims, published
 from analysis.measures.lookup import Rows
-from analysis.measures.points import common_baseline
+from analysis.measures.speedups import common_baseline
 from analysis.measures.studies import read_studies
 from analysis.model.files import folder_for, printable, replacing
 from analysis.model.run import Run

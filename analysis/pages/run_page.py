@@ -6,16 +6,9 @@ import pandas as pd
 
 from analysis.figures import FIGURES, csv_text, draw, wrong_name
 from analysis.figures.drawing import Subject
-from analysis.measures.points import (
-    Data,
-    baseline_text,
-    gather,
-    named_baseline,
-    noise_note,
-    oversubscribed_note,
-    reasons_of,
-    worst_of_each_kind,
-)
+from analysis.measures.noise import noise_note, oversubscribed_note, reasons_of, worst_of_each_kind
+from analysis.measures.points import Data, gather
+from analysis.measures.speedups import baseline_text, named_baseline
 from analysis.model.files import RunError
 from analysis.model.run import Run
 from analysis.model.words import AXES

@@ -9,24 +9,18 @@ import pandas as pd
 
 from analysis.measures import claims
 from analysis.measures.claims import Judgment
-from analysis.measures.points import (
+from analysis.measures.fastest import condition_text, conditions, fastest, within_cores
+from analysis.measures.noise import OVERSUBSCRIBED, noise_note, noisy_mark, oversubscribed_note
+from analysis.measures.points import sampled
+from analysis.measures.published import Number
+from analysis.measures.speedups import (
     BEST_CPU,
     FASTEST_CPU,
-    OVERSUBSCRIBED,
     baseline_text,
-    condition_text,
-    conditions,
-    fastest,
     has_several_baselines,
     named_baseline,
-    noise_note,
-    noisy_mark,
     over_best_cpu,
-    oversubscribed_note,
-    sampled,
-    within_cores,
 )
-from analysis.measures.published import Number
 from analysis.measures.studies import Study
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run

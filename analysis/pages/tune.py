@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.measures.families import CHOOSERS
-from analysis.measures.points import all_points, fastest
+from analysis.measures.fastest import fastest
+from analysis.measures.points import all_points
 from analysis.model.files import RunError, printable, shown
 from analysis.model.run import Run
 

@@ -10,7 +10,7 @@ from analysis.measures import claims
 from analysis.measures.claims import FAILS, HOLDS, UNJUDGED, Claim, judge, read_claims
 from analysis.measures.expressions import ExpressionError, evaluate
 from analysis.measures.lookup import MissingError, Place, Rows
-from analysis.measures.points import PLACE
+from analysis.measures.places import PLACE
 from analysis.measures.quantity import combine
 from analysis.model.files import RunError
 from analysis.model.load import load_run

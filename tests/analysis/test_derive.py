@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 from made_runs import measurement, write_lines
 
-from analysis.measures.points import (
-    all_points,
-    baseline_text,
-    common_baseline,
-    fastest,
-    machine_labels,
-    named_baseline,
-    require_one_place,
-)
+from analysis.measures.fastest import fastest
+from analysis.measures.places import machine_labels, require_one_place
+from analysis.measures.points import all_points
+from analysis.measures.speedups import baseline_text, common_baseline, named_baseline
 from analysis.model.files import RunError
 from analysis.model.load import load_run
 

@@ -3,7 +3,8 @@ import json
 import pytest
 from made_runs import Sweep, measurement, point_rows
 
-from analysis.measures.points import all_points, fastest
+from analysis.measures.fastest import fastest
+from analysis.measures.points import all_points
 from analysis.model import columns, rows
 from analysis.model.files import RunError
 from analysis.model.find import find_runs

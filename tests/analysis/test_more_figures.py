@@ -16,10 +16,11 @@ from analysis.figures import FIGURES, draw, roofline
 from analysis.figures.clustering import assign, lloyd
 from analysis.figures.series import series_names
 from analysis.measures.expressions import evaluate
+from analysis.measures.fastest import conditions, fastest
 from analysis.measures.generators import generate, random_points
 from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.lookup import MissingError, Place, Rows
-from analysis.measures.points import conditions, fastest, gather
+from analysis.measures.points import gather
 from analysis.model.ceilings import load_ceilings
 from analysis.model.load import load_run
 from analysis.pages.report import subject

@@ -8,7 +8,8 @@ from made_runs import write_lines
 
 from analysis.__main__ import main
 from analysis.figures import FIGURES, draw
-from analysis.measures.points import all_points, gather, noise_note
+from analysis.measures.noise import noise_note
+from analysis.measures.points import all_points, gather
 from analysis.model.load import load_run
 from analysis.pages.report import subject
 

@@ -8,7 +8,8 @@ from malformed import write_good
 from test_paper import NEEDS_LATEX, compiled
 
 from analysis.__main__ import main
-from analysis.measures.points import all_points, over_best_cpu
+from analysis.measures.points import all_points
+from analysis.measures.speedups import over_best_cpu
 from analysis.model.load import load_run
 from analysis.pages import tables
 from analysis.pages.escape import Code, text
