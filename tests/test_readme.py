@@ -65,6 +65,12 @@ def test_every_link_leads_somewhere(page):
             assert anchor in anchors(target), link
 
 
+@pytest.mark.parametrize("page", PAGES, ids=path)
+def test_every_recorded_run_that_it_names_is_there(page):
+    for run in re.findall(r"data/recorded/[a-z][\w-]*/[a-z]\w*", page.read_text()):
+        assert (ROOT / run).exists(), run
+
+
 def test_the_readme_links_to_every_page_of_docs():
     for page in (ROOT / "docs").glob("*.md"):
         if page.name != "style.md":  # CONTRIBUTING.md leads there
