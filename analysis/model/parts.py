@@ -67,6 +67,7 @@ def _joined(parts: list[Run]) -> Run:
     return replace(
         first,
         path=_common(parts),
+        parts=tuple(part.path for part in parts) if len(parts) > 1 else (),
         environment={**first.environment, "parts": told},
         plan=plan.reset_index(drop=True),
         measurements=_rows(parts, "measurements"),

@@ -61,6 +61,14 @@ class Run:
     external: dict[str, str] = field(default_factory=dict)
     """The fingerprints of the files that run external versions. A version that mpirun launches has
     that of mpirun."""
+    parts: tuple[Path, ...] = ()
+    """The run directories of the parts of a sweep, if this run is several of them; `path` is then
+    a folder that has them all."""
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """The run directories that the rows are from."""
+        return self.parts or (self.path,)
 
     @property
     def name(self) -> str:

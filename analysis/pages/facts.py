@@ -11,7 +11,7 @@ from analysis.model.run import Run
 def rerun_command(run: Run) -> str:
     """What measures the run again: its own spec, with the options that overrode it."""
     asked = run.overrides
-    words = ["run_experiment", f"{run.path}/spec.yaml"]
+    words = ["run_experiment", f"{run.directories[0]}/spec.yaml"]
     for entry in asked.get("set") or []:
         words += ["--set", str(entry)]
     if asked.get("only"):

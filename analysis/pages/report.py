@@ -65,7 +65,8 @@ def write_report(
         studies = _studies([Rows(run) for run in runs])
         made = [pages[i].result() for i in range(len(runs))]
         sides = [page.result() for page in compared]
-    words = ["python", "-m", "analysis", "report", *(str(run.path) for run in runs)]
+    directories = (str(path) for run in runs for path in run.directories)
+    words = ["python", "-m", "analysis", "report", *directories]
     command = printable(shlex.join([*words, "-o", str(out), *["--single-file"][: int(single)]]))
     results = [(entry, page.result) for entry, page in zip(entries, made, strict=True)]
     several = [(group.title, group.folder) for group in groups]

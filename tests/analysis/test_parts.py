@@ -10,7 +10,7 @@ from analysis.measures.points import all_points
 from analysis.model.files import RunError
 from analysis.model.load import load_run
 from analysis.model.parts import join_parts
-from analysis.pages.facts import facts
+from analysis.pages.facts import facts, rerun_command
 from analysis.pages.tables import every_point_cells
 
 
@@ -116,6 +116,17 @@ def test_figures_of_a_folder_of_parts_are_those_of_the_sweep(make_parts, tmp_pat
     rows = pd.read_csv(first.parent / "figures" / "speedup.csv")
     assert set(rows["n"]) == {10_000, 1_000_000}
     assert set(rows["node"]) == {"n1", "n2"}
+
+
+def test_the_report_of_parts_names_files_that_are_there(make_parts, tmp_path):
+    parts = make_parts()
+    other = make_parts("sweep/other")[0]  # a run in the parts' folder that was not asked for
+    (run,) = joined(parts)
+    assert rerun_command(run) == f"run_experiment {parts[0]}/spec.yaml"
+    assert main(["report", *map(str, parts), "-o", str(tmp_path / "report")]) == 0
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert f"python -m analysis report {parts[0]} {parts[1]} -o" in page
+    assert str(other) not in page
 
 
 def with_cpus(parts, *models):
