@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import platform
 import re
+import shlex
 import shutil
 import tarfile
 import tempfile
@@ -26,7 +27,14 @@ from analysis.figures import FIGURES, FORMATS, draw, write, wrong_name
 from analysis.figures.paper import paper_for
 from analysis.measures.points import gather
 from analysis.model.ceilings import ceilings_file, nearest_file
-from analysis.model.files import RunError, folder_for, open_regular, read_json, replacing
+from analysis.model.files import (
+    RunError,
+    folder_for,
+    open_regular,
+    printable,
+    read_json,
+    replacing,
+)
 from analysis.model.load import load_run
 from analysis.model.run import Run
 from analysis.pages import artifact_readme
@@ -80,6 +88,13 @@ def pack(runs: list[Run], out: Path, how: Look) -> Path:
     Everything is drawn from the packed rows. The same runs give the same bytes."""
     if not out.name.endswith(".tar.gz") and out.exists():
         raise RunError(f"{out}: exists already; name a new folder, or a file that ends in .tar.gz")
+    for run in runs:
+        if run.parts:
+            parts = shlex.join(["run_experiment", "--merge", *map(str, run.parts)])
+            raise RunError(
+                f"{run.name}: an artifact takes whole runs, and this is {len(run.parts)} parts of "
+                f"a sweep; merge them first: {printable(parts)} --out DIR"
+            )
     with _place() as place:
         folders = _folders(runs)
         for run, folder in zip(runs, folders, strict=True):

@@ -129,6 +129,14 @@ def test_the_report_of_parts_names_files_that_are_there(make_parts, tmp_path):
     assert str(other) not in page
 
 
+def test_an_artifact_of_parts_asks_to_merge_them(make_parts, tmp_path, capsys):
+    first, second = make_parts()
+    assert main(["artifact", str(first), str(second), "--out", str(tmp_path / "packed")]) == 2
+    said = f"merge them first: run_experiment --merge {first} {second} --out DIR"
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "packed").exists()
+
+
 def with_cpus(parts, *models):
     """Gives each part's environment a CPU of two cores."""
     for path, model in zip(parts, models, strict=True):
