@@ -97,13 +97,20 @@ def _wanted_figures(only: str | None, runs: list[Run]) -> list[str]:
     return [name for name in names if not wrong_name(name)]
 
 
+def _home(run: Run) -> Path:
+    """Where figures and tables of a run go unless --out says it: its folder, or the folder of its
+    parts. Parts that do not lie in one folder have none, so then it is the current directory."""
+    beside = all(part.absolute().parent == run.path for part in run.parts)
+    return run.path if beside else Path()
+
+
 def run_figures(options: argparse.Namespace) -> int:
     width, environment = paper_for(options.width, options.document_class)
     formats = _formats(options.format, width)
     runs = _load(options)
     about = subject(runs)
     names = _wanted_figures(options.only, runs)
-    out = options.out or (runs[0].path / "figures" if len(runs) == 1 else Path("figures"))
+    out = options.out or (_home(runs[0]) if len(runs) == 1 else Path()) / "figures"
     labels = list(dict.fromkeys(machine_labels(runs)))
     if len(labels) > 1:
         say(
@@ -307,7 +314,7 @@ def run_tables(options: argparse.Namespace) -> int:
     if options.out and len(runs) > 1:
         raise RunError(f"--out takes one run, and these are {len(runs)}: each gets its own tables/")
     for run in runs:
-        for path in write_tables(run, options.out or run.path / "tables"):
+        for path in write_tables(run, options.out or _home(run) / "tables"):
             print(path)
     return 0
 

@@ -118,6 +118,18 @@ def test_figures_of_a_folder_of_parts_are_those_of_the_sweep(make_parts, tmp_pat
     assert set(rows["node"]) == {"n1", "n2"}
 
 
+def test_figures_of_parts_in_two_folders_go_into_the_current_one(make_parts, tmp_path, monkeypatch):
+    first, second = make_parts()
+    moved = second.rename(first.parent.parent / "elsewhere")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert main(["figures", str(first), str(moved), "--only", "speedup"]) == 0
+    assert main(["tables", str(first), str(moved)]) == 0
+    assert (tmp_path / "here" / "figures" / "speedup.csv").exists()
+    assert (tmp_path / "here" / "tables" / "medians.md").exists()
+    assert not (first.parent.parent / "figures").exists()
+
+
 def test_the_report_of_parts_names_files_that_are_there(make_parts, tmp_path):
     parts = make_parts()
     other = make_parts("sweep/other")[0]  # a run in the parts' folder that was not asked for
