@@ -72,7 +72,7 @@ void print_dry_run(const Spec& spec, bool json) {
   std::cout << (shown.width ? plan_table(spec, shown) : plan_lines(spec));
   const auto runnable = std::ranges::count_if(spec.points, &Point::available);
   std::cout << fmt::format(
-      "\n{} points{}, {} runnable here\n", spec.points.size(),
+      "\n{}{}, {} runnable here\n", counted(spec.points.size(), "point"),
       spec.shard ? fmt::format(" of {} in part {}", spec.sweep.size(), to_string(*spec.shard)) : "",
       runnable);
 }

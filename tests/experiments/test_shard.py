@@ -120,4 +120,4 @@ def test_the_variable_names_the_node(spec, tmp_path, monkeypatch):
 
 def test_the_plan_of_a_part_says_how_much_it_is(spec):
     shown = run(spec(n="100, 200, 300"), "--dry-run", "--shard", "1/3").stdout
-    assert "1 points of 3 in part 1/3, 1 runnable here" in shown
+    assert "1 point of 3 in part 1/3, 1 runnable here" in shown
