@@ -111,8 +111,9 @@ def _ladder(rows: pd.DataFrame, _worst: pd.Series, best: pd.Series) -> str:
     slower = steps[steps["ratio_high"].lt(1)]
     unclear = len(steps) - len(slower) - int(steps["ratio_low"].gt(1).sum())
     said = (
-        f"The largest step is from {best['parent']} to {best['version']}: "
-        f"{number_text(best['ratio'])} times as fast at {_problem(best)}."
+        f"{'The largest step' if best['ratio'] > 1 else 'No step is faster. The nearest'} is from "
+        f"{best['parent']} to {best['version']}: {number_text(best['ratio'])} times as fast at "
+        f"{_problem(best)}."
     )
     if len(slower):
         worst = slower.loc[slower["ratio"].idxmin()]

@@ -40,7 +40,10 @@ def test_a_step_is_slower_only_where_its_interval_says_so():
     assert "1 step of 3 made it slower, most of all c (0.800 times the speed of b)." in said
     assert said.endswith("1 step cannot be told from no change.")
     said = finding("ladder", steps[:2], "title")
+    assert "The largest step is from p to a: 2.00 times as fast" in said
     assert "made it slower" not in said
+    said = finding("ladder", steps[1:], "title")
+    assert "No step is faster. The nearest is from a to b: 0.990 times as fast" in said
 
 
 def test_oversubscribed_points_are_not_the_nearest_to_the_floor():
