@@ -91,6 +91,18 @@ class Functions:
         share = seconds(found[own]).sum() / seconds(found).sum()
         return Quantity(100 * float(share), exact="profiled")
 
+    def traced_share(self, version: str, name: str, **axes: int) -> Quantity:
+        """The share of kernels, copies or memsets whose names contain `name` in the time of all
+        that ran on the GPU in the loop of the traced solve, in percent."""
+        ran, own = self._activities(version, name, axes)
+        return Quantity(100 * float(own.sum() / ran.sum()), exact="profiled")
+
+    def traced_call_ms(self, version: str, name: str, **axes: int) -> Quantity:
+        """The mean time on the GPU of one kernel, copy or memset whose name contains `name`, in the
+        loop of the traced solve, in ms."""
+        _, own = self._activities(version, name, axes)
+        return Quantity(float(own.mean()) / 1000, exact="profiled")
+
     def intensity(self, version: str, level: str, phase: str = "assign", **axes: int) -> Quantity:
         """Operations per byte that the phase's kernels move at `level`: l1, l2 or dram."""
         table = by_kernel(self._counters(version, axes))
@@ -168,6 +180,14 @@ class Functions:
         if own.empty:
             raise MissingError(f"{version}: no phase '{phase}'")
         return phases, own
+
+    def _activities(self, version: str, name: str, axes: dict) -> tuple[pd.Series, pd.Series]:
+        """The µs of all activities of the GPU in the loop, and of those called `name`."""
+        ran = self.rows.activities(self._find(version, axes)[0])
+        own = ran[ran["name"].str.contains(name, regex=False)]
+        if own.empty:
+            raise MissingError(f"{version}: no '{name}' in the timeline")
+        return ran["duration_us"], own["duration_us"]
 
     def _counters(self, version: str, axes: dict) -> pd.DataFrame:
         return self.rows.counters(self._find(version, axes)[0])

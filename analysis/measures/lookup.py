@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +14,10 @@ from analysis.measures.points import all_points
 from analysis.measures.quantity import MissingError, Quantity
 from analysis.measures.speedups import BEST_CPU
 from analysis.measures.stats import Samples, draws, units
+from analysis.model.files import RunError
 from analysis.model.numbers import count_text
 from analysis.model.run import PROBLEM, Run
+from analysis.model.timeline import ACTIVITIES, read_events
 from analysis.model.words import AXES
 
 ASKED = (
@@ -166,6 +169,26 @@ class Rows:
         if rows.empty:
             raise MissingError(f"{point['point']}: no counters")
         return rows[rows["value"].notna()]
+
+    def activities(self, point: pd.Series) -> pd.DataFrame:
+        """What ran on the GPU in the loop of the point's traced solve: kernels, copies and memsets
+        with their `name` and `duration_us`."""
+        events = self._events
+        mine = events[
+            events["point"].eq(point["point"])
+            & events["part"].eq("solve")
+            & events["kind"].isin(ACTIVITIES)
+        ]
+        if mine.empty:
+            raise MissingError(f"{point['point']}: no timeline")
+        return mine
+
+    @cached_property
+    def _events(self) -> pd.DataFrame:
+        try:
+            return read_events(self.run.path, [])
+        except RunError:
+            return pd.DataFrame(columns=["point", "part", "kind", "name", "duration_us"])
 
 
 def _said(version: str, wanted: dict, data: str | None) -> str:

@@ -10,6 +10,8 @@ its parameters. Empty means that the study does not say. `here` names the value 
     phase_share:PHASE            share of the phase in the profiled solve (%)
     phase_call_ms:PHASE          mean time of one call of the phase
     kernel_share:KERNEL          share of the kernel in the time of all kernels (%)
+    traced_share:NAME            share of a kernel or copy in what ran on the GPU in the loop (%)
+    traced_call_ms:NAME          mean time of one kernel or copy in the loop
     occupancy, l1_hit_rate       of the assignment's kernel (%)
     cpu_l1_misses                of a solve (10⁶)
 
@@ -44,6 +46,8 @@ _EXPRESSIONS = {
     "phase_share": "phase_share('{v}', '{arg}'{a})",
     "phase_call_ms": "phase_call_ms('{v}', '{arg}'{a})",
     "kernel_share": "kernel_share('{v}', '{arg}'{a})",
+    "traced_share": "traced_share('{v}', '{arg}'{a})",
+    "traced_call_ms": "traced_call_ms('{v}', '{arg}'{a})",
     "occupancy": "counter('{v}', 'sm__warps_active.avg.pct_of_peak_sustained_active'{a})",
     "l1_hit_rate": "counter('{v}', 'l1tex__t_sector_hit_rate.pct'{a})",
     "cpu_l1_misses": "cpu_counter('{v}', 'l1d_misses'{a}) / 1000000",

@@ -17,6 +17,9 @@ EVENTS = [
 ]
 """What is read of a row of timeline.jsonl."""
 
+ACTIVITIES = ("kernel", "copy", "memset")
+"""The kinds of events that ran on the GPU."""
+
 
 def read_events(run: Path, warnings: list[str]) -> pd.DataFrame:
     """The rows of timeline.jsonl. Raises RunError where there are none; adds to `warnings` what is

@@ -6,11 +6,11 @@ import pandas as pd
 
 from analysis.model.numbers import number_text
 from analysis.model.run import Run
-from analysis.model.timeline import read_events
+from analysis.model.timeline import ACTIVITIES, read_events
 from analysis.pages.escape import Code, text
 from analysis.pages.table import Table, markdown
 
-GROUPS = {"GPU activities": ("kernel", "copy", "memset"), "API calls": ("api",)}
+GROUPS = {"GPU activities": ACTIVITIES, "API calls": ("api",)}
 COLUMNS = ["point", "group", "name", "share", "total_us", "calls", "average_us", "min_us", "max_us"]
 
 

@@ -85,6 +85,30 @@ def test_a_kernel_that_two_presets_timed_counts_once():
         counted(*rows).kernel_share("v", "c")
 
 
+def test_a_traced_share_is_of_what_ran_on_the_gpu_in_the_loop():
+    rows = [
+        *(("assign", "kernel", "solve", us) for us in (50, 70)),
+        ("copy DtoH", "copy", "solve", 60),
+        ("memset", "memset", "solve", 20),
+        ("assign", "kernel", "setup", 1000),
+        ("assign", "range", "solve", 500),
+    ]
+    events = pd.DataFrame(rows, columns=["name", "kind", "part", "duration_us"]).assign(point="p")
+    here = SimpleNamespace(_events=events)
+    traced = SimpleNamespace(
+        point=lambda *_, **__: {"point": "p"}, activities=lambda point: Rows.activities(here, point)
+    )
+    functions = Functions(traced, Place())
+    assert functions.traced_share("v", "assign").value == pytest.approx(60)
+    assert functions.traced_share("v", "copy").value == pytest.approx(30)
+    assert functions.traced_call_ms("v", "assign").value == pytest.approx(0.06)
+    with pytest.raises(MissingError, match="v: no 'reduce' in the timeline"):
+        functions.traced_share("v", "reduce")
+    here._events = events.assign(point="another")
+    with pytest.raises(MissingError, match="p: no timeline"):
+        functions.traced_share("v", "assign")
+
+
 def test_least_and_most_take_quantities_and_numbers():
     functions = counted()
     assert functions.least(Quantity(3.0), 2).value == 2
