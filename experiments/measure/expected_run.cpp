@@ -9,8 +9,6 @@
 namespace lloyd {
 namespace {
 
-using nlohmann::json;
-
 int disturbed_runs(const Problem& problem) {
   const double work = static_cast<double>(problem.n) * problem.k * problem.dim *
                       std::max(1, problem.stop.iterations);
@@ -53,7 +51,7 @@ void widen(Spread& spread, const ReferenceRun& run, const ExpectedRun& expected)
   spread.most = std::max(spread.most, run.iterations);
 }
 
-json spread_json(const std::optional<Spread>& spread) {
+nlohmann::json spread_json(const std::optional<Spread>& spread) {
   if (!spread) return nullptr;
   return {{"inertia", spread->inertia},
           {"centroids", spread->centroids},
@@ -62,7 +60,7 @@ json spread_json(const std::optional<Spread>& spread) {
           {"most", spread->most}};
 }
 
-std::optional<Spread> spread_from(const json& j) {
+std::optional<Spread> spread_from(const nlohmann::json& j) {
   if (j.is_null()) return std::nullopt;
   return Spread{j.at("inertia"), j.at("centroids"), j.at("changes"), j.at("fewest"), j.at("most")};
 }
@@ -118,7 +116,7 @@ double centroid_distance(std::span<const double> a, std::span<const double> b,
   return std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance;
 }
 
-json to_json(const ExpectedRun& run) {
+nlohmann::json to_json(const ExpectedRun& run) {
   return {{"initial_inertia", run.initial_inertia},
           {"inertia", run.inertia},
           {"iterations", run.iterations},
@@ -130,7 +128,7 @@ json to_json(const ExpectedRun& run) {
           {"expanded", spread_json(run.expanded)}};
 }
 
-ExpectedRun expected_run_from_json(const json& j) {
+ExpectedRun expected_run_from_json(const nlohmann::json& j) {
   return {j.at("initial_inertia"),
           j.at("inertia"),
           j.at("iterations"),
