@@ -8,7 +8,6 @@
 #include <limits>
 #include <regex>
 
-#include "experiments/spec/spec.h"
 #include "kernels/core/limits.h"
 
 namespace lloyd {
