@@ -7,7 +7,7 @@
 #include <fstream>
 #include <vector>
 
-#include "experiments/measure/session.h"
+#include "experiments/process/clock.h"
 
 namespace lloyd {
 namespace {

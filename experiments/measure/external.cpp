@@ -14,8 +14,8 @@
 
 #include "experiments/measure/external_process.h"
 #include "experiments/measure/external_protocol.h"
-#include "experiments/measure/session.h"
 #include "experiments/process/child_process.h"
+#include "experiments/process/clock.h"
 #include "experiments/process/process_tree.h"
 #include "experiments/process/work_directory.h"
 #include "experiments/record/program_files.h"

@@ -13,8 +13,8 @@
 #include "experiments/measure/answer_check.h"
 #include "experiments/measure/label_check.h"
 #include "experiments/measure/means.h"
-#include "experiments/measure/session.h"
 #include "experiments/measure/vectors.h"
+#include "experiments/process/clock.h"
 
 namespace lloyd {
 namespace {

@@ -13,7 +13,7 @@
 #include <map>
 #include <sstream>
 
-#include "experiments/measure/session.h"
+#include "experiments/process/clock.h"
 #include "experiments/record/statistics.h"
 #include "kernels/core/limits.h"
 

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "experiments/process/clock.h"
 #include "kernels/core/device.h"
 
 #if LLOYD_CUDA

@@ -1,18 +1,12 @@
 #include "experiments/measure/session.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 
+#include "experiments/process/clock.h"
 #include "kernels/core/point_rows.h"
 
 namespace lloyd {
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 void CpuSession::start() { start_ = now_ms(); }
 

@@ -117,7 +117,4 @@ class PhaseTimes : public RangeObserver {
   bool has_device_ = false;
 };
 
-/// Milliseconds of the steady clock since a fixed moment.
-double now_ms();
-
 }  // namespace lloyd

@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "experiments/process/clock.h"
 #include "experiments/record/rows.h"
 #include "experiments/record/statistics.h"
 #include "kernels/core/chooser.h"

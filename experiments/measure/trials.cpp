@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "experiments/measure/session.h"
+#include "experiments/process/clock.h"
 #include "kernels/core/batch.h"
 #include "kernels/core/chooser.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/measure/session.h"
+#include "experiments/process/clock.h"
 #include "experiments/process/work_directory.h"
 
 namespace lloyd {

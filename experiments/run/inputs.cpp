@@ -4,7 +4,7 @@
 
 #include "data/sources/seeding.h"
 #include "experiments/measure/rounding.h"
-#include "experiments/measure/session.h"
+#include "experiments/process/clock.h"
 #include "kernels/core/batch.h"
 #if LLOYD_CUDA
 #include "kernels/core/cuda.h"

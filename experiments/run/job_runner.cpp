@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/measure/session.h"
+#include "experiments/process/clock.h"
 #include "experiments/process/work_directory.h"
 #include "experiments/run/launch.h"
 #include "experiments/text/text.h"

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "experiments/measure/noise.h"
-#include "experiments/measure/session.h"
 #include "experiments/record/parameters.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/run/forecast.h"

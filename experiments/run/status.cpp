@@ -12,8 +12,8 @@
 #include <set>
 #include <sstream>
 
-#include "experiments/measure/session.h"
 #include "experiments/process/child_process.h"
+#include "experiments/process/clock.h"
 #include "experiments/record/row_file.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/record/run_files.h"

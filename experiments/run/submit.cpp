@@ -13,8 +13,8 @@
 #include <system_error>
 #include <utility>
 
-#include "experiments/measure/session.h"
 #include "experiments/process/child_process.h"
+#include "experiments/process/clock.h"
 #include "experiments/process/plain_folder.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/program_files.h"

@@ -12,6 +12,7 @@
 #include "experiments/measure/judge.h"
 #include "experiments/measure/timing.h"
 #include "experiments/measure/trials.h"
+#include "experiments/process/clock.h"
 #include "experiments/record/answers.h"
 #include "experiments/run/passes.h"
 #include "experiments/run/run_pass.h"

@@ -8,8 +8,8 @@
 #include <regex>
 #include <vector>
 
-#include "experiments/measure/session.h"
 #include "experiments/process/child_process.h"
+#include "experiments/process/clock.h"
 #include "experiments/process/process_tree.h"
 #include "experiments/process/work_directory.h"
 #include "experiments/record/environment.h"

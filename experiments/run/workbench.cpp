@@ -6,6 +6,7 @@
 
 #include "experiments/measure/external.h"
 #include "experiments/measure/rounding.h"
+#include "experiments/process/clock.h"
 #include "experiments/record/environment.h"
 
 namespace lloyd {

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "experiments/measure/session.h"
+#include "experiments/process/clock.h"
 #include "experiments/run/job.h"
 #include "profiling/program.h"
 
