@@ -13,7 +13,6 @@
 #include <system_error>
 
 #include "experiments/process/clock.h"
-#include "experiments/run/job.h"
 #include "profiling/program.h"
 
 extern char** environ;
@@ -32,13 +31,11 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-// Runs in the child: sets its three streams and closes the worker's own connection to the
-// supervisor on exec.
+// Runs in the child.
 void use_streams(int input, int output, int error) {
   dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(error, STDERR_FILENO);
-  fcntl(kReplyDescriptor, F_SETFD, FD_CLOEXEC);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // A worker process: reads requests, runs the job's pass over each point, and sends rows.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -105,6 +106,9 @@ std::unique_ptr<Session> open_session(const Job& job) {
 }
 
 int run_worker(int replies, const OpenSession& open) {
+  // The programs that a version starts do not get the descriptor: one that outlives the worker
+  // would keep the supervisor waiting.
+  fcntl(replies, F_SETFD, FD_CLOEXEC);
   std::string line;
   if (!std::getline(std::cin, line)) return 2;
   const Job job = job_from_json(nlohmann::json::parse(line));

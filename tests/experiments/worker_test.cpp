@@ -5,7 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
+#include <sstream>
 
+#include "experiments/process/child_process.h"
 #include "experiments/run/job.h"
 #include "experiments/run/job_runner.h"
 #include "experiments/run/worker_process.h"
@@ -168,6 +171,18 @@ TEST(Job, SurvivesTheTrip) {
   const nlohmann::json once = to_json(job);
   EXPECT_EQ(to_json(job_from_json(nlohmann::json::parse(once.dump()))), once);
   EXPECT_EQ(once.at("points")[0].at("n"), 5'000'000'000);
+}
+
+TEST(RunWorker, KeepsItsRepliesFromThePrograms) {
+  const Pipe pipe;
+  const int replies = dup(pipe.to.get());  // inherited by programs, unlike its original
+  std::istringstream no_job;
+  std::streambuf* const input = std::cin.rdbuf(no_job.rdbuf());
+  EXPECT_EQ(run_worker(replies), 2);
+  std::cin.rdbuf(input);
+  std::cin.clear();
+  EXPECT_EQ(fcntl(replies, F_GETFD), FD_CLOEXEC);
+  close(replies);
 }
 
 }  // namespace
