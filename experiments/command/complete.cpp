@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "experiments/command/tables.h"
+#include "experiments/process/program_files.h"
 #include "experiments/record/answers.h"
-#include "experiments/record/program_files.h"
 #include "experiments/spec/spec.h"
 #include "experiments/text/text.h"
 #include "kernels/core/axes.h"

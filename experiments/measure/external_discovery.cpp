@@ -22,7 +22,7 @@
 #include "experiments/process/child_process.h"
 #include "experiments/process/clock.h"
 #include "experiments/process/process_tree.h"
-#include "experiments/record/program_files.h"
+#include "experiments/process/program_files.h"
 #include "experiments/spec/spec.h"
 #include "experiments/text/text.h"
 #include "kernels/core/version.h"

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/process/program_files.h"
 #include "experiments/record/environment.h"
-#include "experiments/record/program_files.h"
 #include "experiments/record/rows.h"
 #include "experiments/text/text.h"
 #include "profiling/ceilings.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "experiments/record/program_files.h"
+#include "experiments/process/program_files.h"
 #include "kernels/core/chooser.h"
 
 namespace lloyd {

@@ -13,7 +13,7 @@
 #include <set>
 
 #include "build_info.h"
-#include "experiments/record/program_files.h"
+#include "experiments/process/program_files.h"
 #include "experiments/record/rows.h"
 #include "experiments/run/launch.h"
 #include "experiments/text/text.h"

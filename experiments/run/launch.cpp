@@ -9,8 +9,8 @@
 #include <set>
 
 #include "experiments/measure/open_mpi.h"
+#include "experiments/process/program_files.h"
 #include "experiments/record/environment.h"
-#include "experiments/record/program_files.h"
 #include "experiments/text/text.h"
 #include "kernels/core/limits.h"
 #include "profiling/program.h"

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <iostream>
 
+#include "experiments/process/program_files.h"
 #include "experiments/record/missing.h"
 #include "experiments/record/parameters.h"
-#include "experiments/record/program_files.h"
 #include "experiments/run/launch.h"
 #include "experiments/spec/keys.h"
 #include "experiments/spec/plan.h"

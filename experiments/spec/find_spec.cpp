@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "experiments/record/program_files.h"
+#include "experiments/process/program_files.h"
 #include "experiments/spec/spec.h"
 #include "experiments/text/text.h"
 

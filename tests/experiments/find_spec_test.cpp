@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "experiments/record/program_files.h"
+#include "experiments/process/program_files.h"
 #include "tests/experiments/spec_text.h"
 
 namespace lloyd::testing {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "experiments/measure/external.h"
-#include "experiments/record/program_files.h"
+#include "experiments/process/program_files.h"
 #include "experiments/spec/shard.h"
 #include "kernels/core/version.h"
 #include "tests/experiments/spec_text.h"

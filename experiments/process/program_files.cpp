@@ -1,5 +1,5 @@
 #define XXH_INLINE_ALL
-#include "experiments/record/program_files.h"
+#include "experiments/process/program_files.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
