@@ -13,9 +13,9 @@
 #include <set>
 
 #include "build_info.h"
+#include "experiments/process/mpi_launcher.h"
 #include "experiments/process/program_files.h"
 #include "experiments/record/rows.h"
-#include "experiments/run/launch.h"
 #include "experiments/text/text.h"
 #include "profiling/nvml.h"
 

@@ -9,48 +9,16 @@
 #include <set>
 
 #include "experiments/measure/open_mpi.h"
+#include "experiments/process/mpi_launcher.h"
 #include "experiments/process/program_files.h"
 #include "experiments/record/environment.h"
 #include "experiments/text/text.h"
 #include "kernels/core/limits.h"
-#include "profiling/program.h"
 
 namespace lloyd {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr double kVersionSeconds = 5;
-constexpr const char* kPackages =
-    "install Open MPI (Debian, Ubuntu: apt-get install openmpi-bin libopenmpi-dev)";
-
-/// The first line that `command` prints. Empty if it fails.
-std::string first_line_of(std::vector<std::string> command) {
-  const std::string text = profiling::output_of(std::move(command), kVersionSeconds).value_or("");
-  return text.substr(0, text.find('\n'));
-}
-
-MpiLauncher find_mpi() {
-  MpiLauncher mpi;
-  mpi.program = program_path() + "_mpi";
-  mpi.mpirun = profiling::find_program("mpirun");
-  if (mpi.mpirun.empty()) {
-    mpi.no_ranks = fmt::format("mpirun is not on PATH: {}", kPackages);
-  } else {
-    mpi.version = first_line_of({mpi.mpirun, "--version"});
-    if (mpi.version.find("Open MPI") == std::string::npos)
-      mpi.no_ranks = fmt::format("{} is not Open MPI's (it says '{}'): {}", mpi.mpirun, mpi.version,
-                                 kPackages);
-  }
-  mpi.no_twin_ranks = mpi.no_ranks;
-  if (access(mpi.program.c_str(), X_OK) != 0)
-    mpi.no_twin_ranks = fmt::format("built without MPI ({} is not there): {} and build again",
-                                    mpi.program, kPackages);
-  else if (mpi.no_twin_ranks.empty() && first_line_of({mpi.program, "--version"}).empty())
-    mpi.no_twin_ranks =
-        fmt::format("{} does not start here (ldd says what it lacks): {}", mpi.program, kPackages);
-  return mpi;
-}
 
 /// The machines whose GPUs the ranks use, this one first: LLOYDBENCH_HOSTS, "node1,node2". Empty:
 /// this one alone.
@@ -117,11 +85,6 @@ std::vector<std::string> names_of_settings() {
 
 }  // namespace
 
-const MpiLauncher& mpi_launcher() {
-  static const MpiLauncher mpi = find_mpi();
-  return mpi;
-}
-
 std::string unavailable_here(const RegisteredVersion& version) {
   if (version.launched) return mpi_launcher().no_twin_ranks;
   return version.make == nullptr ? version.unavailable : "";
@@ -137,7 +100,7 @@ std::optional<std::string> rank_shortfall(const Point& point, const DeviceLimits
   if (!needs_ranks(point) || find_version(point.version)->launched) return std::nullopt;
   if (const std::string& reason = mpi_launcher().no_ranks; !reason.empty()) return reason;
   static const std::string no_library = no_open_mpi();
-  if (!no_library.empty()) return fmt::format("{}: {}", no_library, kPackages);
+  if (!no_library.empty()) return fmt::format("{}: {}", no_library, kInstallOpenMpi);
   const int processes = *point.processes, gpus = point.gpus.value_or(1);
   const auto here = std::max<std::int64_t>(std::ssize(device.team), 1);
   const std::int64_t machines = std::max<std::int64_t>(std::ssize(hosts()), 1);

@@ -1,9 +1,8 @@
 // Decides how a worker is started: as the program itself, or by mpirun.
 //
-// A point of a version that calls MPI itself always needs mpirun, with the program's twin.
-// The twin, run_experiment_mpi, is in the same folder. It is a separate program so that
-// run_experiment also runs where there is no MPI. A point on GPUs needs mpirun where it has several
-// processes, each of which is the program, with MPI opened at run time (measure/open_mpi.h).
+// A point of a version that calls MPI itself always needs mpirun, with the program's twin
+// (process/mpi_launcher.h). A point on GPUs needs mpirun where it has several processes, each of
+// which is the program, with MPI opened at run time (measure/open_mpi.h).
 //
 // Rank 0 is the worker that the supervisor talks to. Its standard input comes through mpirun.
 // mpirun gives its ranks only the standard streams, so rank 0 replies on the descriptor 3 of mpirun
@@ -19,18 +18,6 @@
 #include "experiments/spec/spec.h"
 
 namespace lloyd {
-
-/// mpirun and the twin, or the reason why they are missing. Reasons name the remedy, and are empty
-/// if nothing is missing.
-struct MpiLauncher {
-  std::string mpirun;         // its path
-  std::string version;        // "mpirun (Open MPI) 4.1.4"
-  std::string program;        // the twin
-  std::string no_ranks;       // why no ranks can be started
-  std::string no_twin_ranks;  // why none of the twin can
-};
-/// Searches for them in the first call.
-const MpiLauncher& mpi_launcher();
 
 /// Why this version cannot run here with any problem; empty if it can. Does not check the GPU.
 std::string unavailable_here(const RegisteredVersion& version);

@@ -10,10 +10,10 @@
 
 #include "data/sources/dataset.h"
 #include "experiments/measure/external.h"
+#include "experiments/process/mpi_launcher.h"
 #include "experiments/process/program_files.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/started_run.h"
-#include "experiments/run/launch.h"
 #include "experiments/spec/shard.h"
 #include "experiments/text/differences.h"
 #include "experiments/text/text.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/process/mpi_launcher.h"
 #include "experiments/text/text.h"
 
 namespace lloyd {
