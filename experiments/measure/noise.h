@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "experiments/record/rows.h"
-#include "experiments/record/statistics.h"
 #include "profiling/nvml.h"
 
 namespace lloyd {
@@ -122,20 +121,5 @@ nlohmann::ordered_json to_json(const Load& load);
 std::string to_text(const Load& load);
 /// Takes half a second.
 Load measure_load(profiling::Nvml* nvml, const std::vector<std::string>& gpus);
-
-/// The part of a sample that the summary of its point needs.
-struct SampleNoise {
-  double iteration_ms = 0;
-  bool noisy = false;
-  std::string reason;    // the first reason
-  std::string throttle;  // the reason for a throttled GPU clock
-};
-SampleNoise sample_noise(const Row& row);
-/// Says in a few words why the median of a point's samples is unreliable. Empty if no reason is
-/// known. A quarter of noisy samples is enough: noisy samples are slow, so the median of all
-/// samples is at least the 67th percentile of the quiet ones.
-/// `interval`: of the median that is shown.
-std::string point_noise(const std::vector<SampleNoise>& samples, const Interval& interval,
-                        double max_noise);
 
 }  // namespace lloyd

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/measure/noise.h"
 #include "experiments/process/plain_folder.h"
+#include "experiments/record/point_noise.h"
 #include "experiments/record/rows.h"
 #include "experiments/record/run_folder.h"
 

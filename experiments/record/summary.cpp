@@ -7,9 +7,9 @@
 #include <map>
 #include <set>
 
-#include "experiments/measure/noise.h"
 #include "experiments/record/missing.h"
 #include "experiments/record/parameters.h"
+#include "experiments/record/point_noise.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/record/statistics.h"
 #include "experiments/text/table.h"

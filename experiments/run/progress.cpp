@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "experiments/process/clock.h"
+#include "experiments/record/point_noise.h"
 #include "experiments/record/statistics.h"
 #include "experiments/record/summary.h"
 #include "experiments/text/text.h"

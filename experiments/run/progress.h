@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "experiments/measure/noise.h"
 #include "experiments/record/parameters.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/run/forecast.h"

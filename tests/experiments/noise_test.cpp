@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "experiments/record/point_noise.h"
 #include "tests/experiments/quiet_gpu.h"
 
 namespace lloyd {
