@@ -19,6 +19,7 @@
 #include "experiments/record/environment.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/record/started_run.h"
+#include "experiments/run/availability.h"
 #include "experiments/run/clock_lock.h"
 #include "experiments/run/job.h"
 #include "experiments/run/list_metrics.h"

@@ -421,6 +421,12 @@ Tunables Point::tunables() const {
   return tunables;
 }
 
+int most_gpus(const std::vector<Point>& points) {
+  int most = 1;
+  for (const Point& point : points) most = std::max(most, point.all_gpus());
+  return most;
+}
+
 nlohmann::json to_json(const Point& point) {
   nlohmann::json json = {
       {"point", point.id},

@@ -17,8 +17,6 @@
 
 namespace lloyd {
 
-struct DeviceQuery;  // kernels/core/device.h
-
 /// Every error of a spec at once, one a line: `sweeps/k1000.yaml:7:5: unknown axis 'tbp'; did you
 /// mean 'threads_per_block'?`
 struct SpecError : std::runtime_error {
@@ -186,15 +184,6 @@ std::vector<std::string> specs_in(const std::filesystem::path& folder,
 /// nobody typed the spec.
 Spec load_spec(const std::filesystem::path& path, const Overrides& overrides,
                const std::string& typed = "", int device = 0, const FoundFiles& found = {});
-
-/// Fills `available` and `reason` of each point for the GPU at hand (nullopt: none, because of
-/// `no_device_reason`) and the data, which a version may have to generate itself.
-void decide_availability(std::vector<Point>& points, const Stop& stop,
-                         const std::optional<DeviceLimits>& device,
-                         const std::string& no_device_reason, const data::Sources& data);
-
-/// Marks what cannot run here: no such device, the version's own limits, too little memory.
-void decide_availability(Spec& spec, const DeviceQuery& gpus, int device);
 
 /// How many GPUs the point that uses the most of them uses. At least 1.
 int most_gpus(const std::vector<Point>& points);

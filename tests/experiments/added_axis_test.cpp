@@ -10,6 +10,7 @@
 #include "experiments/measure/external_process.h"
 #include "experiments/measure/external_protocol.h"
 #include "experiments/record/rows.h"
+#include "experiments/run/availability.h"
 #include "experiments/run/job.h"
 #include "experiments/run/lists.h"
 #include "experiments/spec/schema.h"

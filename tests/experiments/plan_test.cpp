@@ -1,6 +1,7 @@
 // Tests the plan: which points a spec produces, in which order, and which of them can run.
 #include <gtest/gtest.h>
 
+#include "experiments/run/availability.h"
 #include "kernels/core/version.h"
 #include "tests/experiments/spec_text.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data/sources/generators.h"
+#include "experiments/run/availability.h"
 #include "experiments/spec/plan.h"
 #include "experiments/spec/spec.h"
 #include "experiments/text/text.h"

@@ -1,13 +1,11 @@
-#include <fmt/format.h>
+#include "experiments/run/availability.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "data/sources/generators.h"
 #include "data/sources/memory.h"
 #include "experiments/run/inputs.h"
 #include "experiments/run/launch.h"
-#include "experiments/spec/spec.h"
-#include "kernels/core/device.h"
 #include "kernels/core/free_memory.h"
 #include "kernels/core/limits.h"
 
@@ -72,12 +70,6 @@ void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
       point.reason = error.what();
     }
   }
-}
-
-int most_gpus(const std::vector<Point>& points) {
-  int most = 1;
-  for (const Point& point : points) most = std::max(most, point.all_gpus());
-  return most;
 }
 
 }  // namespace lloyd
