@@ -45,6 +45,25 @@ def test_includes_go_the_way_of_the_page():
     assert set(against_the_rules()) == set(exceptions)
 
 
+def includes_between_rooms_of_experiments():
+    for file, text in sources():
+        for included in re.findall(r'^\s*#\s*include "experiments/(\w+)/', text, re.MULTILINE):
+            if file.startswith("experiments/") and included != file.split("/")[1]:
+                yield file, file.split("/")[1], included
+
+
+def test_rooms_of_experiments_include_only_those_before_them():
+    """So they do not include each other in a circle."""
+    order = re.search(r"Its rooms have an order: ([^.]*)\.", PAGE).group(1)
+    order = re.findall(r"`(\w+)`", order)
+    files = [file.split("/") for file, _ in sources()]
+    assert sorted(order) == sorted({room for top, room, *_ in files if top == "experiments"})
+    place = order.index
+    edges = list(includes_between_rooms_of_experiments())
+    assert len(edges) > 100
+    assert not [edge for edge in edges if place(edge[1]) < place(edge[2])]
+
+
 def test_every_include_names_a_file_from_the_root():
     """Otherwise the test above would not see it."""
     generated = {"build_info.h"}
