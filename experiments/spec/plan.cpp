@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <set>
-#include <stdexcept>
-#include <tuple>
 #include <unordered_set>
 
 #include "experiments/text/text.h"
@@ -27,12 +25,6 @@ constexpr int kBytesPerValue = 4;  // the harness hands out float
 
 using Coordinate = std::pair<const Axis*, const AxisValue*>;
 using Coordinates = std::vector<Coordinate>;
-
-std::vector<std::string> precision_names() {
-  std::vector<std::string> names;
-  for (const Precision precision : kPrecisions) names.emplace_back(to_string(precision));
-  return names;
-}
 
 const AxisValue* find(const Coordinates& coordinates, std::string_view axis) {
   for (const auto& [known, value] : coordinates)
@@ -249,61 +241,6 @@ void for_each_combination(const std::vector<std::vector<Coordinates>>& groups, V
 
 }  // namespace
 
-std::vector<Axis> all_axes() {
-  std::vector<Axis> axes;
-  for (const AxisInfo& axis : kAxes)
-    axes.push_back(
-        {axis.name, axis.lowest, axis.highest, axis.key != nullptr || axis.gpu, {}, false, false});
-  return axes;
-}
-
-std::vector<std::string> axis_names() {
-  std::vector<std::string> names;
-  for (const AxisInfo& axis : kAxes) names.emplace_back(axis.name);
-  return names;
-}
-
-std::string axis_meaning(const AxisInfo& axis) {
-  return axis.key == nullptr ? axis.text : fmt::format("{}; {} unless given", axis.text, axis.key);
-}
-
-bool takes_words(std::string_view axis) { return axis == "data" || !axis_words(axis).empty(); }
-
-std::vector<std::string> axis_words(std::string_view axis) {
-  if (axis == "precision") return precision_names();
-  if (axis == "init") return data::init_methods();
-  if (axis == "host_memory") return {kPageable, kPinned};
-  return {};
-}
-
-std::string value_text(std::string_view axis, std::int64_t number) {
-  const std::vector<std::string> words = axis_words(axis);
-  return words.empty() ? std::to_string(number) : words.at(static_cast<std::size_t>(number));
-}
-
-void Errors::add(const Place& place, const std::string& message) {
-  errors_.push_back({place, message});
-}
-
-std::vector<std::string> Errors::sorted() const {
-  std::vector<Error> ordered = errors_;
-  std::stable_sort(ordered.begin(), ordered.end(), [](const Error& a, const Error& b) {
-    const auto key = [](const Error& error) {
-      return std::tuple(!error.place.option.empty(), error.place.line, error.place.column);
-    };
-    return key(a) < key(b);
-  });
-  std::vector<std::string> lines;
-  std::unordered_set<std::string> told;
-  for (const auto& [place, message] : ordered) {
-    std::string line = place.option.empty()
-                           ? fmt::format("{}:{}:{}: {}", file_, place.line, place.column, message)
-                           : fmt::format("{}: {}", place.option, message);
-    if (told.insert(line).second) lines.push_back(std::move(line));
-  }
-  return lines;
-}
-
 std::vector<Point> make_plan(const PlanRequest& request, Errors& errors) {
   const auto groups = groups_of(request);
   std::vector<std::vector<std::vector<Coordinates>>> projected;  // version × group × row
@@ -352,103 +289,6 @@ std::vector<std::string> unread_axes(const PlanRequest& request) {
         }))
       unread.push_back(axis.name);
   return unread;
-}
-
-Problem Point::problem(const Stop& stop) const {
-  Problem problem;
-  problem.n = n;
-  problem.k = k;
-  problem.dim = dim;
-  problem.batch = batch;
-  problem.precision = precision;
-  problem.stop = stop;
-  return problem;
-}
-
-std::string Point::inputs() const {
-  const auto text = [](const std::optional<std::uint64_t>& seed) {
-    return seed ? std::to_string(*seed) : "-";
-  };
-  return fmt::format("{}/{}/{}/{}/{}/{}/{}/{}", n, k, dim, batch, data, text(data_seed), init,
-                     text(init_seed));
-}
-
-Point Point::restarted(int number) const {
-  Point point = *this;
-  point.restart = number;
-  if (point.init_seed) *point.init_seed += static_cast<std::uint64_t>(number);
-  return point;
-}
-
-Point Point::alone(int index) const {
-  Point point = *this;
-  point.batch = 1;
-  if (point.data_seed) *point.data_seed += static_cast<std::uint64_t>(index);
-  if (point.init_seed) *point.init_seed += static_cast<std::uint64_t>(index);
-  return point;
-}
-
-namespace {
-
-const data::NamedSource& of_name(const std::string& name, const data::Sources& sources) {
-  const auto found = std::ranges::find(sources, name, &data::NamedSource::name);
-  if (found == sources.end()) throw std::logic_error("no source is called " + in_quotes(name));
-  return *found;
-}
-
-}  // namespace
-
-data::Source Point::source(const data::Sources& sources) const {
-  data::Source source = of_name(data, sources).source;
-  if (data_seed) source.seed = *data_seed;
-  return source;
-}
-
-data::Extent Point::extent(const data::Sources& sources) const {
-  return of_name(data, sources).extent;
-}
-
-data::Init Point::initial(data::Init all) const {
-  all.method = init;
-  if (init_seed) all.seed = *init_seed;
-  return all;
-}
-
-Tunables Point::tunables() const {
-  Tunables tunables;
-  for (const PointTunable& axis : kPointTunables)
-    if (this->*axis.value) tunables.*axis.tunable = *(this->*axis.value);
-  return tunables;
-}
-
-int most_gpus(const std::vector<Point>& points) {
-  int most = 1;
-  for (const Point& point : points) most = std::max(most, point.all_gpus());
-  return most;
-}
-
-nlohmann::json to_json(const Point& point) {
-  nlohmann::json json = {
-      {"point", point.id},
-      {"version", point.version},
-      {"n", point.n},
-      {"k", point.k},
-      {"dim", point.dim},
-      {"batch", point.batch},
-      {"precision", to_string(point.precision)},
-      {"data_name", point.data.empty() ? nlohmann::json(nullptr) : nlohmann::json(point.data)},
-      {"init", point.init},
-      {"init_seed", point.init_seed ? nlohmann::json(*point.init_seed) : nlohmann::json(nullptr)},
-      {"host_memory",
-       point.host_memory.empty() ? nlohmann::json(nullptr) : nlohmann::json(point.host_memory)},
-      {"data_seed", point.data_seed ? nlohmann::json(*point.data_seed) : nlohmann::json(nullptr)},
-      {"available", point.available},
-      {"reason", point.available ? nlohmann::json(nullptr) : nlohmann::json(point.reason)}};
-  for (const PointTunable& axis : kPointTunables) {
-    const std::optional<int>& value = point.*axis.value;
-    json[axis.name] = value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-  }
-  return json;
 }
 
 }  // namespace lloyd

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "data/sources/dataset.h"
+#include "experiments/spec/axis.h"
 #include "experiments/spec/keys.h"
-#include "experiments/spec/plan.h"
 #include "experiments/text/text.h"
 #include "kernels/core/axes.h"
 

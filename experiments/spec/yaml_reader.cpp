@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "experiments/spec/axis.h"
 #include "experiments/text/text.h"
 #include "kernels/core/limits.h"
 

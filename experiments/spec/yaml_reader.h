@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "experiments/spec/errors.h"
 #include "experiments/spec/keys.h"
-#include "experiments/spec/plan.h"
 
 namespace lloyd {
 
