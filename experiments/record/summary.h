@@ -35,6 +35,12 @@ struct SummaryLine {
 std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& measurements,
                                    const std::set<std::string>& unfinished);
 
+/// Which columns a table of the lines has beside those that each table has.
+struct SummaryColumns {
+  explicit SummaryColumns(const std::vector<SummaryLine>& lines);
+  bool solves, whole, restarts, over;
+};
+
 /// The table for the terminal: what all points share, what was measured, and what was not with the
 /// reasons.
 std::string summary_table(const std::vector<SummaryLine>& lines, const Terminal& terminal);
