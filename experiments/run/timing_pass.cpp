@@ -47,102 +47,163 @@ std::string chance_text(const VersionFactory& make, const Problem& problem, Cont
                      counted(different, "label"));
 }
 
-void measure(Workbench& bench, const Request& request, const HandOver& hand_over) {
-  const Job& job = bench.job();
-  const Point point = point_of(job, request);
-  const NvtxRange range(NvtxRange::Level::point, point.id, point.n);
-  // For log.txt: what a point spends its time on apart from its samples.
-  std::string spent = point.id + ":";
-  auto stage = [&spent, since = now_ms()](const char* name) mutable {
+/// A line of log.txt: what a point spends its time on apart from its samples.
+class Stages {
+ public:
+  explicit Stages(const std::string& point) : text_(point + ":") {}
+  void end(const char* name) {
     const double now = now_ms();
-    spent += fmt::format(" {} {:.1f} ms", name, now - std::exchange(since, now));
-  };
-  const Problem problem = bench.problem(point);
-  const VersionFactory make = bench.make(problem);
-  stage("data");
-  Context context = bench.context(point);
-  Reply beginning;
-  beginning.last = false;
-  Timer timer(bench.session(), make, job.measure, bench.noise(), bench.nvml().get(),
-              bench.gpus(point), bench.on_gpu(), point.host_memory == kPinned);
-  // The first solve is the warm-up, gives the phase times and is verified. A baseline may need
-  // minutes for a solve, so one solve serves all three. Its times count only where marking phases
-  // and a cold start cannot matter.
-  Solution first;
-  const Sample first_sample = timer.first(
-      problem, context, bench.needed_cores(point),
-      [&](const char* part, const std::function<void()>& body) {
-        PhaseTimes times(bench.session());
-        context.observers.push_back(&times);
-        body();
-        bench.session().synchronize();
-        context.observers.pop_back();
-        for (Row& row : phase_rows(point, part, times)) beginning.phases.push_back(std::move(row));
-      },
-      first);
-  std::optional<Solution> timed;
-  if (request.taken.empty() && timer.suffices(first_sample)) timed = first;
-  stage("first solve");
-  Judge judge(bench.session(), bench.version(), make, problem,
-              {.any = job.measure.verify,
-               .sample = job.measure.verify_sample,
-               .seed = point.data_seed.value_or(0)});
-  const auto with_rows = [&](auto&& judged) {
+    text_ += fmt::format(" {} {:.1f} ms", name, now - std::exchange(since_, now));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  double since_ = now_ms();
+};
+
+/// A point that is verified, timed and, if the job says so, saved.
+class TimedPoint {
+ public:
+  TimedPoint(Workbench& bench, const Request& request, const HandOver& hand_over)
+      : bench_(bench),
+        job_(bench.job()),
+        request_(request),
+        hand_over_(hand_over),
+        point_(point_of(job_, request)),
+        range_(NvtxRange::Level::point, point_.id, point_.n),
+        stages_(point_.id),
+        problem_(bench.problem(point_)),
+        make_(bench.make(problem_)),
+        context_(bench.context(point_)),
+        timer_(bench.session(), make_, job_.measure, bench.noise(), bench.nvml().get(),
+               bench.gpus(point_), bench.on_gpu(), point_.host_memory == kPinned),
+        judge_(bench.session(), bench.version(), make_, problem_,
+               {.any = job_.measure.verify,
+                .sample = job_.measure.verify_sample,
+                .seed = point_.data_seed.value_or(0)}) {
+    stages_.end("data");
+  }
+
+  /// Throws Incorrect.
+  void measure() {
+    // The first solve is the warm-up, gives the phase times and is verified. A baseline may need
+    // minutes for a solve, so one solve serves all three. Its times count only where marking
+    // phases and a cold start cannot matter.
+    Solution first;
+    const Sample first_sample = solve_first(first);
+    std::optional<Solution> timed;
+    if (request_.taken.empty() && timer_.suffices(first_sample)) timed = first;
+    verify_first(std::move(first), first_sample);
+    if (timed) {
+      check(*std::move(timed), first_sample);
+      keep(first_sample);
+    } else {
+      repeat();
+    }
+    Solution last;
+    with_rows([&] { last = judge_.finish(); });
+    bench_.check_files();
+    stages_.end("measurement");
+    save_if_best(last);
+    std::cerr << stages_.text() << std::endl;
+  }
+
+ private:
+  Sample solve_first(Solution& answer) {
+    const auto watch = [&](const char* part, const std::function<void()>& body) {
+      PhaseTimes times(bench_.session());
+      context_.observers.push_back(&times);
+      body();
+      bench_.session().synchronize();
+      context_.observers.pop_back();
+      for (Row& row : phase_rows(point_, part, times)) phases_.push_back(std::move(row));
+    };
+    Sample sample = timer_.first(problem_, context_, bench_.needed_cores(point_), watch, answer);
+    stages_.end("first solve");
+    return sample;
+  }
+
+  /// Hands over the phases and what the reference computed.
+  void verify_first(Solution answer, const Sample& sample) {
+    with_rows([&] {
+      try {
+        judge_.begin(std::move(answer), context_, request_.expected);
+      } catch (Incorrect& error) {
+        if (sample.solve_ms < kPatience) try {
+            error.verdict.reason += chance_text(make_, problem_, context_);
+          } catch (const std::exception&) {  // the first answer is wrong all the same
+          }
+        throw;
+      }
+    });
+    stages_.end("verification");
+    Reply reply;
+    reply.last = false;
+    reply.phases = std::move(phases_);
+    reply.expected = judge_.computed();
+    hand_over_(reply);
+  }
+
+  void repeat() {
+    for (int w = 1; w < job_.measure.warmup; ++w) solve(make_, problem_, context_);
+    timer_.run(
+        point_.id, problem_, context_, request_.taken, bench_.needed_cores(point_),
+        [&](Solution answer, const Sample& sample) { check(std::move(answer), sample); },
+        [&](const Sample& sample) { keep(sample); });
+  }
+
+  void check(Solution answer, const Sample& sample) {
+    bench_.check_files();
+    const bool own = sample.timing_basis == kSelfReported;
+    with_rows([&] {
+      judge_.check(std::move(answer), sample.waited_ms,
+                   own ? std::optional(sample.solve_ms) : std::nullopt);
+    });
+  }
+
+  void keep(const Sample& sample) {
+    Reply reply;
+    reply.last = false;
+    reply.measurements = {
+        sample_row(bench_, point_, request_.turn.launch, sample, judge_.verdict())};
+    hand_over_(reply);
+  }
+
+  /// Of several restarts, the answer with the least inertia is kept.
+  void save_if_best(const Solution& answer) {
+    if (request_.turn.launch != 0 || job_.save.empty()) return;
+    const std::optional<double> inertia = judge_.verdict().inertia;
+    const bool better = inertia && request_.to_beat && *inertia < *request_.to_beat;
+    if (request_.turn.restart != 0 && !better) return;
+    write_answer(job_.answers, job_.save, point_, answer);
+    stages_.end("saving");
+  }
+
+  template <typename Judged>
+  void with_rows(Judged&& judged) {
     try {
       judged();
     } catch (Incorrect& error) {
-      error.verdict.reason += rows_text(bench.version(), problem, context.first_row);
+      error.verdict.reason += rows_text(bench_.version(), problem_, context_.first_row);
       throw;
     }
-  };
-  with_rows([&] {
-    try {
-      judge.begin(std::move(first), context, request.expected);
-    } catch (Incorrect& error) {
-      if (first_sample.solve_ms < kPatience) try {
-          error.verdict.reason += chance_text(make, problem, context);
-        } catch (const std::exception&) {  // the first answer is wrong all the same
-        }
-      throw;
-    }
-  });
-  beginning.expected = judge.computed();
-  stage("verification");
-  hand_over(beginning);
-  const auto check = [&](Solution solution, const Sample& sample) {
-    bench.check_files();
-    const bool own = sample.timing_basis == kSelfReported;
-    with_rows([&] {
-      judge.check(std::move(solution), sample.waited_ms,
-                  own ? std::optional(sample.solve_ms) : std::nullopt);
-    });
-  };
-  const auto keep = [&](const Sample& sample) {
-    Reply reply;
-    reply.last = false;
-    reply.measurements = {sample_row(bench, point, request.turn.launch, sample, judge.verdict())};
-    hand_over(reply);
-  };
-  if (timed) {
-    check(*std::move(timed), first_sample);
-    keep(first_sample);
-  } else {
-    for (int w = 1; w < job.measure.warmup; ++w) solve(make, problem, context);
-    timer.run(point.id, problem, context, request.taken, bench.needed_cores(point), check, keep);
   }
-  Solution last;
-  with_rows([&] { last = judge.finish(); });
-  bench.check_files();
-  stage("measurement");
-  const std::optional<double> inertia = judge.verdict().inertia;
-  const bool best =
-      request.turn.restart == 0 || (inertia && request.to_beat && *inertia < *request.to_beat);
-  if (request.turn.launch == 0 && best && !job.save.empty()) {
-    write_answer(job.answers, job.save, point, last);
-    stage("saving");
-  }
-  std::cerr << spent << std::endl;
-}
+
+  Workbench& bench_;
+  const Job& job_;
+  const Request& request_;
+  const HandOver& hand_over_;
+  Point point_;
+  NvtxRange range_;
+  Stages stages_;
+  Problem problem_;
+  VersionFactory make_;
+  Context context_;
+  Timer timer_;
+  Judge judge_;
+  std::vector<Row> phases_;  // of the first solve
+};
 
 }  // namespace
 
@@ -152,7 +213,7 @@ Reply timing_pass(Workbench& bench, const Request& request, const HandOver& hand
   std::optional<Verdict> incorrect;
   run_pass(bench, reply, [&] {
     try {
-      measure(bench, request, hand_over);
+      TimedPoint(bench, request, hand_over).measure();
     } catch (const Incorrect& error) {
       incorrect = error.verdict;
     }
