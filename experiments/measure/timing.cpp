@@ -50,6 +50,31 @@ class Collector : public benchmark::BenchmarkReporter {
   std::vector<double> solve_ms;
 };
 
+double transfer_ms(PhaseTimes& phases) {
+  double ms = 0;
+  for (const auto& [phase, spent] : phases.collect())
+    if (phase == "transfer") ms += spent.host_ms;
+  return ms;
+}
+
+void note_choice(const Version& version, Sample& sample) {
+  if (const auto* chooser = dynamic_cast<const Chooser*>(&version)) {
+    sample.chosen = chooser->chosen();
+    sample.chosen_by = chooser->chosen_by();
+  }
+}
+
+// Replaces the measured times by those of a version that reports its own.
+void note_own_times(const Version& version, Sample& sample) {
+  if (const std::optional<SelfReport> own = version.self_report()) {
+    sample.solve_ms = own->solve_ms;
+    sample.setup_ms = own->setup_ms;
+    sample.fetch_ms = own->fetch_ms;
+    sample.transfer_ms = own->transfer_ms;
+    sample.timing_basis = kSelfReported;
+  }
+}
+
 }  // namespace
 
 LabelBuffer label_buffer(const Problem& problem) {
@@ -139,7 +164,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
                    const Watch* watch) {
   std::optional<NvtxRange> range;
   if (watch == nullptr) range.emplace(NvtxRange::Level::repetition, "repetition", next_repetition_);
-  const auto part = [&](const char* name, const std::function<void()>& body) {
+  const Watch part = [&](const char* name, const std::function<void()>& body) {
     watch == nullptr ? body() : (*watch)(name, body);
   };
   Sample s;
@@ -155,50 +180,47 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
     return ms;
   };
   const std::unique_ptr<Version> version = make_();
-  // No version can foresee this number, so an answer kept from an earlier solve is useless.
-  const auto others = static_cast<std::uint64_t>(problem.n - 1);
-  context.first_row = others == 0 ? 0 : 1 + static_cast<std::int64_t>(random_() % others);
+  context.first_row = draw_first_row(problem.n);
   LabelBuffer labels = label_buffer(problem);
   std::shared_ptr<const void> pinned;
   if (pins_labels_) pinned = session_.pin(labels.memory());
   context.label_buffer = &labels;
   s.setup_ms = timed([&] { part("setup", [&] { version->prepare(problem, context); }); });
-  if (const auto* chooser = dynamic_cast<const Chooser*>(version.get())) {
-    s.chosen = chooser->chosen();
-    s.chosen_by = chooser->chosen_by();
-  }
+  note_choice(*version, s);
   if (watch == nullptr) warm_up(*version, context);
-  noise_.start();
-  const double waited_from = now_ms();
-  session_.start();
-  part("solve", [&] { version->run(context); });
-  s.solve_ms = session_.stop();
-  s.waited_ms = now_ms() - waited_from;
-  noise_.stop();
-  // Before noise(), which takes milliseconds: clock, power and throttling change when a GPU idles.
-  if (nvml_ != nullptr) s.gpu = profiling::state_of(*nvml_, gpus_);
-  s.noise = noise_.noise(s.solve_ms);
+  time_solve(*version, context, part, s);
   Solution solution;
   s.fetch_ms = timed([&] { part("fetch", [&] { solution = version->fetch(context); }); });
   context.label_buffer = nullptr;
   if (labels.is_filled) solution.labels = labels.widened();
   s.iterations = solution.iterations;
-  s.transfer_ms = 0;
-  for (const auto& [phase, spent] : transfers.collect())
-    if (phase == "transfer") *s.transfer_ms += spent.host_ms;
+  s.transfer_ms = transfer_ms(transfers);
   s.timing_basis = session_.timing_basis();
-  if (const std::optional<SelfReport> own = version->self_report()) {
-    s.solve_ms = own->solve_ms;
-    s.setup_ms = own->setup_ms;
-    s.fetch_ms = own->fetch_ms;
-    s.transfer_ms = own->transfer_ms;
-    s.timing_basis = kSelfReported;
-  }
+  note_own_times(*version, s);
   check(std::move(solution), s);
   s.t_utc = utc_now();
   s.repetition = next_repetition_;
   if (watch == nullptr) last_ms_ = s.solve_ms;
   return s;
+}
+
+// No version can foresee this number, so an answer kept from an earlier solve is useless.
+std::int64_t Timer::draw_first_row(std::int64_t n) {
+  const auto others = static_cast<std::uint64_t>(n - 1);
+  return others == 0 ? 0 : 1 + static_cast<std::int64_t>(random_() % others);
+}
+
+void Timer::time_solve(Version& version, Context& context, const Watch& call, Sample& sample) {
+  noise_.start();
+  const double waited_from = now_ms();
+  session_.start();
+  call("solve", [&] { version.run(context); });
+  sample.solve_ms = session_.stop();
+  sample.waited_ms = now_ms() - waited_from;
+  noise_.stop();
+  // Before noise(), which takes milliseconds: clock, power and throttling change when a GPU idles.
+  if (nvml_ != nullptr) sample.gpu = profiling::state_of(*nvml_, gpus_);
+  sample.noise = noise_.noise(sample.solve_ms);
 }
 
 void Timer::warm_up(Version& version, Context& context) {
