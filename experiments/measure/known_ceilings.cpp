@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/process/cores.h"
 #include "experiments/process/program_files.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/rows.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "build_info.h"
+#include "experiments/process/cores.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/rows.h"
 #include "experiments/record/statistics.h"

@@ -1,7 +1,6 @@
 #include "experiments/record/environment.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <set>
 
 #include "build_info.h"
+#include "experiments/process/cores.h"
 #include "experiments/process/mpi_launcher.h"
 #include "experiments/process/program_files.h"
 #include "experiments/record/rows.h"
@@ -178,8 +178,6 @@ Json build_json() {
 }
 
 }  // namespace
-
-int available_cores() { return omp_get_num_procs(); }
 
 std::string node_name() {
   // A host with several slurmd has several nodes, so the host's name is not enough.

@@ -10,9 +10,6 @@ namespace lloyd {
 
 nlohmann::ordered_json describe_environment(const DeviceQuery& gpus);
 
-/// The cores that this process may use, as OpenMP sees them (affinity and cgroup quota).
-int available_cores();
-
 /// The name that a cluster gives this machine: LLOYDBENCH_NODE, else Slurm's. Empty if it has none.
 std::string node_name();
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "experiments/measure/floor.h"
+#include "experiments/process/cores.h"
 #include "experiments/record/answers.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/missing.h"

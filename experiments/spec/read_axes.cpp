@@ -2,8 +2,8 @@
 
 #include <set>
 #include <string_view>
-#include <thread>
 
+#include "experiments/process/cores.h"
 #include "experiments/spec/draft.h"
 #include "experiments/text/text.h"
 #include "kernels/core/axes.h"
@@ -180,9 +180,7 @@ class AxesReader {
       const bool of_file = all_files && axis.name == std::string_view("dim");
       if (axis.default_value == kNoDefault || axis.default_value == kDefaultOfKey || of_file)
         continue;
-      fill_default(axis.name,
-                   defaults_to_cores(axis) ? std::max(1u, std::thread::hardware_concurrency())
-                                           : axis.default_value,
+      fill_default(axis.name, defaults_to_cores(axis) ? available_cores() : axis.default_value,
                    request_.axes_place);
     }
     if (can_check_missing_axes_) {

@@ -82,7 +82,8 @@ Json axes() {
     Json& schema = properties[axis.name] =
         described(one_or_more(axis_value(axis), 1), axis_text(axis), axis_meaning(axis));
     if (defaults_to_cores(axis))
-      schema["description"] = std::string(axis.text) + "; all cores of the machine unless given";
+      schema["description"] =
+          std::string(axis.text) + "; all cores that the program may use unless given";
     else if (axis.default_value == kDefaultOfKey)
       continue;  // the description names the key
     else if (axis.default_value != kNoDefault)

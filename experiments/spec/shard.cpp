@@ -21,7 +21,7 @@ double solve_operations(const Spec& spec, const Point& point) {
   return static_cast<double>(point.n) * point.k * point.dim * spec.stop.iterations;
 }
 
-/// Does not depend on `threads`, whose default is the number of cores of the machine.
+/// Does not depend on `threads`, whose default is the number of cores there are.
 double estimated_seconds(const Spec& spec, const Point& point) {
   const bool on_gpu = find_version(point.version)->info.backend == Backend::cuda;
   const double solves =

@@ -126,7 +126,7 @@ class LabelBuffer {
   std::span<std::byte> memory_;
 };
 
-/// As the default of an axis, this means the number of cores of this machine.
+/// As the default of an axis, this means the number of cores that the program may use.
 inline constexpr int kCores = -3;
 
 /// The axes of a spec that tune a version, with their defaults (1 for kCores). VersionInfo::axes

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "experiments/measure/known_ceilings.h"
+#include "experiments/process/cores.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/rows.h"
 

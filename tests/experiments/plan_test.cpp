@@ -146,7 +146,7 @@ TEST(Plan, DefaultsOfAxesThatAreLeftOut) {
   EXPECT_EQ(point.dim, 2);
   EXPECT_EQ(point.threads_per_block, 256);
   EXPECT_EQ(point.samples_per_thread, 1);
-  EXPECT_GE(point.threads.value(), 1);  // all cores of the machine
+  EXPECT_GE(point.threads.value(), 1);  // all cores that this process may use
   EXPECT_EQ(point.processes, 1);
   EXPECT_EQ(point.gpus, 1);
   EXPECT_EQ(point.device_memory, 0);  // all

@@ -86,6 +86,17 @@ def test_a_run_leaves_what_the_contract_lists(spec, tmp_path):
     assert len(benchmarks) == len(measured)
 
 
+def test_threads_default_to_the_cores_that_the_program_may_use(spec):
+    path = spec(versions="cpu_openmp")
+    path.write_text(path.read_text().replace("  threads: [1]\n", ""))
+    allowed = sorted(os.sched_getaffinity(0))
+    for cores in (allowed, allowed[:1]):
+        result = run(
+            path, "--dry-run", preexec_fn=lambda cores=cores: os.sched_setaffinity(0, cores)
+        )
+        assert f"/threads:{len(cores)}/" in result.stdout, result.stderr
+
+
 def test_rows_say_what_the_initial_centroids_cost(spec, tmp_path):
     out = tmp_path / "run"
     result = run(spec(), "--set", "init=random_points,kmeans++", "--out", out)
