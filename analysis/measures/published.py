@@ -7,9 +7,6 @@ its parameters. Empty means that the study does not say. `here` names the value 
     speedup, solve_speedup       over the run's baseline, by iteration and by solve
     solve_efficiency             solve_speedup / (threads × processes × gpus)
     over:VERSION@PRECISION       solve time of VERSION in PRECISION over this one's
-    phase_share:PHASE            share of the phase in the profiled solve (%)
-    phase_call_ms:PHASE          mean time of one call of the phase
-    kernel_share:KERNEL          share of the kernel in the time of all kernels (%)
     traced_share:NAME            share of a kernel or copy in what ran on the GPU in the loop (%)
     traced_call_ms:NAME          mean time of one kernel or copy in the loop
     occupancy, l1_hit_rate       of the assignment's kernel (%)
@@ -43,9 +40,6 @@ _EXPRESSIONS = {
     "solve_speedup": "speedup('{v}', 'solve_ms'{a})",
     "solve_efficiency": "efficiency('{v}'{a})",
     "over": "solve('{arg}', precision='{at}') / solve('{v}'{a})",
-    "phase_share": "phase_share('{v}', '{arg}'{a})",
-    "phase_call_ms": "phase_call_ms('{v}', '{arg}'{a})",
-    "kernel_share": "kernel_share('{v}', '{arg}'{a})",
     "traced_share": "traced_share('{v}', '{arg}'{a})",
     "traced_call_ms": "traced_call_ms('{v}', '{arg}'{a})",
     "occupancy": "counter('{v}', 'sm__warps_active.avg.pct_of_peak_sustained_active'{a})",

@@ -35,7 +35,6 @@ namespace fs = std::filesystem;
 constexpr double kDescribeMs = 5'000;
 constexpr std::size_t kLongestDescription = 1 << 20;
 constexpr std::size_t kLongestError = 4096;
-constexpr int kCannotStart = 127;  // the status of a ChildProcess whose program does not start
 // Limits how many interpreters run at once, because each one takes memory and file descriptors.
 constexpr std::size_t kAskedAtOnce = 16;
 

@@ -85,7 +85,7 @@ ChildProcess::ChildProcess(std::vector<std::string> command, std::vector<std::st
     dprintf(
         STDERR_FILENO, "cannot start %s: %s\n", arguments[0],
         errno == ENOEXEC ? "neither a program nor a script that begins with #!" : strerror(errno));
-    _exit(127);
+    _exit(kCannotStart);
   }
   own_ = OwnChild(pid_);
   to_ = std::move(down.to);

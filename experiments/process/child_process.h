@@ -37,6 +37,9 @@ struct Pipe {
 /// The variables of this process, "NAME=value".
 std::vector<std::string> own_variables();
 
+/// The exit status of a child whose program does not start, as in a shell.
+constexpr int kCannotStart = 127;
+
 /// A program with a pipe to its standard input and one from its standard output. It dies with this
 /// process.
 class ChildProcess {
