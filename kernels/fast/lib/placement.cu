@@ -20,6 +20,7 @@ namespace {
 constexpr int kBlock = 256;
 constexpr int kSample = 1024;  // points that require_labels() tries
 constexpr int kTryBlock = 128;
+constexpr int kTryDims = 32;  // of a tile of centroids
 
 // The smallest and the largest value of each dimension. `least` and `most` start at the extremes.
 // Threads along x take dimensions.
@@ -45,27 +46,42 @@ __global__ void centre_points(float* points, std::int64_t values, int dim, const
 
 // One block for every step-th point of all problems of a batch, of n points each: how much farther
 // away than the nearest centroid is the one that the expanded distance in fp32 finds? As a share of
-// the latter's squared distance, from 0 to 1.
+// the latter's squared distance, from 0 to 1. Each thread takes a row of the tile, which is read
+// coalesced into shared memory.
 __global__ void __launch_bounds__(kTryBlock)
     try_labels(const float* points, std::int64_t step, std::int64_t n, int dim, const float* centre,
                float scale, const float* centroids, int k, float* shares) {
+  __shared__ float tile[kTryBlock][kTryDims + 1];  // one more, so that rows differ in their bank
+  __shared__ float placed[kTryDims];
   __shared__ float scores[kTryBlock];
   __shared__ double nearest[kTryBlock], labelled[kTryBlock];
+  const int warp = threadIdx.x / kTryDims, lane = threadIdx.x % kTryDims;
   const float* point = points + blockIdx.x * step * dim;
   centroids += blockIdx.x * step / n * k * dim;
   float score = INFINITY;  // stays so where every score overflows: then the label is arbitrary
   double least = INFINITY, of_label = INFINITY;
-  for (int j = threadIdx.x; j < k; j += kTryBlock) {
-    const float* centroid = centroids + static_cast<std::int64_t>(j) * dim;
+  for (int first = 0; first < k; first += kTryBlock) {
+    const int rows = min(kTryBlock, k - first);
     float norm = 0, product = 0;
     double distance = 0;
-    for (int t = 0; t < dim; ++t) {
-      const float x = (point[t] - centre[t]) * scale, c = centroid[t];
-      norm = fmaf(c, c, norm);
-      product = fmaf(x, c, product);
-      const double difference = static_cast<double>(x) - c;
-      distance = fma(difference, difference, distance);
+    for (int begin = 0; begin < dim; begin += kTryDims) {
+      const int dims = min(kTryDims, dim - begin), t = begin + lane;
+      if (lane < dims) {
+        if (warp == 0) placed[lane] = (point[t] - centre[t]) * scale;
+        for (int row = warp; row < rows; row += kTryBlock / kTryDims)
+          tile[row][lane] = centroids[static_cast<std::int64_t>(first + row) * dim + t];
+      }
+      __syncthreads();
+      for (int i = 0; i < dims; ++i) {
+        const float x = placed[i], c = tile[threadIdx.x][i];
+        norm = fmaf(c, c, norm);
+        product = fmaf(x, c, product);
+        const double difference = static_cast<double>(x) - c;
+        distance = fma(difference, difference, distance);
+      }
+      __syncthreads();
     }
+    if (static_cast<int>(threadIdx.x) >= rows) break;
     const float computed = fmaf(-2.0f, product, norm);
     if (computed < score) {
       score = computed;
