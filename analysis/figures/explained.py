@@ -18,7 +18,7 @@ from analysis.measures.points import all_points
 from analysis.measures.stats import Samples, median_interval
 from analysis.model.numbers import count_text
 from analysis.model.run import Run
-from analysis.model.timeline import read_events
+from analysis.model.timeline import events_of
 
 TRACKS = {"iteration": 0, "phase": 1, "api": 2, "kernel": 3, "copy": 3, "memset": 3}
 TRACK_NAMES = ["iteration", "phase", "CUDA calls", "GPU"]
@@ -29,7 +29,7 @@ SHOWN = (1, 2)
 def timeline(run: Run) -> Drawing:
     """Two iterations of each traced point, on the tracks that Perfetto and Nsight Systems have:
     ranges, CUDA calls, and the GPU's kernels and copies."""
-    events = read_events(run.path, [])
+    events = events_of(run)
     events = events[events["kind"].isin(TRACKS)]
     windows = {point: _window(of) for point, of in events.groupby("point", sort=False)}
     shown = pd.concat(

@@ -17,7 +17,7 @@ from analysis.measures.stats import Samples, draws, units
 from analysis.model.files import RunError
 from analysis.model.numbers import count_text
 from analysis.model.run import PROBLEM, Run
-from analysis.model.timeline import ACTIVITIES, read_events
+from analysis.model.timeline import ACTIVITIES, events_of
 from analysis.model.words import AXES
 
 ASKED = (
@@ -186,7 +186,7 @@ class Rows:
     @cached_property
     def _events(self) -> pd.DataFrame:
         try:
-            return read_events(self.run.path, [])
+            return events_of(self.run)
         except RunError:
             return pd.DataFrame(columns=["point", "part", "kind", "name", "duration_us"])
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.model.numbers import number_text
 from analysis.model.run import Run
-from analysis.model.timeline import ACTIVITIES, read_events
+from analysis.model.timeline import ACTIVITIES, events_of
 from analysis.pages.escape import Code, text
 from analysis.pages.table import Table, markdown
 
@@ -33,7 +33,7 @@ def profiler_table(events: pd.DataFrame) -> pd.DataFrame:
 
 def summary(run: Run) -> str:
     """For a page: the tables of every point of a run."""
-    tables = profiler_tables(profiler_table(read_events(run.path, [])))
+    tables = profiler_tables(profiler_table(events_of(run)))
     return profiler_markdown(tables, "###")
 
 

@@ -4,12 +4,16 @@ import json
 
 import pandas as pd
 import pytest
+from made_runs import write_lines
 
 from analysis.__main__ import main
+from analysis.figures.explained import timeline
+from analysis.measures.lookup import Rows
 from analysis.measures.points import all_points
 from analysis.model.files import RunError
 from analysis.model.load import load_run
 from analysis.model.parts import join_parts
+from analysis.pages import profiler
 from analysis.pages.facts import facts, rerun_command
 from analysis.pages.tables import every_point_cells
 
@@ -54,6 +58,32 @@ def test_parts_are_one_run(make_parts):
     assert points.loc[points["status"].eq("ok"), "speedup"].notna().all()
     assert set(points["machine"]) == {"A100"}
     assert set(points["node"]) == {"n1", "n2"}
+
+
+def test_a_timeline_of_parts_is_that_of_the_sweep(make_parts):
+    parts = make_parts()
+    for path in parts:
+        (run,) = joined([path])
+        traced = {"point": run.plan["point"].iloc[0], "part": "solve"}
+        iterations = [
+            {**traced, "kind": "iteration", "name": "iteration", "duration_us": 10}
+            | {"iteration": iteration, "start_us": 10 * iteration}
+            for iteration in range(3)
+        ]
+        kernel = {**traced, "kind": "kernel", "name": "assign", "start_us": 10, "duration_us": 6}
+        write_lines(path / "timeline.jsonl", [*iterations, kernel])
+    (run,) = joined(reversed(parts))
+    drawing = timeline(run)
+    titles = [axes.get_title(loc="left") for axes in drawing.figure.axes]
+    assert len(titles) == 2
+    assert "n:10000," in titles[0]
+    assert "n:1000000," in titles[1]
+    assert profiler.summary(run).count("### ") == 2
+    for path in parts:
+        measured = Rows(run).activities(load_run(path).plan.iloc[0])
+        assert measured["duration_us"].tolist() == [6]
+    (parts[0] / "timeline.jsonl").unlink()
+    assert len(timeline(run).figure.axes) == 1
 
 
 def test_a_missing_part_is_named(make_parts):
