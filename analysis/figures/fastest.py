@@ -12,6 +12,7 @@ from matplotlib.patches import Rectangle
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.looks import styles_in
 from analysis.figures.notes import (
     needing_no_baseline,
     noisy_note,
@@ -64,7 +65,7 @@ def draw(data: Data, subject: Subject, x: str = "n") -> Drawing:
     across, written = _columns(len(panels), len(along.values), numbers)
     texts = _with_versions(numbers, best["version"], _room(across, len(along.values)))
     lines = max(len(words) for words in texts.values())
-    colours = _colours(points, best)
+    colours = _colours(points, best, subject.baseline)
     square = {"marker": "s", "linestyle": "none", "fillstyle": "full", "alpha": TINT}
     page = Page(
         f"{subject.title}: the fastest of each {along.short} and {y.upper()}",
@@ -132,11 +133,19 @@ def _with_versions(numbers: dict, versions: pd.Series, room: float) -> dict:
     }
 
 
-def _colours(points: pd.DataFrame, best: pd.DataFrame) -> dict[str, str]:
-    """A colour for each version of `best`, by its place among these, because not all versions of a
-    run have own colours."""
+def _colours(points: pd.DataFrame, best: pd.DataFrame, baseline: str) -> dict[str, str]:
+    """A colour for each version of `best`, the one that it has in other figures. Cells have no
+    markers, so of two versions with one colour only that with fewer dashes has it. The other has
+    one that is left, and so has the baseline, which is grey elsewhere."""
+    looks = styles_in(points, baseline)
     names = [v for v in dict.fromkeys(points["version"]) if v in set(best["version"])]
-    return dict(zip(names, itertools.cycle(FILLS), strict=False))
+    known = [looks[name][0] | {"name": name} for name in names if name in looks]
+    first: dict[str, str] = {}
+    for look in sorted(known, key=lambda look: style.DASHES.index(look["linestyle"])):
+        first.setdefault(look["color"], look["name"])
+    left = itertools.cycle([fill for fill in FILLS if fill not in first] or FILLS)
+    own = {name: colour for colour, name in first.items()}
+    return {name: own.get(name) or next(left) for name in names}
 
 
 def _draw_cells(

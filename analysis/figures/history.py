@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 
 from analysis.figures import style
 from analysis.figures.drawing import Drawing, Subject, csv_rows
+from analysis.figures.looks import version_styles
 from analysis.figures.notes import method_notes, needing_no_baseline, small_print
 from analysis.figures.page import Page, columns_of_panels
 from analysis.figures.scales import fitting, log_axis
@@ -41,9 +42,7 @@ def draw_history(data: Data, subject: Subject, of: History, threshold: float) ->
     machines = list(dict.fromkeys(shown["machine"]))
     looks = {
         m: {**variants[0], "color": INKS[i % len(INKS)]}
-        for i, (m, variants) in enumerate(
-            zip(machines, style.version_styles(machines), strict=True)
-        )
+        for i, (m, variants) in enumerate(zip(machines, version_styles(machines), strict=True))
     }
     verdicts = [v for v in MARKS if v in set(shown["verdict"])]
     problem = of.problem

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.figures.style import GREY, INK, is_narrow, version_styles
+from analysis.figures.looks import styles_in, version_styles
+from analysis.figures.style import GREY, INK, is_narrow
 from analysis.measures.fastest import condition_text
 from analysis.model.numbers import count_text
 from analysis.model.run import PROBLEM
@@ -54,17 +55,15 @@ def varies(column: pd.Series) -> bool:
 
 
 def series_styles(shown: pd.DataFrame, points: pd.DataFrame, baseline: str) -> dict[str, dict]:
-    """The style of each series of `shown`, in the plan's order of versions.
-
-    The colour is given by the version's place among all versions of `points` (the whole run), so it
-    is the same in every figure. The baseline is grey. Precisions and machines differ in dashes.
-    """
-    versions = [v for v in dict.fromkeys(points["version"]) if v != baseline] + [baseline]
+    """The style of each series of `shown`, in the plan's order of versions: that of its version
+    (see styles_in), or grey for the baseline. Precisions and machines differ in dashes."""
     series = shown.drop_duplicates("series").groupby("version", sort=False)["series"].agg(list)
-    looks = version_styles(versions, int(series.map(len).max()))
-    looks[-1] = [{**look, "color": GREY} for look in looks[-1]]
+    variants = int(series.map(len).max())
+    looks = styles_in(points, baseline, variants)
+    (grey,) = version_styles([baseline], variants)
+    looks[baseline] = [{**look, "color": GREY} for look in grey]
     styles = {}
-    for version, own in zip(versions, looks, strict=True):
+    for version, own in looks.items():
         styles.update(zip(series.get(version, []), own, strict=False))
     return styles
 

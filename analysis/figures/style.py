@@ -34,7 +34,7 @@ GREY = "#666666"
 FAINT = "#d9d9d9"
 
 # Okabe & Ito 2008, without yellow (too light for a line) and with black last. People with any
-# common kind of colour vision can tell them apart. From the ninth line on, the dashes change.
+# common kind of colour vision can tell them apart. looks.py says which version has which.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F3C8D", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<"]
 DASHES = ["-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1, 1, 1))]
@@ -97,25 +97,6 @@ def for_paper() -> bool:
 def is_narrow() -> bool:
     """True for a column, or the page of a book. Two panels with names beside them do not fit."""
     return width() < 6
-
-
-def version_styles(versions: list[str], variants: int = 1) -> list[list[dict]]:
-    """Colour, marker and dashes for each version, by its place, and for each of its variants."""
-    looks = []
-    for place in range(len(versions)):
-        turn, hue = divmod(place, len(COLOURS))
-        looks.append(
-            [
-                {
-                    "color": COLOURS[hue],
-                    "marker": MARKERS[(hue + turn) % len(MARKERS)],
-                    "linestyle": DASHES[(turn + variant) % len(DASHES)],
-                    "fillstyle": "none" if variant % 2 else "full",
-                }
-                for variant in range(variants)
-            ]
-        )
-    return looks
 
 
 _NO_DATES = {

@@ -7,7 +7,8 @@ from importlib import resources
 import numpy as np
 import pandas as pd
 
-from analysis.figures.style import COLOURS, DASHES, MARKERS, version_styles
+from analysis.figures.looks import styles_in
+from analysis.figures.style import COLOURS, DASHES, MARKERS
 from analysis.measures.noise import noisy_mark
 from analysis.measures.speedups import has_several_baselines
 from analysis.model.words import AXES
@@ -29,7 +30,7 @@ def bokeh_scripts() -> list[str]:
 
 def chart(points: pd.DataFrame, numbers: dict[int, int], baseline: str) -> dict:
     """Every point with a result, column by column, with its number in the page's table and how its
-    version looks: as in the figures."""
+    version looks."""
     ok = points.loc[list(numbers)]
     columns = {"row": [numbers[index] for index in ok.index], "version": list(ok["version"])}
     for name in ("n", "k", "dim", *AXES):
@@ -60,10 +61,9 @@ def _quantities(ok: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def _looks(points: pd.DataFrame, baseline: str) -> dict[str, dict]:
-    """Colour (a variable of the page's), mark and line of each version, in the plan's order."""
-    versions = [v for v in dict.fromkeys(points["version"]) if v != baseline]
+    """Colour (a variable of the page's), mark and line of each version, as in the figures."""
     looks = {}
-    for version, (look,) in zip(versions, version_styles(versions), strict=True):
+    for version, (look,) in styles_in(points, baseline).items():
         looks[version] = {
             "colour": f"hue{COLOURS.index(look['color'])}",
             "mark": _MARKS[MARKERS.index(look["marker"])],

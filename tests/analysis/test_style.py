@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.figures import style
+from analysis.figures.looks import version_styles
 from analysis.figures.placement import spread
 from analysis.figures.scales import fitting, log_axis, log_positions, log_ticks, tick_text
 from analysis.figures.typeset import break_label, shorten, text_width, wrap
@@ -117,6 +117,6 @@ def test_labels_that_fit_do_not_touch_and_keep_the_ends():
 
 
 def test_versions_keep_apart_and_only_the_ninth_repeats_a_colour():
-    looks = [variants[0] for variants in style.version_styles([f"v{i}" for i in range(20)])]
+    looks = [variants[0] for variants in version_styles([f"v{i}" for i in range(20)])]
     assert len({look["color"] for look in looks[:8]}) == 8
     assert len({(look["color"], look["marker"], str(look["linestyle"])) for look in looks}) == 20
