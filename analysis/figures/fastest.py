@@ -191,10 +191,7 @@ def _notes(best: pd.DataFrame, ok: pd.DataFrame, written: bool, x: str) -> list[
         "version that only chooses among others where what it chose was measured itself."
     ]
     if written:
-        notes[0] += (
-            " In a cell: that version, its time, the best peer's time as a multiple of it and the "
-            "floor as a part of it."
-        )
+        notes[0] += f" In a cell: {_words_of_cells(best)}."
     if noise := noisy_note(best):
         notes.append(noise)
     unverified = int((~best["verified"].eq(True)).sum())
@@ -203,6 +200,16 @@ def _notes(best: pd.DataFrame, ok: pd.DataFrame, written: bool, x: str) -> list[
     versions = set(ok["version"])
     notes += [_loss(ladder, ok, x) for ladder, name in CHOOSERS.items() if name in versions]
     return notes
+
+
+def _words_of_cells(best: pd.DataFrame) -> str:
+    """What `_numbers` gives in at least one cell."""
+    words = ["that version", "its time"]
+    if np.isfinite(best["peer_over_it"]).any():
+        words.append("the best peer's time as a multiple of it")
+    if np.isfinite(best["times_the_floor"]).any():
+        words.append("the floor as a part of it")
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _loss(ladder: str, ok: pd.DataFrame, x: str) -> str:

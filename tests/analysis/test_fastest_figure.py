@@ -84,3 +84,30 @@ def test_batches_are_cells_of_their_own(make_run):
     cells = drawing.rows[drawing.rows["drawn"]].set_index("batch")["iteration_ms"]
     assert cells[8] == pytest.approx(9 * cells[1])
     assert "batch 8" in " ".join(words(drawing))
+
+
+@pytest.mark.parametrize(
+    ("peer", "floors", "said"),
+    [
+        (False, False, "that version and its time."),
+        (False, True, "that version, its time and the floor as a part of it."),
+        (True, False, "that version, its time and the best peer's time as a multiple of it."),
+        (
+            True,
+            True,
+            "that version, its time, the best peer's time as a multiple of it and the floor as a "
+            "part of it.",
+        ),
+    ],
+)
+def test_the_note_names_only_what_the_cells_show(make_run, peer, floors, said):
+    path = make_run(n=(10**5,), k=(5,), floors=floors, threads_per_block=(256,))
+    file = path / "measurements.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        if peer and row["version"] == "luigi_v1_fused":
+            row.update({"version": "peer_it", "family": "peer"})
+            row["point"] = row["point"].replace("luigi_v1_fused", "peer_it")
+    write_lines(file, rows)
+    (path / "plan.json").unlink()
+    assert f"In a cell: {said}" in " ".join(words(drawing_of(path, "fastest")))
