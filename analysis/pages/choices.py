@@ -82,14 +82,15 @@ def _table(run: Run, losses_only: bool) -> Table:
     shown = [loss for loss in losses if loss.is_over or loss.is_another or not losses_only]
     header = [
         *(*sizes, *(["gpus"] if [*bests] != [1] else [])),
-        *("chosen", *(["by"] if len(chosen_by) else []), "ms", "its own", "fastest", "ms"),
-        "ratio [95%]",
+        *("chosen", *(["by"] if len(chosen_by) else []), f"{chooser}, ms", "chosen alone, ms"),
+        *("fastest", "fastest, ms", "ratio [95%]"),
     ]
     said = f"{run.title}: {run.environment_line()}. {_summed_up(chooser, losses)}"
     if noise := noise_note(pd.concat(bests.values())):
         said += f" {noise}"
     rows = [_row(loss, chosen_by) for loss in shown]
-    numeric = {"n", "k", "dim", "batch", "gpus", "ms", "its own"}
+    times = {name for name in header if name.endswith(", ms")}
+    numeric = {"n", "k", "dim", "batch", "gpus", *times}
     known = {*header[: header.index("chosen")]}
     return Table("choices", said, header, rows, numeric, keys=known)
 

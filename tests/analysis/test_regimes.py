@@ -239,6 +239,8 @@ def test_choices_are_judged_by_the_fastest_of_the_family(run_path, tmp_path, cap
     # 0.07 of fast_auto beside fast_grid's 0.08; fast_optin's 3.2 and other families do not count
     assert "more than 5% longer than the fastest other version at 0 of 1 problems" in text
     assert "at most 0.88× its time. At 0 it chose another version. Where" in text
+    columns = ["chosen", "fast_auto, ms", "chosen alone, ms", "fastest", "fastest, ms"]
+    assert cells(text, "precision")[4:9] == columns
     row = cells(text, "fp32", "10000000", "1000", "2")
     assert row[4:9] == ["fast_grid", "0.0703", "0.0803", "fast_grid", "0.0803"]
     assert row[9].startswith("0.875× [")
