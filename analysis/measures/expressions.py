@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analysis.measures.kernels import DURATION, OPERATIONS, by_kernel, calls, seconds
+from analysis.measures.kernels import OPERATIONS, by_kernel, calls
 from analysis.measures.lookup import MissingError, Place, Rows
 from analysis.measures.quantity import Quantity, combine
 from analysis.model.words import AXES
@@ -68,28 +68,6 @@ class Functions:
         for axis in ("threads", "processes", "gpus"):
             workers *= 1 if pd.isna(point[axis]) else int(point[axis])
         return combine(operator.truediv, self.speedup(version, "solve_ms", **axes), workers)
-
-    def phase_share(self, version: str, phase: str, **axes: int) -> Quantity:
-        """The phase's share of the time of a solve, in percent."""
-        phases, own = self._phases(version, phase, axes)
-        return Quantity(100 * float(own["ms"].sum() / phases["ms"].sum()), exact="profiled")
-
-    def phase_call_ms(self, version: str, phase: str, **axes: int) -> Quantity:
-        """The mean time of one call of the phase, in ms."""
-        _, own = self._phases(version, phase, axes)
-        return Quantity(float(own["ms"].sum() / own["calls"].sum()), exact="profiled")
-
-    def kernel_share(self, version: str, kernel: str, **axes: int) -> Quantity:
-        """The share of kernels whose names contain `kernel` in the time of all kernels, in
-        percent."""
-        found = self._counters(version, axes)
-        found = found[found["metric"].eq(DURATION) & found["kernel"].notna()]
-        found = found.drop_duplicates(["phase", "kernel"])
-        own = found["kernel"].astype(str).str.contains(kernel, regex=False)
-        if not own.any():
-            raise MissingError(f"{version}: no {DURATION} of a kernel '{kernel}'")
-        share = seconds(found[own]).sum() / seconds(found).sum()
-        return Quantity(100 * float(share), exact="profiled")
 
     def traced_share(self, version: str, name: str, **axes: int) -> Quantity:
         """The share of kernels, copies or memsets whose names contain `name` in the time of all
@@ -172,14 +150,6 @@ class Functions:
         best = self.rows.fastest_cpu(point, column)
         times = self.rows.median(best, column), self.rows.median(point, column)
         return replace(combine(operator.truediv, *times), over=best["version"])
-
-    def _phases(self, version: str, phase: str, axes: dict) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """All phases of the version's solve, and the rows of `phase`."""
-        phases = self.rows.phases(self._find(version, axes)[0])
-        own = phases[phases["phase"].eq(phase)]
-        if own.empty:
-            raise MissingError(f"{version}: no phase '{phase}'")
-        return phases, own
 
     def _activities(self, version: str, name: str, axes: dict) -> tuple[pd.Series, pd.Series]:
         """The µs of all activities of the GPU in the loop, and of those called `name`."""

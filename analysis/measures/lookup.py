@@ -154,14 +154,6 @@ class Rows:
                 return same.iloc[int(np.argmin(times))]
         raise MissingError(f"{point['point']}: no verified CPU version solved its problem")
 
-    def phases(self, point: pd.Series) -> pd.DataFrame:
-        """The phases of the point's solve. `ms` is the time on the device, or on the CPU."""
-        rows = self.run.phases
-        rows = rows[rows["point"].eq(point["point"]) & rows["part"].eq("solve")]
-        if rows.empty:
-            raise MissingError(f"{point['point']}: no phases")
-        return rows.assign(ms=rows["device_ms"].fillna(rows["host_ms"]))
-
     def counters(self, point: pd.Series) -> pd.DataFrame:
         """The point's rows of counters.jsonl that have a value."""
         rows = self.run.counters

@@ -21,10 +21,11 @@ class Quantity:
 
     The draws of a point are the same wherever it is used. Those of two points are independent.
     `draws` is None if there is no interval. Then `why` gives the reason, unless `exact` says what
-    kind of value it is: "profiled" (phases, counters), "counted" or "measured ceiling". `bases` are
-    the clocks that timed it. `over` is the version that a speedup is over, if the rows chose it.
-    `whole_job` is the same speedup with allocation, set-up and copies, where they were measured.
-    `places` are the machines that it is a time of; a ratio of two times of one machine has none."""
+    kind of value it is: "profiled" (counters, timelines), "counted" or "measured ceiling". `bases`
+    are the clocks that timed it. `over` is the version that a speedup is over, if the rows chose
+    it. `whole_job` is the same speedup with allocation, set-up and copies, where they were
+    measured. `places` are the machines that it is a time of; a ratio of two times of one machine
+    has none."""
 
     value: float
     draws: np.ndarray | None = None

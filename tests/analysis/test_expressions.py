@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from analysis.measures.expressions import NAMES, ExpressionError, Functions, evaluate
-from analysis.measures.kernels import DURATION
 from analysis.measures.lookup import MissingError, Place, Rows
 from analysis.measures.quantity import Quantity
 from analysis.model.load import load_run
@@ -51,14 +50,6 @@ def test_speedup_and_efficiency_divide_by_the_same_baseline(functions):
     assert functions.efficiency("cpu_openmp", threads=4).value == pytest.approx(ratio / 4)
 
 
-def test_phases_have_a_share_and_a_time_per_call(functions):
-    assert functions.phase_share("luigi_v1_fused", "assign").value == pytest.approx(80 / 0.95)
-    assert functions.phase_call_ms("luigi_v1_fused", "assign").value == pytest.approx(0.8 * 0.68)
-    for of in (functions.phase_share, functions.phase_call_ms):
-        with pytest.raises(MissingError, match="luigi_v1_fused: no phase 'transfer'"):
-            of("luigi_v1_fused", "transfer")
-
-
 def test_a_counter_of_the_whole_phase_goes_before_those_of_its_kernels():
     kernels = [{"metric": "x", "kernel": name, "value": v} for name, v in (("a", 10), ("b", 30))]
     assert counted(*kernels).counter("v", "x").value == 20
@@ -76,13 +67,6 @@ def test_a_cpu_counter_is_the_sum_over_calls_and_phases():
     assert counted(*rows).cpu_counter("v", "misses").value == 203
     with pytest.raises(MissingError, match="v: no counter hits"):
         counted(*rows).cpu_counter("v", "hits")
-
-
-def test_a_kernel_that_two_presets_timed_counts_once():
-    rows = [{"metric": DURATION, "kernel": name, "value": v} for name, v in (("a", 30), ("b", 10))]
-    assert counted(*rows, rows[0]).kernel_share("v", "a").value == pytest.approx(75)
-    with pytest.raises(MissingError, match="of a kernel 'c'"):
-        counted(*rows).kernel_share("v", "c")
 
 
 def test_a_traced_share_is_of_what_ran_on_the_gpu_in_the_loop():
