@@ -70,13 +70,7 @@ Spec load(CommandLine& line, const DeviceQuery& gpus) {
     path = started.spec;
     if (!std::filesystem::exists(path)) path = resume / "spec.yaml";
   }
-  if (!line.spec.empty()) try {
-      path = find_spec(line.spec);
-    } catch (SpecError& error) {
-      if (error.errors[0].find("did you mean") == std::string::npos)
-        error.errors[0] += suggested_command(line.spec);
-      throw;
-    }
+  if (!line.spec.empty()) path = find_spec(line.spec, suggested_command(line.spec));
   Spec spec = load_spec(path, line.overrides, line.spec, line.options.device, files);
   if (shard) keep_shard(spec, *shard);
   decide_availability(spec, gpus, line.options.device);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "experiments/process/program_files.h"
 #include "experiments/spec/spec.h"
@@ -42,7 +43,7 @@ std::vector<std::string> specs_in(const fs::path& folder, const fs::path& root) 
   return names;
 }
 
-fs::path find_spec(const std::string& name) {
+fs::path find_spec(const std::string& name, const std::string& otherwise) {
   const fs::path root = home_directory() / "experiments";
 
   if (is_file(name)) return name;
@@ -60,9 +61,13 @@ fs::path find_spec(const std::string& name) {
   std::error_code ignored;
   const char* problem =
       fs::is_directory(name, ignored) ? "is a folder, not a spec" : "no such spec";
-  throw SpecError({fmt::format("{}: {}{}", name, problem, closest(name, specs)),
-                   "  looked for " + join(looked),
-                   "  there are " + (specs.empty() ? "no specs in these places" : join(specs))});
+  std::string hint = closest(name, specs);
+  if (hint.empty()) hint = otherwise;
+  std::vector<std::string> lines{fmt::format("{}: {}{}", name, problem, hint),
+                                 "  looked for " + join(looked)};
+  if (hint.empty())
+    lines.push_back("  there are " + (specs.empty() ? "no specs in these places" : join(specs)));
+  throw SpecError(std::move(lines));
 }
 
 }  // namespace lloyd

@@ -169,9 +169,10 @@ struct Spec {
   nlohmann::json resolved() const;
 };
 
-/// Finds `name` from the current directory, then from `experiments/` of the source or install tree;
-/// throws SpecError.
-std::filesystem::path find_spec(const std::string& name);
+/// Finds `name` from the current directory, then from `experiments/` of the source or install tree.
+/// Throws SpecError: with a hint if a spec of a similar name exists, or else with `otherwise`, a
+/// hint by the caller; without one, with a list of all specs.
+std::filesystem::path find_spec(const std::string& name, const std::string& otherwise = "");
 
 /// The specs in `folder`, sorted, as a user would name them from `root`; without hidden files.
 std::vector<std::string> specs_in(const std::filesystem::path& folder,

@@ -44,36 +44,38 @@ TEST(FindSpec, CurrentFolderThenTheHomeDirectory) {
             folder.path() / "sweeps/quickstart.yaml");
 }
 
-std::string find_error(const std::string& name) {
+std::string find_error(const std::string& name, const std::string& otherwise = "") {
   try {
-    return "found " + find_spec(name).string();
+    return "found " + find_spec(name, otherwise).string();
   } catch (const SpecError& error) {
     return error.what();
   }
 }
 
-TEST(FindSpec, SaysWhereItLookedAndWhatThereIs) {
+TEST(FindSpec, SaysWhereItLookedAndWhatWasMeantOrWhatThereIs) {
   const Folder folder;
   const Environment home("LLOYDBENCH_HOME", (folder.path() / "home").string());
   folder.write("home/experiments/sweeps/mine.yaml", "");
   folder.write("home/experiments/sweeps/notes.txt", "");
   folder.write("here.yaml", "");
-  const std::string error = find_error("sweeps/mini.yaml");
-  const auto line = [&](int number) {
-    std::size_t begin = 0;
-    while (number-- > 0) begin = error.find('\n', begin) + 1;
-    return error.substr(begin, error.find('\n', begin) - begin);
+  const auto looked = [&](const std::string& name) {
+    const std::string root = folder.path().string();
+    return "\n  looked for " + root + "/" + name + ", " + root + "/home/experiments/" + name;
   };
-  const std::string root = folder.path().string();
-  EXPECT_EQ(line(0), "sweeps/mini.yaml: no such spec; did you mean 'sweeps/mine.yaml'?");
-  EXPECT_EQ(line(1), "  looked for " + root + "/sweeps/mini.yaml, " + root +
-                         "/home/experiments/sweeps/mini.yaml");
-  EXPECT_EQ(line(2).rfind("  there are sweeps/mine.yaml", 0), 0u) << line(2);
+  EXPECT_EQ(find_error("sweeps/mini.yaml"),
+            "sweeps/mini.yaml: no such spec; did you mean 'sweeps/mine.yaml'?" +
+                looked("sweeps/mini.yaml"));
+  EXPECT_EQ(find_error("nothing"), "nothing: no such spec" + looked("nothing") +
+                                       "\n  there are here.yaml, sweeps/mine.yaml");
 
   EXPECT_EQ(find_error("mine").rfind("mine: no such spec; did you mean 'sweeps/mine.yaml'?\n", 0),
             0u);
   EXPECT_NE(find_error("her.yaml").find("did you mean 'here.yaml'?"), std::string::npos);
   EXPECT_EQ(find_error("home").rfind("home: is a folder, not a spec", 0), 0u);
+
+  const std::string doctor = "; did you mean 'doctor'?";
+  EXPECT_EQ(find_error("docter", doctor), "docter: no such spec" + doctor + looked("docter"));
+  EXPECT_EQ(find_error("her.yaml", doctor), find_error("her.yaml"));
 }
 
 }  // namespace

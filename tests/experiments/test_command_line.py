@@ -97,7 +97,9 @@ def test_help_has_all_and_that_of_a_command_has_its_own():
 def test_a_mistyped_command_is_told_with_what_was_meant(tmp_path):
     result = run("docter", cwd=tmp_path)
     assert result.returncode == 2
-    assert result.stderr.startswith("docter: no such spec; did you mean 'doctor'?\n")
+    first, looked = result.stderr.splitlines()
+    assert first == "docter: no such spec; did you mean 'doctor'?"
+    assert looked.startswith("  looked for ")
 
 
 def test_a_spec_may_have_the_name_of_a_command(tmp_path):
