@@ -121,7 +121,9 @@ int run_spec(CommandLine& line, const DeviceQuery& gpus) {
   const Spec spec = load(line, gpus);
   if (line.action == Action::plan) {
     if (!line.options.quiet) note_unread_axes(spec);
-    print_dry_run(spec, line.options.json);
+    std::optional<std::vector<const Point*>> left;
+    if (!line.options.resume.empty()) left = points_left(spec, gpus, line.options);
+    print_dry_run(spec, left, line.options.json);
     return 0;
   }
   if (!line.submit.empty()) try {

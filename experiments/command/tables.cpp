@@ -71,7 +71,8 @@ using T = ActionInfo::Takes;
 constexpr auto kActions = std::to_array<ActionInfo>({
     {Action::run, "run", "", "", T::spec, "measure the points of a spec (the default)"},
     {Action::plan, "plan", "", "--dry-run", T::spec,
-     "print the points and whether they can run here; run nothing"},
+     "print the points (with --resume those that are left) and whether they can run here; run "
+     "nothing"},
     {Action::list_versions, "list", "", "--list-versions", T::nothing, "print every version"},
     {Action::list_versions, "list", "versions", "", T::nothing, "the same"},
     {Action::list_axes, "list", "axes", "--list-axes", T::nothing,

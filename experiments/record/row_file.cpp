@@ -43,6 +43,7 @@ class Lines {
   /// Includes the newline, unless the last line has none or the line is too long.
   std::string_view text() const { return text_; }
   bool too_long() const { return text_.size() > kLongestRow; }
+  bool torn() const { return !too_long() && text_.back() != '\n'; }
   std::size_t number() const { return number_; }
 
  private:
@@ -77,11 +78,12 @@ RunDirectoryError damaged_row(const fs::path& file, std::size_t line, const std:
 }  // namespace
 
 void for_each_row(const PlainFolder& folder, const std::string& name,
-                  const std::function<void(const Row&)>& visit) {
+                  const std::function<void(const Row&)>& visit, TornLine torn) {
   const InputFile file = folder.input(name);
   if (!file) return;
   Lines lines(file.get());
   while (lines.next()) {
+    if (torn == TornLine::skip && lines.torn()) return;
     if (lines.too_long() || nested_too_deeply(lines.text()))
       throw damaged_row(folder.path() / name, lines.number(),
                         lines.too_long() ? "is longer than any row" : "is nested too deeply");

@@ -15,11 +15,14 @@ struct WrongRow : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What to do with a last line that has no newline. A run is writing it, or a crash has torn it.
+enum class TornLine { refuse, skip };
+
 /// Calls `visit` for each row in order, unless there is no such file. Throws RunDirectoryError with
 /// file and line if a row is damaged, if it lacks a field that `visit` needs, or if `visit` throws
 /// WrongRow.
 void for_each_row(const PlainFolder& folder, const std::string& name,
-                  const std::function<void(const Row&)>& visit);
+                  const std::function<void(const Row&)>& visit, TornLine torn = TornLine::refuse);
 
 /// Removes the last line if it is not JSON or has no newline. A crash of the machine may leave
 /// zeros there. Throws RunDirectoryError if another line is not JSON.

@@ -96,6 +96,14 @@ RunDirectory RunDirectory::open(const fs::path& path) try {
   throw RunDirectoryError(error.what());
 }
 
+RunDirectory RunDirectory::view(const fs::path& path) try {
+  PlainFolder folder = open_folder(path);
+  check_run(folder);
+  return {std::move(folder), -1};
+} catch (const NotPlain& error) {
+  throw RunDirectoryError(error.what());
+}
+
 void RunDirectory::write(const std::string& name, const std::string& text) {
   write(name, [&](std::ostream& out) { out << text; });
 }
@@ -130,7 +138,7 @@ nlohmann::json RunDirectory::plan_of(const fs::path& path) try {
 
 void RunDirectory::for_each_row(const std::string& name,
                                 const std::function<void(const Row&)>& visit) const {
-  lloyd::for_each_row(folder_, name, visit);
+  lloyd::for_each_row(folder_, name, visit, lock_ < 0 ? TornLine::skip : TornLine::refuse);
 }
 
 std::vector<Row> RunDirectory::read_rows(const std::string& name) const {

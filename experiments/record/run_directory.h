@@ -51,6 +51,9 @@ class RunDirectory {
   /// temporary files. Throws RunDirectoryError if it has no plan, if another run uses it, or if one
   /// of its files is not a plain file.
   static RunDirectory open(const std::filesystem::path& path);
+  /// For reading only: neither locks nor changes anything, so the run may be going on. Torn last
+  /// lines do not count as rows. Throws as open() does.
+  static RunDirectory view(const std::filesystem::path& path);
   RunDirectory(RunDirectory&& other) noexcept;
   RunDirectory(const RunDirectory&) = delete;
   ~RunDirectory();
@@ -87,7 +90,7 @@ class RunDirectory {
   RunDirectory(PlainFolder folder, int lock) : folder_(std::move(folder)), lock_(lock) {}
   void remove_rows(const char* name, const std::function<bool(const Row&)>& unwanted);
   PlainFolder folder_;
-  int lock_ = -1;
+  int lock_ = -1;  // -1: only read
 };
 
 }  // namespace lloyd

@@ -22,28 +22,31 @@
 namespace lloyd {
 namespace {
 
+using Points = std::vector<const Point*>;
+
 /// A line for each point, with its id, as other programs want it.
-std::string plan_lines(const Spec& spec) {
+std::string plan_lines(const Points& points) {
   std::size_t width = 5;
-  for (const Point& point : spec.points) width = std::max(width, point.id.size());
+  for (const Point* point : points) width = std::max(width, point->id.size());
   std::string text = fmt::format("{:<{}}  runnable here\n", "point", width);
-  for (const Point& point : spec.points)
-    text += fmt::format("{:<{}}  {}\n", point.id, width,
-                        point.available ? "yes" : "no: " + for_terminal(point.reason));
+  for (const Point* point : points)
+    text += fmt::format("{:<{}}  {}\n", point->id, width,
+                        point->available ? "yes" : "no: " + for_terminal(point->reason));
   return text;
 }
 
 /// A table for a person: what all points share once, and each reason once.
-std::string plan_table(const Spec& spec, const Terminal& shown) {
+std::string plan_table(const Points& points, const Terminal& shown) {
   std::vector<std::string> ids;
-  for (const Point& point : spec.points) ids.push_back(point.id);
+  for (const Point* point : points) ids.push_back(point->id);
   const Parameters parameters(ids);
   std::vector<Table::Column> columns{{"version"}};
   for (const std::string& name : parameters.varying()) columns.push_back({name, true});
   columns.push_back({"runnable here"});
   Table table(std::move(columns));
   std::vector<Missing> missing;
-  for (const Point& point : spec.points) {
+  for (const Point* each : points) {
+    const Point& point = *each;
     std::vector<Table::Cell> cells{{point.version}};
     for (const std::string& name : parameters.varying())
       cells.push_back({Parameters::value(point.id, name)});
@@ -62,19 +65,26 @@ std::string plan_table(const Spec& spec, const Terminal& shown) {
 
 }  // namespace
 
-void print_dry_run(const Spec& spec, bool json) {
+void print_dry_run(const Spec& spec, const std::optional<Points>& left, bool json) {
+  Points points;
+  if (left)
+    points = *left;
+  else
+    for (const Point& point : spec.points) points.push_back(&point);
   if (json) {
     JsonList list(std::cout);
-    for (const Point& point : spec.points) list.add(to_json(point));
+    for (const Point* point : points) list.add(to_json(*point));
     return;
   }
   const Terminal shown = terminal(STDOUT_FILENO);
-  std::cout << (shown.width ? plan_table(spec, shown) : plan_lines(spec));
-  const auto runnable = std::ranges::count_if(spec.points, &Point::available);
-  std::cout << fmt::format(
-      "\n{}{}, {} runnable here\n", counted(spec.points.size(), "point"),
-      spec.shard ? fmt::format(" of {} in part {}", spec.sweep.size(), to_string(*spec.shard)) : "",
-      runnable);
+  if (!points.empty())
+    std::cout << (shown.width ? plan_table(points, shown) : plan_lines(points)) << '\n';
+  const std::string part =
+      spec.shard ? fmt::format(" of {} in part {}", spec.sweep.size(), to_string(*spec.shard)) : "";
+  const std::string all = counted(spec.points.size(), "point") + part;
+  std::cout << fmt::format("{}, {} runnable here\n",
+                           left ? fmt::format("{} left of {}", points.size(), all) : all,
+                           std::ranges::count_if(points, &Point::available));
 }
 
 void list_versions(const DeviceQuery& gpus, int device, bool json) {

@@ -4,7 +4,11 @@
 
 #include <filesystem>
 #include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "experiments/measure/known_ceilings.h"
 #include "experiments/measure/noise.h"
@@ -22,6 +26,23 @@
 
 namespace lloyd {
 namespace {
+
+/// The GPU of a run, if there is one, and what measures it.
+struct Meters {
+  std::optional<DeviceLimits> device;
+  std::shared_ptr<profiling::Nvml> nvml;
+  EnergyPlan energy;
+
+  Meters(const Spec& spec, const DeviceQuery& gpus, int index) {
+    if (const auto at = static_cast<std::size_t>(index); at < gpus.devices.size())
+      device = gpus.devices[at];
+    std::string no_nvml;
+    if (device) nvml = profiling::Nvml::open(no_nvml);
+    energy = plan_energy(spec, nvml, gpu(), no_nvml);
+  }
+  /// Its UUID; empty without one.
+  std::string gpu() const { return device ? device->uuid : ""; }
+};
 
 /// What environment.json says of a run that may have begun before: today's machine and, in
 /// `earlier`, those of its earlier starts. If nothing is left to do, what it says already.
@@ -43,28 +64,33 @@ nlohmann::ordered_json with_earlier_starts(const RunDirectory& directory,
 
 }  // namespace
 
+std::vector<const Point*> points_left(const Spec& spec, const DeviceQuery& gpus,
+                                      const RunOptions& options) {
+  const Meters meters(spec, gpus, options.device);
+  std::vector<const Point*> points;
+  for (const Task& task : tasks_left(spec, meters.energy, RunDirectory::view(options.resume),
+                                     options.retry_failed, meters.gpu()))
+    points.push_back(task.point);
+  return points;
+}
+
 int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& gpus,
               const RunOptions& options) {
   RunDirectory directory = options.resume.empty()
                                ? start_run(spec, overrides, options.save, options.out)
                                : resume_run(spec, options.resume);
   if (!options.save.empty()) open_answers(directory.path());
-  std::optional<DeviceLimits> device;
-  if (const auto index = static_cast<std::size_t>(options.device); index < gpus.devices.size())
-    device = gpus.devices[index];
+  const Meters meters(spec, gpus, options.device);
+  const std::optional<DeviceLimits>& device = meters.device;
   const std::vector<std::string> team =
       device ? team_uuids(gpus, *device) : std::vector<std::string>{};
-  std::string no_nvml;
-  const auto nvml = device ? profiling::Nvml::open(no_nvml) : nullptr;
-  const std::string gpu = device ? device->uuid : "";
-  const EnergyPlan energy = plan_energy(spec, nvml, gpu, no_nvml);
   const std::vector<Task> tasks =
-      remaining_tasks(spec, energy, directory, options.retry_failed, gpu);
+      remaining_tasks(spec, meters.energy, directory, options.retry_failed, meters.gpu());
 
   nlohmann::ordered_json environment = describe_environment(gpus);
   KnownCeilings gpu_ceilings, cpu_ceilings = find_cpu_ceilings();
   if (device) gpu_ceilings = find_gpu_ceilings(*device);
-  const Load load = measure_load(nvml.get(), first_gpus(team, most_gpus(spec.points)));
+  const Load load = measure_load(meters.nvml.get(), first_gpus(team, most_gpus(spec.points)));
   environment["load_before"] = to_json(load);
   environment["locked_sm_mhz"] =
       options.locked_mhz ? nlohmann::ordered_json(*options.locked_mhz) : nullptr;
@@ -82,7 +108,7 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   }
 
   install_interrupt_handlers();
-  Supervisor supervisor(spec, energy, device, team, options.save, std::move(directory),
+  Supervisor supervisor(spec, meters.energy, device, team, options.save, std::move(directory),
                         std::move(gpu_ceilings), std::move(cpu_ceilings));
   const bool finished = [&] {
     Progress progress(spec, tasks, options.quiet, options.progress);

@@ -63,9 +63,9 @@ std::vector<Pass> later_passes(const Spec& spec, const EnergyPlan& energy, const
   return passes;
 }
 
-std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
-                                  RunDirectory& directory, bool retry_failed,
-                                  const std::string& gpu) {
+std::vector<Task> tasks_left(const Spec& spec, const EnergyPlan& energy,
+                             const RunDirectory& directory, bool retry_failed,
+                             const std::string& gpu) {
   const auto states = directory.states();
   const auto passes = directory.passes();
   const auto done = [&](const std::string& status) {
@@ -73,8 +73,6 @@ std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
   };
   const std::string node = node_name(), here = node.empty() ? host_name() : node;
   std::vector<Task> tasks;
-  std::set<std::string> again;
-  std::set<std::pair<std::string, std::string>> passes_again;
   for (const Point& point : spec.points) {
     const auto found = states.find(point.id);
     PointState state = found == states.end() ? PointState{} : found->second;
@@ -88,7 +86,6 @@ std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
     const bool moved = state.place != here || (!state.gpu.empty() && state.gpu != gpu);
     if (!state.samples.empty() && !whole && point.available && moved) state = {};
     Task task{&point, {}, {}, !state.samples.empty(), {}};
-    if (!task.has_rows) again.insert(point.id);
     for (int launch = 0; launch < spec.measure.launches; ++launch)
       for (int restart = 0; restart < spec.restarts; ++restart) {
         const Turn turn{launch, restart};
@@ -97,8 +94,6 @@ std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
         else
           task.finish(turn, state.samples[turn]);
       }
-    // It was started on a machine where it can run. Its samples stay, but there are too few.
-    if (!point.available && task.has_rows && !task.timed()) continue;
     for (const Pass pass : later_passes(spec, energy, point)) {
       if (!point.available) break;  // it was timed on a machine where it can run
       const auto key = std::make_pair(point.id, std::string(to_string(pass)));
@@ -106,9 +101,26 @@ std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
           task.timed() && known != passes.end() && done(known->second))
         continue;
       task.profiling.push_back(pass);
-      if (task.timed()) passes_again.insert(key);
     }
     if (!task.timed() || !task.profiling.empty()) tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
+                                  RunDirectory& directory, bool retry_failed,
+                                  const std::string& gpu) {
+  std::vector<Task> tasks = tasks_left(spec, energy, directory, retry_failed, gpu);
+  // It was started on a machine where it can run. Its samples stay, but there are too few.
+  std::erase_if(tasks, [](const Task& task) {
+    return !task.point->available && task.has_rows && !task.timed();
+  });
+  std::set<std::string> again;
+  std::set<std::pair<std::string, std::string>> passes_again;
+  for (const Task& task : tasks) {
+    if (!task.has_rows) again.insert(task.point->id);
+    if (!task.timed()) continue;
+    for (const Pass pass : task.profiling) passes_again.emplace(task.point->id, to_string(pass));
   }
   directory.forget(again);
   directory.forget_passes(passes_again);

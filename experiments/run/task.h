@@ -42,8 +42,13 @@ EnergyPlan plan_energy(const Spec& spec, std::shared_ptr<profiling::Nvml> nvml,
 /// The passes over a point after it is timed.
 std::vector<Pass> later_passes(const Spec& spec, const EnergyPlan& energy, const Point& point);
 
-/// The work that is left in a new or resumed run on `gpu` (its UUID; empty without one). Deletes
-/// the rows that it will write again.
+/// The work that is left in a new or resumed run on `gpu` (its UUID; empty without one), with that
+/// of points that cannot run here.
+std::vector<Task> tasks_left(const Spec& spec, const EnergyPlan& energy,
+                             const RunDirectory& directory, bool retry_failed,
+                             const std::string& gpu);
+
+/// Those of them that are for this machine. Deletes the rows that it will write again.
 std::vector<Task> remaining_tasks(const Spec& spec, const EnergyPlan& energy,
                                   RunDirectory& directory, bool retry_failed,
                                   const std::string& gpu);

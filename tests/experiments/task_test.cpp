@@ -26,12 +26,18 @@ class RemainingTasks : public ::testing::Test {
     spec_.measure.launches = 2;
   }
 
-  /// What is left on `gpu` of the run that `begun` began with a row.
-  Task left_on(const std::string& gpu, const Row& begun) {
+  /// A run that has one row.
+  RunDirectory begun_run(const Row& begun) const {
     RunDirectory directory = RunDirectory::create(folder_.path() / "run");
     directory.append("measurements.jsonl", {begun});
     directory.append("passes.jsonl",
                      {{{"point", begun.at("point")}, {"pass", "timing"}, {"launch", 0}}});
+    return directory;
+  }
+
+  /// What is left on `gpu` of the run that `begun` began with a row.
+  Task left_on(const std::string& gpu, const Row& begun) {
+    RunDirectory directory = begun_run(begun);
     const std::vector<Task> tasks =
         remaining_tasks(spec_, {"not asked for", "not asked for"}, directory, false, gpu);
     EXPECT_EQ(tasks.size(), 1u);
@@ -70,6 +76,15 @@ TEST_F(RemainingTasks, TakeAPointAgainThatAnotherHostBegan) {
   Row begun = sample();
   begun["host"] = "elsewhere";
   EXPECT_FALSE(left_on("GPU-a", begun).has_rows);
+}
+
+TEST_F(RemainingTasks, LeaveAPointThatWasBegunWhereItCanRun) {
+  spec_.points[0].available = false;
+  RunDirectory directory = begun_run(sample());
+  const EnergyPlan energy{"not asked for", "not asked for"};
+  EXPECT_EQ(tasks_left(spec_, energy, directory, false, "GPU-a").size(), 1u);
+  EXPECT_TRUE(remaining_tasks(spec_, energy, directory, false, "GPU-a").empty());
+  EXPECT_EQ(directory.read_rows("measurements.jsonl").size(), 1u);
 }
 
 TEST_F(RemainingTasks, GoOnWithAPointOnTheCpuWhateverTheGpuIs) {

@@ -205,6 +205,35 @@ def test_a_resumed_run_keeps_where_it_began(tmp_path):
         assert not any("earlier" in start for start in told["earlier"])
 
 
+def test_the_plan_of_a_resumed_run_has_the_points_that_are_left(spec, tmp_path):
+    out = tmp_path / "out"
+    process, _ = start_slow_run(spec, out)
+    try:  # while it goes on
+        planned = run("--resume", out, "--dry-run", "--json", program=FAULTY)
+        assert [point["version"] for point in json.loads(planned.stdout)] == ["faulty_hangs"]
+    finally:
+        process.kill()
+        process.communicate()
+    with (out / "measurements.jsonl").open("a") as file:
+        file.write('{"point": "torn')
+    before = {file: file.read_bytes() for file in out.iterdir()}
+    shown = run("plan", "--resume", out, program=FAULTY).stdout.splitlines()
+    assert [line.split("/")[0] for line in shown[1:-2]] == ["faulty_hangs"]
+    assert shown[-1] == "1 left of 2 points, 1 runnable here"
+    assert {file: file.read_bytes() for file in out.iterdir()} == before
+
+
+def test_a_failed_point_is_left_only_to_be_retried(spec, tmp_path):
+    out = tmp_path / "out"
+    path = spec(versions="cpu_sequential,faulty_crashes", n="100")
+    assert run(path, "--out", out, program=FAULTY).returncode == 1
+    plan = ["plan", "--resume", out]
+    assert run(*plan, program=FAULTY).stdout == "0 left of 2 points, 0 runnable here\n"
+    assert run(*plan, "--json", program=FAULTY).stdout == "[]\n"
+    (point,) = json.loads(run(*plan, "--retry-failed", "--json", program=FAULTY).stdout)
+    assert point["version"] == "faulty_crashes"
+
+
 def test_resume_of_something_else_is_refused(tmp_path):
     result = run("--resume", tmp_path)
     assert result.returncode == 2

@@ -157,3 +157,10 @@ def test_json_is_the_same_on_a_terminal(spec, tmp_path):
     spec()
     text = on_terminal("plan", "small.yaml", "--json", columns=40, cwd=tmp_path)
     assert len(json.loads(text)) == 4
+
+
+def test_the_plan_of_a_finished_run_has_no_table(spec, tmp_path):
+    spec()
+    on_terminal(*ONE_POINT, "--out", "out", cwd=tmp_path)
+    planned = on_terminal("plan", "--resume", "out", cwd=tmp_path)
+    assert lines_of(planned)[0].rstrip() == "0 left of 1 point, 0 runnable here"
