@@ -104,6 +104,15 @@ void upload(const void* from, std::size_t bytes, void* to, cudaStream_t stream) 
   Staging::of_current_device().run(bytes, {begin, nullptr}, stream);
 }
 
+void upload(const Write& write, std::size_t bytes, void* to, cudaStream_t stream) {
+  const auto begin = [&](Staging::Slot& slot) {
+    write(slot.pinned, slot.first, slot.bytes);
+    LLOYD_CUDA_CHECK(cudaMemcpyAsync(static_cast<char*>(to) + slot.first, slot.pinned, slot.bytes,
+                                     cudaMemcpyHostToDevice, slot.stream));
+  };
+  Staging::of_current_device().run(bytes, {begin, nullptr}, stream);
+}
+
 void upload_columns(std::span<const float> points, std::int64_t n, int dim, float* columns,
                     cudaStream_t stream) {
   const Source source(points.data());

@@ -27,6 +27,12 @@ void prepare_transfers();
 
 void upload(const void* from, std::size_t bytes, void* to, cudaStream_t stream);
 
+/// Writes a chunk of an array, which starts at byte `first` of it. Several threads call it at once,
+/// in no order.
+using Write = std::function<void(void* chunk, std::size_t first, std::size_t bytes)>;
+/// Uploads an array that is written on the way.
+void upload(const Write& write, std::size_t bytes, void* to, cudaStream_t stream);
+
 template <typename T>
 void upload(std::span<const T> from, const Buffer<T>& to, cudaStream_t stream) {
   upload(from.data(), from.size_bytes(), to.data(), stream);

@@ -30,7 +30,7 @@ class OptIn : public luigi::V4<OptIn> {
     V4::prepare(problem, context);
     placement_ = Placement::of<float>(problem, points_.data(), context.stream);
     placement_.centre(points_, context.stream);
-    initial_.upload(placement_.centroids(), context.stream);
+    placement_.upload_centroids(initial_, context.stream);
     with_dim(problem.dim, [&](auto dim) {
       LLOYD_CUDA_CHECK(cudaFuncSetAttribute(
           luigi::assign_and_sum_shared<dim.value>, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -96,18 +96,19 @@ Solution DeviceLoopOf<Real>::fetch(Context& context) {
   solution.iterations = iterations_;
   const auto phase = context.phase("transfer");
   solution.labels = fetch_labels(context);
-  if constexpr (std::is_same_v<Real, float>)
-    solution.centroids = placement_.restored(fetch_centroids(context));
-  else
-    solution.centroids = fetch_centroids(context);
+  solution.centroids = fetch_centroids(context);
   return solution;
 }
 
 template <typename Real>
-std::vector<Real> DeviceLoopOf<Real>::fetch_centroids(Context& context) {
-  std::vector<Real> centroids(centroids_.size());
-  centroids_.download(centroids, context.stream);
-  return centroids;
+std::vector<double> DeviceLoopOf<Real>::fetch_centroids(Context& context) {
+  if constexpr (std::is_same_v<Real, float>) {
+    return placement_.restored(centroids_, context.stream);
+  } else {
+    std::vector<double> centroids(centroids_.size());
+    centroids_.download(centroids, context.stream);
+    return centroids;
+  }
 }
 
 template class DeviceLoopOf<float>;

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <span>
+#include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/core/cuda.h"
@@ -50,10 +52,14 @@ class DeviceLoopOf : public Version {
   /// throws Unsupported where rounding would decide the labels.
   template <typename T>
   void place(const cuda::Buffer<float>& given, Distance distance, Context& context) {
-    placement_ = Placement::of<T>(problem_, given.data(), context.stream, exchange_);
-    if (distance == Distance::expanded)
-      placement_.require_labels(problem_, given.data(), context.stream, exchange_);
-    upload_initial(placement_.centroids(), context);
+    if constexpr (std::is_same_v<Real, float>) {
+      placement_ = Placement::of<T>(problem_, given.data(), context.stream, exchange_);
+      placement_.upload_centroids(initial_, context.stream);
+      if (distance == Distance::expanded)
+        placement_.require_labels(problem_, given.data(), initial_, context.stream, exchange_);
+    } else {
+      throw std::logic_error("a loop with double places nothing");
+    }
   }
   /// All of that for points that stay as they come, in fp32 and row-major: returns them, placed.
   cuda::Buffer<float> upload_placed(Distance distance, Context& context);
@@ -72,8 +78,8 @@ class DeviceLoopOf : public Version {
   virtual void count_changes(Context& /*context*/) {}
   /// cuda::download_labels() of the last iteration's labels.
   virtual std::vector<std::int32_t> fetch_labels(Context& context) = 0;
-  /// centroids_, row-major.
-  virtual std::vector<Real> fetch_centroids(Context& context);
+  /// The centroids in the coordinates of the problem, row-major.
+  virtual std::vector<double> fetch_centroids(Context& context);
 
   // ---- What a version asks in them. ----
 

@@ -11,6 +11,7 @@
 
 #include "kernels/core/inertia_tolerance.h"
 #include "kernels/core/limits.h"
+#include "kernels/core/transfer.h"
 #include "kernels/fast/lib/placement.h"
 #include "kernels/fast/lib/warp.cuh"
 
@@ -109,6 +110,14 @@ float rounded_to(float value) {
   return static_cast<float>(static_cast<T>(value));
 }
 
+// Calls body(i, t) for coordinate number first + i of row-major centroids, of dimension t, for each
+// i < count.
+template <typename Body>
+void for_coordinates(std::size_t first, std::size_t count, std::size_t dim, const Body& body) {
+  for (std::size_t i = 0, t = first % dim; i < count; t = 0)
+    for (const std::size_t end = std::min(count, i + dim - t); i < end; ++i, ++t) body(i, t);
+}
+
 }  // namespace
 
 Ranges::Ranges(int dim, cudaStream_t stream)
@@ -177,12 +186,11 @@ Placement Placement::of(const Problem& problem, const Ranges& ranges, cudaStream
     squared_reach += static_cast<double>(farthest) * farthest;
   }
   placed.reach_ = std::sqrt(squared_reach);
-  placed.centroids_.assign(problem.centroids.begin(), problem.centroids.end());
-  for (std::size_t row = 0; row < placed.centroids_.size(); row += dim)
-    for (std::size_t t = 0; t < dim; ++t) {
-      placed.centroids_[row + t] -= placed.centre_[t];
-      placed.largest_ = std::max(placed.largest_, std::abs(placed.centroids_[row + t]));
-    }
+  std::vector<float> most(dim, 0);  // of each dimension, so that the loop is vectorised
+  for (std::size_t row = 0; row < placed.given_.size(); row += dim)
+    for (std::size_t t = 0; t < dim; ++t)
+      most[t] = std::max(most[t], std::abs(placed.given_[row + t] - placed.centre_[t]));
+  placed.largest_ = std::max(placed.largest_, *std::max_element(most.begin(), most.end()));
   return placed;
 }
 
@@ -194,19 +202,34 @@ template Placement Placement::of<float>(const Problem&, const Ranges&, cudaStrea
 template Placement Placement::of<__half>(const Problem&, const Ranges&, cudaStream_t);
 template Placement Placement::of<__nv_bfloat16>(const Problem&, const Ranges&, cudaStream_t);
 
-void Placement::scale_by(float factor) {
-  scale_ *= factor;
-  for (float& c : centroids_) c *= factor;
+void Placement::place(std::size_t first, std::size_t count, float* placed) const {
+  const float *given = given_.data() + first, *centre = centre_.data();
+  for_coordinates(first, count, centre_.size(), [=, scale = scale_](std::size_t i, std::size_t t) {
+    placed[i] = (given[i] - centre[t]) * scale;
+  });
 }
 
-void Placement::require_labels(const Problem& problem, const float* points, cudaStream_t stream,
+std::vector<float> Placement::centroids() const {
+  std::vector<float> placed(given_.size());
+  place(0, placed.size(), placed.data());
+  return placed;
+}
+
+void Placement::upload_centroids(const cuda::Buffer<float>& to, cudaStream_t stream) const {
+  const auto write = [&](void* chunk, std::size_t first, std::size_t bytes) {
+    place(first / sizeof(float), bytes / sizeof(float), static_cast<float*>(chunk));
+  };
+  cuda::upload(write, given_.size_bytes(), to.data(), stream);
+}
+
+void Placement::require_labels(const Problem& problem, const float* points,
+                               const cuda::Buffer<float>& centroids, cudaStream_t stream,
                                Exchange* exchange) const {
   const double allowed = inertia_tolerance(problem.precision);
   const std::int64_t n = problem.n * problem.batch, step = (n + kSample - 1) / kSample;
   const auto tried = static_cast<std::size_t>((n + step - 1) / step);
-  cuda::Buffer<float> centre(centre_.size()), centroids(centroids_.size()), shares(tried);
+  cuda::Buffer<float> centre(centre_.size()), shares(tried);
   centre.upload(centre_, stream);
-  centroids.upload(centroids_, stream);
   try_labels<<<static_cast<unsigned>(tried), kTryBlock, 0, stream>>>(
       points, step, problem.n, problem.dim, centre.data(), scale_, centroids.data(), problem.k,
       shares.data());
@@ -237,16 +260,34 @@ void Placement::centre(float* points, std::int64_t values, cudaStream_t stream) 
   LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
 }
 
+void Placement::restore(const float* centroids, std::size_t first, std::size_t count,
+                        double* to) const {
+  if (centre_.empty()) {  // nothing was placed
+    std::copy_n(centroids, count, to);
+    return;
+  }
+  const float *given = given_.data() + first, *centre = centre_.data();
+  for_coordinates(first, count, centre_.size(), [=, scale = scale_](std::size_t i, std::size_t t) {
+    to[i] = centroids[i] == (given[i] - centre[t]) * scale
+                ? static_cast<double>(given[i])
+                : centre[t] + static_cast<double>(centroids[i]) / scale;
+  });
+}
+
 std::vector<double> Placement::restored(std::span<const float> centroids) const {
-  if (centre_.empty()) return {centroids.begin(), centroids.end()};  // nothing was placed
   std::vector<double> all(centroids.size());
-  for (std::size_t row = 0; row < all.size(); row += centre_.size())
-    for (std::size_t t = 0; t < centre_.size(); ++t) {
-      const std::size_t at = row + t;
-      all[at] = centroids[at] == centroids_[at]
-                    ? static_cast<double>(given_[at])
-                    : centre_[t] + static_cast<double>(centroids[at]) / scale_;
-    }
+  restore(centroids.data(), 0, all.size(), all.data());
+  return all;
+}
+
+std::vector<double> Placement::restored(const cuda::Buffer<float>& centroids,
+                                        cudaStream_t stream) const {
+  std::vector<double> all(centroids.size());
+  const auto receive = [&](const void* chunk, std::size_t at, std::size_t bytes) {
+    const std::size_t first = at / sizeof(float);
+    restore(static_cast<const float*>(chunk), first, bytes / sizeof(float), all.data() + first);
+  };
+  cuda::download(centroids.data(), centroids.bytes(), receive, stream);
   return all;
 }
 

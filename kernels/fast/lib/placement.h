@@ -65,17 +65,20 @@ class Placement {
   float largest() const { return largest_ * scale_; }
   const std::vector<float>& centre() const { return centre_; }  // dim
   float scale() const { return scale_; }
-  /// The initial centroids as they are placed.
-  const std::vector<float>& centroids() const { return centroids_; }
+  /// The initial centroids as they are placed: batch × k × dim, row-major.
+  std::vector<float> centroids() const;
+  void upload_centroids(const cuda::Buffer<float>& to, cudaStream_t stream) const;
 
   /// `factor`: a power of two, so that scaling is exact.
-  void scale_by(float factor);
+  void scale_by(float factor) { scale_ *= factor; }
 
   /// Throws Unsupported, with the numbers, where the expanded distance in fp32 does not find the
-  /// nearest initial centroid, although all are placed. `points`: as they were given. A label may
-  /// lose on average what the inertia may lose: inertia_tolerance().
-  /// (Simulated, the inertia of 12 iterations lost a fifth of what labels lost here.)
-  void require_labels(const Problem& problem, const float* points, cudaStream_t stream,
+  /// nearest initial centroid, although all are placed. `points`: as they were given; `centroids`:
+  /// as upload_centroids() left them. A label may lose on average what the inertia may lose:
+  /// inertia_tolerance(). (Simulated, the inertia of 12 iterations lost a fifth of what labels lost
+  /// here.)
+  void require_labels(const Problem& problem, const float* points,
+                      const cuda::Buffer<float>& centroids, cudaStream_t stream,
                       Exchange* exchange = nullptr) const;
 
   /// Places fp32 points that stay where they were uploaded, row-major: `values` coordinates.
@@ -84,16 +87,21 @@ class Placement {
     centre(points.data(), static_cast<std::int64_t>(points.size()), stream);
   }
 
-  /// Centroids of the loop in the coordinates of the problem.
+  /// Centroids of the loop, row-major, in the coordinates of the problem.
   std::vector<double> restored(std::span<const float> centroids) const;
+  std::vector<double> restored(const cuda::Buffer<float>& centroids, cudaStream_t stream) const;
 
  private:
   /// `round`: to the format that the version keeps.
   static Placement of(const Problem& problem, const Ranges& ranges, cudaStream_t stream,
                       float (*round)(float));
 
+  // Both on `count` coordinates of centroids from number `first` on.
+  void place(std::size_t first, std::size_t count, float* placed) const;
+  void restore(const float* centroids, std::size_t first, std::size_t count, double* to) const;
+
   std::span<const float> given_;  // the initial centroids
-  std::vector<float> centre_, centroids_;
+  std::vector<float> centre_;
   float scale_ = 1, largest_ = 0;
   double reach_ = 0;  // of the corner of all ranges that is farthest from the origin, unscaled
   bool is_centred_ = false;

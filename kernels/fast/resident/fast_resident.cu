@@ -51,7 +51,7 @@ class Resident : public Version {
     }
     placement_ = Placement::of<float>(problem, points_.data(), context.stream);
     placement_.centre(points_, context.stream);
-    initial_.upload(placement_.centroids(), context.stream);
+    placement_.upload_centroids(initial_, context.stream);
     units_ = Units(points_, problem, *layout_, context.stream);
     rest_sums_ =
         units_.has_rests ? cuda::Buffer<Sum>(3 * problem.centroids.size()) : cuda::Buffer<Sum>();
@@ -97,14 +97,12 @@ class Resident : public Version {
 
   Solution fetch(Context& context) override {
     Solution solution;
-    std::vector<float> centroids(centroids_.size());
     int state[4];
     const auto phase = context.phase("transfer");
     state_.download(state, context.stream);
     solution.labels = cuda::download_labels(labels_, context);
-    centroids_.download(centroids, context.stream);
     solution.iterations = state[3];
-    solution.centroids = placement_.restored(centroids);
+    solution.centroids = placement_.restored(centroids_, context.stream);
     return solution;
   }
 

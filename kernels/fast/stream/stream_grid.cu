@@ -144,9 +144,10 @@ class StreamGrid : public DeviceLoop {
     }
   }
 
-  std::vector<float> fetch_centroids(Context& context) override {
-    return transposed(DeviceLoop::fetch_centroids(context), static_cast<std::size_t>(problem_.dim),
-                      static_cast<std::size_t>(problem_.k));
+  std::vector<double> fetch_centroids(Context& context) override {
+    std::vector<float> columns(centroids_.size());
+    centroids_.download(columns, context.stream);
+    return placement_.restored(transposed(columns, problem_.dim, problem_.k));
   }
 
   template <int D>

@@ -228,8 +228,7 @@ class StreamWgmma : public DeviceLoop {
     cuda::Buffer<float> sampled(values.size());
     sampled.upload(values, stream);
     placement_ = parts_->placement(sample, sampled.data(), ranges, stream);
-    initial_.upload(placement_.centroids(), stream);
-    LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
+    placement_.upload_centroids(initial_, stream);
   }
 
   void load_residents(cudaStream_t stream) {

@@ -140,8 +140,8 @@ class WgmmaLoop : public DeviceLoop {
     const cuda::Buffer<float> given = upload_points(context);
     placement_ = Placement::of<T>(problem_, given.data(), stream, exchange_);
     lift<T>(placement_);
-    placement_.require_labels(problem_, given.data(), stream, exchange_);
-    initial_.upload(placement_.centroids(), stream);
+    placement_.upload_centroids(initial_, stream);
+    placement_.require_labels(problem_, given.data(), initial_, stream, exchange_);
     cuda::Buffer<float> centre(placement_.centre().size());
     centre.upload(placement_.centre(), stream);
     place_points<<<cuda::blocks_for(rows * 32, kBlock), kBlock, 0, stream>>>(

@@ -57,7 +57,9 @@ class Parts : public WgmmaParts {
                       cudaStream_t stream) override {
     Placement placement = Placement::of<T>(problem_, ranges, stream);
     lift<T>(placement);
-    placement.require_labels(sample, given, stream, exchange_);
+    const cuda::Buffer<float> centroids(problem_.centroids.size());
+    placement.upload_centroids(centroids, stream);
+    placement.require_labels(sample, given, centroids, stream, exchange_);
     centre_.upload(placement.centre(), stream);
     LLOYD_CUDA_CHECK(cudaStreamSynchronize(stream));
     scale_ = placement.scale();
