@@ -28,8 +28,113 @@ constexpr int kStageBytes = kTile* kPitch<kSteps> * 2 + kTile * 8;
 template <int kSteps>
 constexpr int kMmaSharedBytes = kStages* kStageBytes<kSteps> + kRows* kLanes * 16 + 4;
 
-// A block multiplies 256 points at a time with all centroids; a warp has 32 of them, in fragments
-// of kSteps · 16 dimensions.
+// What a thread has of the points of its warp: four rows, `group` + 8·i, in fragments of
+// kSteps · 16 dimensions.
+template <int kSteps>
+using Fragments = unsigned[2][kSteps][4];
+// The scores of these rows against a tile of centroids: columns 2·`quad` + {0, 1} of each fragment.
+using Scores = float[2][kTile / 8][4];
+
+// Copies a chunk of a tile of centroids into a stage, and the bounds of the tile.
+template <int kSteps>
+__device__ __forceinline__ void fetch_centroids(const Screen& s, char* stage, int tile, int chunk) {
+  for (int i = threadIdx.x; i < kTile * kSteps * 2; i += kBlock) {
+    const int row = i / (kSteps * 2), part = i % (kSteps * 2);
+    __pipeline_memcpy_async(stage + row * kPitch<kSteps> * 2 + part * 16,
+                            s.centroids + static_cast<std::int64_t>(tile * kTile + row) * s.padded +
+                                chunk * kSteps * 16 + part * 8,
+                            16);
+  }
+  if (threadIdx.x < kTile / 2)
+    __pipeline_memcpy_async(stage + kTile * kPitch<kSteps> * 2 + threadIdx.x * 16,
+                            s.bounds + tile * kTile + threadIdx.x * 2, 16);
+}
+
+template <int kSteps>
+__device__ __forceinline__ void load_points(const Screen& s, const std::int64_t (&point)[4],
+                                            int chunk, int quad, Fragments<kSteps>& to) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const __half* row = s.points + point[i] * s.padded + chunk * kSteps * 16 + quad * 2;
+    const int swap = point[i] % 2 != 0 ? s.odd_swap : 0;
+#pragma unroll
+    for (int part = 0; part < kSteps * 2; ++part)
+      to[i / 2][part / 2][i % 2 + part % 2 * 2] =
+          *reinterpret_cast<const unsigned*>(row + (part ^ swap) * 8);
+  }
+}
+
+// What a score is without its product.
+template <int kSteps>
+__device__ __forceinline__ void begin_scores(const char* stage, const float (&radius)[4], int quad,
+                                             Scores& d) {
+  const auto* bounds = reinterpret_cast<const float4*>(stage + kTile * kPitch<kSteps> * 2);
+#pragma unroll
+  for (int block = 0; block < kTile / 8; ++block) {
+    const float4 pair = bounds[block * 4 + quad];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      d[i / 2][block][i % 2 * 2] = fmaf(radius[i], pair.y, pair.x);
+      d[i / 2][block][i % 2 * 2 + 1] = fmaf(radius[i], pair.w, pair.z);
+    }
+  }
+}
+
+template <int kSteps>
+__device__ __forceinline__ void add_products(const char* stage, const Fragments<kSteps>& a,
+                                             int lane, Scores& d) {
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step)
+#pragma unroll
+    for (int block = 0; block < kTile / 8; block += 2) {
+      unsigned b[4];
+      const int row = block * 8 + lane / 16 * 8 + lane % 8;
+      ptx::ldmatrix(b, stage + (row * kPitch<kSteps> + step * 16 + lane / 8 % 2 * 8) * 2);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        ptx::mma<__half>(d[half][block], a[half][step], b[0], b[1]);
+        ptx::mma<__half>(d[half][block + 1], a[half][step], b[2], b[3]);
+      }
+    }
+}
+
+// Makes the centroids of a tile whose lower bound is within reach candidates of their row. One
+// atomic addition for each row, and those of all four rows at once: the way to L2 and back takes
+// longer than all the rest.
+template <typename RowOf>
+__device__ __forceinline__ void add_candidates(const Screen& s, const Scores& d,
+                                               const float (&reach)[4], const RowOf& row_of,
+                                               std::int64_t count, int tile, int quad) {
+  unsigned found[4], places[4], first[4] = {};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    found[i] = 0;
+#pragma unroll
+    for (int c = 0; c < kTile / 4; ++c)
+      if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i]) found[i] |= 1u << c;
+    if (row_of(i) >= count) found[i] = 0;
+    unsigned sum = static_cast<unsigned>(__popc(found[i]));
+    const unsigned own = sum;
+    for (int offset = 1; offset < kLanes; offset *= 2) {
+      const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset, kLanes);
+      if (quad >= offset) sum += other;
+    }
+    places[i] = sum - own;
+    if (quad == kLanes - 1 && sum > 0)
+      first[i] =
+          static_cast<unsigned>(atomicAdd(&s.candidate_counts[row_of(i)], static_cast<int>(sum)));
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    unsigned place = __shfl_sync(0xffffffffu, first[i], kLanes - 1, kLanes) + places[i];
+    for (; found[i] != 0 && place < kCandidates; found[i] &= found[i] - 1, ++place) {
+      const int c = __ffs(static_cast<int>(found[i])) - 1;
+      s.candidates[row_of(i) * kCandidates + place] = tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
+    }
+  }
+}
+
+// A block multiplies 256 points at a time with all centroids; a warp has 32 of them.
 // kCollect: a second look. The points are those of the list, every centroid whose lower bound is
 // within reach becomes a candidate, and blocks share out the tiles of centroids, as there may be
 // few points.
@@ -39,8 +144,7 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   wait_for_previous_kernel();
   let_next_kernel_start();
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int group = lane / 4,
-            quad = lane % 4;  // rows group + 8·i and columns 2·quad + {0, 1} of a fragment
+  const int group = lane / 4, quad = lane % 4;
   const int chunks = s.padded / (kSteps * 16);
   const std::int64_t count = kCollect ? *s.again_count : s.last - s.first;
   // The units of work are tiles of centroids, group of points by group of points. A block has whole
@@ -55,20 +159,10 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   if (threadIdx.x == 0) decided = 0;
   const unsigned keep = in_register<~kOrdinalMask>();
 
+  // A piece is a chunk of a tile.
+  const auto stage_of = [&](int piece) { return shared + piece % kStages * kStageBytes<kSteps>; };
   const auto fetch = [&](int piece) {
-    char* stage = shared + piece % kStages * kStageBytes<kSteps>;
-    const int tile = (first_piece + piece) / chunks, chunk = piece % chunks;
-    for (int i = threadIdx.x; i < kTile * kSteps * 2; i += kBlock) {
-      const int row = i / (kSteps * 2), part = i % (kSteps * 2);
-      __pipeline_memcpy_async(stage + row * kPitch<kSteps> * 2 + part * 16,
-                              s.centroids +
-                                  static_cast<std::int64_t>(tile * kTile + row) * s.padded +
-                                  chunk * kSteps * 16 + part * 8,
-                              16);
-    }
-    if (threadIdx.x < kTile / 2)
-      __pipeline_memcpy_async(stage + kTile * kPitch<kSteps> * 2 + threadIdx.x * 16,
-                              s.bounds + tile * kTile + threadIdx.x * 2, 16);
+    fetch_centroids<kSteps>(s, stage_of(piece), (first_piece + piece) / chunks, piece % chunks);
   };
 
   while (unit < last_unit) {
@@ -84,7 +178,7 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
       if (piece < pieces) fetch(piece);
       __pipeline_commit();
     }
-    // A thread has a part in four rows. Past the end, that is the last row again.
+    // Past the end, a row is the last one again.
     const auto row_of = [&](int i) { return base + warp * kWarpRows + i * 8 + group; };
     std::int64_t point[4];
     float radius[4], reach[4];
@@ -96,91 +190,27 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
       radius[i] = -s.sides[point[i]].x;
       reach[i] = kCollect ? s.again_bounds[row] : 0;
     }
-    using Fragments = unsigned[2][kSteps][4];
-    const auto load = [&](int chunk, Fragments& to) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const __half* row = s.points + point[i] * s.padded + chunk * kSteps * 16 + quad * 2;
-        const int swap = point[i] % 2 != 0 ? s.odd_swap : 0;
-#pragma unroll
-        for (int part = 0; part < kSteps * 2; ++part)
-          to[i / 2][part / 2][i % 2 + part % 2 * 2] =
-              *reinterpret_cast<const unsigned*>(row + (part ^ swap) * 8);
-      }
-    };
     // Where there are several chunks, the next one is loaded ahead if a block has few tiles, which
     // do not hide the wait, and registers are enough.
     constexpr bool kAhead = kCollect && kSteps < 8;
-    Fragments a, ahead;
-    if (kAhead) load(0, a);
-    float d[2][kTile / 8][4];
+    Fragments<kSteps> a, ahead;
+    if (kAhead) load_points<kSteps>(s, point, 0, quad, a);
+    Scores d;
     for (int piece = 0; piece < pieces; ++piece) {
       const int tile = (first_piece + piece) / chunks, chunk = piece % chunks;
-      const char* stage = shared + piece % kStages * kStageBytes<kSteps>;
+      const char* stage = stage_of(piece);
       __pipeline_wait_prior(kStages - 2);
       __syncthreads();
       if (piece + kStages - 1 < pieces) fetch(piece + kStages - 1);
       __pipeline_commit();
-      if (chunks > 1 && kAhead) load((chunk + 1) % chunks, ahead);
-      if (!kAhead && (chunks > 1 || piece == 0)) load(chunk, a);
-      if (chunk == 0) {
-        const auto* bounds = reinterpret_cast<const float4*>(stage + kTile * kPitch<kSteps> * 2);
-#pragma unroll
-        for (int block = 0; block < kTile / 8; ++block) {
-          const float4 pair = bounds[block * 4 + quad];
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            d[i / 2][block][i % 2 * 2] = fmaf(radius[i], pair.y, pair.x);
-            d[i / 2][block][i % 2 * 2 + 1] = fmaf(radius[i], pair.w, pair.z);
-          }
-        }
-      }
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step)
-#pragma unroll
-        for (int block = 0; block < kTile / 8; block += 2) {
-          unsigned b[4];
-          const int row = block * 8 + lane / 16 * 8 + lane % 8;
-          ptx::ldmatrix(b, stage + (row * kPitch<kSteps> + step * 16 + lane / 8 % 2 * 8) * 2);
-#pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            ptx::mma<__half>(d[half][block], a[half][step], b[0], b[1]);
-            ptx::mma<__half>(d[half][block + 1], a[half][step], b[2], b[3]);
-          }
-        }
+      if (chunks > 1 && kAhead) load_points<kSteps>(s, point, (chunk + 1) % chunks, quad, ahead);
+      if (!kAhead && (chunks > 1 || piece == 0)) load_points<kSteps>(s, point, chunk, quad, a);
+      if (chunk == 0) begin_scores<kSteps>(stage, radius, quad, d);
+      add_products<kSteps>(stage, a, lane, d);
       if (chunks > 1 && kAhead) memcpy(a, ahead, sizeof a);
       if (chunk != chunks - 1) continue;
       if constexpr (kCollect) {
-        // One atomic addition for each row, and those of all four rows at once: the way to L2 and
-        // back takes longer than all the rest.
-        unsigned found[4], places[4], first[4] = {};
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          found[i] = 0;
-#pragma unroll
-          for (int c = 0; c < kTile / 4; ++c)
-            if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i]) found[i] |= 1u << c;
-          if (row_of(i) >= count) found[i] = 0;
-          unsigned sum = static_cast<unsigned>(__popc(found[i]));
-          const unsigned own = sum;
-          for (int offset = 1; offset < kLanes; offset *= 2) {
-            const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset, kLanes);
-            if (quad >= offset) sum += other;
-          }
-          places[i] = sum - own;
-          if (quad == kLanes - 1 && sum > 0)
-            first[i] = static_cast<unsigned>(
-                atomicAdd(&s.candidate_counts[row_of(i)], static_cast<int>(sum)));
-        }
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          unsigned place = __shfl_sync(0xffffffffu, first[i], kLanes - 1, kLanes) + places[i];
-          for (; found[i] != 0 && place < kCandidates; found[i] &= found[i] - 1, ++place) {
-            const int c = __ffs(static_cast<int>(found[i])) - 1;
-            s.candidates[row_of(i) * kCandidates + place] =
-                tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
-          }
-        }
+        add_candidates(s, d, reach, row_of, count, tile, quad);
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
