@@ -9,19 +9,19 @@ import pandas as pd
 from analysis.figures.style import COLOURS, DASHES, MARKERS
 
 OWN = (
-    "fast_wgmma fast_cpu_simd goldsborough_tree python_sklearn cpu_mpi peer_faiss",
-    "fast_screen fast_cpu_amx wang_global flores_distribution luigi_v3_shared_centroids "
-    "cpu_pthreads peer_sklearnex",
+    "fast_wgmma fast_wgmma_ordered fast_cpu_simd goldsborough_tree python_sklearn cpu_mpi "
+    "peer_faiss",
+    "fast_screen wang_global flores_distribution luigi_v3_shared_centroids cpu_pthreads "
+    "python_numpy peer_sklearnex peer_torch",
     "fast_grid fast_cpu_tree wang_thrust flores_sums biason_coalesced cpu_eigen peer_cuvs",
-    "fast_split fast_cublas fast_cpu_gemm flores_generation biason_uncoalesced cpu_openmp "
+    "fast_split fast_cublas flores_generation biason_uncoalesced cpu_openmp python_scipy "
     "multi_grid stream_grid",
-    "fast_private fast_counting_sort luigi_v2_split goldsborough_atomic cpu_sequential "
-    "python_scipy multi_screen peer_flashlib",
-    "fast_fused fast_optin luigi_v4_device_update goldsborough_thrust python_numpy "
-    "peer_faiss_cpu multi_wgmma stream_wgmma",
-    "fast_resident fast_auto fast_cpu_auto goldsborough_shared cpu_mpi_openmp multi_stream "
-    "peer_torch",
-    "fast_assign fast_wgmma_ordered fast_cpu_bounds luigi_v1_fused wang_shared "
+    "fast_private fast_counting_sort fast_cpu_amx luigi_v2_split goldsborough_shared "
+    "cpu_sequential multi_screen peer_flashlib",
+    "fast_fused fast_cpu_gemm luigi_v4_device_update goldsborough_thrust peer_faiss_cpu "
+    "multi_wgmma stream_wgmma",
+    "fast_resident fast_optin fast_auto fast_cpu_auto cpu_mpi_openmp multi_stream",
+    "fast_assign fast_cpu_bounds luigi_v1_fused goldsborough_atomic wang_shared "
     "peer_flash_kmeans peer_cuvs_mg",
 )
 """The versions that have each of COLOURS as their own, in the order of their markers. Versions that
