@@ -60,8 +60,11 @@ class ProfiledSolve : public profiling::Subject {
   void fetch() override {
     LabelBuffer labels = label_buffer(problem_);
     context_.label_buffer = &labels;
+    std::vector<double> centroids(problem_.centroids.size());
+    context_.centroid_buffer = &centroids;
     version_->fetch(context_);
     context_.label_buffer = nullptr;
+    context_.centroid_buffer = nullptr;
   }
   void observe(RangeObserver* observer) override {
     if (observer_ != nullptr) std::erase(context_.observers, observer_);

@@ -185,6 +185,8 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
   std::shared_ptr<const void> pinned;
   if (pins_labels_) pinned = session_.pin(labels.memory());
   context.label_buffer = &labels;
+  std::vector<double> centroids(problem.centroids.size());
+  context.centroid_buffer = &centroids;
   s.setup_ms = timed([&] { part("setup", [&] { version->prepare(problem, context); }); });
   note_choice(*version, s);
   if (watch == nullptr) warm_up(*version, context);
@@ -192,6 +194,7 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
   Solution solution;
   s.fetch_ms = timed([&] { part("fetch", [&] { solution = version->fetch(context); }); });
   context.label_buffer = nullptr;
+  context.centroid_buffer = nullptr;
   if (labels.is_filled) solution.labels = labels.widened();
   s.iterations = solution.iterations;
   s.transfer_ms = transfer_ms(transfers);

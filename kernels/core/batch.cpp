@@ -28,6 +28,7 @@ class OneByOne : public Version {
   Solution fetch(Context& context) override {
     Solution whole;
     context.label_buffer = nullptr;  // a part would take it for its own
+    context.centroid_buffer = nullptr;
     for (const auto& solver : solvers_) {
       const Solution part = solver->fetch(context);
       append(whole.labels, part.labels);

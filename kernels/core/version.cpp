@@ -102,6 +102,12 @@ double unit_roundoff(Precision precision) {
 
 std::string_view to_string(Backend backend) { return backend == Backend::cuda ? "cuda" : "cpu"; }
 
+std::vector<double> Context::centroid_memory(std::size_t count) const {
+  if (centroid_buffer == nullptr || centroid_buffer->size() != count)
+    return std::vector<double>(count);
+  return std::exchange(*centroid_buffer, {});
+}
+
 std::vector<std::int32_t> LabelBuffer::widened() const {
   std::vector<std::int32_t> labels(size_);
   const auto widen = [&](auto narrow) {

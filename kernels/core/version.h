@@ -193,6 +193,11 @@ class Context {
   // Lent by the harness for one fetch(); may be null. A version that fills it returns no other
   // labels.
   LabelBuffer* label_buffer = nullptr;
+  // The same for centroids: as many values as the answer has, or null.
+  std::vector<double>* centroid_buffer = nullptr;
+  /// For the centroids of an answer: what is lent if it has `count` values, which are written, or
+  /// else new memory.
+  std::vector<double> centroid_memory(std::size_t count) const;
 
   class [[nodiscard]] Range {
    public:

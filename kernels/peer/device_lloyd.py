@@ -50,7 +50,13 @@ class DeviceLloyd:
             raise lloydbench_external.Unsupported(str(error)) from error
         torch.cuda.synchronize()
         self.setup_ms = (time.perf_counter() - begin) * 1e3
-        self.step(self.start)  # not in setup_ms: the first step compiles or chooses kernels
+        # Not in setup_ms: the first step compiles or chooses kernels. The memory for the answer is
+        # written now, as it is for our versions, so that fetch() does not wait for its pages.
+        labels, centroids = self.step(self.start)
+        self.answer = (
+            torch.ones(labels.shape, dtype=torch.int32),
+            torch.ones(centroids.shape, dtype=torch.float64),
+        )
         torch.cuda.synchronize()
 
     def run(self):
@@ -87,7 +93,8 @@ class DeviceLloyd:
 
     def fetch(self):
         begin = time.perf_counter()
-        labels = self.labels.int().cpu().numpy()
-        centroids = self.centroids.double().cpu().numpy()
+        labels, centroids = self.answer
+        labels.copy_(self.labels)
+        centroids.copy_(self.centroids)
         self.transfer_ms = (time.perf_counter() - begin) * 1e3
-        return labels, centroids
+        return labels.numpy(), centroids.numpy()

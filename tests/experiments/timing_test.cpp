@@ -152,7 +152,7 @@ TEST(LabelBuffer, IsFilledInParts) {
   }
 }
 
-// Returns its labels in the memory that the harness lends.
+// Returns its labels and centroids in the memory that the harness lends.
 struct Borrower : Version {
   explicit Borrower(std::vector<std::size_t>& lent_sizes) : lent(lent_sizes) {}
   void prepare(const Problem&, Context&) override {}
@@ -162,12 +162,18 @@ struct Borrower : Version {
     lent.push_back(labels.memory().size());
     std::ranges::fill(labels.memory(), std::byte{1});
     labels.is_filled = true;
-    return {{}, {0, 3}, 2};
+    const double* lent_centroids = context.centroid_buffer->data();
+    EXPECT_EQ(context.centroid_memory(3), std::vector<double>(3));  // not as many as are lent
+    std::vector<double> centroids = context.centroid_memory(2);
+    EXPECT_EQ(centroids.data(), lent_centroids);
+    EXPECT_EQ(context.centroid_memory(2), std::vector<double>(2));  // the others are gone
+    centroids = {0, 3};
+    return {{}, std::move(centroids), 2};
   }
   std::vector<std::size_t>& lent;
 };
 
-TEST(Timer, LendsLabelsForEachSample) {
+TEST(Timer, LendsMemoryForEachSample) {
   HotGpu gpu(0);
   std::vector<std::size_t> lent;
   std::vector<std::vector<std::int32_t>> answers;

@@ -198,6 +198,7 @@ void AutoVersion::try_first(std::size_t count, std::vector<Estimate>& candidates
 Trial AutoVersion::try_out(Estimate candidate, const Problem& problem, Context context) {
   context.observers.clear();
   context.label_buffer = nullptr;  // for the solve that counts
+  context.centroid_buffer = nullptr;
   const std::unique_ptr<Version> version = find_version(candidate.nearest.version)->make();
   version->prepare(problem, context);
   const double most = std::min(trials_.ms, trials_.solves * solve_ms(candidate, problem));

@@ -103,9 +103,9 @@ Solution DeviceLoopOf<Real>::fetch(Context& context) {
 template <typename Real>
 std::vector<double> DeviceLoopOf<Real>::fetch_centroids(Context& context) {
   if constexpr (std::is_same_v<Real, float>) {
-    return placement_.restored(centroids_, context.stream);
+    return placement_.restored(centroids_, context);
   } else {
-    std::vector<double> centroids(centroids_.size());
+    std::vector<double> centroids = context.centroid_memory(centroids_.size());
     centroids_.download(centroids, context.stream);
     return centroids;
   }

@@ -281,13 +281,13 @@ std::vector<double> Placement::restored(std::span<const float> centroids) const 
 }
 
 std::vector<double> Placement::restored(const cuda::Buffer<float>& centroids,
-                                        cudaStream_t stream) const {
-  std::vector<double> all(centroids.size());
+                                        const Context& context) const {
+  std::vector<double> all = context.centroid_memory(centroids.size());
   const auto receive = [&](const void* chunk, std::size_t at, std::size_t bytes) {
     const std::size_t first = at / sizeof(float);
     restore(static_cast<const float*>(chunk), first, bytes / sizeof(float), all.data() + first);
   };
-  cuda::download(centroids.data(), centroids.bytes(), receive, stream);
+  cuda::download(centroids.data(), centroids.bytes(), receive, context.stream);
   return all;
 }
 

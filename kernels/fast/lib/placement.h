@@ -89,7 +89,7 @@ class Placement {
 
   /// Centroids of the loop, row-major, in the coordinates of the problem.
   std::vector<double> restored(std::span<const float> centroids) const;
-  std::vector<double> restored(const cuda::Buffer<float>& centroids, cudaStream_t stream) const;
+  std::vector<double> restored(const cuda::Buffer<float>& centroids, const Context& context) const;
 
  private:
   /// `round`: to the format that the version keeps.

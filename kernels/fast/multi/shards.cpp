@@ -189,6 +189,7 @@ void Shards::in_all(Context& context, const std::function<void(Shard&, Context&)
         own.observers.clear();  // phases are the first shard's
         own.stream = shard.stream ? static_cast<cudaStream_t>(*shard.stream) : nullptr;
         own.trial_memory = nullptr;
+        own.centroid_buffer = nullptr;  // the answer has the first shard's centroids
       }
       body(shard, own);
     });

@@ -102,7 +102,7 @@ class Resident : public Version {
     state_.download(state, context.stream);
     solution.labels = cuda::download_labels(labels_, context);
     solution.iterations = state[3];
-    solution.centroids = placement_.restored(centroids_, context.stream);
+    solution.centroids = placement_.restored(centroids_, context);
     return solution;
   }
 
