@@ -6,13 +6,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 
-from analysis.model.files import RunError, is_there, open_regular
+from analysis.model.files import RunError, open_regular
 from analysis.model.run import Run
 
 FOLDER = "answers"
@@ -38,9 +37,13 @@ class Answers(Mapping[str, Answer]):
     """The answers of a run by point id. Each is read when it is asked for."""
 
     def __init__(self, run: Run) -> None:
-        self._folder = run.path / FOLDER
-        if self._folder.is_symlink():
-            raise RunError(f"{self._folder}: is a link, and links in a run are not followed")
+        folders = [directory / FOLDER for directory in run.directories]
+        for folder in folders:
+            if folder.is_symlink():
+                raise RunError(f"{folder}: is a link, and links in a run are not followed")
+        self._files = {
+            file.name: file for folder in folders if folder.is_dir() for file in folder.iterdir()
+        }
         points = [rows.drop_duplicates("point") for rows in (run.measurements, run.plan)]
         rows = pd.concat(
             [part[["point", "batch", "n", "k", "dim"]] for part in points if len(part)]
@@ -58,7 +61,8 @@ class Answers(Mapping[str, Answer]):
         labels = self._read(point, "labels", (*first, n))
         centroids = self._read(point, "centroids", (*first, k, dim))
         if labels is not None and not (labels.min() >= 0 and labels.max() < k):
-            raise RunError(f"{self._file(point, 'labels')}: has labels outside of 0 to {k - 1}")
+            file = self._files[_file_name(point, "labels")]
+            raise RunError(f"{file}: has labels outside of 0 to {k - 1}")
         return Answer(labels, centroids)
 
     def __iter__(self) -> Iterator[str]:
@@ -69,15 +73,11 @@ class Answers(Mapping[str, Answer]):
 
     def parts(self, point: str) -> list[str]:
         """The parts of a point's answer that were kept."""
-        return [part for part in PARTS if is_there(self._file(point, part))]
-
-    def _file(self, point: str, part: str) -> Path:
-        name = quote(point, safe="/:+").replace("/", ",").replace(":", "=")
-        return self._folder / f"{name},{part}.npy"
+        return [part for part in PARTS if _file_name(point, part) in self._files]
 
     def _read(self, point: str, part: str, shape: tuple[int, ...]) -> np.ndarray | None:
-        path = self._file(point, part)
-        if not is_there(path):
+        path = self._files.get(_file_name(point, part))
+        if path is None:
             return None
         with open_regular(path) as file:
             start = file.read(10)
@@ -96,6 +96,11 @@ class Answers(Mapping[str, Answer]):
         if len(data) != needed:
             raise RunError(f"{path}: has {len(data)} of {needed} B; delete it")
         return np.frombuffer(data, kind).reshape(shape)
+
+
+def _file_name(point: str, part: str) -> str:
+    name = quote(point, safe="/:+").replace("/", ",").replace(":", "=")
+    return f"{name},{part}.npy"
 
 
 def answers(run: Run) -> Answers:

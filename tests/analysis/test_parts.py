@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from made_runs import write_lines
@@ -10,6 +11,7 @@ from analysis.__main__ import main
 from analysis.figures.explained import timeline
 from analysis.measures.lookup import Rows
 from analysis.measures.points import all_points
+from analysis.model.answers import answers
 from analysis.model.files import RunError
 from analysis.model.load import load_run
 from analysis.model.parts import join_parts
@@ -84,6 +86,25 @@ def test_a_timeline_of_parts_is_that_of_the_sweep(make_parts):
         assert measured["duration_us"].tolist() == [6]
     (parts[0] / "timeline.jsonl").unlink()
     assert len(timeline(run).figure.axes) == 1
+
+
+def test_answers_of_parts_are_those_of_the_sweep(make_parts):
+    parts = make_parts()
+    points = [load_run(path).plan["point"].iloc[0] for path in parts]
+    for label, (path, point) in enumerate(zip(parts, points, strict=True)):
+        n = int(load_run(path).plan["n"].iloc[0])
+        (path / "answers").mkdir()
+        name = point.replace("/", ",").replace(":", "=")
+        np.save(path / "answers" / f"{name},labels.npy", np.full(n, label, np.uint8))
+    (run,) = joined(parts)
+    kept = answers(run)
+    assert sorted(kept) == sorted(points)
+    assert [set(kept[point].labels) for point in points] == [{0}, {1}]
+    (parts[1] / "answers").rename(parts[1] / "moved")
+    assert list(answers(run)) == points[:1]
+    (parts[1] / "answers").symlink_to("moved")
+    with pytest.raises(RunError, match="part-2/answers: is a link"):
+        answers(run)
 
 
 def test_a_missing_part_is_named(make_parts):
