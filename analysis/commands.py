@@ -28,7 +28,7 @@ from analysis.model.load import load_run, run_name
 from analysis.model.parts import join_parts
 from analysis.model.pixels import write_pixels
 from analysis.model.run import Run
-from analysis.model.timeline import read_events
+from analysis.model.timeline import events_of
 from analysis.pages import (
     artifact,
     beside,
@@ -195,9 +195,9 @@ def run_artifact(options: argparse.Namespace) -> int:
 
 
 def run_profiler(options: argparse.Namespace) -> int:
-    for run in options.dirs:
+    for run in _load(options):
         warnings: list[str] = []
-        timed = profiler_tables(profiler_table(read_events(run, warnings)))
+        timed = profiler_tables(profiler_table(events_of(run, warnings)))
         if options.latex:
             _print(timed, options)
         else:

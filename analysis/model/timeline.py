@@ -23,11 +23,12 @@ ACTIVITIES = ("kernel", "copy", "memset")
 """The kinds of events that ran on the GPU."""
 
 
-def events_of(run: Run) -> pd.DataFrame:
+def events_of(run: Run, warnings: list[str] | None = None) -> pd.DataFrame:
     """The events of a run. Those of a sweep's parts are in the order of its plan. Raises RunError
-    where there are none."""
+    where there are none; adds to `warnings` what is amiss."""
+    warnings = [] if warnings is None else warnings
     traced = [folder for folder in run.directories if is_there(folder / FILE)]
-    events = [read_events(folder, []) for folder in traced or [run.path]]
+    events = [read_events(folder, warnings) for folder in traced or [run.path]]
     if len(events) == 1:
         return events[0]
     order = {point: at for at, point in enumerate(run.plan["point"])}

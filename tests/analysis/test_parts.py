@@ -62,7 +62,7 @@ def test_parts_are_one_run(make_parts):
     assert set(points["node"]) == {"n1", "n2"}
 
 
-def test_a_timeline_of_parts_is_that_of_the_sweep(make_parts):
+def test_a_timeline_of_parts_is_that_of_the_sweep(make_parts, capsys):
     parts = make_parts()
     for path in parts:
         (run,) = joined([path])
@@ -81,6 +81,8 @@ def test_a_timeline_of_parts_is_that_of_the_sweep(make_parts):
     assert "n:10000," in titles[0]
     assert "n:1000000," in titles[1]
     assert profiler.summary(run).count("### ") == 2
+    assert main(["profiler", str(parts[0].parent)]) == 0
+    assert capsys.readouterr().out.replace("## ", "### ") == profiler.summary(run)
     for path in parts:
         measured = Rows(run).activities(load_run(path).plan.iloc[0])
         assert measured["duration_us"].tolist() == [6]

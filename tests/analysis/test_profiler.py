@@ -26,6 +26,7 @@ def run(tmp_path):
         event("w/n:10", "part", "solve", 5.0),
     ]
     (tmp_path / "timeline.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "measurements.jsonl").touch()
     return tmp_path
 
 
@@ -49,5 +50,6 @@ def test_the_command_prints_a_table_for_each_group(run, capsys):
 
 
 def test_a_run_without_a_timeline_is_told_how_to_get_one(tmp_path, capsys):
+    (tmp_path / "measurements.jsonl").touch()
     assert main(["profiler", str(tmp_path)]) == 2
     assert "--profile timeline" in capsys.readouterr().err
