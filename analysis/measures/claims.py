@@ -1,6 +1,6 @@
 """Checks the studies' conclusions (data/published/claims.toml) one by one against runs' rows.
 
-A claim has a `value`, an expression over one run's rows (see measures.functions), and a condition
+A claim has a `value`, an expression over one run's rows (see measures.expressions), and a condition
 `holds`. The claim holds if the whole 95% interval meets the condition, and fails if no part of the
 interval does. Otherwise it cannot be judged, nor if rows are missing or there are too few samples
 for an interval. Numbers of a profile (counters, timelines) have no interval: the value decides."""
