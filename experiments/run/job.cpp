@@ -3,9 +3,7 @@
 namespace lloyd {
 namespace {
 
-using nlohmann::json;
-
-template <typename Json = json, typename T>
+template <typename Json = nlohmann::json, typename T>
 Json json_or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
@@ -15,21 +13,21 @@ void read(const Json& object, const char* key, std::optional<T>& value) {
   if (const auto& field = object.at(key); !field.is_null()) value = field.template get<T>();
 }
 
-json json_or_null(const std::optional<data::Column>& column) {
-  return column ? to_json(*column) : json(nullptr);
+nlohmann::json json_or_null(const std::optional<data::Column>& column) {
+  return column ? to_json(*column) : nlohmann::json(nullptr);
 }
 
-data::Column column_from(const json& j) {
+data::Column column_from(const nlohmann::json& j) {
   if (j.is_string()) return j.get<std::string>();
   return j.get<int>();
 }
 
-void read(const json& object, const char* key, std::optional<data::Column>& column) {
-  if (const json& field = object.at(key); !field.is_null()) column = column_from(field);
+void read(const nlohmann::json& object, const char* key, std::optional<data::Column>& column) {
+  if (const nlohmann::json& field = object.at(key); !field.is_null()) column = column_from(field);
 }
 
-json source_json(const data::Source& s) {
-  json columns = json::array();
+nlohmann::json source_json(const data::Source& s) {
+  nlohmann::json columns = nlohmann::json::array();
   for (const data::Column& column : s.columns) columns.push_back(to_json(column));
   return {{"generator", s.generator},
           {"seed", s.seed},
@@ -50,7 +48,7 @@ json source_json(const data::Source& s) {
           {"unit_length", s.unit_length}};
 }
 
-data::Source source_from(const json& j) {
+data::Source source_from(const nlohmann::json& j) {
   data::Source s;
   s.generator = j.at("generator");
   s.seed = j.at("seed");
@@ -65,15 +63,15 @@ data::Source source_from(const json& j) {
   s.decimal = static_cast<char>(j.at("decimal").get<int>());
   read(j, "index_column", s.index_column);
   read(j, "label_column", s.label_column);
-  for (const json& column : j.at("columns")) s.columns.push_back(column_from(column));
+  for (const nlohmann::json& column : j.at("columns")) s.columns.push_back(column_from(column));
   s.array = j.at("array");
   s.mapped = j.at("mapped");
   s.unit_length = j.at("unit_length");
   return s;
 }
 
-json sources_json(const data::Sources& sources) {
-  json list = json::array();
+nlohmann::json sources_json(const data::Sources& sources) {
+  nlohmann::json list = nlohmann::json::array();
   for (const data::NamedSource& each : sources)
     list.push_back({{"name", each.name},
                     {"source", source_json(each.source)},
@@ -81,16 +79,16 @@ json sources_json(const data::Sources& sources) {
   return list;
 }
 
-data::Sources sources_from(const json& j) {
+data::Sources sources_from(const nlohmann::json& j) {
   data::Sources sources;
-  for (const json& each : j)
+  for (const nlohmann::json& each : j)
     sources.push_back({.name = each.at("name"),
                        .source = source_from(each.at("source")),
                        .extent = {each.at("extent").at(0), each.at("extent").at(1)}});
   return sources;
 }
 
-json device_json(const DeviceLimits& d) {
+nlohmann::json device_json(const DeviceLimits& d) {
   return {{"index", d.index},
           {"name", d.name},
           {"uuid", d.uuid},
@@ -103,7 +101,7 @@ json device_json(const DeviceLimits& d) {
           {"team", d.team}};
 }
 
-DeviceLimits device_from(const json& j) {
+DeviceLimits device_from(const nlohmann::json& j) {
   DeviceLimits d;
   d.index = j.at("index");
   d.name = j.at("name");
@@ -120,7 +118,7 @@ DeviceLimits device_from(const json& j) {
 
 }  // namespace
 
-Point point_from_json(const json& j) {
+Point point_from_json(const nlohmann::json& j) {
   Point p;
   p.id = j.at("point");
   p.version = j.at("version");
@@ -149,9 +147,9 @@ Json expected_json(const std::vector<ExpectedRun>& expected) {
   return runs;
 }
 
-std::vector<ExpectedRun> expected_from(const json& j) {
+std::vector<ExpectedRun> expected_from(const nlohmann::json& j) {
   std::vector<ExpectedRun> expected;
-  for (const json& run : j) expected.push_back(expected_run_from_json(run));
+  for (const nlohmann::json& run : j) expected.push_back(expected_run_from_json(run));
   return expected;
 }
 
@@ -174,8 +172,8 @@ RowSource row_source(const Job& job, const Point& point) {
           on_gpu ? first_gpus(job.team, point.all_gpus()) : std::vector<std::string>{}};
 }
 
-json to_json(const Job& job) {
-  json points = json::array();
+nlohmann::json to_json(const Job& job) {
+  nlohmann::json points = nlohmann::json::array();
   for (const Point& point : job.points) points.push_back(to_json(point));
   const Measure& m = job.measure;
   return {{"data", sources_json(job.data)},
@@ -205,7 +203,7 @@ json to_json(const Job& job) {
             {"cpu", job.profile.cpu}}},
           {"pass", to_string(job.pass)},
           {"experiment", job.experiment},
-          {"device", job.device ? device_json(*job.device) : json(nullptr)},
+          {"device", job.device ? device_json(*job.device) : nlohmann::json(nullptr)},
           {"team", job.team},
           {"points", points},
           {"save", job.save},
@@ -218,15 +216,15 @@ json to_json(const Job& job) {
           {"supervisor", job.supervisor}};
 }
 
-Job job_from_json(const json& j) {
+Job job_from_json(const nlohmann::json& j) {
   Job job;
   job.data = sources_from(j.at("data"));
-  const json& init = j.at("init");
+  const nlohmann::json& init = j.at("init");
   job.init = {init.at("method"), init.at("seed"), source_from(init.at("file"))};
-  const json& stop = j.at("stop");
+  const nlohmann::json& stop = j.at("stop");
   job.stop = {stop.at("iterations"), stop.at("tolerance"), stop.at("min_changes")};
   job.restarts = j.at("restarts");
-  const json& m = j.at("measure");
+  const nlohmann::json& m = j.at("measure");
   job.measure.warmup = m.at("warmup");
   job.measure.repetitions = m.at("repetitions");
   job.measure.max_noise = m.at("max_noise");
@@ -236,14 +234,14 @@ Job job_from_json(const json& j) {
   job.measure.verify_sample = m.at("verify_sample");
   job.measure.retry_throttled = m.at("retry_throttled");
   job.measure.warm_seconds = m.at("warm_seconds");
-  const json& profile = j.at("profile");
+  const nlohmann::json& profile = j.at("profile");
   job.profile = {profile.at("nvtx"), profile.at("counters"), profile.at("timeline"),
                  profile.at("cpu")};
   job.pass = parse_pass(j.at("pass").get<std::string>());
   job.experiment = j.at("experiment");
   if (!j.at("device").is_null()) job.device = device_from(j.at("device"));
   job.team = j.at("team").get<std::vector<std::string>>();
-  for (const json& point : j.at("points")) job.points.push_back(point_from_json(point));
+  for (const nlohmann::json& point : j.at("points")) job.points.push_back(point_from_json(point));
   job.save = j.at("save").get<std::vector<std::string>>();
   job.answers = j.at("answers").get<std::string>();
   job.cores = j.at("cores");
@@ -255,13 +253,16 @@ Job job_from_json(const json& j) {
   return job;
 }
 
-json to_json(const Request& request) {
-  return {{"point", request.point},        {"expected", expected_json<json>(request.expected)},
-          {"launch", request.turn.launch}, {"restart", request.turn.restart},
-          {"taken", request.taken},        {"to_beat", json_or_null(request.to_beat)}};
+nlohmann::json to_json(const Request& request) {
+  return {{"point", request.point},
+          {"expected", expected_json<nlohmann::json>(request.expected)},
+          {"launch", request.turn.launch},
+          {"restart", request.turn.restart},
+          {"taken", request.taken},
+          {"to_beat", json_or_null(request.to_beat)}};
 }
 
-Request request_from_json(const json& j) {
+Request request_from_json(const nlohmann::json& j) {
   Request request{j.at("point"),
                   expected_from(j.at("expected")),
                   {j.at("launch"), j.at("restart")},

@@ -25,13 +25,11 @@ namespace lloyd {
 namespace fs = std::filesystem;
 namespace {
 
-using nlohmann::json;
-
 /// A part whose folder is locked, with the documents that say how it was run.
 struct Part {
   PartFolder folder;
   RunDirectory directory;
-  json resolved, plan;
+  nlohmann::json resolved, plan;
   nlohmann::ordered_json environment;
 };
 
@@ -57,9 +55,9 @@ std::vector<Part> open_parts(const std::vector<PartFolder>& folders) {
   std::vector<Part> parts;
   for (const PartFolder& folder : folders) {
     RunDirectory directory = open_part(folder.path);
-    json resolved = directory.read_json("spec.resolved.json");
-    json plan = directory.read_json(run_files::kPlan);
-    json environment = directory.read_json("environment.json");
+    nlohmann::json resolved = directory.read_json("spec.resolved.json");
+    nlohmann::json plan = directory.read_json(run_files::kPlan);
+    nlohmann::json environment = directory.read_json("environment.json");
     parts.push_back(
         {folder, std::move(directory), std::move(resolved), std::move(plan), environment});
     if (parts.size() > 1 && parts[parts.size() - 2].folder.shard == folder.shard)
@@ -73,7 +71,7 @@ void check_same_sweep(const Part& first, const Part& part) {
   if (part.resolved != first.resolved)
     refuse(first, part,
            fmt::format("the spec differs ({})", differences(first.resolved, part.resolved)));
-  const json &was = first.plan.at("fingerprints"), &is = part.plan.at("fingerprints");
+  const nlohmann::json &was = first.plan.at("fingerprints"), &is = part.plan.at("fingerprints");
   if (was.at("data") != is.at("data")) refuse(first, part, "the data differ");
   if (was.at("binary") != is.at("binary"))
     refuse(first, part, "the binary differs (run_experiment was rebuilt, or is another build)");
@@ -83,11 +81,11 @@ void check_same_sweep(const Part& first, const Part& part) {
 }
 
 /// plan.json of the whole sweep, without its points.
-json joined_plan(const std::vector<Part>& parts) {
-  json plan = parts[0].plan;
+nlohmann::json joined_plan(const std::vector<Part>& parts) {
+  nlohmann::json plan = parts[0].plan;
   plan.erase("shard");
   plan.erase("points");
-  plan["parts"] = json::array();
+  plan["parts"] = nlohmann::json::array();
   for (const Part& part : parts) {
     plan["parents"].update(part.plan.at("parents"));
     plan["fingerprints"]["external"].update(part.plan.at("fingerprints").at("external"));
@@ -99,7 +97,7 @@ json joined_plan(const std::vector<Part>& parts) {
 
 /// The spec of the whole sweep. Its points are those of the parts: where an axis has no values,
 /// this machine may have other defaults.
-Spec whole_spec(const Part& first, const std::map<std::string, json>& planned) {
+Spec whole_spec(const Part& first, const std::map<std::string, nlohmann::json>& planned) {
   const StartedRun started = started_run(first.folder.path);
   Spec spec = load_spec(first.folder.path / "spec.yaml", started.overrides, "", 0, started.files);
   std::map<std::string, Point> here;
@@ -162,10 +160,10 @@ int merge_parts(const std::vector<fs::path>& folders, const RunOptions& options)
   if (found.empty())
     throw RunDirectoryError(fmt::format("{}: no part has been started", folders[0].string()));
   const std::vector<Part> parts = open_parts(found);
-  std::map<std::string, json> planned;
+  std::map<std::string, nlohmann::json> planned;
   for (const Part& part : parts) {
     check_same_sweep(parts[0], part);
-    for (const json& point : part.plan.at("points"))
+    for (const nlohmann::json& point : part.plan.at("points"))
       if (!planned.emplace(point.at("point").get<std::string>(), point).second)
         refuse(parts[0], part, fmt::format("both have {}", point.at("point").dump()));
   }

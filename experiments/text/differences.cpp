@@ -10,21 +10,19 @@
 namespace lloyd {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t kShown = 3, kShortList = 4, kShortText = 80;
 
-std::string shown(const json* value) {
+std::string shown(const nlohmann::json* value) {
   if (value == nullptr) return "absent";
   const std::string text = json_text(*value);
   return shortened(text, kShortText);
 }
 
 // Describes the elements of `of` that are not in `others`.
-std::string alone(const json& of, const std::set<json>& others) {
-  const json* first = nullptr;
+std::string alone(const nlohmann::json& of, const std::set<nlohmann::json>& others) {
+  const nlohmann::json* first = nullptr;
   std::size_t count = 0;
-  for (const json& element : of) {
+  for (const nlohmann::json& element : of) {
     if (others.contains(element)) continue;
     if (first == nullptr) first = &element;
     ++count;
@@ -35,7 +33,7 @@ std::string alone(const json& of, const std::set<json>& others) {
 
 class Comparison {
  public:
-  void compare(const std::string& path, const json* was, const json* is) {
+  void compare(const std::string& path, const nlohmann::json* was, const nlohmann::json* is) {
     if (was != nullptr && is != nullptr) {
       if (*was == *is) return;
       if (was->is_object() && is->is_object()) return compare_objects(path, *was, *is);
@@ -50,11 +48,12 @@ class Comparison {
   }
 
  private:
-  void compare_objects(const std::string& path, const json& was, const json& is) {
+  void compare_objects(const std::string& path, const nlohmann::json& was,
+                       const nlohmann::json& is) {
     const auto below = [&](const std::string& key) {
       return path.empty() ? key : path + "/" + key;
     };
-    const auto at = [](const json& object, const std::string& key) {
+    const auto at = [](const nlohmann::json& object, const std::string& key) {
       return object.contains(key) ? &object.at(key) : nullptr;
     };
     for (const auto& [key, value] : was.items()) compare(below(key), &value, at(is, key));
@@ -62,7 +61,7 @@ class Comparison {
       if (!was.contains(key)) compare(below(key), nullptr, &value);
   }
 
-  void compare_lists(const std::string& path, const json& was, const json& is) {
+  void compare_lists(const std::string& path, const nlohmann::json& was, const nlohmann::json& is) {
     const std::string gone = alone(was, {is.begin(), is.end()});
     const std::string come = alone(is, {was.begin(), was.end()});
     tell(path, gone == "none" && come == "none" ? "the same in another order"
@@ -83,7 +82,7 @@ class Comparison {
 
 }  // namespace
 
-std::string differences(const json& was, const json& is) {
+std::string differences(const nlohmann::json& was, const nlohmann::json& is) {
   Comparison comparison;
   comparison.compare("", &was, &is);
   return comparison.text();
