@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "experiments/spec/draft.h"
+#include "experiments/spec/yaml_document.h"
 #include "experiments/text/text.h"
 
 namespace lloyd {
@@ -138,7 +139,7 @@ Spec load_spec(const std::filesystem::path& path, const Overrides& overrides,
                const std::string& typed, int device, const FoundFiles& found) {
   Draft draft(path, overrides, typed, device, found);
   draft.spec.text = read_spec_text(path, draft.shown);
-  if (const auto document = draft.yaml.parse(draft.spec.text))
+  if (const auto document = parse_document(draft.spec.text, draft.errors))
     if (const auto root = draft.yaml.section(*document, place_of(*document), "", key_names("")))
       read_sections(draft, *root);
   draft.throw_if_wrong();

@@ -52,9 +52,6 @@ class YamlReader {
  public:
   explicit YamlReader(Errors& errors) : errors_(errors) {}
 
-  /// The one document in `text`, or nullopt and an error.
-  std::optional<YAML::Node> parse(const std::string& text);
-
   /// A map whose keys are all `known` (of which there are none twice). `name` is "" for the whole
   /// spec; `kind` is what a key is called. Unknown keys are told and left out. nullopt when `node`
   /// is no map.
