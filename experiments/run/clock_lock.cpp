@@ -1,14 +1,13 @@
 #include "experiments/run/clock_lock.h"
 
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <iostream>
 #include <sstream>
+#include <utility>
 
 #include "profiling/nvml.h"
 
@@ -16,18 +15,6 @@ namespace lloyd {
 namespace {
 
 constexpr const char* kLocked = "locked ";
-
-// Moves both ends above the descriptors that the keeper uses, so that dup2 never overwrites one of
-// them.
-std::array<int, 2> make_pipe() {
-  std::array<int, 2> low{}, ends{};
-  if (pipe2(low.data(), O_CLOEXEC) != 0) throw ClocksNotLocked("cannot make a pipe");
-  for (std::size_t i = 0; i < 2; ++i) {
-    ends[i] = fcntl(low[i], F_DUPFD_CLOEXEC, 10);
-    close(low[i]);
-  }
-  return ends;
-}
 
 std::string read_line(int descriptor) {
   std::string line;
@@ -53,32 +40,31 @@ ClockLock::ClockLock(std::vector<std::string> command) {
   std::vector<char*> arguments;
   for (std::string& word : command) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  const auto down = make_pipe(), up = make_pipe();
+  Pipe down, up;
   keeper_ = fork();
   if (keeper_ == 0) {
     setsid();
-    dup2(down[0], STDIN_FILENO);
-    dup2(up[1], STDOUT_FILENO);
+    dup2(down.from.get(), STDIN_FILENO);
+    dup2(up.to.get(), STDOUT_FILENO);
     execv(arguments[0], arguments.data());
-    _exit(127);
+    _exit(kCannotStart);
   }
   if (keeper_ > 0) spared_ = OwnChild(keeper_);
-  close(down[0]);
-  close(up[1]);
-  hold_ = down[1];
-  const std::string answer = keeper_ < 0 ? "cannot start a process" : read_line(up[0]);
-  close(up[0]);
+  down.from = Descriptor();
+  up.to = Descriptor();  // only the keeper has it now: when it ends, the answer does
+  hold_ = std::move(down.to);
+  const std::string answer = keeper_ < 0 ? "cannot start a process" : read_line(up.from.get());
   if (answer.rfind(kLocked, 0) == 0) {
     std::istringstream(answer.substr(std::string(kLocked).size())) >> mhz_;
     return;
   }
-  close(hold_);
+  hold_ = Descriptor();
   if (keeper_ > 0) wait_for(keeper_);
   throw ClocksNotLocked(answer.empty() ? "its keeper ended at once" : answer);
 }
 
 ClockLock::~ClockLock() {
-  close(hold_);
+  hold_ = Descriptor();
   if (wait_for(keeper_) != 0)
     std::cerr << "the GPU's clock may still be locked; free it with: nvidia-smi -rgc\n";
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/process/child_process.h"
 #include "experiments/process/process_tree.h"
 
 namespace lloyd {
@@ -21,7 +22,8 @@ struct ClocksNotLocked : std::runtime_error {
 /// process holds that input open, so the clock is released when we exit or are killed.
 class ClockLock {
  public:
-  /// `command` runs keep_clock() for the GPUs. Throws ClocksNotLocked.
+  /// `command` runs keep_clock() for the GPUs. Throws ClocksNotLocked, or std::system_error if no
+  /// pipe can be made.
   explicit ClockLock(std::vector<std::string> command);
   ClockLock(const ClockLock&) = delete;
   /// Returns once the clock is released.
@@ -31,7 +33,7 @@ class ClockLock {
  private:
   pid_t keeper_ = -1;
   OwnChild spared_;
-  int hold_ = -1;
+  Descriptor hold_;
   unsigned mhz_ = 0;
 };
 

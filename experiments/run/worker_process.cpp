@@ -1,6 +1,5 @@
 #include "experiments/run/worker_process.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -12,6 +11,7 @@
 #include <csignal>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "experiments/process/clock.h"
 #include "experiments/run/job.h"
@@ -24,19 +24,6 @@ volatile std::sig_atomic_t interrupt_seen = 0;
 
 // The time that a worker has to close its device, and a profiler around it to write its report.
 constexpr double kGraceMs = 10'000;
-
-// Moves both ends above the descriptors that the child uses, so that dup2 never overwrites one of
-// them.
-std::array<int, 2> make_pipe() {
-  std::array<int, 2> low{}, ends{};
-  if (pipe2(low.data(), O_CLOEXEC) != 0)
-    throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
-  for (std::size_t i = 0; i < 2; ++i) {
-    ends[i] = fcntl(low[i], F_DUPFD_CLOEXEC, 10);
-    close(low[i]);
-  }
-  return ends;
-}
 
 }  // namespace
 
@@ -57,30 +44,24 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command, int log, const st
   std::signal(SIGPIPE, SIG_IGN);  // writing to a dead worker must not end the supervisor
   const std::string program =
       profiling::find_program(command.at(0));  // empty if not found; execv then fails
-  const auto down = make_pipe(), up = make_pipe();
+  Pipe down, up;
   const pid_t supervisor = getpid();
   pid_ = fork();
   if (pid_ == 0) {
     setpgid(0, 0);  // Ctrl-C reaches only the supervisor, which decides
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != supervisor) _exit(1);
-    dup2(down[0], STDIN_FILENO);
+    dup2(down.from.get(), STDIN_FILENO);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
-    dup2(up[1], kReplyDescriptor);
+    dup2(up.to.get(), kReplyDescriptor);
     execv(program.c_str(), arguments.data());
     dprintf(STDERR_FILENO, "cannot start %s: %s\n", arguments[0], strerror(errno));
-    _exit(127);
+    _exit(kCannotStart);
   }
-  close(down[0]);
-  close(up[1]);
-  to_ = down[1];
-  from_ = up[0];
-  if (pid_ < 0) {
-    close(to_);
-    close(from_);
-    throw std::system_error(errno, std::generic_category(), "cannot start a worker");
-  }
+  if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "cannot start a worker");
+  to_ = std::move(down.to);
+  from_ = std::move(up.from);
   own_ = OwnChild(pid_);
   setpgid(pid_, pid_);  // in both processes, because either may run first
   send(job);            // if the worker died at once, ask() reports it
@@ -89,7 +70,7 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command, int log, const st
 bool WorkerProcess::send(const std::string& line) {
   const std::string text = line + '\n';
   for (std::size_t sent = 0; sent < text.size();) {
-    const ssize_t wrote = write(to_, text.data() + sent, text.size() - sent);
+    const ssize_t wrote = write(to_.get(), text.data() + sent, text.size() - sent);
     if (wrote < 0 && errno != EINTR) return false;
     if (wrote > 0) sent += static_cast<std::size_t>(wrote);
   }
@@ -97,8 +78,8 @@ bool WorkerProcess::send(const std::string& line) {
 }
 
 WorkerProcess::~WorkerProcess() {
-  close(to_);  // an idle worker ends at the end of its input
-  close(from_);
+  to_ = Descriptor();  // an idle worker ends at the end of its input
+  from_ = Descriptor();
   if (pid_ <= 0) return;
   if (!answered_) kill(-pid_, SIGKILL);
   reap();
@@ -137,7 +118,7 @@ WorkerProcess::Answer WorkerProcess::ask(const std::string& request, double time
     if (interrupted()) return {Outcome::interrupted, ""};
     const double left = deadline - now_ms();
     if (left <= 0) return {Outcome::timed_out, ""};
-    pollfd ready{from_, POLLIN, 0};
+    pollfd ready{from_.get(), POLLIN, 0};
     // Waits in slices, so that a signal between the check above and poll() is soon noticed.
     const int events = poll(&ready, 1, static_cast<int>(std::min(left, 200.0)) + 1);
     if (events <= 0) {
@@ -146,7 +127,7 @@ WorkerProcess::Answer WorkerProcess::ask(const std::string& request, double time
       continue;
     }
     std::array<char, 1 << 16> block{};
-    const ssize_t got = read(from_, block.data(), block.size());
+    const ssize_t got = read(from_.get(), block.data(), block.size());
     if (got == 0) return {Outcome::died, reap()};
     if (got > 0) unread_.append(block.data(), static_cast<std::size_t>(got));
   }

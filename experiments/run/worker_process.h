@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/process/child_process.h"
 #include "experiments/process/process_tree.h"
 
 namespace lloyd {
@@ -37,7 +38,7 @@ class WorkerProcess {
   std::string reap();
   pid_t pid_ = -1;
   OwnChild own_;
-  int to_ = -1, from_ = -1;
+  Descriptor to_, from_;
   std::string unread_;
   bool answered_ = true;
 };
