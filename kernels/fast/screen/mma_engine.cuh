@@ -35,9 +35,13 @@ using Fragments = unsigned[2][kSteps][4];
 // The scores of these rows against a tile of centroids: columns 2·`quad` + {0, 1} of each fragment.
 using Scores = float[2][kTile / 8][4];
 
-// Copies a chunk of a tile of centroids into a stage, and the bounds of the tile.
+// Copies a piece of the centroids, which is a chunk of a tile, into its stage, and the bounds of the
+// tile. `first_piece`: of the block's points.
 template <int kSteps>
-__device__ __forceinline__ void fetch_centroids(const Screen& s, char* stage, int tile, int chunk) {
+__device__ __forceinline__ void fetch_centroids(const Screen& s, char* shared, int piece,
+                                                int first_piece, int chunks) {
+  char* stage = shared + piece % kStages * kStageBytes<kSteps>;
+  const int tile = (first_piece + piece) / chunks, chunk = piece % chunks;
   for (int i = threadIdx.x; i < kTile * kSteps * 2; i += kBlock) {
     const int row = i / (kSteps * 2), part = i % (kSteps * 2);
     __pipeline_memcpy_async(stage + row * kPitch<kSteps> * 2 + part * 16,
@@ -98,42 +102,6 @@ __device__ __forceinline__ void add_products(const char* stage, const Fragments<
     }
 }
 
-// Makes the centroids of a tile whose lower bound is within reach candidates of their row. One
-// atomic addition for each row, and those of all four rows at once: the way to L2 and back takes
-// longer than all the rest.
-template <typename RowOf>
-__device__ __forceinline__ void add_candidates(const Screen& s, const Scores& d,
-                                               const float (&reach)[4], const RowOf& row_of,
-                                               std::int64_t count, int tile, int quad) {
-  unsigned found[4], places[4], first[4] = {};
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    found[i] = 0;
-#pragma unroll
-    for (int c = 0; c < kTile / 4; ++c)
-      if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i]) found[i] |= 1u << c;
-    if (row_of(i) >= count) found[i] = 0;
-    unsigned sum = static_cast<unsigned>(__popc(found[i]));
-    const unsigned own = sum;
-    for (int offset = 1; offset < kLanes; offset *= 2) {
-      const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset, kLanes);
-      if (quad >= offset) sum += other;
-    }
-    places[i] = sum - own;
-    if (quad == kLanes - 1 && sum > 0)
-      first[i] =
-          static_cast<unsigned>(atomicAdd(&s.candidate_counts[row_of(i)], static_cast<int>(sum)));
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    unsigned place = __shfl_sync(0xffffffffu, first[i], kLanes - 1, kLanes) + places[i];
-    for (; found[i] != 0 && place < kCandidates; found[i] &= found[i] - 1, ++place) {
-      const int c = __ffs(static_cast<int>(found[i])) - 1;
-      s.candidates[row_of(i) * kCandidates + place] = tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
-    }
-  }
-}
-
 // A block multiplies 256 points at a time with all centroids; a warp has 32 of them.
 // kCollect: a second look. The points are those of the list, every centroid whose lower bound is
 // within reach becomes a candidate, and blocks share out the tiles of centroids, as there may be
@@ -159,10 +127,8 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   if (threadIdx.x == 0) decided = 0;
   const unsigned keep = in_register<~kOrdinalMask>();
 
-  // A piece is a chunk of a tile.
-  const auto stage_of = [&](int piece) { return shared + piece % kStages * kStageBytes<kSteps>; };
   const auto fetch = [&](int piece) {
-    fetch_centroids<kSteps>(s, stage_of(piece), (first_piece + piece) / chunks, piece % chunks);
+    fetch_centroids<kSteps>(s, shared, piece, first_piece, chunks);
   };
 
   while (unit < last_unit) {
@@ -198,7 +164,7 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
     Scores d;
     for (int piece = 0; piece < pieces; ++piece) {
       const int tile = (first_piece + piece) / chunks, chunk = piece % chunks;
-      const char* stage = stage_of(piece);
+      const char* stage = shared + piece % kStages * kStageBytes<kSteps>;
       __pipeline_wait_prior(kStages - 2);
       __syncthreads();
       if (piece + kStages - 1 < pieces) fetch(piece + kStages - 1);
@@ -210,7 +176,37 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
       if (chunks > 1 && kAhead) memcpy(a, ahead, sizeof a);
       if (chunk != chunks - 1) continue;
       if constexpr (kCollect) {
-        add_candidates(s, d, reach, row_of, count, tile, quad);
+        // Makes the centroids of the tile that are within reach candidates of their row. One atomic
+        // addition for each row, and those of all four rows at once: the way to L2 and back takes
+        // longer than all the rest.
+        unsigned found[4], places[4], first[4] = {};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          found[i] = 0;
+#pragma unroll
+          for (int c = 0; c < kTile / 4; ++c)
+            if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i]) found[i] |= 1u << c;
+          if (row_of(i) >= count) found[i] = 0;
+          unsigned sum = static_cast<unsigned>(__popc(found[i]));
+          const unsigned own = sum;
+          for (int offset = 1; offset < kLanes; offset *= 2) {
+            const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset, kLanes);
+            if (quad >= offset) sum += other;
+          }
+          places[i] = sum - own;
+          if (quad == kLanes - 1 && sum > 0)
+            first[i] = static_cast<unsigned>(
+                atomicAdd(&s.candidate_counts[row_of(i)], static_cast<int>(sum)));
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          unsigned place = __shfl_sync(0xffffffffu, first[i], kLanes - 1, kLanes) + places[i];
+          for (; found[i] != 0 && place < kCandidates; found[i] &= found[i] - 1, ++place) {
+            const int c = __ffs(static_cast<int>(found[i])) - 1;
+            s.candidates[row_of(i) * kCandidates + place] =
+                tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
+          }
+        }
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
