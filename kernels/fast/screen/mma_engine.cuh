@@ -35,8 +35,8 @@ using Fragments = unsigned[2][kSteps][4];
 // The scores of these rows against a tile of centroids: columns 2·`quad` + {0, 1} of each fragment.
 using Scores = float[2][kTile / 8][4];
 
-// Copies a piece of the centroids, which is a chunk of a tile, into its stage, and the bounds of the
-// tile. `first_piece`: of the block's points.
+// Copies a piece of the centroids, which is a chunk of a tile, into its stage, with the bounds of
+// the tile. `first_piece`: of the block's points.
 template <int kSteps>
 __device__ __forceinline__ void fetch_centroids(const Screen& s, char* shared, int piece,
                                                 int first_piece, int chunks) {
