@@ -17,10 +17,9 @@ bool is_file(const fs::path& path) {
   return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
 }
 
-/// The closest of `specs`, by the whole name or, since folders and endings are easily left out, by
-/// the stem.
+/// The closest of `specs` by the stem: folders and endings are easily left out, and the part of the
+/// name that is the same for all would make any two of them close.
 std::string closest(const std::string& name, const std::vector<std::string>& specs) {
-  if (const std::string hint = suggestion(name, specs); !hint.empty()) return hint;
   std::vector<std::string> stems;
   for (const std::string& spec : specs) stems.push_back(fs::path(spec).stem().string());
   const std::string hint = suggestion(fs::path(name).stem().string(), stems);

@@ -67,6 +67,9 @@ TEST(FindSpec, SaysWhereItLookedAndWhatWasMeantOrWhatThereIs) {
                 looked("sweeps/mini.yaml"));
   EXPECT_EQ(find_error("nothing"), "nothing: no such spec" + looked("nothing") +
                                        "\n  there are here.yaml, sweeps/mine.yaml");
+  EXPECT_EQ(find_error("sweeps/abcd.yaml"), "sweeps/abcd.yaml: no such spec" +
+                                                looked("sweeps/abcd.yaml") +
+                                                "\n  there are sweeps/mine.yaml");
 
   EXPECT_EQ(find_error("mine").rfind("mine: no such spec; did you mean 'sweeps/mine.yaml'?\n", 0),
             0u);
