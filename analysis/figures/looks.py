@@ -19,7 +19,7 @@ OWN = (
     "fast_private fast_counting_sort fast_cpu_amx luigi_v2_split goldsborough_shared "
     "cpu_sequential multi_screen peer_flashlib",
     "fast_fused fast_cpu_gemm luigi_v4_device_update goldsborough_thrust peer_faiss_cpu "
-    "multi_wgmma stream_wgmma",
+    "stream_wgmma multi_wgmma",
     "fast_resident fast_optin fast_auto fast_cpu_auto cpu_mpi_openmp multi_stream",
     "fast_assign fast_cpu_bounds luigi_v1_fused goldsborough_atomic wang_shared "
     "peer_flash_kmeans peer_cuvs_mg",
