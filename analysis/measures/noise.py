@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from analysis.model.numbers import number_text
+
 NOISY_SHARE = 0.25
 """A point is noisy from this share of noisy samples on. A smaller share hardly moves its median."""
 
@@ -56,17 +58,25 @@ def reasons_of(noise: Iterable[str]) -> list[str]:
 def worst_of_each_kind(reasons: Iterable[str]) -> list[str]:
     """Reasons that differ only in their numbers are of one kind. The worst of a kind has the
     largest first number, which counts what disturbed the sample. Where that is equal, the shorter
-    sample was disturbed more, so the second number decides."""
+    sample was disturbed more, so the second number decides. Older rows have powers of ten in
+    reasons (1.08e+03); here they are written out."""
     kinds: dict[str, list[str]] = {}
     for reason in reasons:
         kind = _PLURAL.sub("", _NUMBER.sub("#", reason))
         kinds.setdefault(kind, []).append(reason)
-    return [max(of, key=_severity) for of in kinds.values()]
+    return [_written_out(max(of, key=_severity)) for of in kinds.values()]
 
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 _PLURAL = re.compile(r"(?<=switch)es\b|(?<=page)s\b|(?<=core)s\b")
+
+
+def _written_out(reason: str) -> str:
+    return _POWER.sub(lambda number: number_text(float(number[0])), reason)
+
+
+_POWER = re.compile(r"\d+(?:\.\d+)?e[+-]?\d+")
 
 
 def _severity(reason: str) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from analysis.measures.places import require_one_place
 from analysis.measures.points import all_points
 from analysis.measures.stats import Interval, ratio_interval
 from analysis.model.files import RunError
+from analysis.model.numbers import number_text
 from analysis.model.run import PROBLEM, Run
 from analysis.pages.table import Table
 from analysis.pages.tables import interval_text
@@ -151,10 +152,10 @@ def _row(loss: _Loss, chosen_by: pd.Series) -> list[str]:
         *("–" if pd.isna(value) else str(value) for value in loss.problem),
         loss.chosen,
         *([str(chosen_by.get(mine["point"], "–"))] if len(chosen_by) else []),
-        f"{mine['iteration_ms']:.3g}{noisy_mark(mine)}",
-        f"{loss.alone:.3g}" if np.isfinite(loss.alone) else "–",
+        number_text(mine["iteration_ms"]) + noisy_mark(mine),
+        number_text(loss.alone) if np.isfinite(loss.alone) else "–",
         fast["version"],
-        f"{fast['iteration_ms']:.3g}{noisy_mark(fast)}",
+        number_text(fast["iteration_ms"]) + noisy_mark(fast),
         interval_text(*loss.ratio, unit="×"),
     ]
 

@@ -8,7 +8,7 @@ from made_runs import write_lines
 
 from analysis.__main__ import main
 from analysis.figures import FIGURES, draw
-from analysis.measures.noise import noise_note
+from analysis.measures.noise import noise_note, worst_of_each_kind
 from analysis.measures.points import all_points, gather
 from analysis.model.load import load_run
 from analysis.pages.report import subject
@@ -126,6 +126,11 @@ def test_the_worst_of_each_kind_of_noise_is_named(make_run, tmp_path):
     assert main(["report", str(path), "-o", str(tmp_path / "out")]) == 0
     (page,) = (tmp_path / "out").glob("*/index.html")
     assert f"at worst: {WORST} (8 reasons)" in page.read_text()
+
+
+def test_the_worst_noise_of_older_rows_has_no_powers_of_ten():
+    reasons = ["279 involuntary context switches in 2.67e+03 ms"]
+    assert worst_of_each_kind(reasons) == ["279 involuntary context switches in 2,670 ms"]
 
 
 def test_imprecise_points_have_no_time_and_no_speedup_but_a_reason(run):
