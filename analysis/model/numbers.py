@@ -25,7 +25,7 @@ def number_text(value: float) -> str:
     if not 1e-9 <= abs(value) < 1e15:
         return f"{value:.3g}"
     digits = 2 - math.floor(math.log10(abs(value)))
-    rounded = round(value, digits)
+    rounded = round(float(value), digits)  # that of a NumPy number may be off by one
     # rounding may add a digit: 9.996 becomes 10.0, not 10.00
     digits = 2 - math.floor(math.log10(abs(rounded)))
     return f"{rounded:,.{max(digits, 0)}f}"

@@ -27,6 +27,7 @@ def test_counts_are_short_and_exact(value, text):
     [
         *((0.0123456, "0.0123"), (1.0, "1.00"), (9.996, "10.0"), (12.34, "12.3")),
         *((999.6, "1,000"), (1234.5, "1,230"), (0.0, "0"), (0.09999, "0.100")),
+        (np.float64(0.4025), "0.403"),
     ],
 )
 def test_numbers_have_three_digits(value, text):
