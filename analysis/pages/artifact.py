@@ -162,12 +162,12 @@ def _place() -> Iterator[Path]:
 
 
 def _copy_run(run: Run, folder: Path) -> None:
-    """Copies the files of a run, except what was drawn from it, and the files that it shares with
-    its neighbours."""
+    """Copies the files of a run, except its lock and what was drawn from it, and the files that it
+    shares with its neighbours."""
     folder.mkdir(parents=True)
     for file in _files(run.path):
         below = file.relative_to(run.path)
-        if below.parts[0] in DRAWN:
+        if below.parts[0] in (*DRAWN, ".lock"):
             continue
         (folder / below).parent.mkdir(parents=True, exist_ok=True)
         with open_regular(file) as source, (folder / below).open("wb") as target:

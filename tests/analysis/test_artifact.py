@@ -297,6 +297,15 @@ def test_what_cannot_be_packed_or_checked_is_one_line(
     assert message.format(tmp_path) in err
 
 
+def test_the_lock_of_a_run_is_not_packed(two_runs, tmp_path):
+    run = shutil.copytree(two_runs / "first", tmp_path / "first")
+    (run / ".lock").touch()
+    out = tmp_path / "artifact"
+    assert main(["artifact", str(run), "--out", str(out), "--format", "svg"]) == 0
+    assert (out / "runs" / "sweep" / "measurements.jsonl").is_file()
+    assert not [*out.rglob(".lock")]
+
+
 def test_links_in_a_run_are_not_packed(two_runs, tmp_path, capsys):
     run = shutil.copytree(two_runs / "first", tmp_path / "run")
     (tmp_path / "private").mkdir()
