@@ -85,7 +85,8 @@ def _notes(shown: pd.DataFrame, points: pd.DataFrame, subject: Subject, x: str) 
     compared = points.set_index(["machine", "point"], drop=False).loc[
         list(dict.fromkeys(zip(shown["machine"], shown["baseline_point"], strict=True)))
     ]
-    measured = pd.concat([shown, compared])
+    # a baseline that is shown itself counts once
+    measured = pd.concat([shown, compared]).drop_duplicates(["machine", "point"])
     notes = method_notes(
         measured,
         f"Time per iteration of {subject.baseline} over the version's",

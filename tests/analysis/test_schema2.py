@@ -128,6 +128,24 @@ def test_the_worst_of_each_kind_of_noise_is_named(make_run, tmp_path):
     assert f"at worst: {WORST} (8 reasons)" in page.read_text()
 
 
+def test_a_noisy_baseline_that_is_shown_too_counts_once(make_run):
+    path = make_run(n=(1000, 10_000), k=(5,), baseline="best:cpu")
+
+    def changed(row):
+        row = second(row, noisy=lambda row: row["version"] == "cpu_sequential")
+        if row["version"] == "cpu_sequential" and row["n"] == 10_000:
+            row |= {name: row[name] / 1e6 for name in ("solve_ms", "iteration_ms")}
+        return row
+
+    rewrite(path, changed)
+    loaded = load_run(path)
+    drawing = draw("speedup", gather([loaded], loaded.baseline), subject([loaded]))
+    noisy = drawing.rows[drawing.rows["noisy"].eq(True)]
+    assert noisy["drawn"].all()
+    assert set(noisy["baseline"]) == {"cpu_sequential", "cpu_openmp"}
+    assert f"noisy: {len(noisy)} points," in texts(drawing.figure)
+
+
 def test_the_worst_noise_of_older_rows_has_no_powers_of_ten():
     reasons = ["279 involuntary context switches in 2.67e+03 ms"]
     assert worst_of_each_kind(reasons) == ["279 involuntary context switches in 2,670 ms"]
