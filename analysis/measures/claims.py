@@ -266,6 +266,13 @@ def place_text(place: Place | None) -> str:
     return ", ".join(words)
 
 
+def measured_text(judgment: Judgment) -> str:
+    """The problem, and the CPU versions that had several threads or ranks: `N = 10⁵, K = 5, dim 2;
+    python_sklearn has 16 threads`."""
+    parallel = sorted(judgment.value.parallel) if judgment.value else []
+    return "; ".join(part for part in (place_text(judgment.place), *parallel) if part)
+
+
 def sentence(judgment: Judgment) -> str:
     """`published 4×, here 60.1× [59.8, 60.3] (holds if ≥ 4×; N = 10⁷, K = 5; k5 on NVIDIA H200):
     holds`."""
@@ -275,6 +282,6 @@ def sentence(judgment: Judgment) -> str:
         said.append(f"here {value_text(judgment.value, claim.unit)}")
     if best_cpu := best_cpu_text(judgment):
         said.append(f"over the best CPU code {best_cpu}")
-    about = [f"holds if {condition(claim)}", place_text(judgment.place), judgment.run]
+    about = [f"holds if {condition(claim)}", measured_text(judgment), judgment.run]
     text = ", ".join(said) + f" ({'; '.join(part for part in about if part)}): {judgment.verdict}"
     return text.strip() + (f": {judgment.why}" if judgment.why else "")

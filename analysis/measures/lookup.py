@@ -112,14 +112,13 @@ class Rows:
             raise MissingError(f"{name}: no {column}")
         launches = rows.groupby(units(rows), sort=False)[column]
         samples = Samples(tuple(np.sort(of.to_numpy(float)) for _, of in launches))
-        bases = frozenset([str(point["timing_basis"])])
-        places = frozenset([place_text(point)])
+        parallel, places = _parallel(point), frozenset([place_text(point)])
         if not samples.has_interval:
             count = f"{len(samples)} sample{'' if len(samples) == 1 else 's'}"
             why = f"{point['version']} has {count}, an interval needs {FEWEST}"
-            return Quantity(samples.median, None, why, bases=bases, places=places)
+            return Quantity(samples.median, None, why, parallel=parallel, places=places)
         stream = zlib.crc32(f"{name} {column}".encode())
-        return Quantity(samples.median, draws(samples, stream), bases=bases, places=places)
+        return Quantity(samples.median, draws(samples, stream), parallel=parallel, places=places)
 
     def baseline_of(self, point: pd.Series, place: Place) -> pd.Series:
         """The baseline's point for the problem of `point`, in the same precision, else in fp32."""
@@ -181,6 +180,17 @@ class Rows:
             return events_of(self.run)
         except RunError:
             return pd.DataFrame(columns=["point", "part", "kind", "name", "duration_us"])
+
+
+def _parallel(point: pd.Series) -> frozenset[str]:
+    """`cpu_mpi_openmp has 4 ranks of 16 threads`. Empty for one thread, and for a GPU version."""
+    threads, ranks = (
+        1 if pd.isna(point[axis]) else int(point[axis]) for axis in ("threads", "processes")
+    )
+    if point["backend"] != "cpu" or threads * ranks == 1:
+        return frozenset()
+    words = [f"{ranks} ranks"] * (ranks > 1) + [f"{threads} threads"] * (threads > 1)
+    return frozenset([f"{point['version']} has {' of '.join(words)}"])
 
 
 def _said(version: str, wanted: dict, data: str | None) -> str:

@@ -21,8 +21,9 @@ class Quantity:
 
     The draws of a point are the same wherever it is used. Those of two points are independent.
     `draws` is None if there is no interval. Then `why` gives the reason, unless `exact` says what
-    kind of value it is: "profiled" (counters, timelines), "counted" or "measured ceiling". `bases`
-    are the clocks that timed it. `over` is the version that a speedup is over, if the rows chose
+    kind of value it is: "profiled" (counters, timelines), "counted" or "measured ceiling".
+    `parallel` names the CPU versions in it that had several threads or ranks, and how many. `over`
+    is the version that a speedup is over, if the rows chose
     it. `whole_job` is the same speedup with allocation, set-up and copies, where they were
     measured. `places` are the machines that it is a time of; a ratio of two times of one machine
     has none."""
@@ -31,7 +32,7 @@ class Quantity:
     draws: np.ndarray | None = None
     why: str = ""
     exact: str = ""
-    bases: frozenset[str] = frozenset()
+    parallel: frozenset[str] = frozenset()
     over: str = ""
     whole_job: Quantity | None = None
     places: frozenset[str] = frozenset()
@@ -71,6 +72,6 @@ def combine(function: Callable, *parts: Quantity | float) -> Quantity | float:
         draws,
         "; ".join(dict.fromkeys(lacking)),
         measured[0].exact if all(p.exact for p in measured) else "",
-        frozenset().union(*(p.bases for p in measured)),
+        frozenset().union(*(p.parallel for p in measured)),
         places=places,
     )

@@ -368,7 +368,7 @@ def claim_cells(judgment: Judgment) -> list[str]:
         claims.best_cpu_text(judgment),
         claims.condition(claim),
         judgment.verdict + why + (f" [{counters}]" if counters else ""),
-        "; ".join(p for p in (judgment.run, claims.place_text(judgment.place)) if p),
+        "; ".join(p for p in (judgment.run, claims.measured_text(judgment)) if p),
     ]
 
 

@@ -98,6 +98,22 @@ def test_no_verdict_from_too_few_samples(rows_of):
     assert claims.value_text(judgment.value, "×") == "10.0× (no interval)"
 
 
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        ({"threads": 16}, "; cpu_b has 16 threads; "),
+        ({"threads": 16, "processes": 4}, "; cpu_b has 4 ranks of 16 threads; "),
+        ({"processes": 4}, "; cpu_b has 4 ranks; "),
+        ({"threads": 1, "processes": 1}, "dim 2; made"),
+    ],
+)
+def test_the_cpu_versions_with_several_threads_are_named(rows_of, axes, said):
+    rows = rows_of([(point("cpu_sequential"), SLOW), (point("cpu_b", **axes), FAST)])
+    (judgment,) = judge(claim("solve('cpu_sequential') / solve('cpu_b')", "value > 9"), [rows])
+    assert said in claims.sentence(judgment)
+    assert "cpu_sequential" not in claims.sentence(judgment)
+
+
 def test_a_speedup_is_shown_over_the_fastest_cpu_version_too(rows_of):
     quick = [t / 5 for t in SLOW]
     rows = rows_of(
