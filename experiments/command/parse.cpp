@@ -133,6 +133,11 @@ void add_for_parts(const OptionInfo& option, const std::string& value,
   if (!option.value.empty()) kept.push_back(value);
 }
 
+/// What is wrong with `--resume "$DIR"` of a script that has not set DIR: it would start a new run.
+std::string empty_value(const OptionInfo& option) {
+  return fmt::format("{} needs a value ({}), but an empty one is given", option.name, option.value);
+}
+
 /// CLI11 divides the words into options, their values and the rest. All else, from the conversion
 /// of values to the messages, is done here, where the tables are known.
 class Parser {
@@ -156,6 +161,11 @@ class Parser {
   }
 
   CommandLine parse(const std::vector<std::string>& words) {
+    // CLI11 would take the next word for the value of `--out=`.
+    for (const OptionInfo& option : options())
+      if (!option.value.empty() &&
+          std::ranges::find(words, std::string(option.name) + "=") != words.end())
+        throw UsageError(empty_value(option));
     try {
       app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     } catch (const CLI::ArgumentMismatch&) {
@@ -222,6 +232,7 @@ class Parser {
       if (std::ranges::find(names, value) != names.end())
         throw UsageError(
             fmt::format("{} needs a value ({}), but {} follows", option.name, option.value, value));
+      if (!option.value.empty() && value.empty()) throw UsageError(empty_value(option));
       try {
         option.set(line, value);
       } catch (const UsageError& error) {

@@ -121,6 +121,10 @@ TEST(CommandLine, SaysWhatIsWrongAndWhatWasMeant) {
   EXPECT_EQ(refusal({"x.yaml", "y.yaml"}), "one spec at a time: what is 'y.yaml'?");
   EXPECT_EQ(refusal({"--out"}), "--out needs a value: DIR");
   EXPECT_EQ(refusal({"--out", "--json"}), "--out needs a value (DIR), but --json follows");
+  EXPECT_EQ(refusal({"x.yaml", "--resume", ""}),
+            "--resume needs a value (DIR), but an empty one is given");
+  EXPECT_EQ(refusal({"--only=", "x.yaml"}),
+            "--only needs a value (GLOB,...), but an empty one is given");
   EXPECT_EQ(refusal({"--json=1"}), "'--json=1': this option takes no value");
   EXPECT_EQ(refusal({"--doctor=1"}), "'--doctor=1': this option takes no value");
   EXPECT_EQ(refusal({"--seed", "1", "--seed", "2"}),
