@@ -14,6 +14,26 @@ namespace {
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
 
+/// Where a key belongs that section `name` does not have; "" when no section has it, or when `name`
+/// is no section but an entry of exclude, axes or figures.
+std::string right_place(const std::string& key, const std::string& name) {
+  if (key_names(name).empty()) return "";
+  const std::vector<std::string> axes = axis_names();
+  if (name.empty() && std::ranges::find(axes, key) != axes.end())
+    return "; it is an axis and belongs under axes";
+  std::vector<std::string> sections;
+  bool at_top = false;
+  for (const Key& known : keys()) {
+    if (known.name != key) continue;
+    if (known.section.empty())
+      at_top = true;
+    else
+      sections.push_back(known.section);
+  }
+  if (at_top) return "; it is a key of the spec itself and belongs to no section";
+  return sections.empty() ? "" : "; it belongs under " + join(sections, " or ");
+}
+
 }  // namespace
 
 Place place_of(const YAML::Node& node) {
@@ -80,10 +100,8 @@ std::optional<Section> YamlReader::section(const YAML::Node& node, const Place& 
       continue;
     }
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      const std::vector<std::string> axes = axis_names();
-      const bool misplaced = name.empty() && std::find(axes.begin(), axes.end(), key) != axes.end();
-      const std::string hint =
-          misplaced ? "; it is an axis and belongs under axes" : suggestion(key, known);
+      std::string hint = right_place(key, name);
+      if (hint.empty()) hint = suggestion(key, known);
       const std::string choices =
           fmt::format("; the {} are {}", kind == "axis" ? "axes" : "keys", join(known));
       errors_.add(key_place, fmt::format("unknown {} {}{}{}", kind, in_quotes(key),

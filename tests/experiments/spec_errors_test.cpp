@@ -51,6 +51,17 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         ErrorCase{
             8, "n: 100", {"s.yaml:8:1: unknown key 'n'; it is an axis and belongs under axes"}},
+        ErrorCase{8,
+                  "distance: cosine\nseed: 3",
+                  {"s.yaml:8:1: unknown key 'distance'; it belongs under solve",
+                   "s.yaml:9:1: unknown key 'seed'; it belongs under data or solve"}},
+        ErrorCase{8,
+                  "measure: {iterations: 3}",
+                  {"s.yaml:8:11: unknown key 'iterations' in measure; it belongs under solve"}},
+        ErrorCase{8,
+                  "solve: {figures: [tpb]}",
+                  {"s.yaml:8:9: unknown key 'figures' in solve; it is a key of the spec itself and "
+                   "belongs to no section"}},
         ErrorCase{
             8, "figurs: [speedup]", {"s.yaml:8:1: unknown key 'figurs'; did you mean 'figures'?"}},
         ErrorCase{8,
