@@ -160,6 +160,10 @@ int merge_parts(const std::vector<fs::path>& folders, const RunOptions& options)
   if (found.empty())
     throw RunDirectoryError(fmt::format("{}: no part has been started", folders[0].string()));
   const std::vector<Part> parts = open_parts(found);
+  for (const Part& part : parts)
+    if (std::error_code none; fs::equivalent(part.folder.path, options.out, none))
+      throw RunDirectoryError(
+          fmt::format("{}: is one of the parts; choose another --out", options.out.string()));
   std::map<std::string, nlohmann::json> planned;
   for (const Part& part : parts) {
     check_same_sweep(parts[0], part);

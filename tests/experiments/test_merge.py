@@ -107,6 +107,12 @@ def test_a_part_that_is_being_written_has_to_end_first(parts, tmp_path):
     assert f"{parts[1]}: is still being written; wait until it ends" in said
 
 
+def test_a_part_does_not_take_the_merged_run(parts):
+    for out in (parts[0], parts[0].parent / "." / "part-2"):
+        said = merge(*parts, out=out, status=2).stderr
+        assert f"{out}: is one of the parts; choose another --out" in said
+
+
 def edit(file, change):
     content = json.loads(file.read_text())
     change(content)
