@@ -82,9 +82,16 @@ def say(message: str) -> None:
     print(printable(message), file=sys.stderr)
 
 
+def _named(asked: str) -> list[str]:
+    """The names of a comma list, each once."""
+    return list(dict.fromkeys(name.strip() for name in asked.split(",") if name.strip()))
+
+
 def _wanted_figures(only: str | None, runs: list[Run]) -> list[str]:
     if only is not None:
-        names = list(dict.fromkeys(name.strip() for name in only.split(",") if name.strip()))
+        names = _named(only)
+        if not names:
+            raise RunError(f"--only: names no figure; there are {', '.join(FIGURES)}")
         for name in names:
             if why := wrong_name(name):
                 raise RunError(f"--only: {why}")
@@ -138,7 +145,9 @@ def _formats(asked: str | None, width: float | None) -> list[str]:
     """The formats that `--format` names. The default is svg and png, or for a paper pdf and pgf."""
     if asked is None:
         return ["pdf", "pgf"] if width else ["svg", "png"]
-    names = list(dict.fromkeys(name.strip() for name in asked.split(",") if name.strip()))
+    names = _named(asked)
+    if not names:
+        raise RunError(f"--format: names no format; there are {', '.join(FORMATS)}")
     for name in names:
         if name not in FORMATS:
             raise RunError(f"--format: unknown format '{name}'; there are {', '.join(FORMATS)}")
@@ -153,7 +162,7 @@ def run_history(options: argparse.Namespace) -> int:
     runs = _load(options)
     every = history.recordings(runs)
     asked = {axis: getattr(options, axis) for axis in ("n", "k", "dim", "precision", "data")}
-    versions = [glob.strip() for glob in (options.versions or "").split(",") if glob.strip()]
+    versions = _named(options.versions or "")
     times = commit_times(list(every["commit"].unique()), options.repository)
     threshold = options.threshold / 100
     of = history.history(every, asked, versions, times, threshold)

@@ -67,6 +67,16 @@ def test_a_folder_that_cannot_be_written_is_status_2(make_run, tmp_path, capsys)
     assert "taken: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("option", "kind"), [("--only", "figure"), ("--format", "format")])
+def test_an_empty_list_of_names_is_status_2(make_run, capsys, option, kind):
+    path = make_run(n=(10_000,), k=(5,))
+    for names in ("", " ,"):
+        assert main(["figures", str(path), option, names]) == 2
+        out, err = capsys.readouterr()
+        assert err.startswith(f"{option}: names no {kind}; there are ")
+        assert not out
+
+
 def test_warnings_go_to_standard_error(make_run, capsys):
     path = make_run(n=(10_000, 100_000), k=(5,))
     with (path / "measurements.jsonl").open("a") as file:
