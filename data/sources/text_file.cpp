@@ -181,13 +181,17 @@ Shape read_shape(const Grammar& grammar, const Source& source, Lines& lines, Lin
     const bool unnamed_first = names + 1 == fields.size();
     const bool first_left_out = source.index_column == Column(0);
     const bool told = unnamed_first && (first_left_out || (source.index_column && !by_name));
-    if (names != fields.size() && !told && (grammar.separator != '\0' || by_name))
-      grammar.fail(line, line.text.data(),
-                   fmt::format("the header (line {}) has {} columns, and this row has {}{}",
-                               first.line.number, names, fields.size(),
-                               unnamed_first ? " (if the first one holds the names of the rows, "
-                                               "set index_column: 0)"
-                                             : ""));
+    if (names != fields.size() && !told && (grammar.separator != '\0' || by_name)) {
+      std::vector<std::string> remedies;
+      if (names == 1) remedies = other_separators(grammar, first.line.text);
+      if (remedies.empty() && unnamed_first)
+        remedies.emplace_back("if the first one holds the names of the rows, set index_column: 0");
+      grammar.fail(
+          line, line.text.data(),
+          fmt::format("the header (line {}) has {} {}, and this row has {}{}", first.line.number,
+                      names, names == 1 ? "column" : "columns", fields.size(),
+                      remedies.empty() ? "" : fmt::format(" ({})", fmt::join(remedies, "; "))));
+    }
     if (names == fields.size() || (told && first_left_out)) {
       if (names != fields.size()) shape.names.emplace_back();
       for (const std::string_view field : first.fields)

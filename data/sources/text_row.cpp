@@ -104,12 +104,7 @@ bool has_other_mark(const Grammar& grammar, std::string_view field) {
 std::string remedy(const Grammar& grammar, const Shape& shape, const Line& line,
                    const std::vector<std::string_view>& fields, std::size_t i) {
   const std::string_view field = fields[i];
-  std::vector<std::string> remedies;
-  for (const char c : {';', '|', '\t'})
-    if (c != grammar.separator && field.find(c) != std::string_view::npos)
-      remedies.push_back(
-          c == '\t' ? std::string("if tabs separate the columns, set delimiter: tab")
-                    : fmt::format("if '{0}' separates the columns, set delimiter: \"{0}\"", c));
+  std::vector<std::string> remedies = other_separators(grammar, field);
   if (remedies.empty() && has_other_mark(grammar, field)) {
     if (grammar.decimal == ',')
       remedies.emplace_back(
@@ -138,6 +133,16 @@ std::string remedy(const Grammar& grammar, const Shape& shape, const Line& line,
 }
 
 }  // namespace
+
+std::vector<std::string> other_separators(const Grammar& grammar, std::string_view text) {
+  std::vector<std::string> remedies;
+  for (const char c : {';', '|', '\t'})
+    if (c != grammar.separator && text.find(c) != std::string_view::npos)
+      remedies.push_back(
+          c == '\t' ? std::string("if tabs separate the columns, set delimiter: tab")
+                    : fmt::format("if '{0}' separates the columns, set delimiter: \"{0}\"", c));
+  return remedies;
+}
 
 Grammar::Grammar(std::string name, const std::string& format, char delimiter, char decimal_mark)
     : file(std::move(name)),

@@ -31,6 +31,9 @@ struct Grammar {
   [[noreturn]] void fail(const Line& line, const char* at, const std::string& reason) const;
 };
 
+/// What to set if `text` is several columns, for each separator in it that is not the grammar's.
+std::vector<std::string> other_separators(const Grammar& grammar, std::string_view text);
+
 /// Removes the first line from `text` and returns it.
 std::string_view take_line(std::string_view& text);
 

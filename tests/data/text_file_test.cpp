@@ -303,6 +303,10 @@ TEST_F(TextFile, RefusesAHeaderOfAnotherWidth) {
   EXPECT_EQ(read_error(write("a.csv", "x,y\n1,2,3\n")),
             "D/a.csv:2:1: the header (line 1) has 2 columns, and this row has 3 (if the first one "
             "holds the names of the rows, set index_column: 0)");
+  EXPECT_EQ(
+      read_error(write("a.csv", "x;y\n1,5;2\n")),
+      "D/a.csv:2:1: the header (line 1) has 1 column, and this row has 2 (if ';' separates the "
+      "columns, set delimiter: \";\")");
   // R writes row names like this, without a name for their column. The second file has names that
   // contain blanks.
   Source source = write("a.csv", "x,y\na,1,2\n");
