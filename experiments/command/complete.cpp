@@ -48,7 +48,7 @@ void read_positional(Before& before, const std::string& word) {
   before.positional = true;
 }
 
-Before read(const std::vector<std::string>& words) {
+Before read_before(const std::vector<std::string>& words) {
   Before before;
   for (const std::string& word : words) {
     if (std::exchange(before.wants_value, nullptr) != nullptr) continue;
@@ -191,7 +191,7 @@ Completion complete(std::vector<std::string> words) {
   // bash divides --out=DIR into three words.
   if (typed == "=") typed = "";
   if (!words.empty() && words.back() == "=") words.pop_back();
-  Before before = read(words);
+  Before before = read_before(words);
   if (typed.starts_with("--") && typed.find('=') != std::string::npos) {
     prefix = typed.substr(0, typed.find('=') + 1);
     const OptionInfo* option = option_of(typed.substr(0, prefix.size() - 1));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kIndent = 26;
 // Longer lines are hard to read.
-constexpr std::size_t kWidest = 100;
+constexpr std::size_t kWidestLine = 100;
 
 constexpr std::array kGroups = {Group::points, Group::measurement, Group::directory, Group::parts,
                                 Group::tools,  Group::counters,    Group::output,    Group::help};
@@ -36,7 +36,7 @@ std::string usage_of(const ActionInfo& action) {
 class Help {
  public:
   explicit Help(const Terminal& terminal) : terminal_(terminal) {
-    width_ = std::min(terminal.width.value_or(80), kWidest);
+    width_ = std::min(terminal.width.value_or(80), kWidestLine);
     // In a narrow window the texts stand below the names.
     indent_ = width_ < 60 ? 6 : kIndent;
   }

@@ -29,7 +29,7 @@ std::string unknown_option(const std::string& word) {
 }
 
 /// An action as it was asked for: by a flag or by a subcommand.
-struct Asked {
+struct AskedAction {
   const ActionInfo* action;
   std::string by;
 };
@@ -49,7 +49,7 @@ std::vector<std::string> arguments_of(const std::string& command) {
 
 /// Takes a subcommand and its argument out of the words that are no options. No action: there is
 /// none.
-Asked subcommand(std::vector<std::string>& words) {
+AskedAction subcommand(std::vector<std::string>& words) {
   if (words.empty() || !is_command(words[0])) return {nullptr, ""};
   const std::string command = words[0];
   words.erase(words.begin());
@@ -77,17 +77,18 @@ std::string extra_word(const std::string& word, const std::string& spec) {
 }
 
 /// The one action of all that are asked for.
-Asked one_action(const std::vector<Asked>& asked) {
+AskedAction one_action(const std::vector<AskedAction>& asked) {
   if (asked.empty()) return {&info_of(Action::run), ""};
-  const auto other = std::ranges::find_if(
-      asked, [&](const Asked& each) { return each.action->action != asked[0].action->action; });
+  const auto other = std::ranges::find_if(asked, [&](const AskedAction& each) {
+    return each.action->action != asked[0].action->action;
+  });
   if (other == asked.end()) return asked[0];
   throw UsageError(
       fmt::format("{} and {} are two things to do: give one of them", asked[0].by, other->by));
 }
 
 /// Refuses what the action does not use.
-void check_uses(const Asked& asked, const std::vector<const OptionInfo*>& given,
+void check_uses(const AskedAction& asked, const std::vector<const OptionInfo*>& given,
                 const CommandLine& line) {
   const ActionInfo& action = *asked.action;
   if (action.takes == ActionInfo::Takes::nothing && !line.spec.empty())
@@ -184,7 +185,7 @@ class Parser {
     }
     for (const std::string& word : app_.remaining())
       if (word.starts_with("-") && word.size() > 1) throw UsageError(unknown_option(word));
-    const Asked asked = one_action(all_asked());
+    const AskedAction asked = one_action(all_asked());
     line.action = asked.action->action;
     take_words(asked, line);
     check_uses(asked, given, line);
@@ -196,7 +197,7 @@ class Parser {
 
  private:
   /// What stands beside the options: the spec, or folders.
-  void take_words(const Asked& asked, CommandLine& line) const {
+  void take_words(const AskedAction& asked, CommandLine& line) const {
     using Takes = ActionInfo::Takes;
     const Takes takes = asked.action->takes;
     if (takes == Takes::folder || takes == Takes::folders) {
@@ -211,11 +212,11 @@ class Parser {
   }
 
   /// What is asked for by flags and by a subcommand, which is taken out of the words.
-  std::vector<Asked> all_asked() {
-    std::vector<Asked> asked;
+  std::vector<AskedAction> all_asked() {
+    std::vector<AskedAction> asked;
     for (const auto& [option, action] : flags_)
       if (option->count() > 0) asked.push_back({action, std::string(action->flag)});
-    const Asked word = subcommand(words_);
+    const AskedAction word = subcommand(words_);
     // `run SPEC --dry-run` is how one asks for the plan of a run that is typed already.
     const bool run_as_plan = word.action != nullptr && word.action->action == Action::run &&
                              asked.size() == 1 && asked[0].action->action == Action::plan;

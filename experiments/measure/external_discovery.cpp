@@ -46,9 +46,9 @@ struct Description {
 };
 
 /// The process of one file and its output so far.
-class Asked {
+class DescribeProcess {
  public:
-  explicit Asked(const fs::path& file) {
+  explicit DescribeProcess(const fs::path& file) {
     Pipe error;
     std::vector<std::string> command = external_command(file);
     command.emplace_back("describe");
@@ -112,12 +112,12 @@ class Asked {
 /// Asks all `files` at the same time.
 std::vector<Description> describe(std::span<const fs::path> files) {
   const StraysEnd strays;
-  std::vector<std::unique_ptr<Asked>> asked;
+  std::vector<std::unique_ptr<DescribeProcess>> asked;
   std::vector<Description> told;
   for (const fs::path& file : files) {
     told.push_back({file, "", ""});
     try {
-      asked.push_back(std::make_unique<Asked>(file));
+      asked.push_back(std::make_unique<DescribeProcess>(file));
     } catch (const std::system_error& error) {
       asked.push_back(nullptr);
       told.back().problem = fmt::format("describe: {}", error.what());
@@ -126,7 +126,7 @@ std::vector<Description> describe(std::span<const fs::path> files) {
   const double deadline = now_ms() + kDescribeMs;
   while (now_ms() < deadline) {
     std::vector<pollfd> streams;
-    std::vector<Asked*> whose;
+    std::vector<DescribeProcess*> whose;
     for (const auto& one : asked) {
       if (!one) continue;
       one->wait_for(streams);

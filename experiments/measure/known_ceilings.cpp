@@ -24,7 +24,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-fs::path variable(const char* name) {
+/// The folder that an environment variable names. Empty if it is not set.
+fs::path folder_in_variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
@@ -51,18 +52,18 @@ std::vector<std::pair<fs::path, Json>> known_files(std::string& unreadable) {
   return files;
 }
 
-enum class Load { burst, sustained };
+enum class RateKind { burst, sustained };
 
 // Takes the best sample under any of these names, not the median, because a floor must never be too
 // high. A rate that a GPU sustains is one that it reaches in a burst, too.
 std::optional<double> best_of(const Json& json, std::initializer_list<const char*> names,
-                              Load load = Load::burst) {
+                              RateKind kind = RateKind::burst) {
   std::optional<double> best;
   for (const Json& ceiling : json.at("ceilings"))
     for (const char* name : names) {
       const Json& of = ceiling.at("name");
-      const bool same =
-          (load == Load::burst && of == name) || of == name + std::string(profiling::kSustained);
+      const bool same = (kind == RateKind::burst && of == name) ||
+                        of == name + std::string(profiling::kSustained);
       if (!same || ceiling.at("value").is_null()) continue;
       const double scale = ceiling.at("unit") == "GB/s" ? 1e9 : 1e12;
       best = std::max(best.value_or(0), ceiling.at("max").get<double>() * scale);
@@ -70,15 +71,15 @@ std::optional<double> best_of(const Json& json, std::initializer_list<const char
   return best;
 }
 
-FloorRates gpu_rates(const Json& json, Load load) {
+FloorRates gpu_rates(const Json& json, RateKind kind) {
   FloorRates rates;
-  rates.levels = {{"the cache", json.at("gpu").at("l2_bytes"), best_of(json, {"l2_read"}, load)},
-                  {"memory", 0, best_of(json, {"dram_read", "dram_copy"}, load)}};
-  rates.fp64 = best_of(json, {"fp64_fma", "fp64_tensor"}, load);
-  rates.fp32 = best_of(json, {"fp32_fma"}, load);
-  rates.tf32 = best_of(json, {"tf32_tensor"}, load);
-  rates.fp16 = best_of(json, {"fp16_tensor"}, load);
-  rates.bf16 = best_of(json, {"bf16_tensor"}, load);
+  rates.levels = {{"the cache", json.at("gpu").at("l2_bytes"), best_of(json, {"l2_read"}, kind)},
+                  {"memory", 0, best_of(json, {"dram_read", "dram_copy"}, kind)}};
+  rates.fp64 = best_of(json, {"fp64_fma", "fp64_tensor"}, kind);
+  rates.fp32 = best_of(json, {"fp32_fma"}, kind);
+  rates.tf32 = best_of(json, {"tf32_tensor"}, kind);
+  rates.fp16 = best_of(json, {"fp16_tensor"}, kind);
+  rates.bf16 = best_of(json, {"bf16_tensor"}, kind);
   rates.upload = best_of(json, {"link_h2d"});
   rates.download = best_of(json, {"link_d2h"});
   return rates;
@@ -144,14 +145,15 @@ KnownCeilings find(const std::string& what, Matcher&& match, Rates&& rates) {
 }  // namespace
 
 fs::path cache_folder() {
-  if (const fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty())
+  if (const fs::path cache = folder_in_variable("XDG_CACHE_HOME"); !cache.empty())
     return cache / "lloydbench";
-  if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "lloydbench";
+  if (const fs::path home = folder_in_variable("HOME"); !home.empty())
+    return home / ".cache" / "lloydbench";
   return {};
 }
 
 fs::path ceilings_folder() {
-  if (const fs::path own = variable("LLOYDBENCH_CEILINGS"); !own.empty()) return own;
+  if (const fs::path own = folder_in_variable("LLOYDBENCH_CEILINGS"); !own.empty()) return own;
   const fs::path cache = cache_folder();
   return cache.empty() ? fs::path() : cache / "ceilings";
 }
@@ -170,9 +172,9 @@ KnownCeilings find_gpu_ceilings(const DeviceLimits& device) {
                    : Match::none;
       },
       [](const Json& json, KnownCeilings& known) {
-        known.rates = gpu_rates(json, Load::burst);
+        known.rates = gpu_rates(json, RateKind::burst);
         if (has_sustained(json))
-          known.sustained = gpu_rates(json, Load::sustained);
+          known.sustained = gpu_rates(json, RateKind::sustained);
         else
           known.why_not_sustained =
               "the ceilings have no sustained rates: run_experiment --ceilings measures them";

@@ -21,11 +21,6 @@ using Json = nlohmann::ordered_json;
 using profiling::Ceiling;
 using profiling::GpuState;
 
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 constexpr int kCeilingsSchema = 1;
 
 // The smallest, median and largest value that NVML reported during the samples. Null if it reported

@@ -153,7 +153,6 @@ std::vector<std::string> disturbances(const Noise& noise, double solve_ms, doubl
 }
 
 void fill_noise(Row& row, const Noise& noise) {
-  const auto or_null = [](const auto& value) { return value ? Row(*value) : Row(nullptr); };
   row["noisy"] = !noise.reasons.empty();
   row["noise"] = {{"involuntary_switches", or_null(noise.involuntary_switches)},
                   {"page_faults", or_null(noise.page_faults)},
@@ -247,7 +246,6 @@ Load measure_load(profiling::Nvml* nvml, const std::vector<std::string>& gpus) {
 }
 
 nlohmann::ordered_json to_json(const Load& load) {
-  const auto or_null = [](const auto& value) { return value ? Row(*value) : Row(nullptr); };
   return {{"other_cpu", or_null(load.other_cpu)},
           {"cores", load.cores},
           {"seconds", kWindowMs / 1e3},

@@ -17,13 +17,13 @@ constexpr const char* kName = "libmpi.so.40";  // of Open MPI 3 to 5
 constexpr int kNapMicroseconds = 100;
 
 // Bytes or values of one call.
-constexpr std::size_t kMost = std::size_t{1} << 30;
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 
 // Calls body(first, count) for as many values at once as MPI, which counts in int, takes.
 template <typename T, typename Body>
 void in_pieces(std::span<T> values, Body&& body) {
-  for (std::size_t first = 0; first < values.size(); first += kMost)
-    body(values.data() + first, static_cast<int>(std::min(kMost, values.size() - first)));
+  for (std::size_t first = 0; first < values.size(); first += kMostAtOnce)
+    body(values.data() + first, static_cast<int>(std::min(kMostAtOnce, values.size() - first)));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace lloyd {
 namespace {
 
-constexpr std::array<std::pair<Pass, std::string_view>, 7> kPasses{
+constexpr std::array<std::pair<Pass, std::string_view>, 7> kPassNames{
     {{Pass::timing, "timing"},
      {Pass::counters, "counters"},
      {Pass::timeline, "timeline"},
@@ -85,13 +85,13 @@ class ProfiledSolve : public profiling::Subject {
 }  // namespace
 
 std::string_view to_string(Pass pass) {
-  for (const auto& [value, name] : kPasses)
+  for (const auto& [value, name] : kPassNames)
     if (value == pass) return name;
   throw std::logic_error("unnamed pass");
 }
 
 Pass parse_pass(std::string_view name) {
-  for (const auto& [value, known] : kPasses)
+  for (const auto& [value, known] : kPassNames)
     if (known == name) return value;
   throw std::invalid_argument("no pass is called " + std::string(name));
 }

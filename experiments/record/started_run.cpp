@@ -19,7 +19,7 @@ struct WrongValue : std::runtime_error {
 };
 
 template <typename Value>
-void read(const nlohmann::json& json, const char* key, std::optional<Value>& value) {
+void read_override(const nlohmann::json& json, const char* key, std::optional<Value>& value) {
   if (!json.contains(key)) return;
   const nlohmann::json& given = json.at(key);
   if constexpr (std::is_same_v<Value, int>) {
@@ -39,12 +39,12 @@ Overrides overrides_from_json(const nlohmann::json& json) {
   o.set = json.at("set").get<std::vector<std::string>>();
   o.only = json.at("only").get<std::vector<std::string>>();
   o.filter = json.at("filter").get<std::string>();
-  read(json, "repetitions", o.repetitions);
-  read(json, "warmup", o.warmup);
-  read(json, "timeout", o.timeout);
-  read(json, "seed", o.seed);
-  read(json, "shuffle", o.shuffle);
-  read(json, "profile", o.profile);
+  read_override(json, "repetitions", o.repetitions);
+  read_override(json, "warmup", o.warmup);
+  read_override(json, "timeout", o.timeout);
+  read_override(json, "seed", o.seed);
+  read_override(json, "shuffle", o.shuffle);
+  read_override(json, "profile", o.profile);
   return o;
 }
 

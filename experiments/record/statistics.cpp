@@ -8,7 +8,7 @@
 namespace lloyd {
 namespace {
 
-constexpr double kWidest = 100;
+constexpr double kWidestRatio = 100;  // of the ends of an interval
 
 // The 97.5% quantile of Student's t distribution.
 double student_quantile(std::size_t freedom) {
@@ -77,7 +77,7 @@ Interval launches_interval(const std::vector<std::vector<double>>& launches) {
       student_quantile(medians.size() - 1) * std::sqrt(squares / (count - 1) / count);
   const double low = std::min(std::exp(centre - reach), interval.median);
   const double high = std::max(std::exp(centre + reach), interval.median);
-  if (high <= kWidest * low) {
+  if (high <= kWidestRatio * low) {
     interval.low = low;
     interval.high = high;
   }

@@ -9,7 +9,7 @@ namespace lloyd {
 namespace {
 
 // A longer pattern must be a mistake, such as the contents of a file instead of its name.
-constexpr std::size_t kLongest = 10'000;
+constexpr std::size_t kLongestPattern = 10'000;
 
 // RE2's message ends with the part of the text that is wrong. A position is easier to find.
 std::string complaint(const RE2& expression, const std::string& text) {
@@ -25,9 +25,9 @@ std::string complaint(const RE2& expression, const std::string& text) {
 }  // namespace
 
 Pattern::Pattern(const std::string& text) {
-  if (text.size() > kLongest)
+  if (text.size() > kLongestPattern)
     throw Error(fmt::format("{} is too long for a regular expression: {} bytes, at most {}",
-                            in_quotes(text), text.size(), kLongest));
+                            in_quotes(text), text.size(), kLongestPattern));
   RE2::Options options;
   options.set_log_errors(false);
   expression_ = std::make_unique<RE2>(text, options);

@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::size_t kNarrowest = 20, kUsual = 80;
 
-std::string_view variable(const char* name) {
+std::string_view text_of_variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
 std::size_t window_width(int descriptor) {
-  if (const auto given = parse_whole(std::string(variable("COLUMNS"))).as_int64();
+  if (const auto given = parse_whole(std::string(text_of_variable("COLUMNS"))).as_int64();
       given && *given > 0)
     return static_cast<std::size_t>(*given);
   winsize size{};
@@ -66,9 +66,9 @@ std::size_t word_end(std::string_view text) {
 
 Terminal terminal(int descriptor) {
   if (isatty(descriptor) == 0) return {};
-  const bool dumb = variable("TERM") == "dumb";
-  return {std::max(kNarrowest, window_width(descriptor)), !dumb && variable("NO_COLOR").empty(),
-          !dumb};
+  const bool dumb = text_of_variable("TERM") == "dumb";
+  return {std::max(kNarrowest, window_width(descriptor)),
+          !dumb && text_of_variable("NO_COLOR").empty(), !dumb};
 }
 
 std::string coloured(const std::string& text, Colour colour, const Terminal& terminal) {
