@@ -16,7 +16,7 @@ namespace lloyd {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kNew = ".new";
+constexpr const char* kUnfinishedEnding = ".new";
 
 [[noreturn]] void fail(const char* what, const fs::path& path) {
   throw std::system_error(errno, std::generic_category(),
@@ -137,7 +137,7 @@ void PlainFolder::sync() const {
 
 void PlainFolder::replace(const std::string& name,
                           const std::function<void(std::ostream&)>& fill) const {
-  const std::string temporary = name + kNew;
+  const std::string temporary = unfinished(name);
   remove(temporary);
   try {
     const Opened file(open(temporary, O_WRONLY | O_CREAT | O_EXCL), path_ / temporary);
@@ -178,6 +178,13 @@ void PlainFolder::shorten(const std::string& name, off_t size) const {
 
 void PlainFolder::remove(const std::string& name) const {
   if (unlinkat(folder_, name.c_str(), 0) != 0 && errno != ENOENT) fail("remove", path_ / name);
+}
+
+std::string PlainFolder::unfinished(const std::string& name) { return name + kUnfinishedEnding; }
+
+void PlainFolder::remove_unfinished() const {
+  for (const auto& entry : fs::directory_iterator(path_))
+    if (entry.path().extension() == kUnfinishedEnding) remove(entry.path().filename());
 }
 
 void make_folder(const fs::path& path) {

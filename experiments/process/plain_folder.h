@@ -45,7 +45,7 @@ class PlainFolder {
   int open(const std::string& name, int flags) const;
 
   /// Replaces the file atomically and durably by what `fill` writes. After a crash there is either
-  /// the complete old file or the complete new one, and perhaps a file `name`.new.
+  /// the complete old file or the complete new one, and perhaps an unfinished() one.
   void replace(const std::string& name, const std::function<void(std::ostream&)>& fill) const;
   /// Appends `text` to the file and waits until it is on disk. Undoes a partial write.
   void append(const std::string& name, const std::string& text) const;
@@ -53,6 +53,11 @@ class PlainFolder {
   void shorten(const std::string& name, off_t size) const;
   /// Removes a file or a link if it exists.
   void remove(const std::string& name) const;
+
+  /// The name of the file while replace() writes it: `name`.new.
+  static std::string unfinished(const std::string& name);
+  /// Removes all files with such names. No other process may be writing into the folder.
+  void remove_unfinished() const;
 
  private:
   void sync() const;

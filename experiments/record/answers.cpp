@@ -118,9 +118,7 @@ void open_answers(const fs::path& run) {
     throw RunDirectoryError(
         fmt::format("{}: is no folder; the answers are kept in one", folder.string()));
   make_folder(folder);
-  const PlainFolder files(folder);
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == run_files::kNew) files.remove(entry.path().filename());
+  PlainFolder(folder).remove_unfinished();
 }
 
 void forget_answers(const fs::path& run, const std::set<std::string>& points) {

@@ -88,8 +88,7 @@ RunDirectory RunDirectory::open(const fs::path& path) try {
   check_run(folder);
   const int locked = lock(folder);
   RunDirectory directory(std::move(folder), locked);
-  for (const auto& entry : fs::directory_iterator(path))
-    if (entry.path().extension() == kNew) directory.folder_.remove(entry.path().filename());
+  directory.folder_.remove_unfinished();
   for (const char* name : kRowFiles) drop_torn_line(directory.folder_, name);
   return directory;
 } catch (const NotPlain& error) {

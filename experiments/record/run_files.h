@@ -18,7 +18,6 @@ inline constexpr std::array<const char*, 6> kRowFiles{kPasses,      kCounters,  
 inline constexpr const char* kPlan = "plan.json";
 inline constexpr const char* kAnswers = "answers";  // the folder of the saved answers
 inline constexpr const char* kLock = ".lock";
-inline constexpr const char* kNew = ".new";  // ends the name of a file that is being written
 // Creation writes these files before the plan, which it writes last.
 inline constexpr std::array<const char*, 2> kBeforePlan{"spec.yaml", "spec.resolved.json"};
 // All other files that a run, or a tool for it, writes.

@@ -20,10 +20,10 @@ namespace {
 // Returns the first entry that a run which ended before writing its plan would not leave behind.
 // Empty if there is none.
 std::string foreign_entry(const fs::path& path) {
-  std::vector<std::string> ours{kLock, std::string(kPlan) + kNew};
+  std::vector<std::string> ours{kLock, PlainFolder::unfinished(kPlan)};
   for (const char* name : kBeforePlan) {
     ours.push_back(name);
-    ours.push_back(std::string(name) + kNew);
+    ours.push_back(PlainFolder::unfinished(name));
   }
   bool locked = false;
   std::string first;

@@ -123,6 +123,16 @@ TEST_F(RunDirectoryTest, DropsATornLastLine) {
   EXPECT_EQ(directory.read_rows("measurements.jsonl").size(), 2u);
 }
 
+TEST_F(RunDirectoryTest, OpeningRemovesFilesThatWereNotFinished) {
+  RunDirectory::create(root_ / "run").write("plan.json", "{}");
+  std::ofstream(root_ / "run" / PlainFolder::unfinished("summary.md")) << "half of i";
+  std::ofstream(root_ / "run" / "new.txt") << "a user's own";
+  RunDirectory::open(root_ / "run");
+  EXPECT_FALSE(fs::exists(root_ / "run" / "summary.md.new"));
+  EXPECT_TRUE(fs::exists(root_ / "run" / "new.txt"));
+  EXPECT_TRUE(fs::exists(root_ / "run" / "plan.json"));
+}
+
 TEST_F(RunDirectoryTest, ALaunchIsFinishedByItsPassAndNotByItsSamples) {
   RunDirectory directory = RunDirectory::create(root_ / "run");
   directory.append("measurements.jsonl", {row("a", 0, 0), row("a", 0, 1), row("a", 1, 0)});
