@@ -18,6 +18,7 @@
 #include "experiments/process/work_directory.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/run_directory.h"
+#include "experiments/record/run_files.h"
 #include "experiments/record/started_run.h"
 #include "experiments/run/availability.h"
 #include "experiments/run/clock_lock.h"
@@ -68,7 +69,7 @@ Spec load(CommandLine& line, const DeviceQuery& gpus) {
                       to_string(*line.shard)));
     shard = started.shard;
     path = started.spec;
-    if (!std::filesystem::exists(path)) path = resume / "spec.yaml";
+    if (!std::filesystem::exists(path)) path = resume / run_files::kSpec;
   }
   if (!line.spec.empty()) path = find_spec(line.spec, suggested_command(line.spec));
   Spec spec = load_spec(path, line.overrides, line.spec, line.options.device, files);
@@ -99,7 +100,7 @@ std::unique_ptr<ClockLock> lock_clock(const Spec& spec, const DeviceQuery& gpus,
 void start_instead_of_resume(CommandLine& line) {
   std::filesystem::path& resume = line.options.resume;
   if (line.spec.empty() || !line.shard || resume.empty() ||
-      std::filesystem::exists(resume / "plan.json"))
+      std::filesystem::exists(resume / run_files::kPlan))
     return;
   line.options.out = std::exchange(resume, {});
   line.options.retry_failed = false;

@@ -14,7 +14,6 @@
 
 namespace lloyd {
 namespace fs = std::filesystem;
-using namespace run_files;
 namespace {
 
 constexpr const char* kTiming = "timing";
@@ -73,11 +72,11 @@ RunDirectory RunDirectory::create(const fs::path& path) try {
                     error.code().message()));
   }
   PlainFolder folder = open_folder(path);
-  if (!folder.has(kLock)) refuse_foreign(path);
+  if (!folder.has(run_files::kLock)) refuse_foreign(path);
   const int locked = lock(folder);
   RunDirectory directory(std::move(folder), locked);
   refuse_foreign(path);
-  for (const char* name : kBeforePlan) directory.folder_.remove(name);
+  for (const char* name : run_files::kBeforePlan) directory.folder_.remove(name);
   return directory;
 } catch (const NotPlain& error) {
   throw RunDirectoryError(error.what());
@@ -89,7 +88,7 @@ RunDirectory RunDirectory::open(const fs::path& path) try {
   const int locked = lock(folder);
   RunDirectory directory(std::move(folder), locked);
   directory.folder_.remove_unfinished();
-  for (const char* name : kRowFiles) drop_torn_line(directory.folder_, name);
+  for (const char* name : run_files::kRowFiles) drop_torn_line(directory.folder_, name);
   return directory;
 } catch (const NotPlain& error) {
   throw RunDirectoryError(error.what());
@@ -127,7 +126,7 @@ nlohmann::json RunDirectory::plan_of(const fs::path& path) try {
   check_run(folder);
   using Event = nlohmann::json::parse_event_t;
   bool points = false;  // true while the next list is "points"
-  return parse(folder, kPlan, [&](int depth, Event event, nlohmann::json& parsed) {
+  return parse(folder, run_files::kPlan, [&](int depth, Event event, nlohmann::json& parsed) {
     if (event == Event::key && depth == 1) points = parsed == "points";
     return !(points && depth == 2 && event == Event::object_end);
   });
@@ -165,7 +164,7 @@ Turn turn_of(const Row& row) {
 
 std::map<std::string, PointState> RunDirectory::states() const {
   std::map<std::string, PointState> states;
-  for_each_row(kMeasurements, [&](const Row& row) {
+  for_each_row(run_files::kMeasurements, [&](const Row& row) {
     PointState& state = states[row.at("point").get<std::string>()];
     state.status = row.at("status").get<std::string>();
     check_measurement(row);
@@ -173,7 +172,7 @@ std::map<std::string, PointState> RunDirectory::states() const {
     state.gpu = first_gpu_of(row);
     if (state.status == status::ok) state.samples[turn_of(row)].push_back(taken_sample(row));
   });
-  for_each_row(kPasses, [&](const Row& row) {
+  for_each_row(run_files::kPasses, [&](const Row& row) {
     if (row.at("pass") == kTiming)
       states[row.at("point").get<std::string>()].finished.insert(turn_of(row));
   });
@@ -182,7 +181,7 @@ std::map<std::string, PointState> RunDirectory::states() const {
 
 std::map<std::pair<std::string, std::string>, std::string> RunDirectory::passes() const {
   std::map<std::pair<std::string, std::string>, std::string> passes;
-  for_each_row(kPasses, [&](const Row& row) {
+  for_each_row(run_files::kPasses, [&](const Row& row) {
     if (row.at("pass") == kTiming) return;
     passes[{row.at("point").get<std::string>(), row.at("pass").get<std::string>()}] =
         row.at("status").get<std::string>();
@@ -192,13 +191,13 @@ std::map<std::pair<std::string, std::string>, std::string> RunDirectory::passes(
 
 void RunDirectory::fill_energy() {
   std::map<std::string, Row> energy;  // by point
-  for_each_row(kPasses, [&](const Row& row) {
+  for_each_row(run_files::kPasses, [&](const Row& row) {
     if (row.at("pass") == "energy") energy[row.at("point").get<std::string>()] = row;
   });
   if (energy.empty()) return;
   std::string text;
   bool changed = false;
-  for_each_row(kMeasurements, [&](const Row& measured) {
+  for_each_row(run_files::kMeasurements, [&](const Row& measured) {
     Row row = measured;
     const auto found = energy.find(row.at("point").get<std::string>());
     if (found != energy.end() && row.at("status") == status::ok && row.at("energy_j").is_null()) {
@@ -218,12 +217,12 @@ void RunDirectory::fill_energy() {
     }
     text += json_text(row) + '\n';
   });
-  if (changed) write(kMeasurements, text);
+  if (changed) write(run_files::kMeasurements, text);
 }
 
 void RunDirectory::forget(const std::set<std::string>& points) {
   if (points.empty()) return;
-  for (const char* name : kRowFiles)
+  for (const char* name : run_files::kRowFiles)
     remove_rows(
         name, [&](const Row& row) { return points.contains(row.at("point").get<std::string>()); });
   forget_answers(path(), points);
@@ -231,11 +230,13 @@ void RunDirectory::forget(const std::set<std::string>& points) {
 
 void RunDirectory::forget_passes(const std::set<std::pair<std::string, std::string>>& passes) {
   if (passes.empty()) return;
-  for (const char* name : {kPasses, kCounters, kTimeline, kConvergence})
+  for (const char* name :
+       {run_files::kPasses, run_files::kCounters, run_files::kTimeline, run_files::kConvergence})
     remove_rows(name, [&](const Row& row) {
-      const std::string pass = name == kTimeline      ? "timeline"
-                               : name == kConvergence ? "convergence"
-                                                      : row.at("pass").get<std::string>();
+      const std::string pass = name == run_files::kTimeline ? "timeline"
+                               : name == run_files::kConvergence
+                                   ? "convergence"
+                                   : row.at("pass").get<std::string>();
       return passes.contains({row.at("point").get<std::string>(), pass});
     });
 }

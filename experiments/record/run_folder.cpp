@@ -14,14 +14,13 @@
 
 namespace lloyd {
 namespace fs = std::filesystem;
-using namespace run_files;
 namespace {
 
 // Returns the first entry that a run which ended before writing its plan would not leave behind.
 // Empty if there is none.
 std::string foreign_entry(const fs::path& path) {
-  std::vector<std::string> ours{kLock, PlainFolder::unfinished(kPlan)};
-  for (const char* name : kBeforePlan) {
+  std::vector<std::string> ours{run_files::kLock, PlainFolder::unfinished(run_files::kPlan)};
+  for (const char* name : run_files::kBeforePlan) {
     ours.push_back(name);
     ours.push_back(PlainFolder::unfinished(name));
   }
@@ -29,8 +28,8 @@ std::string foreign_entry(const fs::path& path) {
   std::string first;
   for (const auto& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
-    locked = locked || name == kLock;
-    if (name == kLock) continue;
+    locked = locked || name == run_files::kLock;
+    if (name == run_files::kLock) continue;
     if (std::find(ours.begin(), ours.end(), name) == ours.end()) return name;
     first = name;
   }
@@ -52,7 +51,7 @@ PlainFolder open_folder(const fs::path& path) {
 int lock(const PlainFolder& folder) {
   int descriptor = -1;
   try {
-    descriptor = folder.open(kLock, O_RDWR | O_CREAT);
+    descriptor = folder.open(run_files::kLock, O_RDWR | O_CREAT);
   } catch (const std::system_error& error) {
     throw RunDirectoryError(
         fmt::format("{}: cannot write there ({}); choose another folder with --out",
@@ -76,17 +75,18 @@ void refuse_foreign(const fs::path& path) {
 }
 
 void check_run(const PlainFolder& folder) {
-  for (const char* name : kRowFiles) folder.has(name);
-  for (const char* name : kBeforePlan) folder.has(name);
-  for (const char* name : kOthers) folder.has(name);
-  if (folder.has(kPlan)) return;
+  for (const char* name : run_files::kRowFiles) folder.has(name);
+  for (const char* name : run_files::kBeforePlan) folder.has(name);
+  for (const char* name : run_files::kOthers) folder.has(name);
+  if (folder.has(run_files::kPlan)) return;
   const std::string path = folder.path().string();
-  if (folder.has(kLock) && foreign_entry(folder.path()).empty())
+  if (folder.has(run_files::kLock) && foreign_entry(folder.path()).empty())
     throw RunDirectoryError(
         fmt::format("{0}: nothing was started there (it ended before its {1} was written); start "
                     "it with: run_experiment SPEC --out {0}",
-                    path, kPlan));
-  throw RunDirectoryError(fmt::format("{}: is not a run directory (it has no {})", path, kPlan));
+                    path, run_files::kPlan));
+  throw RunDirectoryError(
+      fmt::format("{}: is not a run directory (it has no {})", path, run_files::kPlan));
 }
 
 }  // namespace lloyd

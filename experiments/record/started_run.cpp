@@ -7,6 +7,7 @@
 
 #include "experiments/record/answers.h"
 #include "experiments/record/run_directory.h"
+#include "experiments/record/run_files.h"
 #include "experiments/spec/shard.h"
 #include "experiments/text/text.h"
 
@@ -73,7 +74,7 @@ StartedRun started_run(const std::filesystem::path& directory) {
   const nlohmann::json plan = RunDirectory::plan_of(directory);
   const auto damaged = [&](const std::string& how) {
     return RunDirectoryError(fmt::format("{}: is damaged ({}); start a new run",
-                                         (directory / "plan.json").string(), how));
+                                         (directory / run_files::kPlan).string(), how));
   };
   try {
     StartedRun run;

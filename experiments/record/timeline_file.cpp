@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "experiments/record/run_files.h"
 #include "experiments/text/text.h"
 
 namespace lloyd {
@@ -77,7 +78,7 @@ std::string timeline_file(const RunDirectory& run) {
   std::string entries;
   Tracks tracks;
   bool any = false;
-  run.for_each_row("timeline.jsonl", [&](const Row& event) {
+  run.for_each_row(run_files::kTimeline, [&](const Row& event) {
     any = true;
     if (event.at("kind") == "trace") return;  // describes the trace, not an event
     const auto [process, track] = tracks.of(event);

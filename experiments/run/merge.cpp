@@ -55,9 +55,9 @@ std::vector<Part> open_parts(const std::vector<PartFolder>& folders) {
   std::vector<Part> parts;
   for (const PartFolder& folder : folders) {
     RunDirectory directory = open_part(folder.path);
-    nlohmann::json resolved = directory.read_json("spec.resolved.json");
+    nlohmann::json resolved = directory.read_json(run_files::kResolvedSpec);
     nlohmann::json plan = directory.read_json(run_files::kPlan);
-    nlohmann::json environment = directory.read_json("environment.json");
+    nlohmann::json environment = directory.read_json(run_files::kEnvironment);
     parts.push_back(
         {folder, std::move(directory), std::move(resolved), std::move(plan), environment});
     if (parts.size() > 1 && parts[parts.size() - 2].folder.shard == folder.shard)
@@ -99,7 +99,8 @@ nlohmann::json joined_plan(const std::vector<Part>& parts) {
 /// this machine may have other defaults.
 Spec whole_spec(const Part& first, const std::map<std::string, nlohmann::json>& planned) {
   const StartedRun started = started_run(first.folder.path);
-  Spec spec = load_spec(first.folder.path / "spec.yaml", started.overrides, "", 0, started.files);
+  Spec spec =
+      load_spec(first.folder.path / run_files::kSpec, started.overrides, "", 0, started.files);
   std::map<std::string, Point> here;
   for (Point& point : spec.points) here.emplace(point.id, std::move(point));
   spec.points.clear();
@@ -136,11 +137,11 @@ void copy_rows(const std::vector<Part>& parts, RunDirectory& into) {
 }
 
 void copy_logs(const std::vector<Part>& parts, RunDirectory& into) {
-  into.write("log.txt", [&](std::ostream& out) {
+  into.write(run_files::kLog, [&](std::ostream& out) {
     for (const Part& part : parts) {
       out << fmt::format("# part {}: {}\n", to_string(part.folder.shard),
                          part.folder.path.string());
-      std::ifstream log(part.folder.path / "log.txt");
+      std::ifstream log(part.folder.path / run_files::kLog);
       if (log.peek() != std::ifstream::traits_type::eof()) out << log.rdbuf();
       out.clear();
     }
@@ -182,7 +183,7 @@ int merge_parts(const std::vector<fs::path>& folders, const RunOptions& options)
   for (const Part& part : parts)
     environment["parts"].push_back(
         {{"shard", to_string(part.folder.shard)}, {"environment", part.environment}});
-  into.write("environment.json", json_text(environment, 1) + '\n');
+  into.write(run_files::kEnvironment, json_text(environment, 1) + '\n');
   write_plan(into, spec, joined_plan(parts));
 
   const Results results = write_results(into, spec, environment);

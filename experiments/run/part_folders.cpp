@@ -8,14 +8,16 @@
 #include <utility>
 
 #include "experiments/record/run_directory.h"
+#include "experiments/record/run_files.h"
 #include "experiments/record/started_run.h"
+#include "experiments/run/submit.h"
 #include "experiments/spec/shard.h"
 
 namespace lloyd {
 namespace fs = std::filesystem;
 namespace {
 
-bool is_started(const fs::path& folder) { return fs::is_regular_file(folder / "plan.json"); }
+bool is_started(const fs::path& folder) { return fs::is_regular_file(folder / run_files::kPlan); }
 
 PartFolder part_of(const fs::path& folder) {
   const std::optional<Shard> shard = started_run(folder).shard;
@@ -74,14 +76,14 @@ std::vector<int> missing_parts(const std::vector<PartFolder>& parts) {
 }
 
 nlohmann::json submission_of(const fs::path& folder) {
-  std::ifstream in(folder / "submit.json");
+  std::ifstream in(folder / kSubmission);
   if (!in) return nullptr;
   const nlohmann::json json = nlohmann::json::parse(in, nullptr, false);
   const bool valid = json.is_object() && json.contains("job") &&
                      (json["job"].is_string() || json["job"].is_null()) && json.contains("parts") &&
                      json["parts"].is_number_integer();
   if (!valid)
-    throw RunDirectoryError(fmt::format("{}: is damaged", (folder / "submit.json").string()));
+    throw RunDirectoryError(fmt::format("{}: is damaged", (folder / kSubmission).string()));
   return json;
 }
 

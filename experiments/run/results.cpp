@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "experiments/measure/profile.h"
+#include "experiments/record/run_files.h"
 #include "experiments/record/timeline_file.h"
 #include "experiments/text/text.h"
 #include "kernels/core/status.h"
@@ -20,7 +21,7 @@ namespace {
 
 std::vector<MissingGroup> failed_passes(const RunDirectory& directory) {
   std::vector<Missing> failed;
-  for (const Row& row : directory.read_rows("passes.jsonl")) {
+  for (const Row& row : directory.read_rows(run_files::kPasses)) {
     const std::string pass = row.at("pass"), status = row.at("status");
     if (pass == to_string(Pass::timing) || !status::is_failure(status)) continue;
     const std::string version = row.at("version"), point = row.at("point");
@@ -36,7 +37,7 @@ std::vector<MissingGroup> failed_passes(const RunDirectory& directory) {
 Results write_results(RunDirectory& directory, const Spec& spec,
                       const nlohmann::ordered_json& environment) {
   directory.fill_energy();
-  const std::vector<Row> measurements = directory.read_rows("measurements.jsonl");
+  const std::vector<Row> measurements = directory.read_rows(run_files::kMeasurements);
   std::set<std::string> unfinished;
   for (const auto& [point, state] : directory.states())
     if (state.finished.size() < spec.turns() && state.status == status::ok)
@@ -47,10 +48,11 @@ Results write_results(RunDirectory& directory, const Spec& spec,
   for (const MissingGroup& group : results.failed_passes)
     summary += fmt::format("* {}: {}: {}\n", for_markdown(group.what), group.status,
                            for_markdown(group.reason));
-  directory.write("summary.md", summary);
+  directory.write(run_files::kSummary, summary);
   if (const std::string timeline = timeline_file(directory); !timeline.empty())
-    directory.write("timeline.json", timeline);
-  directory.write("benchmark.json", json_text(benchmark_json(measurements, environment)) + '\n');
+    directory.write(run_files::kTrace, timeline);
+  directory.write(run_files::kBenchmark,
+                  json_text(benchmark_json(measurements, environment)) + '\n');
   return results;
 }
 

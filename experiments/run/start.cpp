@@ -13,6 +13,7 @@
 #include "experiments/process/mpi_launcher.h"
 #include "experiments/process/program_files.h"
 #include "experiments/record/environment.h"
+#include "experiments/record/run_files.h"
 #include "experiments/record/started_run.h"
 #include "experiments/spec/shard.h"
 #include "experiments/text/differences.h"
@@ -57,7 +58,7 @@ std::string changed(const nlohmann::json& was, const nlohmann::json& is, const S
 }
 
 void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
-  const nlohmann::json resolved = directory.read_json("spec.resolved.json");
+  const nlohmann::json resolved = directory.read_json(run_files::kResolvedSpec);
   if (resolved != spec.resolved())
     throw RunDirectoryError(fmt::format("{}: cannot resume: the spec differs ({}); start a new run",
                                         directory.path().string(),
@@ -92,13 +93,13 @@ std::string default_directory(const Spec& spec) {
 RunDirectory create_run(const Spec& spec, const fs::path& folder) {
   RunDirectory directory =
       RunDirectory::create(folder.empty() ? fs::path(default_directory(spec)) : folder);
-  directory.write("spec.yaml", spec.text);
-  directory.write("spec.resolved.json", json_text(spec.resolved(), 1) + '\n');
+  directory.write(run_files::kSpec, spec.text);
+  directory.write(run_files::kResolvedSpec, json_text(spec.resolved(), 1) + '\n');
   return directory;
 }
 
 void write_plan(RunDirectory& directory, const Spec& spec, const nlohmann::json& plan) {
-  directory.write("plan.json", [&](std::ostream& out) {
+  directory.write(run_files::kPlan, [&](std::ostream& out) {
     std::string text = json_text(plan, 1);
     text.resize(text.size() - 2);  // "\n}"
     out << text << ",\n \"points\": [";

@@ -133,7 +133,7 @@ std::string why_it_ended(const fs::path& log) {
 
 Json describe(const PartFolder& part) {
   const nlohmann::json resolved =
-      nlohmann::json::parse(std::ifstream(part.path / "spec.resolved.json"), nullptr, false);
+      nlohmann::json::parse(std::ifstream(part.path / run_files::kResolvedSpec), nullptr, false);
   const nlohmann::json plan =
       nlohmann::json::parse(std::ifstream(part.path / run_files::kPlan), nullptr, false);
   Json json;
@@ -214,7 +214,7 @@ void print_table(const Json& all) {
 void print_parts(const fs::path& folder, bool json) {
   const std::vector<PartFolder> found = find_parts({folder});
   const nlohmann::json submission = submission_of(folder);
-  const fs::path script = folder / "job.sh";
+  const fs::path script = folder / kJobScript;
   std::optional<Queue> known;
   if (!submission.is_null()) known = queue_of(submission.at("job"), script);
   const Queue queue = known.value_or(Queue{});
@@ -241,7 +241,7 @@ void print_parts(const fs::path& folder, bool json) {
     if (part.at("left") != 0) {
       left.push_back(std::to_string(index));
       if (state == queue.end()) idle.push_back(std::to_string(index));
-      const std::string said = why_it_ended(folder / fmt::format("part-{}.log", index));
+      const std::string said = why_it_ended(folder / part_log(std::to_string(index)));
       if (state == queue.end() && !said.empty()) part["said"] = said;
     }
     parts.push_back(std::move(part));

@@ -18,6 +18,7 @@
 #include "experiments/process/plain_folder.h"
 #include "experiments/process/program_files.h"
 #include "experiments/record/environment.h"
+#include "experiments/record/run_files.h"
 #include "experiments/record/run_folder.h"
 #include "experiments/run/start.h"
 #include "experiments/spec/shard.h"
@@ -149,10 +150,10 @@ std::string script(const Spec& spec, const Submission& submission, const fs::pat
   std::string text = fmt::format(
       "#!/bin/bash\n"
       "#SBATCH --job-name={}\n"
-      "#SBATCH --output=\"{}/part-%a.log\"\n"
+      "#SBATCH --output=\"{}/{}\"\n"
       "#SBATCH --open-mode=append\n"
       "#SBATCH --requeue\n",
-      spec.name, sbatch_path(folder));
+      spec.name, sbatch_path(folder), part_log("%a"));
   for (const std::string& line : head) text += line + '\n';
   // The last --array counts, so there are as many tasks as parts, whatever the head says.
   text += fmt::format("#SBATCH --array={}\n", tasks.array);
@@ -164,7 +165,7 @@ std::string script(const Spec& spec, const Submission& submission, const fs::pat
       "cmp -s {0} {1} || {{ echo {0}: was edited after the sweep was submitted >&2; exit 2; }}\n"
       "exec {2} run {0} --shard \"$SLURM_ARRAY_TASK_ID/{3}\" \\\n"
       "  --resume {4}/part-\"$SLURM_ARRAY_TASK_ID\" --no-progress",
-      original, quoted((folder / "spec.yaml").string()), quoted(program_path()), tasks.parts,
+      original, quoted((folder / run_files::kSpec).string()), quoted(program_path()), tasks.parts,
       quoted(folder.string()), kTaskBegins);
   for (const std::string& option : submission.options) text += ' ' + quoted(option);
   return text + '\n';
@@ -236,16 +237,18 @@ std::string sbatch(const fs::path& job, const Tasks& tasks, const fs::path& head
 
 }  // namespace
 
+std::string part_log(const std::string& part) { return fmt::format("part-{}.log", part); }
+
 int submit_to_slurm(const Spec& spec, const Submission& submission) {
   const std::vector<std::string> head = head_lines(submission.head);
   const Tasks tasks = tasks_of(spec, head);
   SubmissionFolder files(
       fs::absolute(submission.out.empty() ? fs::path(default_directory(spec)) : submission.out));
-  const fs::path &folder = files.path(), job = folder / "job.sh";
-  files.write("spec.yaml", spec.text);
-  files.write("job.sh", script(spec, submission, folder, tasks, head));
+  const fs::path &folder = files.path(), job = folder / kJobScript;
+  files.write(run_files::kSpec, spec.text);
+  files.write(kJobScript, script(spec, submission, folder, tasks, head));
   const auto note = [&](const nlohmann::json& number) {
-    files.write("submit.json",
+    files.write(kSubmission,
                 json_text(nlohmann::json{{"job", number}, {"parts", tasks.parts}}, 1) + '\n');
   };
   note(nullptr);

@@ -16,6 +16,13 @@ struct NotSubmitted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The files of a submission, in the folder of the parts: the script of the job, and what
+/// submission_of() reads (part_folders.h).
+inline constexpr const char *kJobScript = "job.sh", *kSubmission = "submit.json";
+/// The log of a part's tasks, in the same folder. `part`: its number, or Slurm's %a, which stands
+/// for it.
+std::string part_log(const std::string& part);
+
 /// The line of a part's log with which each task begins starts like this.
 inline constexpr std::string_view kTaskBegins = "job.sh: part ";
 

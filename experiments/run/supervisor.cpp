@@ -13,6 +13,7 @@
 #include "experiments/record/answers.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/missing.h"
+#include "experiments/record/run_files.h"
 #include "experiments/run/launch.h"
 #include "experiments/spec/shard.h"
 #include "experiments/text/text.h"
@@ -51,7 +52,7 @@ Supervisor::Supervisor(const Spec& spec, const EnergyPlan& energy,
       team_(std::move(team)),
       save_(save),
       directory_(std::move(directory)),
-      log_(directory_.path() / "log.txt"),
+      log_(directory_.path() / run_files::kLog),
       runner_(log_, spec.measure.timeout),
       gpu_ceilings_(std::move(gpu_ceilings)),
       cpu_ceilings_(std::move(cpu_ceilings)),
@@ -109,7 +110,7 @@ std::vector<Task> Supervisor::record_unsupported(const std::vector<Task>& tasks,
     missing.push_back(
         {status::unsupported, task.point->version, progress.name(*task.point), task.point->reason});
   }
-  directory_.append("measurements.jsonl", rows);
+  directory_.append(run_files::kMeasurements, rows);
   for (const MissingGroup& group : grouped(missing))
     progress.skip(group.what, group.status, for_terminal(group.reason), group.count);
   return runnable;
@@ -152,13 +153,13 @@ bool Supervisor::time(const std::vector<Task*>& group, const Turn& turn, Progres
   };
   asking.part = [&](std::size_t i, Reply& part) {
     // The phases are those of the first correct solve. They are written only once.
-    if (!group[i]->has_rows) directory_.append("phases.jsonl", part.phases);
+    if (!group[i]->has_rows) directory_.append(run_files::kPhases, part.phases);
     group[i]->has_rows = true;
     for (Row& row : part.measurements) {
       fill_floor(row, *points[i]);
       group[i]->turns.at(turn).push_back(taken_sample(row));
     }
-    directory_.append("measurements.jsonl", part.measurements);
+    directory_.append(run_files::kMeasurements, part.measurements);
   };
   asking.end = [&](std::size_t i, const Reply& reply, double seconds) {
     Task& task = *group[i];
@@ -168,7 +169,7 @@ bool Supervisor::time(const std::vector<Task*>& group, const Turn& turn, Progres
     const Row done =
         pass_row(point, Pass::timing, turn, reply.status, reply.reason, samples.size(), seconds);
     if (reply.status == status::ok) {
-      directory_.append("passes.jsonl", {done});
+      directory_.append(run_files::kPasses, {done});
       progress.end(*points[i], which, status::ok, result_text(samples, spec_.measure.max_noise));
       task.finish(turn, samples);
       return;
@@ -176,8 +177,8 @@ bool Supervisor::time(const std::vector<Task*>& group, const Turn& turn, Progres
     // One wrong answer makes the point wrong. One row that says so replaces all its samples, also
     // those of other turns.
     if (task.has_rows) directory_.forget({points[i]->id});
-    directory_.append("measurements.jsonl", reply.measurements);
-    directory_.append("passes.jsonl", {done});
+    directory_.append(run_files::kMeasurements, reply.measurements);
+    directory_.append(run_files::kPasses, {done});
     progress.end(*points[i], which, reply.status, for_terminal(reply.reason), task.turns.size());
     task.turns.clear();
     task.profiling.clear();
@@ -194,14 +195,14 @@ bool Supervisor::profile(const std::vector<Task*>& group, Pass pass, Progress& p
   Asking asking;
   asking.request = [](std::size_t i) { return Request{i, {}, {}, {}, {}}; };
   asking.end = [&](std::size_t i, const Reply& reply, double seconds) {
-    directory_.append("counters.jsonl", reply.counters);
-    directory_.append("timeline.jsonl", reply.events);
-    directory_.append("convergence.jsonl", reply.convergence);
+    directory_.append(run_files::kCounters, reply.counters);
+    directory_.append(run_files::kTimeline, reply.events);
+    directory_.append(run_files::kConvergence, reply.convergence);
     Row done =
         pass_row(*points[i], pass, std::nullopt, reply.status, reply.reason,
                  reply.counters.size() + reply.events.size() + reply.convergence.size(), seconds);
     if (reply.energy_j) done["energy_j"] = *reply.energy_j;
-    directory_.append("passes.jsonl", {done});  // written last: it marks the pass as complete
+    directory_.append(run_files::kPasses, {done});  // written last: it marks the pass as complete
     ++results[{reply.status, reply.reason}];
   };
   const bool finished = runner_.run(job(pass, points), asking);

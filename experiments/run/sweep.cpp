@@ -15,6 +15,7 @@
 #include "experiments/record/answers.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/run_directory.h"
+#include "experiments/record/run_files.h"
 #include "experiments/run/job.h"
 #include "experiments/run/progress.h"
 #include "experiments/run/results.h"
@@ -48,8 +49,8 @@ struct Meters {
 /// `earlier`, those of its earlier starts. If nothing is left to do, what it says already.
 nlohmann::ordered_json with_earlier_starts(const RunDirectory& directory,
                                            nlohmann::ordered_json today, bool all_done) {
-  if (!std::filesystem::exists(directory.path() / "environment.json")) return today;
-  nlohmann::ordered_json last = directory.read_json("environment.json");
+  if (!std::filesystem::exists(directory.path() / run_files::kEnvironment)) return today;
+  nlohmann::ordered_json last = directory.read_json(run_files::kEnvironment);
   if (!last.is_object()) return today;
   if (all_done) return last;
   nlohmann::ordered_json earlier = nlohmann::ordered_json::array();
@@ -96,7 +97,7 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
       options.locked_mhz ? nlohmann::ordered_json(*options.locked_mhz) : nullptr;
   environment["ceilings"] = {{"gpu", gpu_ceilings.source}, {"cpu", cpu_ceilings.source}};
   environment = with_earlier_starts(directory, std::move(environment), tasks.empty());
-  directory.write("environment.json", json_text(environment, 1) + '\n');
+  directory.write(run_files::kEnvironment, json_text(environment, 1) + '\n');
   if (!options.quiet && !options.json) {
     std::cerr << fmt::format(
         "{}: {} into {}\n", spec.name,
