@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "experiments/process/program_files.h"
@@ -17,15 +18,13 @@ bool is_file(const fs::path& path) {
   return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
 }
 
-/// The closest of `specs` by the stem: folders and endings are easily left out, and the part of the
-/// name that is the same for all would make any two of them close.
-std::string closest(const std::string& name, const std::vector<std::string>& specs) {
+/// Suggests the spec with the closest stem. Folders and endings are easily left out, and the part
+/// of the name that is the same for all would make any two of them close.
+std::string suggested_spec(const std::string& name, const std::vector<std::string>& specs) {
   std::vector<std::string> stems;
   for (const std::string& spec : specs) stems.push_back(fs::path(spec).stem().string());
-  const std::string hint = suggestion(fs::path(name).stem().string(), stems);
-  for (std::size_t i = 0; i < specs.size(); ++i)
-    if (hint == "; did you mean '" + stems[i] + "'?") return "; did you mean '" + specs[i] + "'?";
-  return "";
+  const std::optional<std::size_t> at = closest(fs::path(name).stem().string(), stems);
+  return at ? did_you_mean(specs[*at]) : "";
 }
 
 }  // namespace
@@ -60,7 +59,7 @@ fs::path find_spec(const std::string& name, const std::string& otherwise) {
   std::error_code ignored;
   const char* problem =
       fs::is_directory(name, ignored) ? "is a folder, not a spec" : "no such spec";
-  std::string hint = closest(name, specs);
+  std::string hint = suggested_spec(name, specs);
   if (hint.empty()) hint = otherwise;
   std::vector<std::string> lines{fmt::format("{}: {}{}", name, problem, hint),
                                  "  looked for " + join(looked)};

@@ -101,6 +101,26 @@ std::string initials(const std::string& name) {
   return result;
 }
 
+/// The edit distance of two names in lower case, or that to the candidate's initials where these
+/// are closer. nullopt if it is too large for a slip.
+std::optional<std::size_t> distance_if_close(const std::string& wanted,
+                                             const std::string& candidate) {
+  const std::size_t distance = edit_distance(wanted, candidate);
+  const std::string abbreviation = initials(candidate);
+  if (abbreviation.size() >= 3 && wanted.size() >= 3) {
+    const std::size_t abbreviated = edit_distance(wanted, abbreviation);
+    if (abbreviated <= 1 && abbreviated < distance) return abbreviated;
+  }
+  const std::size_t allowed = std::max(wanted.size(), candidate.size()) / 3;
+  return distance <= allowed ? std::optional(distance) : std::nullopt;
+}
+
+/// Whether one of two names in lower case begins with the other.
+bool begin_alike(const std::string& wanted, const std::string& candidate) {
+  if (wanted.empty()) return false;
+  return candidate.starts_with(wanted) || (candidate.size() >= 3 && wanted.starts_with(candidate));
+}
+
 }  // namespace
 
 std::optional<std::int64_t> WholeNumber::as_int64() const {
@@ -262,37 +282,30 @@ std::string unknown_word(const std::string& kind, const std::string& word,
                      hint.empty() ? "; choose from " + join(known) : hint);
 }
 
-std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
-  if (word.size() > kLongestWord) return "";
+std::optional<std::size_t> closest(const std::string& word, const std::vector<std::string>& known) {
+  if (word.size() > kLongestWord) return std::nullopt;
   const std::string wanted = lower(word);
-  const std::string* best = nullptr;
-  std::size_t best_distance = std::numeric_limits<std::size_t>::max();
-  const std::string* prefix = nullptr;
-  int prefixes = 0;
-  for (const std::string& name : known) {
-    const std::string candidate = lower(name);
-    std::size_t distance = edit_distance(wanted, candidate);
-    std::size_t allowed = std::max(wanted.size(), candidate.size()) / 3;
-    const std::string abbreviation = initials(candidate);
-    if (abbreviation.size() >= 3 && wanted.size() >= 3) {
-      const std::size_t abbreviated = edit_distance(wanted, abbreviation);
-      if (abbreviated <= 1 && abbreviated < distance) {
-        distance = abbreviated;
-        allowed = 1;
-      }
+  std::optional<std::size_t> best, alike;
+  std::size_t best_distance = std::numeric_limits<std::size_t>::max(), count_alike = 0;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const std::string candidate = lower(known[i]);
+    if (const auto distance = distance_if_close(wanted, candidate);
+        distance && *distance < best_distance) {
+      best = i;
+      best_distance = *distance;
     }
-    if (distance <= allowed && distance < best_distance) {
-      best = &name;
-      best_distance = distance;
-    }
-    if (!wanted.empty() && (candidate.starts_with(wanted) ||
-                            (candidate.size() >= 3 && wanted.starts_with(candidate)))) {
-      prefix = &name;
-      ++prefixes;
-    }
+    if (!begin_alike(wanted, candidate)) continue;
+    alike = i;
+    ++count_alike;
   }
-  if (best == nullptr && prefixes == 1) best = prefix;
-  return best == nullptr ? "" : "; did you mean '" + *best + "'?";
+  return best || count_alike != 1 ? best : alike;
+}
+
+std::string did_you_mean(const std::string& name) { return "; did you mean '" + name + "'?"; }
+
+std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
+  const std::optional<std::size_t> at = closest(word, known);
+  return at ? did_you_mean(known[*at]) : "";
 }
 
 bool glob_match(const std::string& pattern, const std::string& text) {

@@ -34,7 +34,13 @@ std::optional<double> parse_real(const std::string& text);
 /// "a, b, c"
 std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");
 
-/// "; did you mean 'x'?" for the closest of `known` (edit distance), or "" when nothing is close.
+/// Where in `known` the name is that may have been meant by `word`: the closest by edit distance,
+/// where the initials of its words ("tpb") may stand for a name, else the only one that begins like
+/// it. nullopt when nothing is close. Case does not count.
+std::optional<std::size_t> closest(const std::string& word, const std::vector<std::string>& known);
+/// "; did you mean 'x'?"
+std::string did_you_mean(const std::string& name);
+/// did_you_mean() for the closest() of `known`, or "" when nothing is close.
 std::string suggestion(const std::string& word, const std::vector<std::string>& known);
 /// Shell glob (* and ?).
 bool glob_match(const std::string& pattern, const std::string& text);

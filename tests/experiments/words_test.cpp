@@ -41,6 +41,8 @@ TEST(Text, Suggestions) {
         << word;
   EXPECT_EQ(suggestion("cpu", {"cpu_openmp", "cpu_sequential"}), "");  // two names begin like this
   EXPECT_EQ(suggestion("anything", {}), "");
+  EXPECT_EQ(closest("cpu_opnmp", {"cpu_sequential", "cpu_openmp"}), 1);
+  EXPECT_EQ(closest("banana", {"cpu_sequential", "cpu_openmp"}), std::nullopt);
 }
 
 TEST(Text, Globs) {
