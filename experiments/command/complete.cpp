@@ -100,7 +100,7 @@ Completion values_of(const OptionInfo& option) {
       }
       break;
     case Offers::profiles:
-      for (const std::string_view word : profiles()) candidates.push_back({std::string(word), ""});
+      for (const std::string& word : profile_kinds()) candidates.push_back({word, ""});
       break;
     case Offers::answers:
       for (const std::string_view part : answer_parts())

@@ -255,8 +255,6 @@ constexpr auto kExamples = std::to_array<Example>({
     {"run_experiment metrics --chip GH100 --match dram__bytes", "look for a GPU counter"},
 });
 
-constexpr std::array<std::string_view, 6> kProfiles = {"none",     "nvtx", "counters",
-                                                       "timeline", "cpu",  "all"};
 constexpr std::array<std::string_view, 1> kSchedulers = {"slurm"};
 constexpr std::array<std::string_view, 3> kShells = {"bash", "zsh", "fish"};
 
@@ -321,7 +319,6 @@ std::span<const OptionInfo> options() { return all_options(); }
 std::span<const ExitStatus> exit_statuses() { return kExitStatuses; }
 std::span<const Variable> variables() { return kVariables; }
 std::span<const Example> examples() { return kExamples; }
-std::span<const std::string_view> profiles() { return kProfiles; }
 std::span<const std::string_view> schedulers() { return kSchedulers; }
 std::span<const std::string_view> shells() { return kShells; }
 

@@ -86,8 +86,6 @@ struct Example {
 };
 std::span<const Example> examples();
 
-/// The words that --profile takes.
-std::span<const std::string_view> profiles();
 /// The schedulers that --submit knows.
 std::span<const std::string_view> schedulers();
 /// The shells that have a completion.

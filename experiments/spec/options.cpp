@@ -14,18 +14,16 @@ namespace {
 const std::vector<std::string> kDefaultCounters = {"occupancy", "l1", "l2", "roofline"};
 const std::vector<std::string> kCpuCounters = {"l1d_misses", "llc_misses", "instructions",
                                                "cycles"};
-const std::vector<std::string> kProfileKinds = {"none",     "nvtx", "counters",
-                                                "timeline", "cpu",  "all"};
 
 void apply_profile(Draft& draft, const std::string& list) {
   const Place place{0, 0, "--profile"};
   std::set<std::string> kinds;
   for (const std::string& word : split_list(list)) {
-    if (!contains(kProfileKinds, word))
-      draft.errors.add(place, unknown_word("kind", word, kProfileKinds));
+    if (!contains(profile_kinds(), word))
+      draft.errors.add(place, unknown_word("kind", word, profile_kinds()));
     kinds.insert(word);
   }
-  if (kinds.empty()) draft.errors.add(place, "names nothing; choose from " + join(kProfileKinds));
+  if (kinds.empty()) draft.errors.add(place, "names nothing; choose from " + join(profile_kinds()));
   if (kinds.contains("none") && kinds.size() > 1)
     draft.errors.add(place, "'none' cannot be combined with anything else");
   const auto wanted = [&](const char* kind) {
@@ -88,6 +86,12 @@ void keep_filtered(Draft& draft) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& profile_kinds() {
+  static const std::vector<std::string> kinds = {"none",     "nvtx", "counters",
+                                                 "timeline", "cpu",  "all"};
+  return kinds;
+}
 
 void apply_options(Draft& draft) {
   const auto option = [&](const char* name, const std::string& message) {

@@ -34,8 +34,11 @@ struct Overrides {
   std::optional<double> timeout;      // seconds
   std::optional<std::uint64_t> seed;  // of the data, the initial centroids and the order
   std::optional<bool> shuffle;
-  std::optional<std::string> profile;  // none | nvtx | counters | timeline | cpu | all, comma list
+  std::optional<std::string> profile;  // a list of profile_kinds() with commas
 };
+
+/// The words that the list Overrides::profile may have, "none" alone.
+const std::vector<std::string>& profile_kinds();
 
 /// The samples of a point that one process takes: from which initial centroids, and which of the
 /// launches that begin there.
