@@ -172,6 +172,28 @@ RowSource row_source(const Job& job, const Point& point) {
           on_gpu ? first_gpus(job.team, point.all_gpus()) : std::vector<std::string>{}};
 }
 
+Row unmeasured_row(const Job& job, const Request& request, const std::string& status,
+                   const std::string& reason) {
+  const Point point = point_of(job, request);
+  Row row = unmeasured_row(point, row_source(job, point), job.device, status, reason);
+  row["launch"] = request.turn.launch;
+  return row;
+}
+
+Reply failed_reply(const Job& job, const Request& request, const std::string& status,
+                   const std::string& reason) {
+  Reply reply;
+  reply.status = status;
+  reply.reason = reason;
+  reply.needs_restart = true;
+  if (job.pass == Pass::timing)
+    reply.measurements = {unmeasured_row(job, request, status, reason)};
+  else
+    reply.counters =
+        missing_counters(point_of(job, request), job.pass, job.profile, status, reason);
+  return reply;
+}
+
 nlohmann::json to_json(const Job& job) {
   nlohmann::json points = nlohmann::json::array();
   for (const Point& point : job.points) points.push_back(to_json(point));

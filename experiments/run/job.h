@@ -80,6 +80,14 @@ Point point_of(const Job& job, const Request& request);
 
 RowSource row_source(const Job& job, const Point& point);
 
+/// The row of a timing pass that did not measure its point.
+Row unmeasured_row(const Job& job, const Request& request, const std::string& status,
+                   const std::string& reason);
+/// The reply where the worker gives none: its rows, by the job's pass, say why. The worker has to
+/// restart.
+Reply failed_reply(const Job& job, const Request& request, const std::string& status,
+                   const std::string& reason);
+
 /// The first `count` GPUs of a team, or all if it has fewer.
 template <typename Gpu>
 std::vector<Gpu> first_gpus(const std::vector<Gpu>& team, int count) {

@@ -56,22 +56,11 @@ std::pair<std::string, Precision> expected_key(const Point& point) {
 
 bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
                     const std::function<void(Reply&)>& take_part, Reply& reply) {
-  const Point point = point_of(job, request);
-  const auto problem = expected_key(point);
+  const auto problem = expected_key(point_of(job, request));
   if (const auto known = expected_.find(problem); known != expected_.end())
     request.expected = known->second;
   const auto lost = [&](const std::string& status, const std::string& reason) {
-    reply = Reply{};
-    reply.status = status;
-    reply.reason = reason;
-    if (job.pass == Pass::timing) {
-      reply.measurements = {
-          unmeasured_row(point, row_source(job, point), job.device, status, reason)};
-      reply.measurements[0]["launch"] = request.turn.launch;
-    } else {
-      reply.counters = missing_counters(point, job.pass, job.profile, status, reason);
-    }
-    reply.needs_restart = true;
+    reply = failed_reply(job, request, status, reason);
   };
   bool readable = true;
   const auto take = [&](const std::string& line) {

@@ -208,7 +208,6 @@ class TimedPoint {
 }  // namespace
 
 Reply timing_pass(Workbench& bench, const Request& request, const HandOver& hand_over) {
-  const Job& job = bench.job();
   Reply reply;
   std::optional<Verdict> incorrect;
   run_pass(bench, reply, [&] {
@@ -223,9 +222,7 @@ Reply timing_pass(Workbench& bench, const Request& request, const HandOver& hand
     reply.reason = incorrect->reason;
   }
   if (reply.status == status::ok) return reply;
-  const Point point = point_of(job, request);
-  Row row = unmeasured_row(point, row_source(job, point), job.device, reply.status, reply.reason);
-  row["launch"] = request.turn.launch;
+  Row row = unmeasured_row(bench.job(), request, reply.status, reply.reason);
   if (incorrect) fill_verdict(row, *incorrect);
   reply.measurements = {std::move(row)};
   return reply;

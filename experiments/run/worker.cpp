@@ -44,23 +44,6 @@ Reply answer(Workbench& bench, const Request& request, const HandOver& hand_over
   }
 }
 
-// The reply if the worker failed to start: the device is absent, busy or refuses.
-Reply failed_start(const Job& job, const Request& request, const std::string& why) {
-  const Point point = point_of(job, request);
-  Reply reply;
-  reply.status = status::failed;
-  reply.reason = fmt::format("cannot start on the device: {}", why);
-  if (job.pass == Pass::timing) {
-    reply.measurements = {
-        unmeasured_row(point, row_source(job, point), job.device, reply.status, reply.reason)};
-    reply.measurements[0]["launch"] = request.turn.launch;
-  } else {
-    reply.counters = missing_counters(point, job.pass, job.profile, reply.status, reply.reason);
-  }
-  reply.needs_restart = true;
-  return reply;
-}
-
 void send(const Reply& reply, int replies) {
   const std::string line = json_text(to_json(reply)) + "\n";
   for (std::size_t sent = 0; sent < line.size();) {
@@ -128,7 +111,9 @@ int run_worker(int replies, const OpenSession& open) {
         if (!std::getline(std::cin, line)) throw std::runtime_error("the supervisor is gone");
       });
     } catch (const std::exception& error) {
-      reply = failed_start(job, request, error.what());
+      // The device is absent, busy or refuses.
+      reply = failed_reply(job, request, status::failed,
+                           fmt::format("cannot start on the device: {}", error.what()));
     }
     send(reply, replies);
   }
