@@ -13,10 +13,10 @@ std::vector<Check> examine(const DeviceQuery& gpus, int device, const std::files
     std::move(more.begin(), more.end(), std::back_inserter(checks));
   };
   add({compiler_check()});
-  if (const auto index = static_cast<std::size_t>(device); index < gpus.devices.size()) {
+  if (const DeviceLimits* found = gpus.find(device)) {
     add({counter_permission()});
-    add(gpu_state_checks(gpus.devices[index]));
-    add({peer_check(gpus, gpus.devices[index])});
+    add(gpu_state_checks(*found));
+    add({peer_check(gpus, *found)});
   } else {
     for (const char* name : {"counters", "clocks", "mig", "exclusive", "peers"})
       checks.push_back({name, Health::missing, "no GPU to ask", "as for gpu"});

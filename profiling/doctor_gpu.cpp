@@ -22,16 +22,14 @@ std::string dotted(int version) {
 }
 
 Check gpu(const DeviceQuery& gpus, int device) {
-  const auto index = static_cast<std::size_t>(device);
+  const DeviceLimits* found = gpus.find(device);
   if (gpus.devices.empty())
     return {"gpu", Health::missing, gpus.problem,
             "CUDA versions are reported as unsupported; run them on a machine with a GPU "
             "(make bundle builds an archive for one)"};
-  if (index >= gpus.devices.size())
-    return {"gpu", Health::missing,
-            fmt::format("no CUDA device {}: this machine has {}", device, gpus.devices.size()),
-            "choose another with --device"};
-  const DeviceLimits& d = gpus.devices[index];
+  if (found == nullptr)
+    return {"gpu", Health::missing, gpus.why_no(device), "choose another with --device"};
+  const DeviceLimits& d = *found;
   return {"gpu", Health::ok,
           fmt::format("{}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB, {}", d.name,
                       d.compute_capability / 10, d.compute_capability % 10, d.multiprocessors,

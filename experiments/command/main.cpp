@@ -80,11 +80,11 @@ Spec load(CommandLine& line, const DeviceQuery& gpus) {
 
 /// Holds the clock of the GPUs that the run uses. Throws UsageError.
 std::unique_ptr<ClockLock> lock_clock(const Spec& spec, const DeviceQuery& gpus, int device) {
-  if (static_cast<std::size_t>(device) >= gpus.devices.size())
+  const DeviceLimits* first = gpus.find(device);
+  if (first == nullptr)
     throw UsageError(fmt::format("--lock-clocks: there is no GPU to lock ({})",
                                  gpus.devices.empty() ? gpus.problem : "--device is too high"));
-  const std::vector<std::string> team =
-      team_uuids(gpus, gpus.devices[static_cast<std::size_t>(device)]);
+  const std::vector<std::string> team = team_uuids(gpus, *first);
   const std::string uuids = join(first_gpus(team, most_gpus(spec.points)), ",");
   try {
     return std::make_unique<ClockLock>(

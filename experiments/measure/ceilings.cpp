@@ -117,14 +117,12 @@ int run_ceilings(const DeviceQuery& gpus, const CeilingsOptions& options) {
   const profiling::Announce announce = [&](const std::string& what) {
     if (!options.quiet) std::cerr << "measuring " << what << std::endl;
   };
-  const auto index = static_cast<std::size_t>(options.device);
-  if (!gpus.devices.empty() && index >= gpus.devices.size()) {
-    std::cerr << fmt::format("run_experiment: no CUDA device {}: this machine has {}\n",
-                             options.device, gpus.devices.size());
+  const DeviceLimits* device = gpus.find(options.device);
+  if (device == nullptr && !gpus.devices.empty()) {
+    std::cerr << fmt::format("run_experiment: {}\n", gpus.why_no(options.device));
     return 2;
   }
-  const Json json = measured_ceilings(gpus.devices.empty() ? nullptr : &gpus.devices[index],
-                                      gpus.problem, announce);
+  const Json json = measured_ceilings(device, gpus.problem, announce);
   const std::string text = json_text(json, 1) + '\n';
   const std::vector<std::string> written = keep(json, text, options);
   if (options.json) {

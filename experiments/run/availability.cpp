@@ -46,13 +46,9 @@ void decide_availability(std::vector<Point>& points, const Stop& stop,
 }
 
 void decide_availability(Spec& spec, const DeviceQuery& gpus, int device) {
-  std::optional<DeviceLimits> limits;
-  std::string why = gpus.problem;
-  if (const auto index = static_cast<std::size_t>(device); index < gpus.devices.size())
-    limits = gpus.devices[index];
-  else if (!gpus.devices.empty())
-    why = fmt::format("no CUDA device {}: this machine has {}", device, gpus.devices.size());
-  decide_availability(spec.points, spec.stop, limits, why, spec.data);
+  const DeviceLimits* found = gpus.find(device);
+  decide_availability(spec.points, spec.stop, found ? std::optional(*found) : std::nullopt,
+                      found ? "" : gpus.why_no(device), spec.data);
   const std::optional<std::uint64_t> free = free_memory();
   for (Point& point : spec.points) {
     if (!point.available) continue;

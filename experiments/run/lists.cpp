@@ -96,11 +96,8 @@ void list_versions(const DeviceQuery& gpus, int device, bool json) {
   for (const RegisteredVersion& version : versions()) {
     const VersionInfo& info = version.info;
     std::string reason = unavailable_here(version);
-    if (reason.empty() && info.backend == Backend::cuda &&
-        static_cast<std::size_t>(device) >= gpus.devices.size())
-      reason = gpus.devices.empty() ? gpus.problem
-                                    : fmt::format("no CUDA device {}: this machine has {}", device,
-                                                  gpus.devices.size());
+    if (reason.empty() && info.backend == Backend::cuda && gpus.find(device) == nullptr)
+      reason = gpus.why_no(device);
     list.push_back({{"name", info.name},
                     {"family", info.family},
                     {"backend", to_string(info.backend)},

@@ -35,8 +35,7 @@ struct Meters {
   EnergyPlan energy;
 
   Meters(const Spec& spec, const DeviceQuery& gpus, int index) {
-    if (const auto at = static_cast<std::size_t>(index); at < gpus.devices.size())
-      device = gpus.devices[at];
+    if (const DeviceLimits* found = gpus.find(index)) device = *found;
     std::string no_nvml;
     if (device) nvml = profiling::Nvml::open(no_nvml);
     energy = plan_energy(spec, nvml, gpu(), no_nvml);

@@ -65,6 +65,14 @@ TEST(Peers, AreThoseThatWorkTogether) {
             "GPUs 0, 1, 3 work together");
 }
 
+TEST(Doctor, FindsADeviceByItsNumberOrSaysWhyThereIsNone) {
+  const DeviceQuery one{{DeviceLimits{}}, ""};
+  EXPECT_EQ(one.find(0), one.devices.data());
+  EXPECT_EQ(one.find(1), nullptr);
+  EXPECT_EQ(one.why_no(1), "no CUDA device 1: this machine has 1");
+  EXPECT_EQ((DeviceQuery{{}, "no driver"}).why_no(0), "no driver");
+}
+
 TEST(Examine, WorksWithoutAGpuAndAsksNothingOfOne) {
   const DeviceQuery none{{}, "no CUDA device: there is none"};
   std::vector<std::string> names;
