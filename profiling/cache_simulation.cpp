@@ -12,6 +12,7 @@
 
 #include "kernels/core/status.h"
 #include "profiling/program.h"
+#include "profiling/row.h"
 
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
@@ -25,8 +26,6 @@
 
 namespace lloyd::profiling {
 namespace {
-
-using Row = nlohmann::ordered_json;
 
 constexpr const char* kVariable = "LLOYDBENCH_CALLGRIND";
 

@@ -19,14 +19,13 @@
 #include "profiling/occupancy.h"
 #include "profiling/presets.h"
 #include "profiling/range_profiler.h"
+#include "profiling/row.h"
 #endif
 
 namespace lloyd::profiling {
 
 #if LLOYD_CUDA
 namespace {
-
-using Row = nlohmann::ordered_json;
 
 // The counter data of this many ranges take about 100 MB, and replaying them takes minutes. A solve
 // that launches more kernels in its profiled iterations is counted per phase only.
@@ -89,8 +88,6 @@ std::vector<Group> kernel_groups(const std::vector<Launch>& launches) {
   }
   return groups;
 }
-
-Row text_or_null(const std::string& text) { return text.empty() ? Row(nullptr) : Row(text); }
 
 class Counting {
  public:

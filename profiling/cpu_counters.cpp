@@ -7,11 +7,10 @@
 
 #include "kernels/core/status.h"
 #include "profiling/perf_events.h"
+#include "profiling/row.h"
 
 namespace lloyd::profiling {
 namespace {
-
-using Row = nlohmann::ordered_json;
 
 struct Counted {
   std::string phase;

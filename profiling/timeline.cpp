@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "profiling/range_log.h"
+#include "profiling/row.h"
 
 #if LLOYD_CUDA
 #include "profiling/activities.h"
@@ -16,8 +17,6 @@
 
 namespace lloyd::profiling {
 namespace {
-
-using Row = nlohmann::ordered_json;
 
 // A solve shorter than this is run three more times untraced, and the fastest of those counts.
 constexpr std::int64_t kShortNs = 1'000'000'000;
@@ -29,8 +28,6 @@ std::int64_t steady_ns() {
 }
 
 double to_us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
-
-Row text_or_null(const std::string& text) { return text.empty() ? Row(nullptr) : Row(text); }
 
 std::int64_t untraced_solve_ns(Subject& subject) {
   std::int64_t best = 0;

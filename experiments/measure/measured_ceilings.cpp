@@ -62,8 +62,8 @@ Json to_json(const Ceiling& ceiling, const std::string& gpu) {
     json["min"] = *least;
     json["max"] = *most;
   }
-  json["method"] = ceiling.method.empty() ? Json(nullptr) : Json(ceiling.method);
-  json["reason"] = ceiling.reason.empty() ? Json(nullptr) : Json(ceiling.reason);
+  json["method"] = or_null(ceiling.method);
+  json["reason"] = or_null(ceiling.reason);
   if (gpu.empty()) return json;
   json["sm_mhz"] = spread_of(ceiling.states, &GpuState::sm_mhz);
   json["mem_mhz"] = spread_of(ceiling.states, &GpuState::mem_mhz);
@@ -109,7 +109,7 @@ Json measured_ceilings([[maybe_unused]] const DeviceLimits* device, const std::s
   json["host"] = host_name();
   json["build"] = {{"version", build_info::version}, {"commit", build_info::commit}};
   json["gpu"] = nullptr;
-  json["no_gpu"] = no_gpu.empty() ? Json(nullptr) : Json(no_gpu);
+  json["no_gpu"] = or_null(no_gpu);
   json["cpu"] = {{"model", cpu_model()},
                  {"cores", available_cores()},
                  {"cache_bytes", profiling::cpu_cache_bytes()},

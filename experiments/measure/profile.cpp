@@ -197,10 +197,10 @@ Row pass_row(const Point& point, Pass pass, const std::optional<Turn>& turn,
   row["pass"] = to_string(pass);
   if (turn) {
     row["launch"] = turn->launch;
-    row["restart"] = point.restart ? Row(*point.restart) : Row(nullptr);
+    row["restart"] = or_null(point.restart);
   }
   row["status"] = status;
-  row["reason"] = reason.empty() ? Row(nullptr) : Row(reason);
+  row["reason"] = or_null(reason);
   row["rows"] = rows;
   row["seconds"] = seconds;
   row["t_utc"] = utc_now();

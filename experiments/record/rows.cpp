@@ -78,13 +78,13 @@ Row measurement_row(const Point& point, const RowSource& source,
   row["batch"] = point.batch;
   for (const PointTunable& axis : kPointTunables) row[axis.name] = or_null(point.*axis.value);
   row["precision"] = to_string(point.precision);
-  row["host_memory"] = point.host_memory.empty() ? Row(nullptr) : Row(point.host_memory);
+  row["host_memory"] = or_null(point.host_memory);
   row["oversubscribed"] = or_null(oversubscribed(point, source));
-  row["binding"] = source.binding.empty() ? Row(nullptr) : Row(source.binding);
+  row["binding"] = or_null(source.binding);
   row["data"] = source.data;
-  row["data_name"] = point.data.empty() ? Row(nullptr) : Row(point.data);
+  row["data_name"] = or_null(point.data);
   const std::string part = data_part(point, source.file);
-  row["data_part"] = part.empty() ? Row(nullptr) : Row(part);
+  row["data_part"] = or_null(part);
   row["seed"] = or_null(source.seed);
   row["data_seed"] = or_null(source.seed);
   row["init"] = point.init;
@@ -127,8 +127,8 @@ Row measurement_row(const Point& point, const RowSource& source,
        {"sm_mhz", "mem_mhz", "temp_c", "power_w", "throttle", "energy_j", "noisy", "noise"})
     row[field] = nullptr;
   row["host"] = host_name();
-  row["node"] = source.node.empty() ? Row(nullptr) : Row(source.node);
-  row["shard"] = source.shard.empty() ? Row(nullptr) : Row(source.shard);
+  row["node"] = or_null(source.node);
+  row["shard"] = or_null(source.shard);
   row["t_utc"] = utc_now();
   row["null_reasons"] = nullptr;
   return row;

@@ -7,15 +7,11 @@
 #include <vector>
 
 #include "experiments/spec/spec.h"
+#include "experiments/text/or_null.h"
 
 namespace lloyd {
 
 using Row = nlohmann::ordered_json;
-
-template <typename T>
-Row or_null(const std::optional<T>& value) {
-  return value ? Row(*value) : Row(nullptr);
-}
 
 /// Schema 2: each sample is a row from the start (`launch`; no `repetitions`). It says what
 /// disturbed the sample and how its answer was judged (`waited_ms`, `inertia_excess`,

@@ -3,17 +3,12 @@
 namespace lloyd {
 namespace {
 
-template <typename Json = nlohmann::json, typename T>
-Json json_or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 template <typename T, typename Json>
 void read(const Json& object, const char* key, std::optional<T>& value) {
   if (const auto& field = object.at(key); !field.is_null()) value = field.template get<T>();
 }
 
-nlohmann::json json_or_null(const std::optional<data::Column>& column) {
+nlohmann::json column_or_null(const std::optional<data::Column>& column) {
   return column ? to_json(*column) : nlohmann::json(nullptr);
 }
 
@@ -31,17 +26,17 @@ nlohmann::json source_json(const data::Source& s) {
   for (const data::Column& column : s.columns) columns.push_back(to_json(column));
   return {{"generator", s.generator},
           {"seed", s.seed},
-          {"low", json_or_null(s.low)},
-          {"high", json_or_null(s.high)},
-          {"centers", json_or_null(s.centers)},
-          {"sigma", json_or_null(s.sigma)},
+          {"low", or_null<nlohmann::json>(s.low)},
+          {"high", or_null<nlohmann::json>(s.high)},
+          {"centers", or_null<nlohmann::json>(s.centers)},
+          {"sigma", or_null<nlohmann::json>(s.sigma)},
           {"file", s.file.string()},
           {"format", s.format},
-          {"header", json_or_null(s.header)},
+          {"header", or_null<nlohmann::json>(s.header)},
           {"delimiter", static_cast<int>(s.delimiter)},
           {"decimal", static_cast<int>(s.decimal)},
-          {"index_column", json_or_null(s.index_column)},
-          {"label_column", json_or_null(s.label_column)},
+          {"index_column", column_or_null(s.index_column)},
+          {"label_column", column_or_null(s.label_column)},
           {"columns", columns},
           {"array", s.array},
           {"mapped", s.mapped},
@@ -281,7 +276,7 @@ nlohmann::json to_json(const Request& request) {
           {"launch", request.turn.launch},
           {"restart", request.turn.restart},
           {"taken", request.taken},
-          {"to_beat", json_or_null(request.to_beat)}};
+          {"to_beat", or_null<nlohmann::json>(request.to_beat)}};
 }
 
 Request request_from_json(const nlohmann::json& j) {
@@ -303,7 +298,7 @@ nlohmann::ordered_json to_json(const Reply& reply) {
           {"status", reply.status},
           {"reason", reply.reason},
           {"expected", expected_json<nlohmann::ordered_json>(reply.expected)},
-          {"energy_j", json_or_null<nlohmann::ordered_json>(reply.energy_j)},
+          {"energy_j", or_null(reply.energy_j)},
           {"needs_restart", reply.needs_restart},
           {"last", reply.last}};
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/spec/spec.h"
+#include "experiments/text/or_null.h"
 #include "experiments/text/pattern.h"
 #include "experiments/text/terminal.h"
 #include "experiments/text/text.h"
@@ -58,9 +59,6 @@ int list_metrics(const MetricQuery& query) try {
                                metric.unit.empty() ? "" : " [" + metric.unit + "]");
       continue;
     }
-    const auto or_null = [](const std::string& text) {
-      return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-    };
     list.push_back({{"chip", name},
                     {"metric", metric.name},
                     {"type", metric.type},

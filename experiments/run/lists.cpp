@@ -14,6 +14,7 @@
 #include "experiments/spec/keys.h"
 #include "experiments/spec/shard.h"
 #include "experiments/text/json_list.h"
+#include "experiments/text/or_null.h"
 #include "experiments/text/table.h"
 #include "experiments/text/text.h"
 #include "kernels/core/axes.h"
@@ -89,9 +90,6 @@ void print_dry_run(const Spec& spec, const std::optional<Points>& left, bool jso
 
 void list_versions(const DeviceQuery& gpus, int device, bool json) {
   using Json = nlohmann::ordered_json;
-  const auto or_null = [](const std::string& text) {
-    return text.empty() ? Json(nullptr) : Json(text);
-  };
   Json list = Json::array();
   for (const RegisteredVersion& version : versions()) {
     const VersionInfo& info = version.info;
@@ -191,7 +189,7 @@ void print_doctor(const DeviceQuery& gpus, int device, bool json) {
       list.push_back({{"check", check.name},
                       {"status", word(check.health)},
                       {"detail", check.detail},
-                      {"remedy", check.remedy.empty() ? Json(nullptr) : Json(check.remedy)}});
+                      {"remedy", or_null(check.remedy)}});
     std::cout << json_text(list, 1) << '\n';
     return;
   }

@@ -163,8 +163,8 @@ Json describe(const PartFolder& part) {
             {"points", plan.at("points").size()},
             {"status", counts},
             {"left", left},
-            {"last_row", progress.last.empty() ? Json(nullptr) : Json(progress.last)},
-            {"problem", progress.problem.empty() ? Json(nullptr) : Json(progress.problem)}};
+            {"last_row", or_null(progress.last)},
+            {"problem", or_null(progress.problem)}};
   } catch (const nlohmann::json::exception& error) {
     throw RunDirectoryError(fmt::format("{}: is damaged ({})", part.path.string(), error.what()));
   }

@@ -92,8 +92,7 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   if (device) gpu_ceilings = find_gpu_ceilings(*device);
   const Load load = measure_load(meters.nvml.get(), first_gpus(team, most_gpus(spec.points)));
   environment["load_before"] = to_json(load);
-  environment["locked_sm_mhz"] =
-      options.locked_mhz ? nlohmann::ordered_json(*options.locked_mhz) : nullptr;
+  environment["locked_sm_mhz"] = or_null(options.locked_mhz);
   environment["ceilings"] = {{"gpu", gpu_ceilings.source}, {"cpu", cpu_ceilings.source}};
   environment = with_earlier_starts(directory, std::move(environment), tasks.empty());
   directory.write(run_files::kEnvironment, json_text(environment, 1) + '\n');

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "experiments/spec/spec.h"
+#include "experiments/text/or_null.h"
 #include "experiments/text/text.h"
 
 namespace lloyd {
@@ -90,18 +91,15 @@ nlohmann::json to_json(const Point& point) {
       {"dim", point.dim},
       {"batch", point.batch},
       {"precision", to_string(point.precision)},
-      {"data_name", point.data.empty() ? nlohmann::json(nullptr) : nlohmann::json(point.data)},
+      {"data_name", or_null<nlohmann::json>(point.data)},
       {"init", point.init},
-      {"init_seed", point.init_seed ? nlohmann::json(*point.init_seed) : nlohmann::json(nullptr)},
-      {"host_memory",
-       point.host_memory.empty() ? nlohmann::json(nullptr) : nlohmann::json(point.host_memory)},
-      {"data_seed", point.data_seed ? nlohmann::json(*point.data_seed) : nlohmann::json(nullptr)},
+      {"init_seed", or_null<nlohmann::json>(point.init_seed)},
+      {"host_memory", or_null<nlohmann::json>(point.host_memory)},
+      {"data_seed", or_null<nlohmann::json>(point.data_seed)},
       {"available", point.available},
       {"reason", point.available ? nlohmann::json(nullptr) : nlohmann::json(point.reason)}};
-  for (const PointTunable& axis : kPointTunables) {
-    const std::optional<int>& value = point.*axis.value;
-    json[axis.name] = value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-  }
+  for (const PointTunable& axis : kPointTunables)
+    json[axis.name] = or_null<nlohmann::json>(point.*axis.value);
   return json;
 }
 

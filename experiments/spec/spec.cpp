@@ -4,6 +4,7 @@
 
 #include "experiments/spec/draft.h"
 #include "experiments/spec/yaml_document.h"
+#include "experiments/text/or_null.h"
 #include "experiments/text/text.h"
 
 namespace lloyd {
@@ -33,36 +34,33 @@ void read_sections(Draft& draft, const Section& root) {
   keep_chosen(draft);
 }
 
+nlohmann::json delimiter_json(char c) {
+  if (c == '\0') return nullptr;
+  return c == '\t' ? "tab" : std::string(1, c);
+}
+
 nlohmann::json source_json(const data::Source& source, const std::string& file) {
-  const auto or_null = [](const auto& value) {
-    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-  };
   if (!source.generator.empty())
     return {
         {"generator", source.generator},
         {"seed", source.seed},
         {"range", source.low ? nlohmann::json{*source.low, *source.high} : nlohmann::json(nullptr)},
-        {"centers", or_null(source.centers)},
-        {"sigma", or_null(source.sigma)}};
+        {"centers", or_null<nlohmann::json>(source.centers)},
+        {"sigma", or_null<nlohmann::json>(source.sigma)}};
   const auto column = [](const std::optional<data::Column>& value) {
     return value ? to_json(*value) : nlohmann::json(nullptr);
-  };
-  const auto text = [](const std::string& value) {
-    return value.empty() ? nlohmann::json(nullptr) : nlohmann::json(value);
   };
   nlohmann::json columns = nullptr;
   for (const data::Column& each : source.columns) columns.push_back(to_json(each));
   return {{"file", file},
-          {"format", text(source.format)},
-          {"header", or_null(source.header)},
-          {"delimiter", source.delimiter == '\0'   ? text("")
-                        : source.delimiter == '\t' ? text("tab")
-                                                   : text(std::string(1, source.delimiter))},
+          {"format", or_null<nlohmann::json>(source.format)},
+          {"header", or_null<nlohmann::json>(source.header)},
+          {"delimiter", delimiter_json(source.delimiter)},
           {"decimal", std::string(1, source.decimal)},
           {"index_column", column(source.index_column)},
           {"label_column", column(source.label_column)},
           {"columns", columns},
-          {"array", text(source.array)},
+          {"array", or_null<nlohmann::json>(source.array)},
           {"mapped", source.mapped}};
 }
 
@@ -92,7 +90,7 @@ nlohmann::json Spec::resolved() const {
     for (const Point& point : points) ids.push_back(point.id);
   return {{"name", name},
           {"title", title},
-          {"baseline", baseline.empty() ? nlohmann::json(nullptr) : nlohmann::json(baseline)},
+          {"baseline", or_null<nlohmann::json>(baseline)},
           {"data", data_json(data)},
           {"solve",
            {{"iterations", stop.iterations},
@@ -100,7 +98,7 @@ nlohmann::json Spec::resolved() const {
             {"min_changes", stop.min_changes},
             {"distance", data[0].source.unit_length ? "cosine" : "euclidean"},
             {"init", init.method},
-            {"init_file", init_file.empty() ? nlohmann::json(nullptr) : nlohmann::json(init_file)},
+            {"init_file", or_null<nlohmann::json>(init_file)},
             {"seed", init.seed},
             {"restarts", restarts}}},
           {"measure",
