@@ -124,11 +124,11 @@ std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& mea
     SummaryLine& line = lines.emplace_back();
     line.point = point.id;
     line.version = point.version;
-    line.status = "not run";
+    line.status = kNotRun;
     const auto found = results.find(point.id);
     if (found == results.end()) continue;
     summarizer.fill(line, point, found->second);
-    if (unfinished.contains(point.id)) line.status = "unfinished";
+    if (unfinished.contains(point.id)) line.status = kUnfinished;
   }
   return lines;
 }

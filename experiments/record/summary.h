@@ -11,11 +11,15 @@
 
 namespace lloyd {
 
+/// The status of a point without rows, and of one that has some but not all of its samples.
+inline constexpr const char *kNotRun = "not run", *kUnfinished = "unfinished";
+
 /// One line of the summary: a point and its result.
 struct SummaryLine {
-  std::string point;                    // its id
-  std::string version, remark, status;  // remark: "oversubscribed, first 100 of 5,000 rows"
-  std::string median, interval;         // of an iteration: "1.23 ms", "[1.20, 1.25 ms]"
+  std::string point;             // its id
+  std::string version, remark;   // remark: "oversubscribed, first 100 of 5,000 rows"
+  std::string status;            // of its rows, or kNotRun or kUnfinished
+  std::string median, interval;  // of an iteration: "1.23 ms", "[1.20, 1.25 ms]"
   // Relative to the baseline at the same n, k, dim and precision. Empty if there is none.
   std::string speedup;
   std::string over;  // the version that best:cpu stands for here; empty with any other baseline
@@ -30,8 +34,8 @@ struct SummaryLine {
   std::string noise;  // why the time is unreliable; empty if no reason is known
 };
 
-/// Returns lines in the order of the plan. A point without rows is "not run". A point in
-/// `unfinished` (ids) has some but not all of its samples.
+/// Returns lines in the order of the plan. `unfinished`: the ids of points that have some but not
+/// all of their samples.
 std::vector<SummaryLine> summarize(const Spec& spec, const std::vector<Row>& measurements,
                                    const std::set<std::string>& unfinished);
 

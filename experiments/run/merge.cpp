@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -123,6 +124,41 @@ Spec whole_spec(const Part& first, const std::map<std::string, nlohmann::json>& 
   return spec;
 }
 
+/// What the plans of the parts say of each point, by its id. Throws unless all parts are of one
+/// sweep and have no point in common.
+std::map<std::string, nlohmann::json> planned_points(const std::vector<Part>& parts) {
+  std::map<std::string, nlohmann::json> planned;
+  for (const Part& part : parts) {
+    check_same_sweep(parts[0], part);
+    for (const nlohmann::json& point : part.plan.at("points"))
+      if (!planned.emplace(point.at("point").get<std::string>(), point).second)
+        refuse(parts[0], part, fmt::format("both have {}", point.at("point").dump()));
+  }
+  return planned;
+}
+
+/// environment.json of the first part, with those of all parts in it.
+nlohmann::ordered_json joined_environment(const std::vector<Part>& parts) {
+  nlohmann::ordered_json environment = parts[0].environment;
+  environment["parts"] = nlohmann::ordered_json::array();
+  for (const Part& part : parts)
+    environment["parts"].push_back(
+        {{"shard", to_string(part.folder.shard)}, {"environment", part.environment}});
+  return environment;
+}
+
+/// What to do about the points that are left. Empty if there are none.
+std::string unfinished_text(const std::vector<SummaryLine>& lines, const std::string& merged) {
+  const auto left = std::ranges::count_if(lines, [](const SummaryLine& line) {
+    return line.status == kNotRun || line.status == kUnfinished;
+  });
+  if (left == 0) return "";
+  return fmt::format(
+      "{} left; run the parts to their ends and merge again, or go on here with: run_experiment "
+      "--resume {}",
+      left == 1 ? "1 point is" : fmt::format("{} points are", left), merged);
+}
+
 void copy_rows(const std::vector<Part>& parts, RunDirectory& into) {
   for (const char* name : run_files::kRowFiles) {
     bool any = false;
@@ -165,44 +201,23 @@ int merge_parts(const std::vector<fs::path>& folders, const RunOptions& options)
     if (std::error_code none; fs::equivalent(part.folder.path, options.out, none))
       throw RunDirectoryError(
           fmt::format("{}: is one of the parts; choose another --out", options.out.string()));
-  std::map<std::string, nlohmann::json> planned;
-  for (const Part& part : parts) {
-    check_same_sweep(parts[0], part);
-    for (const nlohmann::json& point : part.plan.at("points"))
-      if (!planned.emplace(point.at("point").get<std::string>(), point).second)
-        refuse(parts[0], part, fmt::format("both have {}", point.at("point").dump()));
-  }
-  const Spec spec = whole_spec(parts[0], planned);
+  const Spec spec = whole_spec(parts[0], planned_points(parts));
 
   RunDirectory into = create_run(spec, options.out);
   copy_rows(parts, into);
   copy_logs(parts, into);
   copy_answers(parts, into);
-  nlohmann::ordered_json environment = parts[0].environment;
-  environment["parts"] = nlohmann::ordered_json::array();
-  for (const Part& part : parts)
-    environment["parts"].push_back(
-        {{"shard", to_string(part.folder.shard)}, {"environment", part.environment}});
+  const nlohmann::ordered_json environment = joined_environment(parts);
   into.write(run_files::kEnvironment, json_text(environment, 1) + '\n');
   write_plan(into, spec, joined_plan(parts));
 
   const Results results = write_results(into, spec, environment);
-  const std::string where = into.path().string();
-  std::size_t left = 0;
-  for (const SummaryLine& line : results.lines)
-    left += line.median.empty() && line.status == "not run";
-  for (const SummaryLine& line : results.lines) left += line.status == "unfinished";
   std::vector<std::string> missing;
   for (const int index : missing_parts(found))
     missing.push_back(to_string(Shard{index, found[0].shard.count}));
   if (!missing.empty()) std::cerr << fmt::format("missing parts: {}\n", join(missing));
-  const std::string unfinished =
-      left == 0 ? ""
-                : fmt::format(
-                      "{} left; run the parts to their ends and merge again, or go on here "
-                      "with: run_experiment --resume {}",
-                      left == 1 ? "1 point is" : fmt::format("{} points are", left), where);
-  return print_results(results, where, unfinished, {}, options);
+  const std::string where = into.path().string();
+  return print_results(results, where, unfinished_text(results.lines, where), {}, options);
 }
 
 }  // namespace lloyd

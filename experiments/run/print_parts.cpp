@@ -1,5 +1,3 @@
-#include "kernels/core/status.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,21 +15,21 @@
 #include "experiments/record/row_file.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/record/run_files.h"
+#include "experiments/record/summary.h"
 #include "experiments/run/part_folders.h"
 #include "experiments/run/parts.h"
 #include "experiments/run/submit.h"
 #include "experiments/spec/shard.h"
+#include "experiments/text/or_null.h"
 #include "experiments/text/table.h"
 #include "experiments/text/text.h"
+#include "kernels/core/status.h"
 
 namespace lloyd {
 namespace fs = std::filesystem;
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Of a point that has rows, but not all of them. It is left, not done.
-constexpr const char* kUnfinished = "unfinished";
 
 /// What the rows of a part say.
 struct PartProgress {
@@ -174,13 +172,14 @@ Json describe(const PartFolder& part) {
 std::string done_text(const Json& part) {
   std::vector<std::string> counts;
   for (const auto& [status, count] : part.at("status").items())
-    if (status != kUnfinished) counts.push_back(fmt::format("{} {}", count.get<int>(), status));
+    if (status != kUnfinished)  // such points are left, not done
+      counts.push_back(fmt::format("{} {}", count.get<int>(), status));
   return join(counts);
 }
 
 std::string list_text(const Json& list) { return join(list.get<std::vector<std::string>>()); }
 
-void print_table(const Json& all) {
+void print_table(const Json& parts) {
   const Terminal shown = terminal(STDOUT_FILENO);
   Table table({{"part"},
                {"nodes"},
@@ -190,7 +189,7 @@ void print_table(const Json& all) {
                {"left", true},
                {"last row"},
                {"queue"}});
-  for (const Json& part : all.at("parts")) {
+  for (const Json& part : parts) {
     const auto text = [&](const char* key) {
       return part.at(key).is_null() ? std::string("-") : part.at(key).get<std::string>();
     };
@@ -209,65 +208,83 @@ void print_table(const Json& all) {
   std::cout << table.text(shown);
 }
 
-}  // namespace
+/// A part of which no folder is there.
+Json not_started(const Shard& shard) {
+  return {{"shard", to_string(shard)}, {"folder", nullptr},   {"nodes", Json::array()},
+          {"gpus", Json::array()},     {"points", nullptr},   {"status", Json::object()},
+          {"left", nullptr},           {"last_row", nullptr}, {"problem", nullptr}};
+}
 
-void print_parts(const fs::path& folder, bool json) {
-  const std::vector<PartFolder> found = find_parts({folder});
-  const nlohmann::json submission = submission_of(folder);
-  const fs::path script = folder / kJobScript;
-  std::optional<Queue> known;
-  if (!submission.is_null()) known = queue_of(submission.at("job"), script);
-  const Queue queue = known.value_or(Queue{});
-  const int count = found.empty() ? submission.at("parts").get<int>() : found[0].shard.count;
-
+/// The parts as --json prints them, and the numbers of those that are not done.
+struct Overview {
   Json parts = Json::array();
   std::vector<std::string> left, idle;  // idle: left and not queued
+};
+
+Overview overview_of(const fs::path& folder, const std::vector<PartFolder>& found, int count,
+                     const Queue& queue) {
+  Overview overview;
   for (int index = 1; index <= count; ++index) {
     const auto at =
         std::ranges::find(found, index, [](const PartFolder& part) { return part.shard.index; });
-    Json part = {{"shard", to_string(Shard{index, count})},
-                 {"folder", nullptr},
-                 {"nodes", Json::array()},
-                 {"gpus", Json::array()},
-                 {"points", nullptr},
-                 {"status", Json::object()},
-                 {"left", nullptr},
-                 {"last_row", nullptr},
-                 {"problem", nullptr}};
-    if (at != found.end()) part = describe(*at);
+    Json part = at == found.end() ? not_started({index, count}) : describe(*at);
     const auto state = queue.find(index);
-    part["queue"] = state == queue.end() ? Json(nullptr) : Json(state->second);
+    const bool queued = state != queue.end();
+    part["queue"] = queued ? Json(state->second) : Json(nullptr);
     part["said"] = nullptr;
     if (part.at("left") != 0) {
-      left.push_back(std::to_string(index));
-      if (state == queue.end()) idle.push_back(std::to_string(index));
-      const std::string said = why_it_ended(folder / part_log(std::to_string(index)));
-      if (state == queue.end() && !said.empty()) part["said"] = said;
+      const std::string number = std::to_string(index);
+      overview.left.push_back(number);
+      if (!queued) {
+        overview.idle.push_back(number);
+        part["said"] = or_null(why_it_ended(folder / part_log(number)));
+      }
     }
-    parts.push_back(std::move(part));
+    overview.parts.push_back(std::move(part));
   }
-  const Json all = {{"parts", parts}, {"left", left}};
-  if (json) {
-    std::cout << json_text(all, 1) << '\n';
-    return;
-  }
-  print_table(all);
+  return overview;
+}
+
+/// Says which parts are left and why, and what to do about it. `submitted`: by --submit.
+/// `queue_known`: whether squeue said what is queued.
+void print_what_is_left(const Overview& overview, const fs::path& folder, bool submitted,
+                        bool queue_known) {
+  const auto& [parts, left, idle] = overview;
   if (left.empty()) {
     std::cout << "\nevery part is done; join them with: run_experiment --merge "
               << for_terminal(folder.string()) << '\n';
     return;
   }
-  std::cout << fmt::format("\n{} of {} parts are left: {}\n", left.size(), count, join(left));
-  for (const Json& part : all.at("parts"))
+  std::cout << fmt::format("\n{} of {} parts are left: {}\n", left.size(), parts.size(),
+                           join(left));
+  for (const Json& part : parts)
     if (!part.at("said").is_null())
       std::cout << fmt::format("  the log of {} says: {}\n", part.at("shard").get<std::string>(),
                                for_terminal(part.at("said").get<std::string>()));
-  if (submission.is_null() || idle.empty()) return;
+  if (!submitted || idle.empty()) return;
   std::cout << fmt::format("{}; go on with: sbatch --array={} {}\n",
-                           !known                       ? "squeue does not say what is queued"
+                           !queue_known                 ? "squeue does not say what is queued"
                            : idle.size() == left.size() ? "none of them is queued"
                                                         : "not queued: " + join(idle),
-                           join(idle, ","), for_terminal(script.string()));
+                           join(idle, ","), for_terminal((folder / kJobScript).string()));
+}
+
+}  // namespace
+
+void print_parts(const fs::path& folder, bool json) {
+  const std::vector<PartFolder> found = find_parts({folder});
+  const nlohmann::json submission = submission_of(folder);
+  std::optional<Queue> queue;
+  if (!submission.is_null()) queue = queue_of(submission.at("job"), folder / kJobScript);
+  const int count = found.empty() ? submission.at("parts").get<int>() : found[0].shard.count;
+  const Overview overview = overview_of(folder, found, count, queue.value_or(Queue{}));
+  if (json) {
+    const Json all = {{"parts", overview.parts}, {"left", overview.left}};
+    std::cout << json_text(all, 1) << '\n';
+    return;
+  }
+  print_table(overview.parts);
+  print_what_is_left(overview, folder, !submission.is_null(), queue.has_value());
 }
 
 }  // namespace lloyd
