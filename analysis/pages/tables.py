@@ -111,29 +111,17 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
     no other. The line before the table says what was measured and where.
     """
     apart = conditions(points)
-    fast = fastest(within_cores(points, apart), apart=apart)
-    compared = fast[fast["speedup"].notna()]
-    problem = ["k", "dim"]
-    largest = points.groupby(problem)["n"].max()
-    for better in (fast, compared):
-        largest.update(better.groupby(problem)["n"].max())
-    chosen = []
-    for (k, dim), n in largest.items():
-        here = points[points["n"].eq(n) & points["k"].eq(k) & points["dim"].eq(dim)]
-        for version in dict.fromkeys(here["version"]):
-            found = fast[fast.index.isin(here.index) & fast["version"].eq(version)]
-            # a version without a result keeps its line, which says why
-            rows_of = found if len(found) else here[here["version"] == version][:1]
-            chosen += [row for _, row in rows_of.iterrows()]
+    chosen = _fastest_at_largest(points, apart)
     varying = [c for c in ("n", "k", "dim") if len({p[c] for p in chosen}) > 1]
     axes = [a for a in ("threads_per_block", "threads") if any(pd.notna(p[a]) for p in chosen)]
     several = ("data_name", "batch", "precision")
     several = [c for c in several if len({p[c] for p in chosen}) > 1]
     header = [
-        *(c if c == "dim" else c.upper() for c in varying),
+        *(_size_name(c) for c in varying),
         "version",
         *(_words(a) for a in (*several, *axes, *apart)),
     ]
+    known = {*header}
     over = ["over"] if has_several_baselines(pd.DataFrame(chosen)) else []
     best = _best_cpu(chosen, points, run.baseline)
     second = [] if best.empty else [_OVER_BEST]
@@ -152,12 +140,44 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
         for p in chosen
     ]
     fixed = [
-        f"{c if c == 'dim' else c.upper()} = {count_text(chosen[0][c])}"
+        f"{_size_name(c)} = {count_text(chosen[0][c])}"
         for c in ("n", "k", "dim")
         if chosen and c not in varying
     ]
+    said = [*fixed, run.environment_line(), *_how_measured(run, points, chosen, best)]
+    return Table("headline", listed(said), header, rows, {*header} - _WORDS, keys=known)
+
+
+def _size_name(column: str) -> str:
+    return column if column == "dim" else column.upper()
+
+
+def _fastest_at_largest(points: pd.DataFrame, apart: list[str]) -> list[pd.Series]:
+    """The rows of the headline: for each K and dim at the largest N, each version's fastest point
+    under each condition in `apart`. A version without a result there has its first point, which
+    says why."""
+    fast = fastest(within_cores(points, apart), apart=apart)
+    problem = ["k", "dim"]
+    largest = points.groupby(problem)["n"].max()
+    for better in (fast, fast[fast["speedup"].notna()]):
+        largest.update(better.groupby(problem)["n"].max())
+    chosen = []
+    for (k, dim), n in largest.items():
+        here = points[points["n"].eq(n) & points["k"].eq(k) & points["dim"].eq(dim)]
+        for version in dict.fromkeys(here["version"]):
+            found = fast[fast.index.isin(here.index) & fast["version"].eq(version)]
+            rows_of = found if len(found) else here[here["version"] == version][:1]
+            chosen += [row for _, row in rows_of.iterrows()]
+    return chosen
+
+
+def _how_measured(
+    run: Run, points: pd.DataFrame, chosen: list[pd.Series], best: pd.DataFrame
+) -> list[Words]:
+    """What the line before the headline says about the medians of its rows and what they are
+    compared with. `best`: see _best_cpu()."""
+    said: list[Words] = []
     samples = [p["samples"] for p in chosen if p["status"] == "ok"]
-    said = [*fixed, run.environment_line()]
     if samples:
         least = "" if min(samples) == max(samples) else "at least "
         said.append(f"median of {least}{min(samples)} samples [95% interval]")
@@ -165,13 +185,12 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
         named = named_baseline(points, run.baseline)
         which = baseline_text(points, run.baseline).removeprefix(named)
         said.append(("speedup over ", named if named == FASTEST_CPU else Code(named), which))
-    if second and not has_several_baselines(best):
+    if not best.empty and not has_several_baselines(best):
         said.append((f"{FASTEST_CPU} of the run is ", Code(named_baseline(best, BEST_CPU))))
     for note in (noise_note, oversubscribed_note):
         if words := note(pd.DataFrame(chosen)) if chosen else "":
             said.append(words.rstrip("."))
-    known = {*header[: header.index("ms per iteration")]}
-    return Table("headline", listed(said), header, rows, {*header} - _WORDS, keys=known)
+    return said
 
 
 _OVER_BEST = f"over {FASTEST_CPU}"
