@@ -155,20 +155,13 @@ Launch launch_on_gpus(const Point& point) {
   return launch;
 }
 
-}  // namespace
-
-Launch launch_for(const Point& point) {
-  Launch launch;
-  if (!needs_ranks(point)) {
-    // A program that is built again during a run is gone from its path, but not for the run itself.
-    const std::string program = program_path();
-    launch.command = {program.ends_with(" (deleted)") ? "/proc/self/exe" : program, "--worker"};
-    return launch;
-  }
-  if (!find_version(point.version)->launched) return launch_on_gpus(point);
+/// Ranks of the program's twin, on this machine. Where there are enough cores, a rank is bound to
+/// one for each of its threads.
+Launch launch_twin(const Point& point) {
   const MpiLauncher& mpi = mpi_launcher();
   const int ranks = point.tunables().processes, threads = point.tunables().threads;
   const std::int64_t needed = std::int64_t{ranks} * threads;
+  Launch launch;
   launch.scratch = std::make_unique<WorkDirectory>(scratch_base(ranks));
   launch.command = {
       mpi.mpirun,
@@ -201,6 +194,18 @@ Launch launch_for(const Point& point) {
     add({"--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"});
   }
   launch.command.push_back(mpi.program);
+  return launch;
+}
+
+}  // namespace
+
+Launch launch_for(const Point& point) {
+  if (needs_ranks(point))
+    return find_version(point.version)->launched ? launch_twin(point) : launch_on_gpus(point);
+  // A program that is built again during a run is gone from its path, but not for the run itself.
+  const std::string program = program_path();
+  Launch launch;
+  launch.command = {program.ends_with(" (deleted)") ? "/proc/self/exe" : program, "--worker"};
   return launch;
 }
 
