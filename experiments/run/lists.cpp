@@ -23,6 +23,7 @@
 namespace lloyd {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using Points = std::vector<const Point*>;
 
 /// A line for each point, with its id, as other programs want it.
@@ -64,6 +65,58 @@ std::string plan_table(const Points& points, const Terminal& shown) {
   return text + '\n' + hanging("", 0, "--filter looks at ids, such as " + ids.front(), shown.width);
 }
 
+/// The versions as --json prints them, with whether they can run here.
+Json versions_json(const DeviceQuery& gpus, int device) {
+  Json list = Json::array();
+  for (const RegisteredVersion& version : versions()) {
+    const VersionInfo& info = version.info;
+    std::string reason = unavailable_here(version);
+    if (reason.empty() && info.backend == Backend::cuda && gpus.find(device) == nullptr)
+      reason = gpus.why_no(device);
+    list.push_back({{"name", info.name},
+                    {"family", info.family},
+                    {"backend", to_string(info.backend)},
+                    {"parent", or_null(info.parent)},
+                    {"axes", info.axes},
+                    {"reproducible", info.reproducible},
+                    {"study", or_null(info.study)},
+                    {"summary", info.summary},
+                    {"available", reason.empty()},
+                    {"reason", or_null(reason)}});
+  }
+  return list;
+}
+
+/// The axes as --json prints them.
+Json axes_json() {
+  Json list = Json::array();
+  for (const AxisInfo& axis : kAxes) {
+    const std::vector<std::string> values = axis_words(axis.name);
+    const bool words = takes_words(axis.name);
+    Json by_default = nullptr;
+    if (axis.key != nullptr)
+      by_default = default_of(key_at(axis.key));
+    else if (defaults_to_cores(axis))
+      by_default = "cores";
+    else if (!values.empty())
+      by_default = value_text(axis.name, axis.default_value);
+    else if (axis.default_value != kNoDefault)
+      by_default = axis.default_value;
+    list.push_back({{"axis", axis.name},
+                    {"default", by_default},
+                    {"lowest", words ? Json(nullptr) : Json(axis.lowest)},
+                    {"highest", words ? Json(nullptr) : Json(axis.highest)},
+                    {"values", values.empty() ? Json(nullptr) : Json(values)},
+                    {"read_by", axis.gpu                  ? "versions on a GPU in this process"
+                                : axis.tunable == nullptr ? "every version"
+                                                          : "versions that list it"},
+                    {"text", axis_meaning(axis)}});
+  }
+  return list;
+}
+
+void print_json(const Json& list) { std::cout << json_text(list, 1) << '\n'; }
+
 }  // namespace
 
 void print_dry_run(const Spec& spec, const std::optional<Points>& left, bool json) {
@@ -89,28 +142,8 @@ void print_dry_run(const Spec& spec, const std::optional<Points>& left, bool jso
 }
 
 void list_versions(const DeviceQuery& gpus, int device, bool json) {
-  using Json = nlohmann::ordered_json;
-  Json list = Json::array();
-  for (const RegisteredVersion& version : versions()) {
-    const VersionInfo& info = version.info;
-    std::string reason = unavailable_here(version);
-    if (reason.empty() && info.backend == Backend::cuda && gpus.find(device) == nullptr)
-      reason = gpus.why_no(device);
-    list.push_back({{"name", info.name},
-                    {"family", info.family},
-                    {"backend", to_string(info.backend)},
-                    {"parent", or_null(info.parent)},
-                    {"axes", info.axes},
-                    {"reproducible", info.reproducible},
-                    {"study", or_null(info.study)},
-                    {"summary", info.summary},
-                    {"available", reason.empty()},
-                    {"reason", or_null(reason)}});
-  }
-  if (json) {
-    std::cout << json_text(list, 1) << '\n';
-    return;
-  }
+  const Json list = versions_json(gpus, device);
+  if (json) return print_json(list);
   const Terminal shown = terminal(STDOUT_FILENO);
   Table table({{"version"}, {"here"}, {"summary"}});
   std::vector<Missing> missing;
@@ -128,34 +161,8 @@ void list_versions(const DeviceQuery& gpus, int device, bool json) {
 }
 
 void list_axes(bool json) {
-  using Json = nlohmann::ordered_json;
-  Json list = Json::array();
-  for (const AxisInfo& axis : kAxes) {
-    const std::vector<std::string> values = axis_words(axis.name);
-    const bool words = takes_words(axis.name);
-    Json by_default = nullptr;
-    if (axis.key != nullptr)
-      by_default = default_of(key_at(axis.key));
-    else if (defaults_to_cores(axis))
-      by_default = "cores";
-    else if (!values.empty())
-      by_default = value_text(axis.name, axis.default_value);
-    else if (axis.default_value != kNoDefault)
-      by_default = axis.default_value;
-    list.push_back({{"axis", axis.name},
-                    {"default", by_default},
-                    {"lowest", words ? Json(nullptr) : Json(axis.lowest)},
-                    {"highest", words ? Json(nullptr) : Json(axis.highest)},
-                    {"values", values.empty() ? Json(nullptr) : Json(values)},
-                    {"read_by", axis.gpu                  ? "versions on a GPU in this process"
-                                : axis.tunable == nullptr ? "every version"
-                                                          : "versions that list it"},
-                    {"text", axis_meaning(axis)}});
-  }
-  if (json) {
-    std::cout << json_text(list, 1) << '\n';
-    return;
-  }
+  const Json list = axes_json();
+  if (json) return print_json(list);
   const auto text = [](const Json& value) {
     return value.is_null()     ? std::string("-")
            : value.is_string() ? value.get<std::string>()
@@ -177,7 +184,6 @@ void list_axes(bool json) {
 }
 
 void print_doctor(const DeviceQuery& gpus, int device, bool json) {
-  using Json = nlohmann::ordered_json;
   using profiling::Health;
   const std::vector<profiling::Check> checks = profiling::examine(gpus, device, home_directory());
   const auto word = [](Health health) {
@@ -190,7 +196,7 @@ void print_doctor(const DeviceQuery& gpus, int device, bool json) {
                       {"status", word(check.health)},
                       {"detail", check.detail},
                       {"remedy", or_null(check.remedy)}});
-    std::cout << json_text(list, 1) << '\n';
+    print_json(list);
     return;
   }
   constexpr std::size_t kIndent = 22;
