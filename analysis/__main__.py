@@ -12,9 +12,8 @@ from analysis.options import parser
 
 
 def main(arguments: list[str] | None = None, prog: str = "python -m analysis") -> int:
-    """Runs one command of the program `prog`; returns the exit status: 0, 1 (`readme --check` would
-    change the file) or 2 (unusable input).
-    """
+    """Runs one command of the program `prog`. Returns the exit status: that of the command, or 2 if
+    what it was given cannot be used."""
     options = parser(prog).parse_args(arguments)
     options.unread = []
     for stream in (sys.stdout, sys.stderr):

@@ -82,14 +82,9 @@ def say(message: str) -> None:
     print(printable(message), file=sys.stderr)
 
 
-def _named(asked: str) -> list[str]:
-    """The names of a comma list, each once."""
-    return list(dict.fromkeys(name.strip() for name in asked.split(",") if name.strip()))
-
-
 def _wanted_figures(only: str | None, runs: list[Run]) -> list[str]:
     if only is not None:
-        names = _named(only)
+        names = _listed(only)
         if not names:
             raise RunError(f"--only: names no figure; there are {', '.join(FIGURES)}")
         for name in names:
@@ -145,7 +140,7 @@ def _formats(asked: str | None, width: float | None) -> list[str]:
     """The formats that `--format` names. The default is svg and png, or for a paper pdf and pgf."""
     if asked is None:
         return ["pdf", "pgf"] if width else ["svg", "png"]
-    names = _named(asked)
+    names = _listed(asked)
     if not names:
         raise RunError(f"--format: names no format; there are {', '.join(FORMATS)}")
     for name in names:
@@ -154,18 +149,27 @@ def _formats(asked: str | None, width: float | None) -> list[str]:
     return names
 
 
-def run_history(options: argparse.Namespace) -> int:
+def _listed(text: str) -> list[str]:
+    """The names in a list with commas, each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _threshold(options: argparse.Namespace) -> float:
+    """The share that `--threshold` gives in percent."""
     if not 0 <= options.threshold < 1000:
         raise RunError(f"--threshold: {options.threshold:g} is not a percentage from 0 to 1000")
+    return options.threshold / 100
+
+
+def run_history(options: argparse.Namespace) -> int:
+    threshold = _threshold(options)
     width, environment = paper_for(options.width, options.document_class)
     formats = _formats(options.format, width)
     runs = _load(options)
     every = history.recordings(runs)
     asked = {axis: getattr(options, axis) for axis in ("n", "k", "dim", "precision", "data")}
-    versions = _named(options.versions or "")
     times = commit_times(list(every["commit"].unique()), options.repository)
-    threshold = options.threshold / 100
-    of = history.history(every, asked, versions, times, threshold)
+    of = history.history(every, asked, _listed(options.versions or ""), times, threshold)
     machines = list(dict.fromkeys(of.points["machine"]))
     empty = pd.DataFrame(columns=["machine", "point", "version"])
     data = Data(of.points, empty, empty, empty, {}, {}, {}, runs)
@@ -225,8 +229,7 @@ def run_report(options: argparse.Namespace) -> int:
 
 
 def run_compare(options: argparse.Namespace) -> int:
-    if not 0 <= options.threshold < 1000:
-        raise RunError(f"--threshold: {options.threshold:g} is not a percentage from 0 to 1000")
+    threshold = _threshold(options)
     runs = []
     for name, path in (("OLD", options.old), ("NEW", options.new)):
         options.dirs = [path]
@@ -240,7 +243,7 @@ def run_compare(options: argparse.Namespace) -> int:
         runs += found
     if runs[0].path.resolve() == runs[1].path.resolve():
         raise RunError(f"OLD and NEW are the same run: {runs[0].path}")
-    table = compare.compare(*runs, options.threshold / 100, options.across_machines)
+    table = compare.compare(*runs, threshold, options.across_machines)
     shown = table if options.all else table[table["verdict"] != compare.ALIKE]
     if not options.latex and (same := compare.same_program(*runs)):
         print(same)
@@ -249,7 +252,7 @@ def run_compare(options: argparse.Namespace) -> int:
         made = tables.comparison(shown, words)
         print(made.latex() if options.latex else made.table_alone())
     if not options.latex:
-        if left_open := compare.not_excluded(table, options.threshold / 100):
+        if left_open := compare.not_excluded(table, threshold):
             print(left_open + ("" if options.all else "; --all shows the intervals"))
         print(compare.summary(table) or "the runs have no points")
     return compare.exit_status(table)
@@ -386,11 +389,55 @@ def run_pixels(options: argparse.Namespace) -> int:
     return 0
 
 
-def _told_by(program: Path, name: str) -> str:
-    """The table `versions` or `spec:…`, which the program knows."""
+def _is_of_no_run(kind: str, name: str) -> bool:
+    """True for a table that is not made from one run's rows."""
+    tables_of_all = ("versions", "studies", "gpu-model", "recordings")
+    return kind == "table" and (name in tables_of_all or name.startswith("spec:"))
+
+
+def _table_of_no_run(name: str, found: list[Path], program: Path | None) -> str | None:
+    """Such a table as Markdown. `versions` and `spec:…` are what the program says; None without
+    it. `found`: the run directories that were given."""
+    if name == "studies":
+        return tables.studies(read_studies())
+    if name == "gpu-model":
+        return gpu_model.predictions().table_alone()
+    if name == "recordings":
+        return recordings.recorded_runs(found).table_alone()
+    if program is None:
+        return None
     if name == "versions":
         return tables.versions(readme.listed_versions(program), read_studies())
     return spec_keys.table(readme.schema_of(program), name.removeprefix("spec:"))
+
+
+def _content_of_run(
+    kind: str, name: str, runs: list[Run], options: argparse.Namespace
+) -> str | None:
+    """The table `RUN` or `RUN:PART`, or the figure `RUN:FIGURE`, as Markdown. None if the run is
+    not among `runs`."""
+    name, _, part = name.partition(":")
+    if kind == "figure" and part not in {*FIGURES, *EXPLAINED}:
+        raise RunError(
+            f"{options.file}: figure '{name}:{part}' must be RUN:FIGURE, "
+            f"with one of {', '.join([*FIGURES, *EXPLAINED])}"
+        )
+    if kind == "table" and part not in TABLES:
+        raise RunError(
+            f"{options.file}: table '{name}:{part}' must be RUN or RUN:PART, "
+            f"with one of {', '.join(filter(None, TABLES))}"
+        )
+    meant = [run for run in runs if readme.matches(name, run.name, run.path)]
+    if len(meant) > 1:
+        which = ", ".join(str(run.path) for run in meant)
+        raise RunError(
+            f"{options.file}: {kind} '{name}' may be any of {which}; use more of its path"
+        )
+    if not meant:
+        return None
+    if kind == "figure":
+        return _image(meant[0], part, options)
+    return TABLES[part](meant[0])
 
 
 def run_readme(options: argparse.Namespace) -> int:
@@ -406,36 +453,9 @@ def run_readme(options: argparse.Namespace) -> int:
     runs = _load(options)
 
     def content(kind: str, name: str) -> str | None:
-        if kind == "table" and (name == "versions" or name.startswith("spec:")):
-            return _told_by(options.program, name) if options.program else None
-        if (kind, name) == ("table", "studies"):
-            return tables.studies(read_studies())
-        if (kind, name) == ("table", "gpu-model"):
-            return gpu_model.predictions().table_alone()
-        if (kind, name) == ("table", "recordings"):
-            return recordings.recorded_runs(found).table_alone()
-        name, _, part = name.partition(":")
-        if kind == "figure" and part not in {*FIGURES, *EXPLAINED}:
-            raise RunError(
-                f"{options.file}: figure '{name}:{part}' must be RUN:FIGURE, "
-                f"with one of {', '.join([*FIGURES, *EXPLAINED])}"
-            )
-        if kind == "table" and part not in TABLES:
-            raise RunError(
-                f"{options.file}: table '{name}:{part}' must be RUN or RUN:PART, "
-                f"with one of {', '.join(filter(None, TABLES))}"
-            )
-        meant = [run for run in runs if readme.matches(name, run.name, run.path)]
-        if len(meant) > 1:
-            which = ", ".join(str(run.path) for run in meant)
-            raise RunError(
-                f"{options.file}: {kind} '{name}' may be any of {which}; use more of its path"
-            )
-        if not meant:
-            return None
-        if kind == "figure":
-            return _image(meant[0], part, options)
-        return TABLES[part](meant[0])
+        if _is_of_no_run(kind, name):
+            return _table_of_no_run(name, found, options.program)
+        return _content_of_run(kind, name, runs, options)
 
     new, left = readme.rewrite(old, str(options.file), content)
     for name in left:
