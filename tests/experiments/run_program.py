@@ -89,13 +89,13 @@ def killed_and_resumed(path, out, counts):
     return kept
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, what="what a test waits for", seconds=60):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():
             return
         time.sleep(0.02)
-    pytest.fail("waited in vain")
+    pytest.fail(f"waited {seconds} s in vain for {what}")
 
 
 def workers_of(pid):

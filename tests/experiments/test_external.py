@@ -7,13 +7,9 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
-PROGRAM = BUILD / "run_experiment"
+from run_program import PROGRAM, ROOT, wait_for
 
 # Lloyd's loop without any library. A fault strikes where the name says, and only when n = 200.
 SCRIPT = """#!/usr/bin/env python3
@@ -326,12 +322,6 @@ def test_no_process_and_no_folder_outlive_kill_9(toys):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-
-    def wait_for(condition):
-        deadline = time.monotonic() + 30
-        while not condition():
-            assert time.monotonic() < deadline, "waited in vain"
-            time.sleep(0.02)
 
     wait_for(lambda: log.exists() and len(log.read_text().split()) == 2)
     pid, folder = log.read_text().split()

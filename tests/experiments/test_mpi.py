@@ -9,11 +9,8 @@ import subprocess
 import time
 
 import pytest
+from run_program import BUILD, FAULTY, PROGRAM, ROOT, wait_for
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("LLOYDBENCH_BUILD", ROOT / "build")).resolve()
-PROGRAM = BUILD / "run_experiment"
-FAULTY = BUILD / "tests" / "run_experiment_faulty"
 TWIN = BUILD / "run_experiment_mpi"
 FAULTY_TWIN = BUILD / "tests" / "run_experiment_faulty_mpi"
 CORES = len(os.sched_getaffinity(0))
@@ -80,15 +77,6 @@ def ranks_of(twin):
         except OSError:
             continue
     return sorted(found)
-
-
-def wait_for(condition, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return
-        time.sleep(0.02)
-    pytest.fail(f"waited {seconds} s for {what}")
 
 
 def nothing_is_left(out, twin):
