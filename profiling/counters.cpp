@@ -117,7 +117,12 @@ class Counting {
   }
 
   void counted(const std::vector<Group>& groups, const RangeValues& values) {
-    passes_ = values.passes;
+    const auto add_counted = [&](const Group& group, const std::string& metric,
+                                 const std::string& preset, double value, const std::string& unit) {
+      Row& row = add_number(group, metric, preset, value, unit);
+      row["passes"] = values.passes;
+      row["replay"] = "user";
+    };
     for (const Group& group : groups) {
       std::map<std::string, double> means;
       for (const std::string& metric : metrics_) {
@@ -128,17 +133,16 @@ class Counting {
       }
       for (const Asked& asked : asked_) {
         for (const std::string& metric : asked.metrics)
-          add_number(group, metric, asked.preset, means.at(metric), chip_.unit(metric));
+          add_counted(group, metric, asked.preset, means.at(metric), chip_.unit(metric));
         for (const Derived& derived : asked.derived) {
           double sum = 0;
           for (const Derived::Term& term : derived.terms)
             sum += term.factor * means.at(term.metric);
-          add_number(group, derived.name, asked.preset, sum, derived.unit);
+          add_counted(group, derived.name, asked.preset, sum, derived.unit);
         }
         if (asked.preset == "occupancy" && group.launch != nullptr) add_theory(group);
       }
     }
-    passes_ = 0;
   }
 
  private:
@@ -151,8 +155,7 @@ class Counting {
     row["preset"] = text_or_null(preset);
     row["value"] = std::move(value);
     row["unit"] = text_or_null(unit);
-    row["passes"] = passes_ == 0 ? Row(nullptr) : Row(passes_);
-    row["replay"] = passes_ == 0 ? Row(nullptr) : Row("user");
+    for (const char* field : {"passes", "replay"}) row[field] = nullptr;  // of a counted value
     row["status"] = reason.empty() ? status::ok : status::unsupported;
     row["reason"] = text_or_null(reason);
     row["calls"] = group.ranges.empty() ? Row(nullptr) : Row(group.ranges.size());
@@ -161,21 +164,18 @@ class Counting {
     return rows_.back();
   }
 
-  void add_number(const Group& group, const std::string& metric, const std::string& preset,
+  Row& add_number(const Group& group, const std::string& metric, const std::string& preset,
                   double value, const std::string& unit) {
-    if (std::isfinite(value))
-      add(group, metric, preset, value, "", unit);
-    else
-      add(group, metric, preset, Row(nullptr),
-          "CUPTI gives no number: nothing happened that it could be a share of, or a MIG slice "
-          "shares the unit",
-          unit);
+    if (std::isfinite(value)) return add(group, metric, preset, value, "", unit);
+    return add(group, metric, preset, Row(nullptr),
+               "CUPTI gives no number: nothing happened that it could be a share of, or a MIG "
+               "slice shares the unit",
+               unit);
   }
 
   // Adds the occupancy that the launch could reach. The driver's occupancy function computes it, so
   // it needs no profiling pass.
   void add_theory(const Group& group) {
-    const std::size_t counted_passes = std::exchange(passes_, 0);
     const Launch& launch = *group.launch;
     const auto number = [&](const char* name, auto value, const char* unit) -> Row& {
       return add(group, name, "occupancy", Row(value), "", unit);
@@ -197,7 +197,6 @@ class Counting {
       add(group, "theoretical_occupancy", "occupancy", Row(nullptr),
           "the driver does not report this kernel's resources", "percent");
     }
-    passes_ = counted_passes;
   }
 
   const Chip& chip_;
@@ -205,7 +204,6 @@ class Counting {
   int iterations_;
   std::vector<std::string> metrics_;
   std::map<std::string, std::size_t> index_;
-  std::size_t passes_ = 0;
   std::vector<Row> rows_;
 };
 
