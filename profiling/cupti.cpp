@@ -75,16 +75,14 @@ std::string Cupti::explain(const std::string& function, CUptiResult code) const 
       case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
         return "no permission to read GPU counters: load the driver with "
                "NVreg_RestrictProfilingToAdminUsers=0 (options nvidia … in /etc/modprobe.d), or "
-               "run "
-               "as root; in a container add --cap-add=SYS_ADMIN";
+               "run as root; in a container add --cap-add=SYS_ADMIN";
       case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
         return "no permission to read GPU counters on this virtual GPU: its host must enable "
                "profiling for the virtual machine (enable_profiling=1)";
       case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
       case CUPTI_ERROR_HARDWARE_BUSY:
         return "another profiler holds the GPU's counters (Nsight Systems or Compute, DCGM, "
-               "another "
-               "CUPTI client): end it, or pause DCGM with dcgmi profile --pause";
+               "another CUPTI client): end it, or pause DCGM with dcgmi profile --pause";
       case CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED:
         return "this MIG slice shows no counters: use a whole GPU, or a slice that holds one";
       case CUPTI_ERROR_SLI_DEVICE_NOT_SUPPORTED:

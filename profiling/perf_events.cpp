@@ -50,8 +50,7 @@ std::string reason(const std::string& name, int error) {
     case ENODEV:
       return fmt::format(
           "this processor offers no counter of {}: a virtual machine shows a PMU only when its "
-          "host "
-          "passes one on; profile.cpu: [cachegrind] simulates the caches instead",
+          "host passes one on; profile.cpu: [cachegrind] simulates the caches instead",
           name);
     case EACCES:
     case EPERM: {

@@ -245,10 +245,8 @@ RangeValues profile_ranges(const Cupti& cupti, CUcontext context, const std::str
   bool complete = false;
   while (!complete) {
     if (result.passes == most)
-      throw Unavailable(
-          fmt::format("the counters are not complete after the {} runs that CUPTI "
-                      "asked for",
-                      most));
+      throw Unavailable(fmt::format(
+          "the counters are not complete after the {} runs that CUPTI asked for", most));
     subject.prepare();
     target.start();
     if (ranges == Ranges::phases) {

@@ -57,11 +57,9 @@ std::vector<PartFolder> find_parts(const std::vector<fs::path>& folders) {
   std::ranges::stable_sort(parts, {}, [](const PartFolder& part) { return part.shard.index; });
   for (const PartFolder& part : parts)
     if (part.shard.count != parts[0].shard.count)
-      throw RunDirectoryError(
-          fmt::format("{} is part {}, but {} is part {}: these are parts of two "
-                      "sweeps",
-                      part.path.string(), to_string(part.shard), parts[0].path.string(),
-                      to_string(parts[0].shard)));
+      throw RunDirectoryError(fmt::format(
+          "{} is part {}, but {} is part {}: these are parts of two sweeps", part.path.string(),
+          to_string(part.shard), parts[0].path.string(), to_string(parts[0].shard)));
   return parts;
 }
 
