@@ -58,10 +58,12 @@ class SourceReader {
 
  private:
   void read_generator(const Section& section) {
-    const std::size_t before = errors_.count();
     yaml_.read(section, "generator", source_.generator);
+    yaml_.read(section, "seed", source_.seed);
+    std::vector<std::string> options;
     for (const auto& info : data::generators()) {
       if (info.name != source_.generator) continue;
+      options = info.keys;
       std::vector<std::string> own = {"seed"};
       own.insert(own.end(), info.keys.begin(), info.keys.end());
       for (const Entry& entry : section.entries)
@@ -70,28 +72,43 @@ class SourceReader {
                       fmt::format("generator '{}' has no key '{}'; its keys are {}", info.name,
                                   entry.key, join(own)));
     }
-    yaml_.read(section, "seed", source_.seed);
-    yaml_.read(section, "centers", source_.centers);
-    yaml_.read(section, "sigma", source_.sigma);
-    read_range(section);
-    if (errors_.count() > before) return;
-    try {
-      data::generate(source_, 1, 1, 1);  // what only the generator knows about its options
-    } catch (const data::DataError& error) {
-      errors_.add(section.place, fmt::format("data: {}", error.what()));
+    for (const char* option : {"centers", "sigma", "range"}) {
+      const std::size_t before = errors_.count();
+      read_option(section, option, source_);
+      if (const Entry* entry = section.find(option);
+          entry != nullptr && errors_.count() == before && contains(options, std::string(option)))
+        check_option(section, *entry);
     }
   }
 
-  void read_range(const Section& section) {
+  void read_option(const Section& section, std::string_view option, data::Source& source) {
+    if (option == "centers") yaml_.read(section, "centers", source.centers);
+    if (option == "sigma") yaml_.read(section, "sigma", source.sigma);
+    if (option == "range") read_range(section, source);
+  }
+
+  /// Adds the error of a value that the generator itself refuses.
+  void check_option(const Section& section, const Entry& option) {
+    data::Source alone;
+    alone.generator = source_.generator;
+    read_option(section, option.key, alone);
+    try {
+      data::generate(alone, 1, 1, 1);
+    } catch (const data::DataError& error) {
+      errors_.add(option.place, fmt::format("data.{}", error.what()));
+    }
+  }
+
+  void read_range(const Section& section, data::Source& source) {
     const Entry* entry = section.find("range");
     if (entry == nullptr) return;
     if (!entry->value.IsSequence() || entry->value.size() != 2) {
       errors_.add(entry->place, "data.range must be a list of two numbers, as in [0, 1]");
       return;
     }
-    source_.low = yaml_.real(entry->value[0], "data.range", place_of(entry->value[0]), Sign::any);
-    source_.high = yaml_.real(entry->value[1], "data.range", place_of(entry->value[1]), Sign::any);
-    if (source_.low && source_.high && !(*source_.low < *source_.high))
+    source.low = yaml_.real(entry->value[0], "data.range", place_of(entry->value[0]), Sign::any);
+    source.high = yaml_.real(entry->value[1], "data.range", place_of(entry->value[1]), Sign::any);
+    if (source.low && source.high && !(*source.low < *source.high))
       errors_.add(entry->place,
                   fmt::format("data.range must go from low to high, not from {} to {}",
                               entry->value[0].Scalar(), entry->value[1].Scalar()));
