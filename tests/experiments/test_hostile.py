@@ -9,10 +9,8 @@ import socket
 import subprocess
 
 import pytest
+from run_program import BUILD, PROGRAM, ROOT
 from test_external import (  # noqa: F401 - toys is a fixture
-    BUILD,
-    PROGRAM,
-    ROOT,
     SCRIPT,
     rows_of,
     toys,
