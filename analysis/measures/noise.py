@@ -73,10 +73,10 @@ _PLURAL = re.compile(r"(?<=switch)es\b|(?<=page)s\b|(?<=core)s\b")
 
 
 def _written_out(reason: str) -> str:
-    return _POWER.sub(lambda number: number_text(float(number[0])), reason)
+    def plain(number: re.Match) -> str:
+        return number_text(float(number[0])) if "e" in number[0] else number[0]
 
-
-_POWER = re.compile(r"\d+(?:\.\d+)?e[+-]?\d+")
+    return _NUMBER.sub(plain, reason)
 
 
 def _severity(reason: str) -> tuple[float, float]:

@@ -23,10 +23,9 @@ class Quantity:
     `draws` is None if there is no interval. Then `why` gives the reason, unless `exact` says what
     kind of value it is: "profiled" (counters, timelines), "counted" or "measured ceiling".
     `parallel` names the CPU versions in it that had several threads or ranks, and how many. `over`
-    is the version that a speedup is over, if the rows chose
-    it. `whole_job` is the same speedup with allocation, set-up and copies, where they were
-    measured. `places` are the machines that it is a time of; a ratio of two times of one machine
-    has none."""
+    is the version that a speedup is over, if the rows chose it. `whole_job` is the same speedup
+    with allocation, set-up and copies, where they were measured. `places` are the machines that it
+    is a time of; a ratio of two times of one machine has none."""
 
     value: float
     draws: np.ndarray | None = None
