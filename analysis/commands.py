@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -389,26 +390,24 @@ def run_pixels(options: argparse.Namespace) -> int:
     return 0
 
 
-def _is_of_no_run(kind: str, name: str) -> bool:
-    """True for a table that is not made from one run's rows."""
-    tables_of_all = ("versions", "studies", "gpu-model", "recordings")
-    return kind == "table" and (name in tables_of_all or name.startswith("spec:"))
+def _tables_of_no_run(
+    found: list[Path], program: Path | None
+) -> dict[str, Callable[[], str | None]]:
+    """What makes each table that is not of one run's rows, as Markdown. `found`: the run
+    directories that were given. None for what only the program knows, without it."""
+    return {
+        "studies": lambda: tables.studies(read_studies()),
+        "gpu-model": lambda: gpu_model.predictions().table_alone(),
+        "recordings": lambda: recordings.recorded_runs(found).table_alone(),
+        "versions": lambda: (
+            tables.versions(readme.listed_versions(program), read_studies()) if program else None
+        ),
+    }
 
 
-def _table_of_no_run(name: str, found: list[Path], program: Path | None) -> str | None:
-    """Such a table as Markdown. `versions` and `spec:…` are what the program says; None without
-    it. `found`: the run directories that were given."""
-    if name == "studies":
-        return tables.studies(read_studies())
-    if name == "gpu-model":
-        return gpu_model.predictions().table_alone()
-    if name == "recordings":
-        return recordings.recorded_runs(found).table_alone()
-    if program is None:
-        return None
-    if name == "versions":
-        return tables.versions(readme.listed_versions(program), read_studies())
-    return spec_keys.table(readme.schema_of(program), name.removeprefix("spec:"))
+def _table_of_spec(section: str, program: Path | None) -> str | None:
+    """The keys of a section of a spec, as Markdown. None without the program, which knows them."""
+    return spec_keys.table(readme.schema_of(program), section) if program else None
 
 
 def _content_of_run(
@@ -452,9 +451,13 @@ def run_readme(options: argparse.Namespace) -> int:
         say(f"left out: {reason}")
     runs = _load(options)
 
+    of_no_run = _tables_of_no_run(found, options.program)
+
     def content(kind: str, name: str) -> str | None:
-        if _is_of_no_run(kind, name):
-            return _table_of_no_run(name, found, options.program)
+        if kind == "table" and name in of_no_run:
+            return of_no_run[name]()
+        if kind == "table" and name.startswith("spec:"):
+            return _table_of_spec(name.removeprefix("spec:"), options.program)
         return _content_of_run(kind, name, runs, options)
 
     new, left = readme.rewrite(old, str(options.file), content)
