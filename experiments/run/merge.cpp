@@ -7,7 +7,7 @@
 #include <set>
 
 #include "experiments/record/answers.h"
-#include "experiments/record/environment.h"
+#include "experiments/record/environment_file.h"
 #include "experiments/record/row_file.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/record/run_files.h"
@@ -58,9 +58,9 @@ std::vector<Part> open_parts(const std::vector<PartFolder>& folders) {
     RunDirectory directory = open_part(folder.path);
     nlohmann::json resolved = directory.read_json(run_files::kResolvedSpec);
     nlohmann::json plan = directory.read_json(run_files::kPlan);
-    nlohmann::json environment = directory.read_json(run_files::kEnvironment);
-    parts.push_back(
-        {folder, std::move(directory), std::move(resolved), std::move(plan), environment});
+    nlohmann::ordered_json environment = read_environment(directory);
+    parts.push_back({folder, std::move(directory), std::move(resolved), std::move(plan),
+                     std::move(environment)});
     if (parts.size() > 1 && parts[parts.size() - 2].folder.shard == folder.shard)
       refuse(parts[parts.size() - 2], parts.back(), "they are the same part");
   }

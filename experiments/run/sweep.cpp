@@ -14,6 +14,7 @@
 #include "experiments/measure/noise.h"
 #include "experiments/record/answers.h"
 #include "experiments/record/environment.h"
+#include "experiments/record/environment_file.h"
 #include "experiments/record/run_directory.h"
 #include "experiments/record/run_files.h"
 #include "experiments/run/job.h"
@@ -49,8 +50,7 @@ struct Meters {
 nlohmann::ordered_json with_earlier_starts(const RunDirectory& directory,
                                            nlohmann::ordered_json today, bool all_done) {
   if (!std::filesystem::exists(directory.path() / run_files::kEnvironment)) return today;
-  nlohmann::ordered_json last = directory.read_json(run_files::kEnvironment);
-  if (!last.is_object()) return today;
+  nlohmann::ordered_json last = read_environment(directory);
   if (all_done) return last;
   nlohmann::ordered_json earlier = nlohmann::ordered_json::array();
   if (const auto found = last.find("earlier"); found != last.end()) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/record/environment_file.h"
 #include "experiments/record/started_run.h"
 #include "experiments/record/timeline_file.h"
 
@@ -312,6 +313,43 @@ TEST_F(RunDirectoryTest, SaysWhatIsWrongWithAPlan) {
     const std::string why = refusal_of(wrong);
     EXPECT_NE(why.find("plan.json: is damaged"), std::string::npos) << wrong << ": " << why;
   }
+}
+
+TEST_F(RunDirectoryTest, NamesWhatAnEnvironmentLacks) {
+  RunDirectory directory = RunDirectory::create(root_ / "run");
+  const std::string path = (root_ / "run" / "environment.json").string();
+  const nlohmann::json machine = {{"host", "h"}, {"cpu", {{"model", nullptr}, {"cores", 2}}}};
+  nlohmann::json good = {{"t_utc", "2026"},
+                         {"build", {{"commit", "1"}, {"dirty", false}}},
+                         {"gpus", {{{"name", "G"}}}},
+                         {"parts", {{{"shard", "1/1"}, {"environment", machine}}}}};
+  good.update(machine);
+  const auto refusal_of = [&](const nlohmann::json& environment) {
+    directory.write("environment.json", environment.dump());
+    return refusal([&] { read_environment(directory); });
+  };
+  const auto damaged = [&](const std::string& missing) {
+    return path + ": is damaged (no valid " + missing + "); restore the file, or start a new run";
+  };
+  EXPECT_EQ(refusal_of(good), "accepted");
+  for (const nlohmann::json& nothing :
+       {nlohmann::json::object(), nlohmann::json::array({1}), nlohmann::json()})
+    EXPECT_EQ(refusal_of(nothing),
+              damaged("t_utc, host, cpu/model, cpu/cores, build/commit, build/dirty, gpus"));
+  const auto with = [&](const char* pointer, const nlohmann::json& value) {
+    nlohmann::json changed = good;
+    changed[nlohmann::json::json_pointer(pointer)] = value;
+    return changed;
+  };
+  EXPECT_EQ(refusal_of(with("/cpu/cores", -2)), damaged("cpu/cores"));
+  EXPECT_EQ(refusal_of(with("/build/dirty", "no")), damaged("build/dirty"));
+  EXPECT_EQ(refusal_of(with("/gpus/0", "G")), damaged("gpus/0/name"));
+  EXPECT_EQ(refusal_of(with("/parts", 1)), damaged("parts"));
+  EXPECT_EQ(refusal_of(with("/parts/0/environment/host", nullptr)),
+            damaged("parts/0/environment/host"));
+  directory.write("environment.json", "{");
+  EXPECT_NE(refusal([&] { read_environment(directory); }).find(path + ": is damaged ("),
+            std::string::npos);
 }
 
 TEST_F(RunDirectoryTest, ATimelineNamesTheGpusOfAPointThatUsesSeveral) {

@@ -205,6 +205,21 @@ def test_a_resumed_run_keeps_where_it_began(tmp_path):
         assert not any("earlier" in start for start in told["earlier"])
 
 
+def test_resume_names_what_a_damaged_environment_lacks(spec, tmp_path):
+    out = tmp_path / "out"
+    run(spec(n="100"), "--out", out)
+    file = out / "environment.json"
+    environment = json.loads(file.read_text())
+    del environment["cpu"]["cores"]
+    for damaged, missing in (({}, "t_utc, host, "), (environment, "cpu/cores)")):
+        file.write_text(json.dumps(damaged))
+        result = run("--resume", out)
+        assert result.returncode == 2
+        assert f"{file}: is damaged (no valid {missing}" in result.stderr
+        assert "; restore the file, or start a new run" in result.stderr
+        assert json.loads(file.read_text()) == damaged
+
+
 def test_the_plan_of_a_resumed_run_has_the_points_that_are_left(spec, tmp_path):
     out = tmp_path / "out"
     process, _ = start_slow_run(spec, out)
