@@ -42,18 +42,15 @@ namespace {
 
 constexpr int kUsage = 2;
 
-/// The spec of a run or plan, new or resumed. May replace the command line's overrides by those
-/// that the resumed run was started with.
+/// The spec of a run or plan, new or resumed. Adds the overrides that the resumed run was started
+/// with to those of the command line.
 Spec load(CommandLine& line, const DeviceQuery& gpus) {
   std::filesystem::path path;
   FoundFiles files;
   std::optional<Shard> shard = line.shard;
   if (const std::filesystem::path& resume = line.options.resume; !resume.empty()) {
     StartedRun started = started_run(resume);
-    // The options that it was started with hold, unless others are given: then these have to make
-    // the same points.
-    if (to_json(line.overrides) == to_json(Overrides{}))
-      line.overrides = std::move(started.overrides);
+    line.overrides = resumed_overrides(started.overrides, line.overrides);
     std::vector<std::string>& save = line.options.save;
     if (!save.empty() && save != started.save)
       throw RunDirectoryError(fmt::format(
@@ -123,7 +120,7 @@ int run_spec(CommandLine& line, const DeviceQuery& gpus) {
   if (line.action == Action::plan) {
     if (!line.options.quiet) note_unread_axes(spec);
     std::optional<std::vector<const Point*>> left;
-    if (!line.options.resume.empty()) left = points_left(spec, gpus, line.options);
+    if (!line.options.resume.empty()) left = points_left(spec, line.overrides, gpus, line.options);
     print_dry_run(spec, left, line.options.json);
     return 0;
   }

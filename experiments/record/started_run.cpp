@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <type_traits>
 
 #include "experiments/record/answers.h"
@@ -68,6 +69,38 @@ nlohmann::json to_json(const Overrides& o) {
   if (o.shuffle) json["shuffle"] = *o.shuffle;
   if (o.profile) json["profile"] = *o.profile;
   return json;
+}
+
+Overrides resumed_overrides(const Overrides& started, const Overrides& given) {
+  Overrides all = given;
+  const auto axis_of = [](const std::string& option) { return option.substr(0, option.find('=')); };
+  const auto is_given = [&](const std::string& option) {
+    return std::ranges::find(given.set, axis_of(option), axis_of) != given.set.end();
+  };
+  all.set.clear();
+  std::ranges::remove_copy_if(started.set, std::back_inserter(all.set), is_given);
+  all.set.insert(all.set.end(), given.set.begin(), given.set.end());
+  if (all.only.empty()) all.only = started.only;
+  if (all.filter.empty()) all.filter = started.filter;
+  const auto keep = [&](auto member) {
+    if (!(all.*member)) all.*member = started.*member;
+  };
+  keep(&Overrides::repetitions);
+  keep(&Overrides::warmup);
+  keep(&Overrides::timeout);
+  keep(&Overrides::seed);
+  keep(&Overrides::shuffle);
+  keep(&Overrides::profile);
+  return all;
+}
+
+std::vector<std::string> changed_options(const Overrides& started, const Overrides& now) {
+  const nlohmann::json was = to_json(started), is = to_json(now);
+  std::vector<std::string> options;
+  for (const auto& [key, value] : is.items())
+    if (!was.contains(key) || was.at(key) != value)
+      options.push_back((value == false ? "--no-" : "--") + key);
+  return options;
 }
 
 StartedRun started_run(const std::filesystem::path& directory) {

@@ -14,6 +14,12 @@ namespace lloyd {
 /// options.
 nlohmann::json to_json(const Overrides& overrides);
 
+/// The overrides of a resumed run: `given` ones replace those of the same option that it was
+/// started with, --set only those of the same axis.
+Overrides resumed_overrides(const Overrides& started, const Overrides& given);
+/// The options of `now` that are not as in `started`: "--set", "--no-shuffle".
+std::vector<std::string> changed_options(const Overrides& started, const Overrides& now);
+
 struct StartedRun {
   std::filesystem::path spec;
   FoundFiles files;

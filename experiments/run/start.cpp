@@ -57,12 +57,7 @@ std::string changed(const nlohmann::json& was, const nlohmann::json& is, const S
   return join(names);
 }
 
-void refuse_if_different(const RunDirectory& directory, const Spec& spec) {
-  const nlohmann::json resolved = directory.read_json(run_files::kResolvedSpec);
-  if (resolved != spec.resolved())
-    throw RunDirectoryError(fmt::format("{}: cannot resume: the spec differs ({}); start a new run",
-                                        directory.path().string(),
-                                        differences(resolved, spec.resolved())));
+void refuse_other_inputs(const RunDirectory& directory, const Spec& spec) {
   const nlohmann::json was = started_run(directory.path()).fingerprints, is = fingerprints(spec);
   if (was.at("data") != is.at("data"))
     throw RunDirectoryError(fmt::format(
@@ -128,9 +123,22 @@ RunDirectory start_run(const Spec& spec, const Overrides& overrides,
   return directory;
 }
 
-RunDirectory resume_run(const Spec& spec, const fs::path& folder) {
+void refuse_other_spec(const RunDirectory& directory, const Spec& spec,
+                       const Overrides& overrides) {
+  const nlohmann::json was = directory.read_json(run_files::kResolvedSpec), is = spec.resolved();
+  if (was == is) return;
+  const std::vector<std::string> options =
+      changed_options(started_run(directory.path()).overrides, overrides);
+  throw RunDirectoryError(
+      fmt::format("{}: cannot resume: the spec differs ({}); {}start a new run",
+                  directory.path().string(), differences(was, is),
+                  options.empty() ? "" : fmt::format("leave {} out, or ", join(options, " and "))));
+}
+
+RunDirectory resume_run(const Spec& spec, const Overrides& overrides, const fs::path& folder) {
   RunDirectory directory = RunDirectory::open(folder);
-  refuse_if_different(directory, spec);
+  refuse_other_spec(directory, spec, overrides);
+  refuse_other_inputs(directory, spec);
   return directory;
 }
 

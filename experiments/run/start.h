@@ -22,7 +22,11 @@ RunDirectory create_run(const Spec& spec, const std::filesystem::path& folder);
 void write_plan(RunDirectory& directory, const Spec& spec, const nlohmann::json& plan);
 
 /// Opens the directory of a run. Spec, data, program and external versions must be those that the
-/// run was started with. Otherwise throws RunDirectoryError, which names what differs.
-RunDirectory resume_run(const Spec& spec, const std::filesystem::path& folder);
+/// run was started with. Otherwise throws RunDirectoryError, which names what differs. `overrides`
+/// are those of `spec`.
+RunDirectory resume_run(const Spec& spec, const Overrides& overrides,
+                        const std::filesystem::path& folder);
+/// The check of the spec alone.
+void refuse_other_spec(const RunDirectory& directory, const Spec& spec, const Overrides& overrides);
 
 }  // namespace lloyd

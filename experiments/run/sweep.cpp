@@ -64,12 +64,14 @@ nlohmann::ordered_json with_earlier_starts(const RunDirectory& directory,
 
 }  // namespace
 
-std::vector<const Point*> points_left(const Spec& spec, const DeviceQuery& gpus,
-                                      const RunOptions& options) {
+std::vector<const Point*> points_left(const Spec& spec, const Overrides& overrides,
+                                      const DeviceQuery& gpus, const RunOptions& options) {
+  const RunDirectory directory = RunDirectory::view(options.resume);
+  refuse_other_spec(directory, spec, overrides);
   const Meters meters(spec, gpus, options.device);
   std::vector<const Point*> points;
-  for (const Task& task : tasks_left(spec, meters.energy, RunDirectory::view(options.resume),
-                                     options.retry_failed, meters.gpu()))
+  for (const Task& task :
+       tasks_left(spec, meters.energy, directory, options.retry_failed, meters.gpu()))
     points.push_back(task.point);
   return points;
 }
@@ -78,7 +80,7 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
               const RunOptions& options) {
   RunDirectory directory = options.resume.empty()
                                ? start_run(spec, overrides, options.save, options.out)
-                               : resume_run(spec, options.resume);
+                               : resume_run(spec, overrides, options.resume);
   if (!options.save.empty()) open_answers(directory.path());
   const Meters meters(spec, gpus, options.device);
   const std::optional<DeviceLimits>& device = meters.device;

@@ -25,9 +25,9 @@ struct RunOptions {
 };
 
 /// The points with work left in the run directory `options.resume`, by which nothing is locked or
-/// changed. Throws RunDirectoryError if it cannot be read.
-std::vector<const Point*> points_left(const Spec& spec, const DeviceQuery& gpus,
-                                      const RunOptions& options);
+/// changed. Throws RunDirectoryError if it cannot be read or is of another spec.
+std::vector<const Point*> points_left(const Spec& spec, const Overrides& overrides,
+                                      const DeviceQuery& gpus, const RunOptions& options);
 
 /// Runs (or resumes) the sweep and writes the run directory. Returns the exit status: 0, 1, or 130
 /// if interrupted. Throws RunDirectoryError if the directory cannot be used.

@@ -315,6 +315,33 @@ TEST_F(RunDirectoryTest, SaysWhatIsWrongWithAPlan) {
   }
 }
 
+TEST(ResumedOverrides, KeepWhatIsNotGivenAnew) {
+  const Overrides started{.set = {"n=1e3", "k=4"},
+                          .only = {"cpu_*"},
+                          .filter = "n:1000",
+                          .warmup = 2,
+                          .timeout = 600,
+                          .shuffle = true};
+  const auto resumed = [&](const Overrides& given) {
+    return to_json(resumed_overrides(started, given));
+  };
+  EXPECT_EQ(resumed({}), to_json(started));
+  EXPECT_EQ(resumed(started), to_json(started));
+  Overrides expected = started;
+  expected.set = {"n=1e3", "k=8", "dim=2"};
+  expected.timeout = 5;
+  expected.seed = 7;
+  const Overrides given{.set = {"k=8", "dim=2"}, .timeout = 5, .seed = 7};
+  EXPECT_EQ(resumed(given), to_json(expected));
+  expected = started;
+  expected.only = {"cpu_openmp"};
+  expected.shuffle = false;
+  EXPECT_EQ(resumed({.only = {"cpu_openmp"}, .shuffle = false}), to_json(expected));
+  EXPECT_EQ(changed_options(started, expected),
+            (std::vector<std::string>{"--only", "--no-shuffle"}));
+  EXPECT_EQ(changed_options(started, started), std::vector<std::string>{});
+}
+
 TEST_F(RunDirectoryTest, NamesWhatAnEnvironmentLacks) {
   RunDirectory directory = RunDirectory::create(root_ / "run");
   const std::string path = (root_ / "run" / "environment.json").string();

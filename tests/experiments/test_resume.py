@@ -158,6 +158,27 @@ def test_resume_refuses_another_spec_and_names_the_difference(spec, tmp_path):
     assert "the spec differs (measure/repetitions: was 6, is 8)" in result.stderr
 
 
+def test_resume_keeps_the_options_of_the_start(spec, tmp_path):
+    path, out = spec(n="100, 200"), tmp_path / "out"
+    started = ["--set", "n=50", "--set", "k=4", "--timeout", "60"]
+    assert run(path, "--out", out, *started).returncode == 0
+    plan = (out / "plan.json").read_bytes()
+    for same in ([], ["--timeout", "60"], ["--set", "k=4"], [*started, "--only", "cpu_*"]):
+        for action in ([], ["--dry-run"]):
+            result = run("--resume", out, *same, *action)
+            assert result.returncode == 0, result.stderr
+        assert {row["n"] for row in rows(out)} == {50}
+    for action in ([], ["--dry-run"]):
+        result = run("--resume", out, "--timeout", "5", *action)
+        assert result.returncode == 2
+        assert "the spec differs (measure/timeout: was 60.0, is 5.0); leave" in result.stderr
+        assert "leave --timeout out, or start a new run" in result.stderr
+        result = run("--resume", out, "--set", "k=5", "--seed", "7", *action)
+        assert result.returncode == 2
+        assert "leave --seed and --set out, or start a new run" in result.stderr
+    assert (out / "plan.json").read_bytes() == plan
+
+
 def test_resume_refuses_other_data_and_another_binary(tmp_path):
     data = tmp_path / "points.csv"
     data.write_text("".join(f"{i},{i * i % 7}\n" for i in range(50)))
