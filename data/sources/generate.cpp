@@ -176,18 +176,19 @@ GeneratorOptions generator_options(const Source& source) {
 
   // Noise is added to values in the range, and the sum must remain a finite float.
   if (!(std::fabs(options.low) <= 1e38 && std::fabs(options.high) <= 1e38)) {
-    throw DataError(fmt::format("range [{}, {}): low and high must be from -1e38 to 1e38",
+    throw DataError(fmt::format("range must lie between -1e38 and 1e38, not go from {} to {}",
                                 options.low, options.high));
   }
   if (!(options.low < options.high && least_float(options.low) <= greatest_float(options.high))) {
-    throw DataError(fmt::format("range [{}, {}): low must be below high, with a float between them",
-                                options.low, options.high));
+    throw DataError(
+        fmt::format("range must go from low to high with a float between them, not from {} to {}",
+                    options.low, options.high));
   }
   if (options.centers < 1) {
-    throw DataError(fmt::format("centers: {} must be at least 1", options.centers));
+    throw DataError(fmt::format("centers must be at least 1, not {}", options.centers));
   }
   if (!(options.sigma >= 0 && options.sigma <= 1e30)) {
-    throw DataError(fmt::format("sigma: {} must be from 0 to 1e30", options.sigma));
+    throw DataError(fmt::format("sigma must be from 0 to 1e30, not {}", options.sigma));
   }
   return options;
 }

@@ -41,6 +41,12 @@ nlohmann::json parse(const PlainFolder& folder, const std::string& name,
   }
 }
 
+WrongRow not_in_range(const char* key, const char* range, const Row& value) {
+  constexpr std::size_t kLongest = 80;
+  return WrongRow(
+      fmt::format("{} must be {}, not {}", key, range, shortened(json_text(value), kLongest)));
+}
+
 // Checks the fields that the summary needs, so that a resumed run does not fail at its end.
 void check_measurement(const Row& row) {
   for (const char* key : {"oversubscribed", "backend", "verified"}) row.at(key);
@@ -51,7 +57,7 @@ void check_measurement(const Row& row) {
   }
   for (const char* key : {"solve_ms", "iteration_ms"})
     if (!row.at(key).is_number() || !(row.at(key).get<double>() >= 0))
-      throw WrongRow(fmt::format("{} must be a number from 0 on", key));
+      throw not_in_range(key, "a number from 0 on", row.at(key));
 }
 
 }  // namespace
@@ -154,8 +160,7 @@ TakenSample taken_sample(const Row& row) {
 Turn turn_of(const Row& row) {
   const auto whole = [](const char* name, const Row& value) {
     const std::optional<int> number = as_int(value);
-    if (!number || *number < 0)
-      throw WrongRow(fmt::format("{} must be a whole number from 0 on", name));
+    if (!number || *number < 0) throw not_in_range(name, "a whole number from 0 on", value);
     return *number;
   };
   const Row restart = row.value("restart", Row());

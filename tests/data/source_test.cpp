@@ -40,15 +40,16 @@ TEST_F(SourceTest, RefusesOptionsThatMakeNoSense) {
   EXPECT_EQ(error(source), "generator 'uniform' has no key 'centers'; its keys are seed, range");
   source = generated("uniform");
   source.low = 1;
-  EXPECT_EQ(error(source), "range [1, 1): low must be below high, with a float between them");
+  EXPECT_EQ(error(source),
+            "range must go from low to high with a float between them, not from 1 to 1");
   source.high = 1e39;
-  EXPECT_EQ(error(source), "range [1, 1e+39): low and high must be from -1e38 to 1e38");
+  EXPECT_EQ(error(source), "range must lie between -1e38 and 1e38, not go from 1 to 1e+39");
   source = generated("blobs");
   source.centers = 0;
-  EXPECT_EQ(error(source), "centers: 0 must be at least 1");
+  EXPECT_EQ(error(source), "centers must be at least 1, not 0");
   source = generated("blobs");
   source.sigma = -1;
-  EXPECT_EQ(error(source), "sigma: -1 must be from 0 to 1e30");
+  EXPECT_EQ(error(source), "sigma must be from 0 to 1e30, not -1");
   EXPECT_EQ(error_of([] { load(Source{}, 1, 1); }), "data needs either a generator or a file");
 }
 

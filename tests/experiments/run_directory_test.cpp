@@ -190,11 +190,17 @@ TEST_F(RunDirectoryTest, RefusesRowsThatNoRunHasWritten) {
   };
   for (const char* launch :
        {"-1", "true", "1.5", "1e300", "4294967296", "18446744073709551615", "\"0\"", "null"})
-    EXPECT_NE(refusal_of("launch", launch).find("launch must be"), std::string::npos) << launch;
+    EXPECT_NE(refusal_of("launch", launch)
+                  .find(std::string("launch must be a whole number from 0 on, not ") + launch[0]),
+              std::string::npos)
+        << launch;
   for (const char* restart : {"-1", "true", "1.5", "\"0\""})
     EXPECT_NE(refusal_of("restart", restart).find("restart must be"), std::string::npos) << restart;
   for (const char* time : {"-1", "true", "null", "\"1\""})
-    EXPECT_NE(refusal_of("solve_ms", time).find("solve_ms must be"), std::string::npos) << time;
+    EXPECT_NE(refusal_of("solve_ms", time)
+                  .find(std::string("solve_ms must be a number from 0 on, not ") + time),
+              std::string::npos)
+        << time;
   refusal_of("status", "\"failed\"");  // the reason is missing
   refusal_of("point", "[]");
   refusal_of("host", "null");

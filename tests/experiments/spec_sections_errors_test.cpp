@@ -50,11 +50,12 @@ INSTANTIATE_TEST_SUITE_P(
                   "data: {generator: uniform, seed: 18446744073709551616}",
                   {"s.yaml:7:34: data.seed must be a whole number from 0 to 2^64 - 1, not "
                    "'18446744073709551616'"}},
-        ErrorCase{7,
-                  "data: {generator: blobs, sigma: 1e39, range: [0, 1e39], centres: 3}",
-                  {"s.yaml:7:33: data.sigma: 1e+39 must be from 0 to 1e30",
-                   "s.yaml:7:46: data.range [0, 1e+39): low and high must be from -1e38 to 1e38",
-                   "s.yaml:7:57: unknown key 'centres' in data; did you mean 'centers'?"}},
+        ErrorCase{
+            7,
+            "data: {generator: blobs, sigma: 1e39, range: [0, 1e39], centres: 3}",
+            {"s.yaml:7:33: data.sigma must be from 0 to 1e30, not 1e+39",
+             "s.yaml:7:46: data.range must lie between -1e38 and 1e38, not go from 0 to 1e+39",
+             "s.yaml:7:57: unknown key 'centres' in data; did you mean 'centers'?"}},
         ErrorCase{7,
                   "data: {generator: uniform, range: 5}",
                   {"s.yaml:7:35: data.range must be a list of two numbers, as in [0, 1]"}},
