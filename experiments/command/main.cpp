@@ -1,4 +1,5 @@
 // run_experiment: from the command line to an exit status.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -40,7 +41,14 @@
 namespace lloyd {
 namespace {
 
-constexpr int kUsage = 2;
+constexpr int kFailed = 1, kUsage = 2;
+
+/// A file that the program opens must not become a standard stream that its parent has closed:
+/// output would go there. The other direction of /dev/null cannot be written or read either.
+void occupy_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 /// The spec of a run or plan, new or resumed. Adds the overrides that the resumed run was started
 /// with to those of the command line.
@@ -244,10 +252,11 @@ int main(int argc, char** argv) {
     std::cerr << "run_experiment: " << lloyd::for_terminal(what) << '\n';
     return status;
   };
+  lloyd::occupy_closed_streams();
   try {
     const int status = lloyd::run(argc, argv);
-    std::cout.flush();
-    return std::cout ? status : fail("standard output cannot be written", lloyd::kUsage);
+    if (std::cout.flush()) return status;
+    return fail("standard output cannot be written", status == 0 ? lloyd::kFailed : status);
   } catch (const lloyd::SpecError& error) {
     for (const std::string& each : error.errors) std::cerr << lloyd::for_terminal(each) << '\n';
     return lloyd::kUsage;
@@ -256,6 +265,6 @@ int main(int argc, char** argv) {
   } catch (const lloyd::RunDirectoryError& error) {
     return fail(error.what(), lloyd::kUsage);
   } catch (const std::exception& error) {
-    return fail(error.what(), 1);
+    return fail(error.what(), lloyd::kFailed);
   }
 }

@@ -215,7 +215,9 @@ const std::vector<OptionInfo>& all_options() {
 
 constexpr auto kExitStatuses = std::to_array<ExitStatus>({
     {0, "every point that can run here is ok; points that cannot are reported and do not count"},
-    {1, "some point failed, timed out, or gave an incorrect or imprecise answer"},
+    {1,
+     "some point failed, timed out, or gave an incorrect or imprecise answer; or a list or JSON "
+     "could not be printed"},
     {2, "an error in the command line or in the spec; nothing was run"},
     {130, "interrupted; go on with --resume DIR"},
 });

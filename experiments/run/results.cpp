@@ -1,9 +1,11 @@
 #include "experiments/run/results.h"
 
 #include <fmt/format.h>
+#include <stdio_ext.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
 #include <map>
 #include <set>
@@ -30,6 +32,27 @@ std::vector<MissingGroup> failed_passes(const RunDirectory& directory) {
         {status, what, what + ' ' + point.substr(version.size() + 1), row.at("reason")});
   }
   return grouped(failed);
+}
+
+void print_summary(const std::vector<SummaryLine>& lines,
+                   const std::map<std::string, int>& counts) {
+  const Terminal shown = terminal(STDOUT_FILENO);
+  std::cout << '\n' << summary_table(lines, shown) << '\n';
+  const char* separator = "";
+  for (const auto& [name, count] : counts)
+    std::cout << std::exchange(separator, ", ") << count << ' '
+              << coloured(name, colour_of(name), shown);
+  std::cout << '\n';
+}
+
+/// Standard output is closed, or its disk is full. The text for people is also in summary.md, so
+/// the exit status remains that of the points. Who asked for JSON lacks it: main() sees the error.
+void say_what_was_lost(const std::string& where, bool json) {
+  std::cerr << fmt::format("note: standard output cannot be written; the results are in {}\n",
+                           for_terminal(where));
+  if (json) return;
+  __fpurge(stdout);
+  std::cout.clear();
 }
 
 }  // namespace
@@ -76,21 +99,14 @@ int print_results(const Results& results, const std::string& where, const std::s
     json["status"] = counts;
     if (!traces.empty()) json["traces"] = traces;
     std::cout << json_text(json, 1) << '\n';
-    if (!unfinished.empty()) std::cerr << for_terminal(unfinished) << '\n';
-    return status;
+  } else if (!options.quiet) {
+    print_summary(lines, counts);
   }
-  if (!options.quiet) {
-    const Terminal shown = terminal(STDOUT_FILENO);
-    std::cout << '\n' << summary_table(lines, shown) << '\n';
-    const char* separator = "";
-    for (const auto& [name, count] : counts)
-      std::cout << std::exchange(separator, ", ") << count << ' '
-                << coloured(name, colour_of(name), shown);
-    std::cout << '\n';
-  }
-  for (const std::string& line : traces) std::cerr << for_terminal(line) << '\n';
+  if (!options.json)
+    for (const std::string& line : traces) std::cerr << for_terminal(line) << '\n';
   if (!unfinished.empty()) std::cerr << for_terminal(unfinished) << '\n';
-  std::cout << "results: " << for_terminal(where) << '\n';
+  if (!options.json) std::cout << "results: " << for_terminal(where) << '\n';
+  if (!std::cout.flush()) say_what_was_lost(where, options.json);
   return status;
 }
 

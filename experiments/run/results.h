@@ -22,7 +22,8 @@ Results write_results(RunDirectory& directory, const Spec& spec,
                       const nlohmann::ordered_json& environment);
 
 /// Prints the result of the run. If points are left, `unfinished` says what to do about it;
-/// otherwise it is empty. Returns the exit status, which failed passes do not change.
+/// otherwise it is empty. Returns the exit status, which neither failed passes nor lost output
+/// change.
 int print_results(const Results& results, const std::string& where, const std::string& unfinished,
                   const std::vector<std::string>& traces, const RunOptions& options);
 

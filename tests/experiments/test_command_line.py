@@ -256,19 +256,52 @@ def test_a_failed_point_is_told_under_quiet(tmp_path):
     assert result.stdout == "results: out\n"
 
 
-@pytest.mark.parametrize("arguments", [["--list-versions", "--json"], ["s.yaml", "--dry-run"]])
-def test_output_that_cannot_be_written_is_an_error(arguments, tmp_path):
-    (tmp_path / "points.csv").write_text("1,2\n" * 9)
-    (tmp_path / "s.yaml").write_text(SPEC)
+def run_on_a_full_disk(*arguments, cwd):
     with open("/dev/full", "w") as full:
-        result = subprocess.run(
+        return subprocess.run(
             [BUILD / "run_experiment", *arguments],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
             timeout=120,
             check=False,
-            cwd=tmp_path,
+            cwd=cwd,
         )
-    assert result.returncode == 2
+
+
+@pytest.mark.parametrize("arguments", [["--list-versions", "--json"], ["s.yaml", "--dry-run"]])
+def test_output_that_cannot_be_written_is_an_error(arguments, tmp_path):
+    (tmp_path / "points.csv").write_text("1,2\n" * 9)
+    (tmp_path / "s.yaml").write_text(SPEC)
+    result = run_on_a_full_disk(*arguments, cwd=tmp_path)
+    assert result.returncode == 1
     assert result.stderr == "run_experiment: standard output cannot be written\n"
+
+
+def test_a_run_whose_summary_cannot_be_printed_ends_as_its_points_do(tmp_path):
+    (tmp_path / "points.csv").write_text("1,2\n" * 9)
+    (tmp_path / "s.yaml").write_text(SPEC)
+    note = "note: standard output cannot be written; the results are in "
+    result = run_on_a_full_disk("s.yaml", "--out", "full", cwd=tmp_path)
+    assert result.returncode == 0
+    assert result.stderr.endswith(f"\n{note}full\n")
+    assert (tmp_path / "full" / "summary.md").exists()
+    result = run_on_a_full_disk("s.yaml", "--out", "json", "--json", cwd=tmp_path)
+    assert result.returncode == 1
+    error = "run_experiment: standard output cannot be written\n"
+    assert result.stderr.endswith(f"{note}json\n{error}")
+    (tmp_path / "points.csv").write_text("0,0\n" + "1,2\n" * 9)  # a zero row has no direction
+    (tmp_path / "s.yaml").write_text(SPEC + "solve: {distance: cosine}\n")
+    assert run_on_a_full_disk("s.yaml", "--out", "failed", cwd=tmp_path).returncode == 1
+
+
+def test_a_run_without_standard_streams_writes_into_none_of_its_files(tmp_path):
+    (tmp_path / "points.csv").write_text("1,2\n" * 9)
+    (tmp_path / "s.yaml").write_text(SPEC)
+    closed = [BUILD / "run_experiment", "s.yaml", "--out", "out"]
+    command = 'exec "$0" "$@" <&- >&- 2>&-'
+    result = subprocess.run(["sh", "-c", command, *closed], timeout=120, check=False, cwd=tmp_path)
+    assert result.returncode == 0
+    for file in (tmp_path / "out").iterdir():
+        assert "standard output cannot be written" not in file.read_text()
+    assert json.loads((tmp_path / "out" / "benchmark.json").read_text())["benchmarks"]
