@@ -120,8 +120,7 @@ Completion values_of(const OptionInfo& option) {
 Candidates option_candidates(const Before& before) {
   Candidates candidates;
   for (const OptionInfo& option : options()) {
-    const bool again = std::ranges::find(before.given, &option) != before.given.end() &&
-                       (!option.repeats || option.value.empty());
+    const bool again = contains(before.given, &option) && (!option.repeats || option.value.empty());
     if (option.group == Group::hidden || again ||
         (before.action != nullptr && !option.heeded_by(before.action->action)))
       continue;

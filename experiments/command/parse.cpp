@@ -36,7 +36,7 @@ struct AskedAction {
 
 bool is_command(const std::string& word) {
   const std::vector<std::string> known = commands();
-  return std::ranges::find(known, word) != known.end();
+  return contains(known, word);
 }
 
 /// What `list` can list: "axes", "versions".
@@ -57,8 +57,7 @@ AskedAction subcommand(std::vector<std::string>& words) {
   std::string argument;
   if (!arguments.empty() && !words.empty()) {
     argument = words[0];
-    if (std::ranges::find(arguments, argument) == arguments.end())
-      throw UsageError(unknown_word("list", argument, arguments));
+    if (!contains(arguments, argument)) throw UsageError(unknown_word("list", argument, arguments));
     words.erase(words.begin());
   }
   for (const ActionInfo& info : actions())
@@ -164,8 +163,7 @@ class Parser {
   CommandLine parse(const std::vector<std::string>& words) {
     // CLI11 would take the next word for the value of `--out=`.
     for (const OptionInfo& option : options())
-      if (!option.value.empty() &&
-          std::ranges::find(words, std::string(option.name) + "=") != words.end())
+      if (!option.value.empty() && contains(words, std::string(option.name) + "="))
         throw UsageError(empty_value(option));
     try {
       app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));
@@ -230,7 +228,7 @@ class Parser {
       throw UsageError(fmt::format("{} is given twice: leave one of them out", option.name));
     const std::vector<std::string> names = option_names();
     for (const std::string& value : values) {
-      if (std::ranges::find(names, value) != names.end())
+      if (contains(names, value))
         throw UsageError(
             fmt::format("{} needs a value ({}), but {} follows", option.name, option.value, value));
       if (!option.value.empty() && value.empty()) throw UsageError(empty_value(option));

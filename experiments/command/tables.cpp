@@ -48,13 +48,11 @@ std::vector<std::string> parts_to_save(const std::string& list) {
   const std::vector<std::string> known(answer_parts().begin(), answer_parts().end());
   const std::vector<std::string> named = split_list(list);
   for (const std::string& word : named)
-    if (std::ranges::find(known, word) == known.end())
-      throw UsageError(unknown_word("part of an answer", word, known));
+    if (!contains(known, word)) throw UsageError(unknown_word("part of an answer", word, known));
   if (named.empty()) throw UsageError("names nothing; choose from " + join(known));
   std::vector<std::string> parts;
-  std::ranges::copy_if(known, std::back_inserter(parts), [&](const std::string& part) {
-    return std::ranges::find(named, part) != named.end();
-  });
+  std::ranges::copy_if(known, std::back_inserter(parts),
+                       [&](const std::string& part) { return contains(named, part); });
   return parts;
 }
 
@@ -157,7 +155,7 @@ const std::vector<OptionInfo>& all_options() {
       {"--submit", "", "SCHEDULER", Offers::schedulers, false, Group::parts, kRun,
        "submit the sweep as an array job of parts to slurm, into folders of DIR (--out)",
        [](R& r, S& value) {
-         if (std::ranges::find(schedulers(), value) == schedulers().end())
+         if (!contains(schedulers(), value))
            throw UsageError(
                unknown_word("scheduler", value, {schedulers().begin(), schedulers().end()}));
          r.submit = value;
@@ -196,7 +194,7 @@ const std::vector<OptionInfo>& all_options() {
       {"--completion", "", "SHELL", Offers::shells, false, Group::help, kAll,
        "print the completion script of bash, zsh or fish",
        [](R& r, S& value) {
-         if (std::ranges::find(shells(), value) == shells().end())
+         if (!contains(shells(), value))
            throw UsageError(unknown_word("shell", value, {shells().begin(), shells().end()}));
          r.completion = value;
        }},
@@ -314,7 +312,7 @@ std::string_view title_of(Group group) {
 }
 
 bool OptionInfo::heeded_by(Action action) const {
-  return actions.empty() || std::ranges::find(actions, action) != actions.end();
+  return actions.empty() || contains(actions, action);
 }
 
 std::span<const OptionInfo> options() { return all_options(); }

@@ -7,6 +7,7 @@
 
 #include "experiments/measure/session.h"
 #include "experiments/measure/timing.h"
+#include "experiments/text/text.h"
 #include "profiling/cache_simulation.h"
 #include "profiling/counters.h"
 #include "profiling/cpu_counters.h"
@@ -31,10 +32,6 @@ constexpr int kCountedIterations = 3;
 constexpr std::int64_t kSimulatedProducts = 2'000'000;
 
 constexpr const char* kCachegrind = "cachegrind";
-
-bool contains_cachegrind(const std::vector<std::string>& words) {
-  return std::find(words.begin(), words.end(), kCachegrind) != words.end();
-}
 
 std::vector<std::string> hardware_counters(std::vector<std::string> words) {
   std::erase(words, kCachegrind);
@@ -102,7 +99,7 @@ std::vector<Pass> profiling_passes(const Profile& profile, const VersionInfo& ve
   if (profile.convergence) passes.push_back(Pass::convergence);
   if (cuda && !profile.counters.empty()) passes.push_back(Pass::counters);
   if (profile.timeline) passes.push_back(Pass::timeline);
-  const bool simulated = contains_cachegrind(profile.cpu);
+  const bool simulated = contains(profile.cpu, kCachegrind);
   if (!cuda && profile.cpu.size() > (simulated ? 1 : 0)) passes.push_back(Pass::cpu);
   if (!cuda && simulated) passes.push_back(Pass::cachegrind);
   return passes;

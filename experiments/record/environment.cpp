@@ -106,8 +106,7 @@ void record_variables(Json& env) {
     if (equals == std::string_view::npos) continue;
     const std::string name(text.substr(0, equals));
     const std::string_view value = text.substr(equals + 1);
-    const bool recorded = std::find(kRecordedVariables.begin(), kRecordedVariables.end(), name) !=
-                          kRecordedVariables.end();
+    const bool recorded = contains(kRecordedVariables, name);
     if (recorded && is_plain(value)) {
       kept[name] = value;
       continue;

@@ -33,8 +33,7 @@ std::vector<MissingGroup> grouped(const std::vector<Missing>& missing) {
       return other.status == each.status && other.reason == each.reason;
     });
     if (group == groups.end()) group = groups.insert(group, {each.status, each.reason, {}, {}});
-    if (std::ranges::find(group->versions, each.version) == group->versions.end())
-      group->versions.push_back(each.version);
+    if (!contains(group->versions, each.version)) group->versions.push_back(each.version);
     if (!each.point.empty()) group->points.push_back(each.point);
     ++group->count;
   }

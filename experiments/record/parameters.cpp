@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "experiments/text/text.h"
+
 namespace lloyd {
 namespace {
 
@@ -47,7 +49,7 @@ std::string Parameters::name(const std::string& id) const {
   const std::vector<std::string> pieces = pieces_of(id);
   std::string text = pieces[0];
   for (std::size_t i = 1; i < pieces.size(); ++i)
-    if (std::ranges::find(varying_, name_of(pieces[i])) != varying_.end()) text += ' ' + pieces[i];
+    if (contains(varying_, name_of(pieces[i]))) text += ' ' + pieces[i];
   return text;
 }
 

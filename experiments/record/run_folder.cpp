@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "experiments/record/run_files.h"
+#include "experiments/text/text.h"
 
 namespace lloyd {
 namespace fs = std::filesystem;
@@ -30,7 +31,7 @@ std::string foreign_entry(const fs::path& path) {
     const std::string name = entry.path().filename().string();
     locked = locked || name == run_files::kLock;
     if (name == run_files::kLock) continue;
-    if (std::find(ours.begin(), ours.end(), name) == ours.end()) return name;
+    if (!contains(ours, name)) return name;
     first = name;
   }
   // Only an empty folder gets a lock, so anything beside a lock is ours.

@@ -53,7 +53,7 @@ Overrides overrides_from_json(const nlohmann::json& json) {
 std::vector<std::string> known_parts(const nlohmann::json& json) {
   std::vector<std::string> parts = json;
   for (const std::string& part : parts)
-    if (std::ranges::find(answer_parts(), part) == answer_parts().end())
+    if (!contains(answer_parts(), part))
       throw WrongValue(fmt::format("save has {}", in_quotes(part)));
   return parts;
 }

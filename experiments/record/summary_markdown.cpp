@@ -18,7 +18,7 @@ namespace {
 std::string listed(const std::vector<std::string>& texts, const char* what) {
   std::vector<std::string> different;
   for (const std::string& text : texts)
-    if (std::ranges::find(different, text) == different.end()) different.push_back(text);
+    if (!contains(different, text)) different.push_back(text);
   constexpr std::size_t kMost = 4;
   return different.size() <= kMost ? join(different)
                                    : fmt::format("of {} {}", different.size(), what);

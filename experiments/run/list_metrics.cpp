@@ -38,7 +38,7 @@ int list_metrics(const MetricQuery& query) try {
       std::cerr << fmt::format(
           "no GPU here: these are the counters of {} (--chip names another: {})\n", name,
           join(chips));
-  } else if (std::find(chips.begin(), chips.end(), name) == chips.end()) {
+  } else if (!contains(chips, name)) {
     return complain(unknown_word("chip", name, chips));
   }
 

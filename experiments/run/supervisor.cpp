@@ -189,8 +189,7 @@ bool Supervisor::time(const std::vector<Task*>& group, const Turn& turn, Progres
 bool Supervisor::profile(const std::vector<Task*>& group, Pass pass, Progress& progress) {
   std::vector<const Point*> points;
   for (const Task* task : group)
-    if (std::find(task->profiling.begin(), task->profiling.end(), pass) != task->profiling.end())
-      points.push_back(task->point);
+    if (contains(task->profiling, pass)) points.push_back(task->point);
   std::map<std::pair<std::string, std::string>, int> results;
   Asking asking;
   asking.request = [](std::size_t i) { return Request{i, {}, {}, {}, {}}; };

@@ -109,9 +109,6 @@ void keep_chosen(Draft& draft);
 std::optional<FileExtent> read_extent(Draft& draft, const std::string& file, const Entry& entry,
                                       data::Source& source);
 
-inline bool contains(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
 bool is_glob(const std::string& text);
 /// The message for a name or glob that no version has.
 std::string unknown_version(const std::string& word);

@@ -53,8 +53,7 @@ fs::path find_spec(const std::string& name, const std::string& otherwise) {
 
   std::vector<std::string> specs = specs_in(fs::absolute(name).parent_path(), fs::current_path());
   for (std::string& spec : specs_in(root / "sweeps", root))
-    if (std::find(specs.begin(), specs.end(), spec) == specs.end())
-      specs.push_back(std::move(spec));
+    if (!contains(specs, spec)) specs.push_back(std::move(spec));
 
   std::error_code ignored;
   const char* problem =

@@ -36,8 +36,7 @@ bool uses(const VersionInfo& info, const std::string& axis) {
   const auto known =
       std::find_if(kAxes.begin(), kAxes.end(), [&](const AxisInfo& a) { return a.name == axis; });
   if (known->gpu) return info.backend == Backend::cuda && !info.external;
-  return known->tunable == nullptr ||
-         std::find(info.axes.begin(), info.axes.end(), axis) != info.axes.end();
+  return known->tunable == nullptr || contains(info.axes, axis);
 }
 
 /// The axes that advance together, each group at the place of its first axis.
@@ -47,9 +46,8 @@ std::vector<std::vector<const Axis*>> groups_of(const PlanRequest& request) {
   for (const Axis& axis : request.axes) {
     if (placed.contains(axis.name)) continue;
     std::vector<const Axis*> group;
-    const auto zip = std::find_if(request.zips.begin(), request.zips.end(), [&](const auto& names) {
-      return std::find(names.begin(), names.end(), axis.name) != names.end();
-    });
+    const auto zip = std::find_if(request.zips.begin(), request.zips.end(),
+                                  [&](const auto& names) { return contains(names, axis.name); });
     for (const Axis& member : request.axes) {
       const bool together = zip != request.zips.end() &&
                             std::find(zip->begin(), zip->end(), member.name) != zip->end();

@@ -19,8 +19,7 @@ bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x
 std::string right_place(const std::string& key, const std::string& name) {
   if (key_names(name).empty()) return "";
   const std::vector<std::string> axes = axis_names();
-  if (name.empty() && std::ranges::find(axes, key) != axes.end())
-    return "; it is an axis and belongs under axes";
+  if (name.empty() && contains(axes, key)) return "; it is an axis and belongs under axes";
   std::vector<std::string> sections;
   bool at_top = false;
   for (const Key& known : keys()) {
@@ -99,7 +98,7 @@ std::optional<Section> YamlReader::section(const YAML::Node& node, const Place& 
                                          first->key_place.line));
       continue;
     }
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
+    if (!contains(known, key)) {
       std::string hint = right_place(key, name);
       if (hint.empty()) hint = suggestion(key, known);
       const std::string choices =
@@ -180,7 +179,7 @@ void YamlReader::choice(const Entry& entry, const Key& key, std::string& out) {
   if (!entry.value.IsScalar())
     errors_.add(entry.place, fmt::format("{} must be one of {}, not {}", entry.label,
                                          join(key.words), describe(entry.value)));
-  else if (std::find(key.words.begin(), key.words.end(), entry.value.Scalar()) != key.words.end())
+  else if (contains(key.words, entry.value.Scalar()))
     out = entry.value.Scalar();
   else if (!key.noun.empty())
     errors_.add(entry.place, unknown_word(key.noun, entry.value.Scalar(), key.words));
@@ -193,20 +192,19 @@ void YamlReader::choose_words(const Entry& entry, const Key& key, std::vector<st
   const auto given = words(entry);
   if (!given) return;
   for (const Word& word : *given) {
-    if (std::find(key.words.begin(), key.words.end(), word.text) == key.words.end())
+    if (!contains(key.words, word.text))
       errors_.add(word.place, unknown_word(key.noun, word.text, key.words));
-    else if (std::find(out.begin(), out.end(), word.text) == out.end())
+    else if (!contains(out, word.text))
       out.push_back(word.text);
   }
 }
 
 void YamlReader::figures(const Entry& entry, const Key& key, std::vector<std::string>& out) {
   const auto add = [&out](const std::string& figure) {
-    if (std::find(out.begin(), out.end(), figure) == out.end()) out.push_back(figure);
+    if (!contains(out, figure)) out.push_back(figure);
   };
   const auto is_known = [&](const YAML::Node& name) {
-    const bool known =
-        std::find(key.words.begin(), key.words.end(), name.Scalar()) != key.words.end();
+    const bool known = contains(key.words, name.Scalar());
     if (!known) errors_.add(place_of(name), unknown_word(key.noun, name.Scalar(), key.words));
     return known;
   };
@@ -262,7 +260,7 @@ std::optional<std::string> YamlReader::chosen_x(const std::string& figure, const
   }
   const std::vector<std::string> axes = axis_names();
   const std::string axis = x->value.Scalar();
-  if (std::find(axes.begin(), axes.end(), axis) != axes.end()) return axis;
+  if (contains(axes, axis)) return axis;
   const std::string hint = suggestion(axis, axes);
   errors_.add(x->place, fmt::format("unknown axis {}{}", in_quotes(axis),
                                     hint.empty() ? "; the axes are " + join(axes) : hint));

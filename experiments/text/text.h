@@ -5,10 +5,12 @@
 // escaped when it is written to a terminal or into Markdown.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +35,12 @@ std::optional<double> parse_real(const std::string& text);
 
 /// "a, b, c"
 std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");
+
+/// Whether `value` is an element of `range`; std::ranges::contains() of C++23.
+template <typename Range, typename Value>
+bool contains(const Range& range, const Value& value) {
+  return std::ranges::find(range, value) != std::ranges::end(range);
+}
 
 /// Where in `known` the name is that may have been meant by `word`: the closest by edit distance,
 /// where the initials of its words ("tpb") may stand for a name, else the only one that begins like
