@@ -59,13 +59,25 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
+std::vector<char*> exec_arguments(std::vector<std::string>& words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  return arguments;
+}
+
+int status_at_end(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
 std::optional<std::string> output_of(std::vector<std::string> command, double seconds) {
   const std::string program = find_program(command.at(0));
   std::array<int, 2> pipe{};
   if (program.empty() || pipe2(pipe.data(), O_CLOEXEC) != 0) return std::nullopt;
-  std::vector<char*> arguments;
-  for (std::string& word : command) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = exec_arguments(command);
   posix_spawn_file_actions_t streams;
   posix_spawn_file_actions_init(&streams);
   posix_spawn_file_actions_addopen(&streams, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -84,10 +96,7 @@ std::optional<std::string> output_of(std::vector<std::string> command, double se
   if (failed == 0) {
     text = read_all(pipe[0], seconds);
     if (!text) kill(-child, SIGKILL);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (status != 0) text.reset();
+    if (status_at_end(child) != 0) text.reset();
   }
   close(pipe[0]);
   return text;

@@ -22,15 +22,6 @@ namespace {
 
 constexpr int kSliceMs = 200;
 
-// Arrays for exec. They are made before the fork, because a child of a process with threads must
-// not allocate.
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (std::string& text : texts) all.push_back(text.data());
-  all.push_back(nullptr);
-  return all;
-}
-
 // Runs in the child.
 void use_streams(int input, int output, int error) {
   dup2(input, STDIN_FILENO);
@@ -57,6 +48,15 @@ Pipe::Pipe() {
     throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
 }
 
+bool write_all(int descriptor, std::string_view text) {
+  for (std::size_t sent = 0; sent < text.size();) {
+    const ssize_t wrote = write(descriptor, text.data() + sent, text.size() - sent);
+    if (wrote < 0 && errno != EINTR) return false;
+    if (wrote > 0) sent += static_cast<std::size_t>(wrote);
+  }
+  return true;
+}
+
 std::vector<std::string> own_variables() {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
@@ -71,7 +71,9 @@ ChildProcess::ChildProcess(std::vector<std::string> command, std::vector<std::st
   const bool has_folder = command[0].find('/') != std::string::npos;
   const std::string program = found.empty() && has_folder ? command[0] : found;  // "" cannot start
   Pipe down, up;
-  const std::vector<char*> arguments = pointers(command), environment = pointers(variables);
+  // Made before the fork, because a child of a process with threads must not allocate.
+  const std::vector<char*> arguments = profiling::exec_arguments(command),
+                           environment = profiling::exec_arguments(variables);
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ < 0)
@@ -95,17 +97,12 @@ ChildProcess::ChildProcess(std::vector<std::string> command, std::vector<std::st
 ChildProcess::~ChildProcess() {
   if (pid_ < 0) return;
   kill(pid_, SIGKILL);
-  waitpid(pid_, nullptr, 0);
+  profiling::status_at_end(pid_);
 }
 
 bool ChildProcess::send(const std::string& text) {
   std::signal(SIGPIPE, SIG_IGN);  // if the child dies now, send() returns false and we live on
-  for (std::size_t sent = 0; sent < text.size();) {
-    const ssize_t wrote = write(to_.get(), text.data() + sent, text.size() - sent);
-    if (wrote < 0 && errno != EINTR) return false;
-    if (wrote > 0) sent += static_cast<std::size_t>(wrote);
-  }
-  return true;
+  return write_all(to_.get(), text);
 }
 
 std::optional<std::string> ChildProcess::line(std::size_t longest) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct Pipe {
   Pipe();  // throws std::system_error
   Descriptor from, to;
 };
+
+/// Returns false if the other end is closed, for which SIGPIPE must be ignored.
+bool write_all(int descriptor, std::string_view text);
 
 /// The variables of this process, "NAME=value".
 std::vector<std::string> own_variables();

@@ -1,6 +1,5 @@
 #include "experiments/run/clock_lock.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "profiling/nvml.h"
+#include "profiling/program.h"
 
 namespace lloyd {
 namespace {
@@ -27,19 +27,10 @@ std::string read_line(int descriptor) {
   }
 }
 
-int wait_for(pid_t pid) {
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
 }  // namespace
 
 ClockLock::ClockLock(std::vector<std::string> command) {
-  std::vector<char*> arguments;
-  for (std::string& word : command) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = profiling::exec_arguments(command);
   Pipe down, up;
   keeper_ = fork();
   if (keeper_ == 0) {
@@ -59,13 +50,13 @@ ClockLock::ClockLock(std::vector<std::string> command) {
     return;
   }
   hold_ = Descriptor();
-  if (keeper_ > 0) wait_for(keeper_);
+  if (keeper_ > 0) profiling::status_at_end(keeper_);
   throw ClocksNotLocked(answer.empty() ? "its keeper ended at once" : answer);
 }
 
 ClockLock::~ClockLock() {
   hold_ = Descriptor();
-  if (wait_for(keeper_) != 0)
+  if (profiling::status_at_end(keeper_) != 0)
     std::cerr << "the GPU's clock may still be locked; free it with: nvidia-smi -rgc\n";
 }
 

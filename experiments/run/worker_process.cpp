@@ -38,9 +38,7 @@ void install_interrupt_handlers() {
 }
 
 WorkerProcess::WorkerProcess(std::vector<std::string> command, int log, const std::string& job) {
-  std::vector<char*> arguments;
-  for (std::string& word : command) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = profiling::exec_arguments(command);
   std::signal(SIGPIPE, SIG_IGN);  // writing to a dead worker must not end the supervisor
   const std::string program =
       profiling::find_program(command.at(0));  // empty if not found; execv then fails
@@ -67,15 +65,7 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command, int log, const st
   send(job);            // if the worker died at once, ask() reports it
 }
 
-bool WorkerProcess::send(const std::string& line) {
-  const std::string text = line + '\n';
-  for (std::size_t sent = 0; sent < text.size();) {
-    const ssize_t wrote = write(to_.get(), text.data() + sent, text.size() - sent);
-    if (wrote < 0 && errno != EINTR) return false;
-    if (wrote > 0) sent += static_cast<std::size_t>(wrote);
-  }
-  return true;
-}
+bool WorkerProcess::send(const std::string& line) { return write_all(to_.get(), line + '\n'); }
 
 WorkerProcess::~WorkerProcess() {
   to_ = Descriptor();  // an idle worker ends at the end of its input
@@ -89,9 +79,7 @@ std::string WorkerProcess::reap() {
   const double deadline = now_ms() + kGraceMs;
   while (!has_ended(pid_) && now_ms() < deadline) usleep(500);
   kill(-pid_, SIGKILL);  // its group; no other process can get this number before waitpid()
-  int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = profiling::status_at_end(pid_);
   pid_ = -1;
   own_ = OwnChild();
   end_strays();  // processes that it started, in any group
