@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -16,30 +17,39 @@
 namespace lloyd::profiling {
 namespace {
 
+struct Event {
+  const char* name;
+  std::uint32_t type;
+  std::uint64_t config;
+};
+constexpr std::uint64_t kL1dReadMisses = PERF_COUNT_HW_CACHE_L1D |
+                                         (PERF_COUNT_HW_CACHE_OP_READ << 8) |
+                                         (PERF_COUNT_HW_CACHE_RESULT_MISS << 16);
+constexpr auto kHardwareEvents = std::to_array<Event>({
+    {"l1d_misses", PERF_TYPE_HW_CACHE, kL1dReadMisses},
+    {"llc_misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
+    {"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
+    {"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
+});
+constexpr Event kPageFaults{"page_faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS};
+
+Event event_of(const std::string& name) {
+  const auto found = std::ranges::find(kHardwareEvents, name, &Event::name);
+  if (found != kHardwareEvents.end()) return *found;
+  if (name == kPageFaults.name) return kPageFaults;
+  throw std::invalid_argument("no CPU counter is called " + name);
+}
+
 perf_event_attr attributes(const std::string& name) {
+  const Event event = event_of(name);
   perf_event_attr attr{};
   attr.size = sizeof attr;
+  attr.type = event.type;
+  attr.config = event.config;
   attr.exclude_kernel = 1;  // perf_event_paranoid = 2 allows user space only
   attr.exclude_hv = 1;
   attr.inherit = 1;
   attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-  attr.type = PERF_TYPE_HARDWARE;
-  if (name == "instructions") {
-    attr.config = PERF_COUNT_HW_INSTRUCTIONS;
-  } else if (name == "cycles") {
-    attr.config = PERF_COUNT_HW_CPU_CYCLES;
-  } else if (name == "llc_misses") {
-    attr.config = PERF_COUNT_HW_CACHE_MISSES;
-  } else if (name == "l1d_misses") {
-    attr.type = PERF_TYPE_HW_CACHE;
-    attr.config = PERF_COUNT_HW_CACHE_L1D | (PERF_COUNT_HW_CACHE_OP_READ << 8) |
-                  (PERF_COUNT_HW_CACHE_RESULT_MISS << 16);
-  } else if (name == "page_faults") {
-    attr.type = PERF_TYPE_SOFTWARE;
-    attr.config = PERF_COUNT_SW_PAGE_FAULTS;
-  } else {
-    throw std::invalid_argument("no CPU counter is called " + name);
-  }
   return attr;
 }
 
@@ -72,6 +82,12 @@ std::string reason(const std::string& name, int error) {
 }
 
 }  // namespace
+
+std::vector<std::string> hardware_events() {
+  std::vector<std::string> names;
+  for (const Event& event : kHardwareEvents) names.emplace_back(event.name);
+  return names;
+}
 
 std::unique_ptr<PerfEvent> PerfEvent::open(const std::string& name, std::string& why_not) {
   perf_event_attr attr = attributes(name);

@@ -8,6 +8,9 @@
 
 namespace lloyd::profiling {
 
+/// The names of the events that the processor itself counts: l1d_misses, …
+std::vector<std::string> hardware_events();
+
 /// A counter's value: the events since it was opened, scaled up if it shared the hardware with
 /// other counters.
 struct PerfReading {
@@ -18,7 +21,7 @@ struct PerfReading {
 /// Counts one event over all threads that exist at open() and all threads that these start later.
 class PerfEvent {
  public:
-  /// `name` is l1d_misses, llc_misses, instructions, cycles or page_faults, which needs no PMU.
+  /// `name` is one of hardware_events(), or page_faults, which needs no PMU.
   /// Returns null when the counter is not available; `why_not` then holds the reason and the
   /// remedy. Throws std::invalid_argument for another name.
   static std::unique_ptr<PerfEvent> open(const std::string& name, std::string& why_not);

@@ -1,9 +1,17 @@
 #include "experiments/spec/key_tables.h"
+#include "profiling/perf_events.h"
 #include "profiling/presets.h"
 
 namespace lloyd {
 namespace {
 using Kind = Key::Kind;
+
+std::vector<std::string> cpu_counters() {
+  std::vector<std::string> names = profiling::hardware_events();
+  names.push_back("cachegrind");
+  return names;
+}
+
 }  // namespace
 
 std::vector<Key> profile_keys() {
@@ -34,7 +42,7 @@ std::vector<Key> profile_keys() {
        .text = "Counters of the CPU per phase.",
        .example = {"llc_misses", "instructions"},
        .noun = "CPU counter",
-       .words = {"l1d_misses", "llc_misses", "instructions", "cycles", "cachegrind"}},
+       .words = cpu_counters()},
       {.section = "profile",
        .name = "convergence",
        .kind = Kind::flag,

@@ -7,13 +7,12 @@
 #include "experiments/text/pattern.h"
 #include "experiments/text/text.h"
 #include "kernels/core/limits.h"
+#include "profiling/perf_events.h"
 
 namespace lloyd {
 namespace {
 
 const std::vector<std::string> kDefaultCounters = {"occupancy", "l1", "l2", "roofline"};
-const std::vector<std::string> kCpuCounters = {"l1d_misses", "llc_misses", "instructions",
-                                               "cycles"};
 
 void apply_profile(Draft& draft, const std::string& list) {
   const Place place{0, 0, "--profile"};
@@ -36,7 +35,7 @@ void apply_profile(Draft& draft, const std::string& list) {
   if (!wanted("counters")) profile.counters.clear();
   if (wanted("counters") && profile.counters.empty()) profile.counters = kDefaultCounters;
   if (!wanted("cpu")) profile.cpu.clear();
-  if (wanted("cpu") && profile.cpu.empty()) profile.cpu = kCpuCounters;
+  if (wanted("cpu") && profile.cpu.empty()) profile.cpu = profiling::hardware_events();
 }
 
 void keep_only(Draft& draft) {
