@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "experiments/measure/vectors.h"
@@ -74,56 +75,66 @@ std::optional<Expected> of_length_one(const Expected& mean, double roundoff) {
   return scaled;
 }
 
-// The same checks for a spherical problem. A mean without a direction is vague: the centroid may be
+// The bound of a coordinate whose running sum has this error, given its mean_bound().
+double widened(double bound, Precision precision, double count, double scale,
+               double sequential_error) {
+  const double always = (count + 2) * mean_bound(precision, 0) / 2 * scale;
+  return std::max(bound, std::min(always, kSlack * sequential_error));
+}
+
+// What the centroid of cluster j of a spherical problem should be. `sequential` has the errors of
+// running sums, or is empty if the narrow bounds are meant. nullopt as of_length_one().
+std::optional<Expected> expected_direction(const Problem& problem, const ClusterSums& clusters,
+                                           std::size_t j, const std::vector<double>& sequential) {
+  const auto dim = static_cast<std::size_t>(problem.dim);
+  const auto count = static_cast<double>(clusters.counts[j]);
+  Expected mean;
+  for (std::size_t c = j * dim; c < (j + 1) * dim; ++c) {
+    const double scale = clusters.absolute_sums[c] / count;
+    double bound = mean_bound(problem.precision, clusters.counts[j]) * scale;
+    if (!sequential.empty()) bound = widened(bound, problem.precision, count, scale, sequential[c]);
+    mean.values.push_back(clusters.sums[c] / count);
+    mean.bounds.push_back(bound + std::ldexp(1.0, -126));
+  }
+  return of_length_one(mean, sum_roundoff(problem.precision));
+}
+
+// The first coordinate that is outside its bound, or the number of coordinates.
+std::size_t first_outside(std::span<const double> centroid, const Expected& expected) {
+  std::size_t t = 0;
+  while (t < centroid.size() && std::abs(centroid[t] - expected.values[t]) <= expected.bounds[t])
+    ++t;
+  return t;
+}
+
+// check_means() for a spherical problem. A mean without a direction is vague: the centroid may be
 // any.
 MeansVerdict check_directions(const Problem& problem, const Solution& solution,
                               const ClusterSums& clusters) {
   MeansVerdict verdict;
   const auto dim = static_cast<std::size_t>(problem.dim);
-  const double roundoff = sum_roundoff(problem.precision);
   std::vector<double> sequential;  // computed on demand
   for (std::size_t j = 0; j < clusters.counts.size(); ++j) {
     if (clusters.counts[j] == 0) continue;
-    const auto count = static_cast<double>(clusters.counts[j]);
-    const auto expected = [&](bool with_sequential) {
-      Expected mean;
-      for (std::size_t c = j * dim; c < (j + 1) * dim; ++c) {
-        const double scale = clusters.absolute_sums[c] / count;
-        double bound = mean_bound(problem.precision, clusters.counts[j]) * scale;
-        if (with_sequential) {
-          const double always = (count + 2) * mean_bound(problem.precision, 0) / 2 * scale;
-          bound = std::max(bound, std::min(always, kSlack * sequential[c]));
-        }
-        mean.values.push_back(clusters.sums[c] / count);
-        mean.bounds.push_back(bound + std::ldexp(1.0, -126));
-      }
-      return of_length_one(mean, roundoff);
-    };
-    const auto first_wrong = [&](const Expected& centroid) {
-      for (std::size_t t = 0; t < dim; ++t)
-        if (!(std::abs(solution.centroids[j * dim + t] - centroid.values[t]) <= centroid.bounds[t]))
-          return t;
-      return dim;
-    };
-    auto centroid = expected(false);
-    if (centroid && first_wrong(*centroid) < dim) {
+    const auto centroid = std::span<const double>(solution.centroids).subspan(j * dim, dim);
+    auto expected = expected_direction(problem, clusters, j, {});
+    if (expected && first_outside(centroid, *expected) < dim) {
       if (sequential.empty()) sequential = sequential_errors_of(problem, solution, clusters);
-      centroid = expected(true);
+      expected = expected_direction(problem, clusters, j, sequential);
     }
-    if (!centroid) {
+    if (!expected) {
       verdict.vague = true;
       continue;
     }
     for (std::size_t t = 0; t < dim; ++t) {
-      const double error = std::abs(solution.centroids[j * dim + t] - centroid->values[t]);
+      const double error = std::abs(centroid[t] - expected->values[t]);
       if (!(error <= verdict.max_error)) verdict.max_error = error;
     }
-    if (const std::size_t t = first_wrong(*centroid); t < dim && !verdict.wrong)
+    if (const std::size_t t = first_outside(centroid, *expected); t < dim && !verdict.wrong)
       verdict.wrong = fmt::format(
           "centroid {} is not the mean of its {} points, scaled to length 1: coordinate {} is {}, "
           "should be {} ± {:.3g}",
-          j, clusters.counts[j], t, solution.centroids[j * dim + t], centroid->values[t],
-          centroid->bounds[t]);
+          j, clusters.counts[j], t, centroid[t], expected->values[t], expected->bounds[t]);
   }
   return verdict;
 }
@@ -158,8 +169,7 @@ MeansVerdict check_means(const Problem& problem, const Solution& solution,
       double bound = of_scale * scale + least;
       if (!(error <= bound)) {
         if (sequential.empty()) sequential = sequential_errors_of(problem, solution, clusters);
-        const double always = (count + 2) * mean_bound(problem.precision, 0) / 2 * scale;
-        bound = std::max(bound, std::min(always, kSlack * sequential[c]));
+        bound = widened(bound, problem.precision, count, scale, sequential[c]);
         verdict.vague |= sequential[c] > kVague * scale;
       }
       if (scale > 0 && !(error / scale <= verdict.max_error)) verdict.max_error = error / scale;

@@ -22,6 +22,65 @@ std::optional<bool> oversubscribed(const Point& point, const RowSource& source) 
   return std::int64_t{point.threads.value_or(1)} * point.processes.value_or(1) > source.cores;
 }
 
+// The columns of what a solve takes and gives, and how it is judged.
+constexpr auto kResults = std::to_array<const char*>({"process_setup_ms",
+                                                      "init_ms",
+                                                      "init_device",
+                                                      "init_threads",
+                                                      "solve_ms",
+                                                      "waited_ms",
+                                                      "iteration_ms",
+                                                      "setup_ms",
+                                                      "transfer_ms",
+                                                      "end_to_end_ms",
+                                                      "iterations",
+                                                      "inertia",
+                                                      "inertia_excess",
+                                                      "verified",
+                                                      "verified_points",
+                                                      "label_mismatches",
+                                                      "max_regret",
+                                                      "regret_bound",
+                                                      "max_mean_error",
+                                                      "timing_basis",
+                                                      "floor_ms",
+                                                      "floor_sustained_ms",
+                                                      "end_to_end_floor_ms",
+                                                      "chosen",
+                                                      "chosen_by"});
+// Those of the machine's state during a sample.
+constexpr auto kReadings = std::to_array<const char*>(
+    {"sm_mhz", "mem_mhz", "temp_c", "power_w", "throttle", "energy_j", "noisy", "noise"});
+
+// The version and the point's place on each axis that it reads.
+void put_parameters(Row& row, const Point& point) {
+  const VersionInfo& info = find_version(point.version)->info;
+  row["point"] = point.id;
+  row["version"] = point.version;
+  row["family"] = info.family;
+  row["backend"] = to_string(info.backend);
+  row["reproducible"] = info.reproducible;
+  row["n"] = point.n;
+  row["k"] = point.k;
+  row["dim"] = point.dim;
+  row["batch"] = point.batch;
+  for (const PointTunable& axis : kPointTunables) row[axis.name] = or_null(point.*axis.value);
+  row["precision"] = to_string(point.precision);
+  row["host_memory"] = or_null(point.host_memory);
+}
+
+// The points and the initial centroids.
+void put_inputs(Row& row, const Point& point, const RowSource& source) {
+  row["data"] = source.data;
+  row["data_name"] = or_null(point.data);
+  row["data_part"] = or_null(data_part(point, source.file));
+  row["seed"] = or_null(source.seed);
+  row["data_seed"] = or_null(source.seed);
+  row["init"] = point.init;
+  row["init_seed"] = or_null(point.init_seed);
+  row["restart"] = or_null(point.restart);
+}
+
 }  // namespace
 
 std::string utc_now() {
@@ -64,68 +123,21 @@ std::string data_part(const Point& point, const data::Extent& file) {
 
 Row measurement_row(const Point& point, const RowSource& source,
                     const std::optional<DeviceLimits>& device) {
-  const VersionInfo& info = find_version(point.version)->info;
   Row row;
   row["schema"] = kSchema;
-  row["point"] = point.id;
-  row["version"] = point.version;
-  row["family"] = info.family;
-  row["backend"] = to_string(info.backend);
-  row["reproducible"] = info.reproducible;
-  row["n"] = point.n;
-  row["k"] = point.k;
-  row["dim"] = point.dim;
-  row["batch"] = point.batch;
-  for (const PointTunable& axis : kPointTunables) row[axis.name] = or_null(point.*axis.value);
-  row["precision"] = to_string(point.precision);
-  row["host_memory"] = or_null(point.host_memory);
+  put_parameters(row, point);
   row["oversubscribed"] = or_null(oversubscribed(point, source));
   row["binding"] = or_null(source.binding);
-  row["data"] = source.data;
-  row["data_name"] = or_null(point.data);
-  const std::string part = data_part(point, source.file);
-  row["data_part"] = or_null(part);
-  row["seed"] = or_null(source.seed);
-  row["data_seed"] = or_null(source.seed);
-  row["init"] = point.init;
-  row["init_seed"] = or_null(point.init_seed);
-  row["restart"] = or_null(point.restart);
+  put_inputs(row, point, source);
   row["launch"] = 0;
   row["repetition"] = 0;
   row["status"] = nullptr;
   row["reason"] = nullptr;
-  for (const char* field : {"process_setup_ms",
-                            "init_ms",
-                            "init_device",
-                            "init_threads",
-                            "solve_ms",
-                            "waited_ms",
-                            "iteration_ms",
-                            "setup_ms",
-                            "transfer_ms",
-                            "end_to_end_ms",
-                            "iterations",
-                            "inertia",
-                            "inertia_excess",
-                            "verified",
-                            "verified_points",
-                            "label_mismatches",
-                            "max_regret",
-                            "regret_bound",
-                            "max_mean_error",
-                            "timing_basis",
-                            "floor_ms",
-                            "floor_sustained_ms",
-                            "end_to_end_floor_ms",
-                            "chosen",
-                            "chosen_by"})
-    row[field] = nullptr;
-  const bool on_gpu = info.backend == Backend::cuda && device;
+  for (const char* field : kResults) row[field] = nullptr;
+  const bool on_gpu = device && find_version(point.version)->info.backend == Backend::cuda;
   row["gpu"] = on_gpu ? Row(device->name) : Row(nullptr);
   row["gpu_uuid"] = on_gpu ? Row(fmt::format("{}", fmt::join(source.gpus, ","))) : Row(nullptr);
-  for (const char* field :
-       {"sm_mhz", "mem_mhz", "temp_c", "power_w", "throttle", "energy_j", "noisy", "noise"})
-    row[field] = nullptr;
+  for (const char* field : kReadings) row[field] = nullptr;
   row["host"] = host_name();
   row["node"] = or_null(source.node);
   row["shard"] = or_null(source.shard);
