@@ -14,8 +14,8 @@
 namespace lloyd {
 namespace {
 
-// Whether the point uses more threads than the machine has cores, or ranks share a GPU. nullopt for
-// a version that takes no number of threads.
+// Whether the point uses more threads than there are cores for the run, or ranks share a GPU.
+// nullopt for a version that takes no number of threads.
 std::optional<bool> oversubscribed(const Point& point, const RowSource& source) {
   if (!point.threads && !point.processes) return std::nullopt;
   if (std::set(source.gpus.begin(), source.gpus.end()).size() < source.gpus.size()) return true;

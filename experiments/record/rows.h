@@ -26,7 +26,7 @@ inline constexpr int kSchema = 3;
 struct RowSource {
   std::string data;                   // result of Source::describe()
   std::optional<std::uint64_t> seed;  // of generated data
-  int cores = 1;                      // of the machine
+  int cores = 1;                      // that the run may use
   data::Extent file;                  // empty for generated data
   std::string binding;      // of MPI ranks: core, hwthread or none; empty for other workers
   std::string node, shard;  // where a part of a sweep runs, and which; may be empty

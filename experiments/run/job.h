@@ -46,7 +46,7 @@ struct Job {
   std::vector<Point> points;           // all share_a_worker() (launch.h)
   std::vector<std::string> save;       // the parts of the answers to keep
   std::filesystem::path answers;       // the folder to keep them in
-  int cores = 1;                       // of the machine; the worker itself may be bound to fewer
+  int cores = 1;                       // that the run may use; a rank may be bound to fewer
   std::string binding;                 // of the ranks, if mpirun starts the worker
   std::string node, shard;             // of the rows (RowSource)
   std::string no_energy;               // why no energy pass will follow; empty if one will

@@ -97,6 +97,17 @@ def test_threads_default_to_the_cores_that_the_program_may_use(spec):
         assert f"/threads:{len(cores)}/" in result.stdout, result.stderr
 
 
+def test_threads_beyond_the_affinity_of_the_run_are_oversubscribed(spec, tmp_path):
+    out = tmp_path / "run"
+    first = {min(os.sched_getaffinity(0))}
+    result = run(
+        *(spec("cpu_openmp", n="100"), "--set", "threads=1,2", "--out", out),
+        preexec_fn=lambda: os.sched_setaffinity(0, first),
+    )
+    assert result.returncode == 0, result.stderr
+    assert {(row["threads"], row["oversubscribed"]) for row in rows(out)} == {(1, False), (2, True)}
+
+
 def test_rows_say_what_the_initial_centroids_cost(spec, tmp_path):
     out = tmp_path / "run"
     result = run(spec(), "--set", "init=random_points,kmeans++", "--out", out)
