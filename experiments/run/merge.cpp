@@ -51,13 +51,25 @@ RunDirectory open_part(const fs::path& folder) {
   }
 }
 
+/// plan.json of a part, complete.
+nlohmann::json plan_of(const RunDirectory& directory) {
+  started_run(directory.path());  // throws if it does not say how the part was started
+  nlohmann::json plan = directory.read_json(run_files::kPlan);
+  for (const char* key : {"parents", "points"})
+    if (!plan.contains(key))
+      throw RunDirectoryError(
+          fmt::format("{}: is damaged (no {}); restore it, or run this part again",
+                      (directory.path() / run_files::kPlan).string(), key));
+  return plan;
+}
+
 /// The parts, opened. Each has to be there once.
 std::vector<Part> open_parts(const std::vector<PartFolder>& folders) {
   std::vector<Part> parts;
   for (const PartFolder& folder : folders) {
     RunDirectory directory = open_part(folder.path);
     nlohmann::json resolved = directory.read_json(run_files::kResolvedSpec);
-    nlohmann::json plan = directory.read_json(run_files::kPlan);
+    nlohmann::json plan = plan_of(directory);
     nlohmann::ordered_json environment = read_environment(directory);
     parts.push_back({folder, std::move(directory), std::move(resolved), std::move(plan),
                      std::move(environment)});

@@ -138,6 +138,14 @@ def test_parts_of_two_specs_or_programs_are_refused(parts, tmp_path):
     assert "the spec differs (measure/warmup: was 1, is 7)" in refusal(*parts, out=out)
 
 
+@pytest.mark.parametrize("key", ["points", "parents", "fingerprints"])
+def test_a_part_with_a_damaged_plan_is_named(parts, tmp_path, key):
+    plan = parts[1] / "plan.json"
+    edit(plan, lambda values: values.pop(key))
+    told = refusal(*parts, out=tmp_path / "all")
+    assert f"{plan}: is damaged" in told and key in told
+
+
 def test_what_is_no_part_is_refused(spec, parts, tmp_path):
     whole, out = tmp_path / "whole", tmp_path / "all"
     assert run(spec(name="whole"), "--out", whole).returncode == 0
