@@ -13,7 +13,9 @@ from analysis.pages.escape import Words, cell, latex, text
 LONG = 36
 """Letters of a cell from which on its column's lines are broken."""
 LONG_NAME = 10
-"""Letters of a column's name from which on it takes two lines."""
+"""Letters of a column's name from which on it takes several lines."""
+NAME_LINE = 14
+"""Letters of one of these lines at most, if words do not need more."""
 LONG_COMMON = 20
 """Letters of a column's name up to which the caption can have its value."""
 ENOUGH = 24
@@ -26,6 +28,8 @@ WIDEST = CLASSES["article"].text
 """Points: the width of the text that a table has to fit."""
 MOST_ROWS = 45
 """On one page; a longer table goes over several."""
+PROBLEM = {*("N", "K", "n", "k"), "dim", "batch", "data"}
+"""The columns that a table which is too wide turns into a line above the rows of each problem."""
 
 MOST_FLOATS = 12
 """Parts of one table after which LaTeX is told to set them. It can hold back only so many."""
@@ -35,7 +39,8 @@ MOST_FLOATS = 12
 class Table:
     """`said` is what a reader has to know of all rows; columns in `numeric` are flush right.
     `values` are the numbers before they were rounded, for a CSV, if a table has one. `keys` are the
-    columns that tell the rows apart. If it is empty, the columns of text are."""
+    columns that tell the rows apart. If it is empty, the columns of text are. `above` has what
+    LaTeX says of the problem in a line above some rows, by the row's number."""
 
     name: str
     said: Words
@@ -44,6 +49,7 @@ class Table:
     numeric: set[str] = field(default_factory=set)
     values: pd.DataFrame | None = None
     keys: set[str] = field(default_factory=set)
+    above: dict[int, str] = field(default_factory=dict)
 
     def markdown(self) -> str:
         return f"{text(self.said)}\n\n{self.table_alone()}"
@@ -56,9 +62,13 @@ class Table:
         """A `table` to be input with the packages array and booktabs; with many rows a `longtable`
         (of the package of that name).
 
-        A page is narrow. What all rows have in common is said in the caption and has no column, and
-        a table that is too wide all the same becomes several."""
-        parts = [part._latex() for part in self._without_common()._parts()]
+        A page is narrow. What all rows have in common is said in the caption and has no column. If
+        that is not enough, what the rows of a problem have in common is said above them. A table
+        that is too wide all the same becomes several."""
+        fitted = self._without_common()
+        if len(fitted._parts()) > 1:
+            fitted = fitted._by_problem()._with_fewest_keys()
+        parts = [part._latex() for part in fitted._parts()]
         firsts = range(0, len(parts), MOST_FLOATS)
         pages = ["\n".join(parts[first : first + MOST_FLOATS]) for first in firsts]
         return "\n\\clearpage\n".join(pages)
@@ -77,6 +87,47 @@ class Table:
         told = self.said if isinstance(self.said, tuple) else (self.said,)
         said = (*told, " All rows:", ",".join(listed), ".") if listed else told
         return replace(self._of(keep), said=said)
+
+    def _by_problem(self) -> Table:
+        """The same with a line above the rows of each problem, instead of the problem's columns.
+        Unchanged if a problem has fewer than two rows on average."""
+        own = [place for place, name in enumerate(self.header) if name in PROBLEM]
+        keep = [place for place in range(len(self.header)) if place not in own]
+        rows_of: dict[str, list[list[Words]]] = {}
+        for row in self.rows:
+            pairs = ((self.header[place], _plain(row[place])) for place in own)
+            problem = ", ".join(f"{name} {value}" for name, value in pairs if value)
+            rows_of.setdefault(problem, []).append(row)
+        longest = max(map(_letters, rows_of), default=0)
+        other_keys = self.keys & {self.header[place] for place in keep}
+        is_short = 2 * len(rows_of) <= len(self.rows) and _points(longest) <= WIDEST
+        if not (own and other_keys and is_short):
+            return self
+        above, rows = {}, []
+        for problem, of in rows_of.items():
+            above[len(rows)] = problem
+            rows += of
+        return replace(self, rows=rows, above=above)._of(keep)
+
+    def _with_fewest_keys(self) -> Table:
+        """The same without the keys that are not needed beside the version and the others. Such a
+        column then stands in one part only."""
+        problem, problems = "", []
+        for number in range(len(self.rows)):
+            problem = self.above.get(number, problem)
+            problems.append(problem)
+        columns = dict(zip(self.header, zip(*self.rows, strict=True), strict=True))
+
+        def apart(names: list[str]) -> int:
+            return len({*zip(problems, *(columns[name] for name in names), strict=True)})
+
+        keys = [name for name in self.header if name in self.keys]
+        whole = apart(keys)
+        for name in reversed(keys):
+            fewer = [other for other in keys if other != name]
+            if fewer and name != "version" and apart(fewer) == whole:
+                keys = fewer
+        return replace(self, keys={*keys})
 
     def _parts(self) -> list[Table]:
         """Tables that fit a page, each with the columns that tell the rows apart."""
@@ -117,7 +168,10 @@ class Table:
     def _latex(self) -> str:
         head = " & ".join(self._head(name) for name in self.header) + r" \\"
         widths = self._widths()
-        rows = [" & ".join(self._cells(row, widths)) + r" \\" for row in self.rows]
+        rows = []
+        for number, row in enumerate(self.rows):
+            rows += self._lines_above(number)
+            rows.append(" & ".join(self._cells(row, widths)) + r" \\")
         columns = self._columns(widths)
         caption = rf"\caption{{{latex(self.said)}}}\label{{tab:{self.name}}}"
         small = [r"\footnotesize", r"\setlength{\tabcolsep}{4pt}"]
@@ -132,6 +186,14 @@ class Table:
             lines = [*begin, *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}"]
         return "\n".join(lines) + "\n"
 
+    def _lines_above(self, number: int) -> list[str]:
+        """What stands above a row. A page does not end after it."""
+        if number not in self.above:
+            return []
+        space = [r"\addlinespace"] if number else []
+        whole = rf"\multicolumn{{{len(self.header)}}}{{l}}"
+        return [*space, rf"{whole}{{\itshape {latex(self.above[number])}}} \\*"]
+
     @staticmethod
     def _cells(row: list[Words], widths: dict[int, float]) -> list[str]:
         cells = [latex(words) for words in row]
@@ -140,7 +202,8 @@ class Table:
     def _head(self, name: str) -> str:
         lines = [latex(line) for line in _name_lines(name)]
         side = "r" if name in self.numeric else "l"
-        return lines[0] if len(lines) == 1 else rf"\shortstack[{side}]{{{lines[0]}\\{lines[1]}}}"
+        stacked = r"\\".join(lines)
+        return stacked if len(lines) == 1 else rf"\shortstack[{side}]{{{stacked}}}"
 
     def _columns(self, widths: dict[int, float]) -> str:
         """LaTeX's columns, of which some have a width (see _widths)."""
@@ -176,9 +239,10 @@ class Table:
         return {place: width - 2 * SEPARATION for place, width in widths.items()}
 
     def _least(self, place: int) -> float:
-        """The points that a column needs for its longest word, broken where LaTeX may."""
-        lines = [*_name_lines(self.header[place]), *(row[place] for row in self.rows)]
-        words = [word for line in lines for word in _BREAKS.split(_plain(line))]
+        """The points that a column needs for its longest word, broken where LaTeX may. It breaks
+        no line of a name."""
+        words = [word for row in self.rows for word in _BREAKS.split(_plain(row[place]))]
+        words += _name_lines(self.header[place])
         return max(_points(LEAST), *(_points(_letters(word) + 1) for word in words))
 
 
@@ -205,12 +269,29 @@ def markdown(header: list[str], rows: list[list[Words]], numeric: set[str]) -> s
 
 
 def _name_lines(name: str) -> list[str]:
-    """The name of a column, in two lines when it is long: what stands below is shorter."""
-    places = [found.end() for found in re.finditer(r" |_+", name)]
-    if len(name) <= LONG_NAME or not places:
+    """The name of a column, in several lines when it is long: what stands below is shorter. They
+    are as few as NAME_LINE allows, and as even as possible."""
+    words = re.findall(r".*?(?: |/|_+|$)", name)[:-1]
+    if len(name) <= LONG_NAME or len(words) == 1:
         return [name]
-    cut = min(places, key=lambda place: abs(place - len(name) / 2))
-    return [name[:cut].strip(), name[cut:].strip()]
+    longest = max(NAME_LINE, *(len(word.strip()) for word in words))
+    least = max(2, len(_filled(words, longest)))
+    return next(
+        lines
+        for width in range(longest + 1)
+        if len(lines := _filled(words, width)) <= least and max(map(len, lines)) <= longest
+    )
+
+
+def _filled(words: list[str], width: int) -> list[str]:
+    """Lines with as many words as fit into `width` letters, at least one."""
+    lines = [words[0]]
+    for word in words[1:]:
+        if len((lines[-1] + word).strip()) <= width:
+            lines[-1] += word
+        else:
+            lines.append(word)
+    return [line.strip() for line in lines]
 
 
 def _plain(words: Words) -> str:

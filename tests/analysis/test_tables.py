@@ -5,6 +5,7 @@ import json
 import pytest
 from made_runs import write_lines
 from malformed import write_good
+from recorded_runs import recorded_run
 from test_paper import NEEDS_LATEX, compiled
 
 from analysis.__main__ import main
@@ -13,7 +14,8 @@ from analysis.measures.speedups import over_best_cpu
 from analysis.model.load import load_run
 from analysis.pages import tables
 from analysis.pages.escape import Code, text
-from analysis.pages.table import Table
+from analysis.pages.every_table import write_tables
+from analysis.pages.table import Table, _name_lines
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,50 @@ def test_each_part_of_a_table_has_the_columns_that_tell_its_rows_apart():
     assert "over" in second
 
 
+WIDE = [f"metric__{i}" for i in range(7)]
+
+
+def of_problems(*problems):
+    """A table that is too wide for a page, with two versions for each problem."""
+    header = ["N", "K", "version", "threads", *WIDE]
+    rows = [[*sizes, v, "4", *(f"{v}{i:07}" for i in WIDE)] for v in "ab" for sizes in problems]
+    rows[0][3] = "2"
+    return Table("t", "s", header, rows, {*header} - {"version"}, keys={*header} - {*WIDE})
+
+
+def test_a_wide_table_says_above_the_rows_of_a_problem_which_it_is():
+    first, second = of_problems(("10", "5"), ("20", "7")).latex().split("\n\n")
+    for part in (first, second):
+        lines = part.splitlines()
+        above = [lines.index(line) for line in lines if r"\multicolumn" in line]
+        columns = lines[lines.index(r"\toprule") + 1].count("&") + 1
+        whole = rf"\multicolumn{{{columns}}}{{l}}"
+        assert [lines[at] for at in above] == [
+            rf"{whole}{{\itshape N 10, K 5}} \\*",
+            rf"{whole}{{\itshape N 20, K 7}} \\*",
+        ]
+        for at in above:
+            assert [line[:3] for line in lines[at + 1 : at + 3]] == ["a &", "b &"]
+        assert lines[above[1] - 1] == r"\addlinespace"
+    # the version alone tells a problem's rows apart, so the threads stand once
+    assert "threads" in first
+    assert "threads" not in second
+
+
+def test_a_wide_table_of_single_rows_keeps_the_columns_of_the_problem():
+    table = of_problems(("10", "5"), ("20", "7"))
+    latex = Table("t", "s", table.header, table.rows[:3], table.numeric, keys=table.keys).latex()
+    assert "multicolumn" not in latex
+    assert "\n10 & 5 & a &" in latex
+
+
+def test_a_long_name_of_a_column_takes_as_few_even_lines_as_it_can():
+    assert _name_lines("ms per iteration") == ["ms per", "iteration"]
+    assert _name_lines("l1tex__t_sectors, l2_sector") == ["l1tex__t_", "sectors,", "l2_sector"]
+    assert _name_lines("one_" + "a" * 20) == ["one_", "a" * 20]
+    assert _name_lines("a" * 30) == ["a" * 30]
+
+
 def test_the_medians_are_keyed_by_their_problems_and_axes(good):
     run = load_run(good)
     table = tables.medians(all_points([run], run.baseline), run.baseline)
@@ -113,7 +159,9 @@ def test_a_run_has_every_table_in_both_languages(written):
     medians = (written / "medians.md").read_text()
     latex = (written / "medians.tex").read_text()
     assert medians.count("\n| 1,000 |") == 6
-    assert latex.count("\n1,000 &") == 6 * latex.count(r"\label{tab:medians-")
+    parts = latex.count(r"\label{tab:medians-")
+    assert latex.count(r"{\itshape N 1,000, K 5, dim 2}") == parts
+    assert latex.count("\ncpu\\_openmp &") == 2 * parts
 
 
 def test_out_is_of_one_run(good, tmp_path, capsys, make_run):
@@ -146,6 +194,16 @@ def test_latex_sets_every_table(good, written, tmp_path, capsys):
 def test_the_tables_of_a_run_fit_the_page_of_an_article(written, tmp_path):
     files = sorted(written.glob("*.tex"))
     compiled(tmp_path, "\n".join(rf"\input{{{file}}}\clearpage" for file in files))
+    assert "Overfull" not in (tmp_path / "paper.log").read_text("utf-8", "replace")
+
+
+@NEEDS_LATEX
+@pytest.mark.parametrize("spec", ["counters", "real"])
+def test_the_tables_of_a_recorded_run_fit_the_page_of_an_article(spec, tmp_path):
+    """These runs have the longest names of columns and the most columns that tell rows apart."""
+    files = write_tables(load_run(recorded_run(spec)), tmp_path)
+    body = "\n".join(rf"\input{{{file}}}\clearpage" for file in files if file.suffix == ".tex")
+    compiled(tmp_path, body)
     assert "Overfull" not in (tmp_path / "paper.log").read_text("utf-8", "replace")
 
 
