@@ -36,37 +36,21 @@ def draw(data: Data, subject: Subject) -> Drawing:
     points = needing_no_baseline(data.points)
     problem = [c for c in SAME_BEST if c in rows]
     largest = rows[problem].drop_duplicates().sort_values(["n", "k"], kind="stable")
-    left_out = len(largest) > MOST_PROBLEMS
     shown = rows.merge(largest.tail(MOST_PROBLEMS), on=problem)
     kept = rows.set_index(problem).index.isin(shown.set_index(problem).index)
     rows.insert(0, "drawn", kept)
-    table = summary(solves(rows))
     shown["series"] = _series(shown)
     styles = series_styles(shown, points, subject.baseline)
     panels = list(shown.groupby(problem, dropna=False, sort=True))
-    varying = [c for c in problem if varies(shown[c]) or c in ("n", "k")]
-    titles = []
-    for values, of in panels:
-        named = dict(zip(problem, values, strict=True))
-        title = panel_title(varying, tuple(named[c] for c in varying), of)
-        titles += [f"{title}: iterations", f"{title}: time"]
-    across = columns_of_panels(2, 0.8, 1.2)
-    notes = [
-        "Inertia above the best that any solve of the same points found; lines: the median of a "
-        "version's seeds and restarts, with a thin line for each; marks: where they stopped. A "
-        "solve that has stopped keeps its inertia. At or below "
-        f"{100 * LEAST:g}% at the bottom. Dashed: 1% and 0.1%.",
-        "Time: iterations times the median time of one, without initialisation.",
-        *([f"Shown: the largest {MOST_PROBLEMS} of {len(largest)} problems."] if left_out else []),
-        *_times(table, rows),
-        noisy_note(points[points["point"].isin(shown["point"])], marked=False),
-    ]
+    titles = _titles(panels, problem, shown)
+    drawn = points[points["point"].isin(shown["point"])]
+    notes = [*_notes(rows, len(largest)), noisy_note(drawn, marked=False)]
     page = Page(
         f"{subject.title}: convergence",
         subtitle(points, subject),
         small_print(points, points.index, notes, f"{NAME}.csv"),
-        titles,
-        across,
+        [f"{title}: {x}" for title in titles for x in ("iterations", "time")],
+        columns_of_panels(2, 0.8, 1.2),
         1.9,
         left=0.62,
         right=0.18,
@@ -79,6 +63,29 @@ def draw(data: Data, subject: Subject) -> Drawing:
     return Drawing(NAME, page.figure, rows.drop(columns="stored"))
 
 
+def _titles(panels: list, problem: list[str], shown: pd.DataFrame) -> list[str]:
+    """What tells the problems apart, and always N and K."""
+    varying = [c for c in problem if varies(shown[c]) or c in ("n", "k")]
+    titles = []
+    for values, of in panels:
+        named = dict(zip(problem, values, strict=True))
+        titles.append(panel_title(varying, tuple(named[c] for c in varying), of))
+    return titles
+
+
+def _notes(rows: pd.DataFrame, problems: int) -> list[str]:
+    notes = [
+        "Inertia above the best that any solve of the same points found; lines: the median of a "
+        "version's seeds and restarts, with a thin line for each; marks: where they stopped. A "
+        "solve that has stopped keeps its inertia. At or below "
+        f"{100 * LEAST:g}% at the bottom. Dashed: 1% and 0.1%.",
+        "Time: iterations times the median time of one, without initialisation.",
+    ]
+    if problems > MOST_PROBLEMS:
+        notes.append(f"Shown: the largest {MOST_PROBLEMS} of {problems} problems.")
+    return [*notes, *_times(summary(solves(rows)))]
+
+
 def _series(rows: pd.DataFrame) -> pd.Series:
     """The version, with what the rows have several of: precision, machine, initial centroids."""
     names = series_names(rows)
@@ -86,39 +93,53 @@ def _series(rows: pd.DataFrame) -> pd.Series:
 
 
 def _panel(axes: Axes, of: pd.DataFrame, x: str, styles: dict) -> None:
-    """The lines of a problem. Iterations begin at 0, which the axis has beside its decades."""
+    """The lines of a problem."""
     excess = (of["excess"].clip(lower=LEAST) * 100).to_numpy()
     log_axis(axes, "y", 100 * LEAST, max(excess.max(), 2.0))
-    last = of[x].max()
     if x == "iteration":
-        axes.set_xscale("symlog", linthresh=1, linscale=0.4)
-        axes.set_xlim(-0.08, last * 1.1)
-        ticks = [0, *(lead * 10**p for p in range(7) for lead in (1, 2, 5))]
-        ticks = [t for t in ticks if t <= last]
-        ticks = ticks if len(ticks) <= 7 else [t for t in ticks if str(t)[0] in "01"]
-        axes.set_xticks(ticks, [tick_text(t) for t in ticks])
-        axes.minorticks_off()
+        _iteration_axis(axes, of[x].max())
     else:
-        first = of.loc[of[x] > 0, x].min()
-        log_axis(axes, "x", first if np.isfinite(first) else 1.0, last if last > 0 else 1.0)
+        _time_axis(axes, of[x])
     for within in (1.0, 0.1):
         axes.axhline(within, color=style.GREY, linewidth=0.7, linestyle=(0, (3, 2)), zorder=1.5)
     for name in (s for s in styles if s in set(_on_axis(of, x)["series"])):
-        own = of[of["series"] == name]
-        look = {"color": styles[name]["color"], "linestyle": styles[name]["linestyle"]}
-        each = [
-            (one[x].to_numpy(float), 100 * one["excess"].clip(lower=LEAST).to_numpy())
-            for _, one in _on_axis(own, x).groupby(["machine", "point", "restart"], sort=False)
-        ]
-        for at, values in each:
-            if len(each) > 1:
-                axes.plot(at, values, **look, linewidth=0.5, alpha=0.4)
-            mark = {**styles[name], "linestyle": "none", "markersize": 3}
-            axes.plot(at[-1:], values[-1:], **mark, alpha=0.8)
-        at, values = _median(each, x == "iteration")
-        axes.plot(at, values, **look, linewidth=1.4)
-    axes.set_xlabel("iterations" if x == "iteration" else "time (ms)")
+        _draw_series(axes, _on_axis(of[of["series"] == name], x), x, styles[name])
     axes.set_ylabel("inertia above the best (%)")
+
+
+def _iteration_axis(axes: Axes, last: int) -> None:
+    """Iterations begin at 0, which the axis has beside its decades."""
+    axes.set_xscale("symlog", linthresh=1, linscale=0.4)
+    axes.set_xlim(-0.08, last * 1.1)
+    ticks = [0, *(lead * 10**p for p in range(7) for lead in (1, 2, 5))]
+    ticks = [t for t in ticks if t <= last]
+    ticks = ticks if len(ticks) <= 7 else [t for t in ticks if str(t)[0] in "01"]
+    axes.set_xticks(ticks, [tick_text(t) for t in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("iterations")
+
+
+def _time_axis(axes: Axes, times: pd.Series) -> None:
+    first, last = times[times > 0].min(), times.max()
+    log_axis(axes, "x", first if np.isfinite(first) else 1.0, last if last > 0 else 1.0)
+    axes.set_xlabel("time (ms)")
+
+
+def _draw_series(axes: Axes, own: pd.DataFrame, x: str, look: dict) -> None:
+    """Draws a thin line for each solve if they are several, a mark where it stopped, and the
+    median."""
+    line = {"color": look["color"], "linestyle": look["linestyle"]}
+    each = [
+        (one[x].to_numpy(float), 100 * one["excess"].clip(lower=LEAST).to_numpy())
+        for _, one in own.groupby(["machine", "point", "restart"], sort=False)
+    ]
+    for at, values in each:
+        if len(each) > 1:
+            axes.plot(at, values, **line, linewidth=0.5, alpha=0.4)
+        mark = {**look, "linestyle": "none", "markersize": 3}
+        axes.plot(at[-1:], values[-1:], **mark, alpha=0.8)
+    at, values = _median(each, x == "iteration")
+    axes.plot(at, values, **line, linewidth=1.4)
 
 
 def _on_axis(rows: pd.DataFrame, x: str) -> pd.DataFrame:
@@ -137,7 +158,7 @@ def _median(each: list[tuple[np.ndarray, np.ndarray]], whole: bool) -> tuple:
     return grid, np.median([np.interp(grid, at, values) for at, values in each], axis=0)
 
 
-def _times(table: pd.DataFrame, rows: pd.DataFrame) -> list[str]:
+def _times(table: pd.DataFrame) -> list[str]:
     """For few lines, the times to within 1% and 0.1% of the best."""
     if len(table) > 4:
         return ["Times to within 1% and 0.1% of the best are in the report's table of the run."]

@@ -35,6 +35,14 @@ LABEL_BYTES = 4
 RATES = {"fp64": "fp64"}
 """The roof of a precision. Every other one has that of fp32."""
 
+NOTES = [
+    "One mark per K, at the most points that it ran with. Operations (2 N K dim) and bytes (one "
+    "pass over points, centroids and labels) are those of the definition, not counted. A mark "
+    "above the flat roof belongs to a version that leaves out distances, or computes them from "
+    "16-bit products on matrix units, which have no roof here.",
+    "Roofs: medians measured on the machine, on all cores.",
+]
+
 
 def draw(data: Data, subject: Subject) -> Drawing:
     """Draws a panel for each machine, dimension and precision, with a line for each CPU version
@@ -43,12 +51,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     best = fastest(points[points["backend"].eq("cpu")])
     best = best[best["machine"].isin(list(data.cpu_ceilings))]
     if best.empty:
-        why = "the run has no CPU version with a result"
-        if points["backend"].eq("cpu").any():
-            why = nothing_to_draw(points, f"{NAME}.csv")
-        if not data.cpu_ceilings:
-            why = "no measured ceilings of the run's CPU (run_experiment --ceilings)"
-        return not_drawn(NAME, points, why)
+        return not_drawn(NAME, points, _why_nothing(data, points))
     best = best.assign(**_work(best))
     problem = ["machine", "dim", "precision", "k"]
     shown = best[best["n"].eq(best.groupby(problem)["n"].transform("max"))]
@@ -60,17 +63,10 @@ def draw(data: Data, subject: Subject) -> Drawing:
     panels = list(shown.groupby(["machine", "dim", "precision"], sort=True))
     columns = columns_of_panels(1 if len(panels) == 1 else 2, 0.55, 1.4)
     several = shown["machine"].nunique() > 1
-    notes = [
-        "One mark per K, at the most points that it ran with. Operations (2 N K dim) and bytes "
-        "(one pass over points, centroids and labels) are those of the definition, not counted. A "
-        "mark above the flat roof belongs to a version that leaves out distances, or computes them "
-        "from 16-bit products on matrix units, which have no roof here.",
-        "Roofs: medians measured on the machine, on all cores.",
-    ]
     page = Page(
         f"{subject.title}: CPU roofline",
         subtitle(shown, subject),
-        small_print(points, shown.index, notes, f"{NAME}.csv"),
+        small_print(points, shown.index, NOTES, f"{NAME}.csv"),
         [
             f"dim {dim}, {precision}" + (f", {machine}" if several else "")
             for (machine, dim, precision), _ in panels
@@ -83,6 +79,14 @@ def draw(data: Data, subject: Subject) -> Drawing:
     for ((machine, _, precision), of), axes in zip(panels, page.axes, strict=True):
         _panel(axes, of, data.cpu_ceilings[machine], RATES.get(precision, "fp32"), looks)
     return Drawing(NAME, page.figure, rows)
+
+
+def _why_nothing(data: Data, points: pd.DataFrame) -> str:
+    if not data.cpu_ceilings:
+        return "no measured ceilings of the run's CPU (run_experiment --ceilings)"
+    if points["backend"].eq("cpu").any():
+        return nothing_to_draw(points, f"{NAME}.csv")
+    return "the run has no CPU version with a result"
 
 
 def _work(points: pd.DataFrame) -> dict[str, pd.Series]:

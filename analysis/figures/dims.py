@@ -33,6 +33,8 @@ from analysis.measures.points import Data
 from analysis.model.numbers import count_text, number_text
 
 NAME = "dims"
+LEFT, RIGHT, BELOW = 0.52, 0.12, 0.42
+"""The inches beside and below a panel, for its labels."""
 BAR = 0.5  # inches for the colour bar
 SHARED_WORDS = 4096
 """The study's K <= 4096 / (1 + 2 dim) for its v3 and v4, which keep 2 dim K floats and K counts in
@@ -64,31 +66,28 @@ def draw(data: Data, subject: Subject, x: str = "dim") -> Drawing:
     cells = cells.assign(series=series_names(cells, x))
     names = list(dict.fromkeys(cells["series"]))
     along, up = x_axis(cells, x), x_axis(cells, y)
-    across = columns_of_panels(1 if len(names) == 1 else 2 if len(names) <= 6 else 3, 0.64, 0.9)
-    left, right, below = 0.52, 0.12, 0.42
-    cell_width = (style.width() / across - left - right) / len(along.values)
-    numbered = max(text_width(_number(cell)) for _, cell in ok.iterrows()) < cell_width - 0.04
+    columns = columns_of_panels(1 if len(names) == 1 else 2 if len(names) <= 6 else 3, 0.64, 0.9)
+    numbered = _numbers_fit(ok, (style.width() / columns - LEFT - RIGHT) / len(along.values))
+    notes = _notes(ok, cells, x, y, numbered=numbered)
     page = Page(
         f"{subject.title}: {_title(x)} against {_title(y)}",
         [
             *subtitle(points, subject),
             *(f"{_SHORT[size]} = {count_text(points[size].max())}" for size in fixed),
         ],
-        small_print(
-            points, cells.index, _notes(ok, cells, x, y, numbered=numbered), f"{figure_name}.csv"
-        ),
+        small_print(points, cells.index, notes, f"{figure_name}.csv"),
         # titles are larger and bolder than the text that break_label() measures
-        [break_label(name, (style.width() / across - left - 0.05) / 1.26) for name in names],
-        across,
+        [break_label(name, (style.width() / columns - LEFT - 0.05) / 1.26) for name in names],
+        columns,
         min(max(0.19 * len(up.values), 0.9), 2.6),
-        left=left,
-        right=right,
-        below=below,
+        left=LEFT,
+        right=RIGHT,
+        below=BELOW,
         last=0 if numbered else BAR,
     )
     shades = _shades(ok["ps_per_term"])
     if not numbered:
-        _colour_bar(page, shades, below)
+        _colour_bar(page, shades)
     for name, axes in zip(names, page.axes, strict=True):
         _draw_cells(axes, cells[cells["series"] == name], along, up, shades, numbered=numbered)
         if "dim" in (x, y):
@@ -120,6 +119,11 @@ def _shades(values: pd.Series) -> ScalarMappable:
     """The colours of these values on a logarithmic scale. Darker is more."""
     low, high = values.min(), values.max()
     return ScalarMappable(LogNorm(low, high if high > low else low * 1.01), colormaps["cividis_r"])
+
+
+def _numbers_fit(ok: pd.DataFrame, cell_width: float) -> bool:
+    """Whether each number fits into a cell of so many inches."""
+    return max(text_width(_number(cell)) for _, cell in ok.iterrows()) < cell_width - 0.04
 
 
 def _number(cell: pd.Series) -> str:
@@ -176,11 +180,11 @@ def _title(axis: str) -> str:
     return {"dim": "dimension", "n": "N", "k": "K"}.get(axis, axis.replace("_", " "))
 
 
-def _colour_bar(page: Page, shades: ScalarMappable, below: float) -> None:
+def _colour_bar(page: Page, shades: ScalarMappable) -> None:
     """A colour bar under the last row, if cells are too small for their numbers."""
     high = page.figure.get_figheight()
-    under = page.axes[-1].get_position().y0 * high - below
-    box = (0.52 / style.width(), (under - 0.14) / high, 0.5, 0.09 / high)
+    under = page.axes[-1].get_position().y0 * high - BELOW
+    box = (LEFT / style.width(), (under - 0.14) / high, 0.5, 0.09 / high)
     bar = page.figure.colorbar(shades, cax=page.figure.add_axes(box), orientation="horizontal")
     bar.outline.set_visible(False)
     bar.ax.xaxis.set_major_formatter(lambda value, _: number_text(value))

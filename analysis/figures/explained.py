@@ -31,15 +31,7 @@ def timeline(run: Run) -> Drawing:
     ranges, CUDA calls, and the GPU's kernels and copies."""
     events = events_of(run)
     events = events[events["kind"].isin(TRACKS)]
-    windows = {point: _window(of) for point, of in events.groupby("point", sort=False)}
-    shown = pd.concat(
-        of[(of["start_us"] < end) & (of["start_us"] + of["duration_us"] > start)].assign(
-            from_us=of["start_us"] - start, window_us=end - start
-        )
-        for (start, end), (_, of) in zip(
-            windows.values(), events.groupby("point", sort=False), strict=True
-        )
-    )
+    shown = pd.concat(_in_window(of) for _, of in events.groupby("point", sort=False))
     colours = _colours(shown)
     legend = [
         (f"{TRACK_NAMES[track]}: {name}", {"color": colour, "marker": "s", "linestyle": "none"})
@@ -53,7 +45,7 @@ def timeline(run: Run) -> Drawing:
             "are the harness's NVTX ranges on the host's clock. The host runs ahead of the GPU: a "
             "kernel begins after the call that launched it, and a copy to the host waits for it."
         ),
-        [point.replace("/", ", ") for point in windows],
+        [point.replace("/", ", ") for point in events["point"].unique()],
         1,
         1.05,
         left=max(map(text_width, TRACK_NAMES)) + 0.2,
@@ -83,10 +75,14 @@ def _colours(shown: pd.DataFrame) -> dict[tuple[int, str], str]:
     return colours
 
 
-def _window(of: pd.DataFrame) -> tuple[float, float]:
-    """From the beginning of the first of SHOWN to the end of the last."""
-    ranges = of[of["kind"].eq("iteration") & of["iteration"].isin(SHOWN)]
-    return ranges["start_us"].min(), (ranges["start_us"] + ranges["duration_us"]).max()
+def _in_window(of: pd.DataFrame) -> pd.DataFrame:
+    """The events of a point in a window from the beginning of the first of SHOWN to the end of the
+    last. `from_us` is their time in the window, which is `window_us` long."""
+    ends = of["start_us"] + of["duration_us"]
+    ranges = of["kind"].eq("iteration") & of["iteration"].isin(SHOWN)
+    start, end = of.loc[ranges, "start_us"].min(), ends[ranges].max()
+    inside = of[(of["start_us"] < end) & (ends > start)]
+    return inside.assign(from_us=inside["start_us"] - start, window_us=end - start)
 
 
 def _bar(axes: Axes, event, colours: dict[tuple[int, str], str]) -> None:
@@ -117,10 +113,7 @@ up to NEAR only, because the others would be one spot."""
 def samples(run: Run) -> Drawing:
     """Every sample of each version at its fastest tunables for one problem, relative to its median,
     with the median's interval: the samples themselves, and what is said of them."""
-    points = fastest(all_points([run], run.baseline))
-    points = points[points["iteration_ms_low"].notna()]
-    points = points[points["n"].eq(points["n"].max())]
-    points = points[points["k"].eq(points["k"].max()) & points["dim"].eq(points["dim"].max())]
+    points = _at_largest(run)
     labels, widest, tall = row_labels(list(points["version"]), 1.9)
     counts = [f"{len(times)} samples" for times in points["times_ms"]]
     first = points.iloc[0]
@@ -142,31 +135,47 @@ def samples(run: Run) -> Drawing:
     axes.use_sticky_edges = False  # the axis would begin where a bar does, in the middle of a dot
     rows = []
     for row, point in enumerate(points.itertuples()):
-        times: Samples = point.times_ms
-        median, low, high = median_interval(times)
-        of = 100 * (times.pooled / median - 1)
-        # beside one another, so that equal times stay apart; the same in every drawing
-        height = row + 0.56 * (np.arange(len(of)) * 0.618 % 1 - 0.5)
-        axes.barh(
-            row, 100 * (high - low) / median, 0.8, 100 * (low / median - 1), color=style.FAINT
-        )
-        axes.plot(of, height, ".", color=style.COLOURS[0], markersize=2.5)
-        axes.plot([0, 0], [row - 0.4, row + 0.4], color=style.COLOURS[1])
+        percents = _draw_samples(axes, row, point.times_ms)
         at_right(axes, row, counts[row], style.GREY)
         rows += [
             {"version": point.version, "point": point.point, "iteration_ms": ms, "percent": percent}
-            for ms, percent in zip(times.pooled, of, strict=True)
+            for ms, percent in zip(point.times_ms.pooled, percents, strict=True)
         ]
     rows_axis(axes, list(labels.values()), len(points))
     drawn = pd.DataFrame(rows)
+    _percent_axis(axes, drawn["percent"].max())
+    return Drawing("samples", page.figure, drawn)
+
+
+def _at_largest(run: Run) -> pd.DataFrame:
+    """The points with an interval, each version's fastest, at the largest N, K and dim."""
+    points = fastest(all_points([run], run.baseline))
+    points = points[points["iteration_ms_low"].notna()]
+    points = points[points["n"].eq(points["n"].max())]
+    return points[points["k"].eq(points["k"].max()) & points["dim"].eq(points["dim"].max())]
+
+
+def _draw_samples(axes: Axes, row: int, times: Samples) -> np.ndarray:
+    """Draws the samples of a point, their median and its interval. Returns the samples in percent
+    of the median."""
+    median, low, high = median_interval(times)
+    percents = 100 * (times.pooled / median - 1)
+    # beside one another, so that equal times stay apart; the same in every drawing
+    height = row + 0.56 * (np.arange(len(percents)) * 0.618 % 1 - 0.5)
+    axes.barh(row, 100 * (high - low) / median, 0.8, 100 * (low / median - 1), color=style.FAINT)
+    axes.plot(percents, height, ".", color=style.COLOURS[0], markersize=2.5)
+    axes.plot([0, 0], [row - 0.4, row + 0.4], color=style.COLOURS[1])
+    return percents
+
+
+def _percent_axis(axes: Axes, largest: float) -> None:
     label = "time of an iteration, relative to the median (%)"
-    if drawn["percent"].max() > FAR:
+    if largest > FAR:
         axes.set_xscale("symlog", linthresh=NEAR, linscale=2)
-        axes.set_xlim(right=2 * drawn["percent"].max())
+        axes.set_xlim(right=2 * largest)
         axes.xaxis.set_major_formatter("{x:,.0f}")
         label += f"; logarithmic beyond ±{NEAR}%"
     axes.set_xlabel(label)
-    return Drawing("samples", page.figure, drawn)
 
 
 def _grey(text: str) -> list[tuple[str, str]]:

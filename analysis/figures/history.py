@@ -40,19 +40,13 @@ def draw_history(data: Data, subject: Subject, of: History, threshold: float) ->
     rows = csv_rows(points, shown.index)
     rows = pd.concat([rows, points[[*COLUMNS, *TESTED]]], axis=1)
     machines = list(dict.fromkeys(shown["machine"]))
-    looks = {
-        m: {**variants[0], "color": INKS[i % len(INKS)]}
-        for i, (m, variants) in enumerate(zip(machines, version_styles(machines), strict=True))
-    }
+    looks = _looks(machines)
     verdicts = [v for v in MARKS if v in set(shown["verdict"])]
-    problem = of.problem
-    said = [f"{c.upper()} = {count_text(problem[c])}" for c in ("n", "k")]
-    said += [f"dim {problem['dim']}", str(problem["precision"]), str(problem["data"])]
     panels = list(shown.groupby("version", sort=False))
     columns = columns_of_panels(min(len(panels), 3), 0.7, 0.9)
     page = Page(
         f"{subject.title}: history",
-        [*subject.environment, ", ".join(said)],
+        [*subject.environment, _problem_text(of.problem)],
         small_print(points, shown.index, _notes(shown, of, threshold), f"{NAME}.csv"),
         [name for name, _ in panels],
         columns,
@@ -68,17 +62,37 @@ def draw_history(data: Data, subject: Subject, of: History, threshold: float) ->
     )
     places = int(points["place"].max()) + 1
     for (_, line), axes in zip(panels, page.axes, strict=True):
-        values = line[["iteration_ms", "iteration_ms_low", "iteration_ms_high"]]
-        low, high = values.min(axis=None), values.max(axis=None)
-        room = max((LEAST_SPAN * low / high) ** 0.5, 1.06)
-        log_axis(axes, "y", low / room, high * room, wanted=4)
         axes.set_xlim(-0.5, places - 0.5)
-        for machine, own in line.groupby("machine", sort=False):
-            draw_line(axes, own, "place", "iteration_ms", looks[machine])
-        _mark(axes, line[line["verdict"].isin(MARKS)])
+        _draw_version(axes, line, looks)
         _name_commits(axes, points, page.axes_width / places, of.by_commit)
     page.label_outer("commit" if of.by_commit else "recording", "ms per iteration")
     return Drawing(NAME, page.figure, rows)
+
+
+def _looks(machines: list[str]) -> dict[str, dict]:
+    """A look for each machine."""
+    styles = zip(machines, version_styles(machines), strict=True)
+    return {
+        machine: {**variants[0], "color": INKS[place % len(INKS)]}
+        for place, (machine, variants) in enumerate(styles)
+    }
+
+
+def _problem_text(problem: dict) -> str:
+    sizes = [f"{c.upper()} = {count_text(problem[c])}" for c in ("n", "k")]
+    others = [f"dim {problem['dim']}", str(problem["precision"]), str(problem["data"])]
+    return ", ".join([*sizes, *others])
+
+
+def _draw_version(axes: Axes, line: pd.DataFrame, looks: dict[str, dict]) -> None:
+    """Draws the times of a version, with a line for each machine, and marks their changes."""
+    values = line[["iteration_ms", "iteration_ms_low", "iteration_ms_high"]]
+    low, high = values.min(axis=None), values.max(axis=None)
+    room = max((LEAST_SPAN * low / high) ** 0.5, 1.06)
+    log_axis(axes, "y", low / room, high * room, wanted=4)
+    for machine, own in line.groupby("machine", sort=False):
+        draw_line(axes, own, "place", "iteration_ms", looks[machine])
+    _mark(axes, line[line["verdict"].isin(MARKS)])
 
 
 def _notes(shown: pd.DataFrame, of: History, threshold: float) -> list[str]:

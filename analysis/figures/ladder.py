@@ -58,9 +58,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     rows = steps.drop(columns="depth").assign(drawn=True)
     if rows["noisy"].isna().all():
         rows = rows.drop(columns="noisy")
-    steps["series"] = steps["version"]
-    if best["machine"].nunique() > 1 or best["precision"].nunique() > 1:
-        steps["series"] = series_names(steps)
+    steps["series"] = _series(steps, best)
     columns, panels = problem_panels(steps)
     names = {index: _indented(step) for index, step in steps.iterrows()}
     widest = widest_line(names.values())
@@ -84,10 +82,21 @@ def draw(data: Data, subject: Subject) -> Drawing:
     for (_, of), axes in zip(panels, page.axes, strict=True):
         _panel(axes, of)
         rows_axis(axes, [names[index] for index in of.index], rows_high)
-        for label in axes.get_yticklabels():
-            label.set_ha("left")
-        axes.tick_params(axis="y", pad=(widest + 0.1) * 72)
+        _align_left(axes, widest)
     return Drawing(NAME, page.figure, rows)
+
+
+def _series(steps: pd.DataFrame, best: pd.DataFrame) -> pd.Series:
+    """The version, with what the points have several of: machine, precision."""
+    several = best["machine"].nunique() > 1 or best["precision"].nunique() > 1
+    return series_names(steps) if several else steps["version"]
+
+
+def _align_left(axes: Axes, widest: float) -> None:
+    """Aligns the names of the rows, so that it shows how far they are indented."""
+    for label in axes.get_yticklabels():
+        label.set_ha("left")
+    axes.tick_params(axis="y", pad=(widest + 0.1) * 72)
 
 
 def _notes(best: pd.DataFrame, steps: pd.DataFrame) -> list[str]:

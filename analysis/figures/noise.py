@@ -34,13 +34,7 @@ def draw(data: Data, subject: Subject, x: str = TIME) -> Drawing:
     if x != TIME:
         ok = ok[ok[x].notna()]
     rows = csv_rows(points, ok.index)
-    if ok.empty:
-        few = (points["status"] == "ok").any()
-        why = "no point has the 6 samples that an interval needs" if few else ""
-        return Drawing(
-            figure_name, None, rows, why or nothing_to_draw(points, f"{figure_name}.csv")
-        )
-    if x != TIME and (why := nothing_on_x(ok, x)):
+    if why := _why_not(ok, points, x):
         return Drawing(figure_name, None, rows, why)
     ok = _with_scatter(ok).assign(series=series_names(ok, x))
     for name, column in (("noise", "half_width"), ("spread", "spread")):
@@ -67,16 +61,21 @@ def draw(data: Data, subject: Subject, x: str = TIME) -> Drawing:
         ],
     )
     (axes,) = page.axes
-    if along is None:
-        log_axis(axes, "x", ok["at"].min(), ok["at"].max())
-    else:
-        along.scale(axes)
-        along.ticks(axes, page.axes_width)
+    _x_axis(axes, ok["at"], along, page.axes_width)
     _draw_points(axes, ok, styles, limits)
     _draw_limits(axes, limits, limit_name)
-    axes.set_xlabel("time per solve (ms)" if along is None else along.label)
     axes.set_ylabel("relative to the median (%)")
     return Drawing(figure_name, page.figure, rows)
+
+
+def _why_not(ok: pd.DataFrame, points: pd.DataFrame, x: str) -> str:
+    """Why `ok`, which are those of the points with an interval, cannot be drawn. Empty if they
+    can."""
+    if ok.empty:
+        few = (points["status"] == "ok").any()
+        why = "no point has the 6 samples that an interval needs" if few else ""
+        return why or nothing_to_draw(points, f"{named(NAME, x, TIME)}.csv")
+    return "" if x == TIME else nothing_on_x(ok, x)
 
 
 def _with_scatter(ok: pd.DataFrame) -> pd.DataFrame:
@@ -104,6 +103,16 @@ def _notes(ok: pd.DataFrame, limits: list[float]) -> list[str]:
         _noisy(above, len(ok)) if limits else "",
         noisy_note(ok),
     ]
+
+
+def _x_axis(axes: Axes, places: pd.Series, along: XAxis | None, width: float) -> None:
+    if along is None:
+        log_axis(axes, "x", places.min(), places.max())
+        axes.set_xlabel("time per solve (ms)")
+    else:
+        along.scale(axes)
+        along.ticks(axes, width)
+        axes.set_xlabel(along.label)
 
 
 def _draw_points(

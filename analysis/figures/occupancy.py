@@ -52,14 +52,9 @@ def draw(data: Data, subject: Subject) -> Drawing:
     shown = shown.assign(
         series=series_names(shown), label=shown["version"] + " · " + shown["kernel"]
     )
-    columns, problems = problem_panels(shown)
     labels, widest, tall = row_labels(list(shown["label"]), 1.7)
-    most = max(len(of) for _, of in problems)
-    panels = [
-        (f"{panel_title(columns, values, of)}: {words}", of, column)
-        for values, of in problems
-        for column, words in COLUMNS.items()
-    ]
+    panels = _panels(shown)
+    most = max(len(of) for _, of, _ in panels)
     page = Page(
         f"{subject.title}: occupancy and L1 hit rate",
         subtitle(best[best["point"].isin(shown["point"])], subject),
@@ -77,6 +72,16 @@ def draw(data: Data, subject: Subject) -> Drawing:
         rows_axis(axes, [labels[s] for s in of["label"]], most)
     page.label_outer("%")
     return Drawing(NAME, page.figure, rows)
+
+
+def _panels(shown: pd.DataFrame) -> list[tuple[str, pd.DataFrame, str]]:
+    """The title of each panel, its rows, and the column that it shows."""
+    columns, problems = problem_panels(shown)
+    return [
+        (f"{panel_title(columns, values, of)}: {words}", of, column)
+        for values, of in problems
+        for column, words in COLUMNS.items()
+    ]
 
 
 def _is_large(kernels: pd.DataFrame) -> pd.Series:

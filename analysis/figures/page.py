@@ -54,57 +54,39 @@ class Page:
         last: float = 0.0,
         legend: list[tuple[str, dict]] | None = None,
     ):
-        caption = [f"{title}."]
-        caption += [text if text.endswith(".") else f"{text}." for text in subtitle]
-        caption += [text.strip() for text, _ in notes if text.strip()]
+        caption = _caption(title, subtitle, notes)
         margin = 0.1
         if for_paper():
             title, subtitle, notes, margin = "", [], [], 0.02
+        self.columns = columns
+        column_width = width() / columns
+        self.axes_width = column_width - left - right
+
+        # from above: title, subtitle and legend; rows of panels; notes
         titles = wrap(title, width() - 2 * margin, TITLE * 1.08)
         subtitles = [line for text in subtitle for line in wrap(text, width() - 2 * margin)]
         legend_columns, legend_rows = _legend_grid(legend or [])
         head = margin + 0.17 * len(titles) + LINE * len(subtitles) + LINE * 1.15 * legend_rows
         if legend_rows:
             head += 0.06
-        self.columns = columns
-        column_width = width() / columns
-        self.axes_width = column_width - left - right
         # bold text is a tenth wider than wrap() measures
         names = [wrap(name, (column_width - left - 0.05) / 1.1, PANEL_TITLE) for name in panels]
         above = 0.32 + LINE * (max(len(lines) for lines in names) - 1)
-        rows = math.ceil(len(panels) / columns)
         share = above + height + below
         foot = 0.16 + LINE * len(notes) if notes else margin
-        total = head + rows * share + last + foot
+        total = head + math.ceil(len(panels) / columns) * share + last + foot
 
         self.figure = PageFigure(figsize=(width(), total))
-        self.figure.caption = " ".join(caption)
-        y = total - margin
-        for line in titles:
-            self._write(margin, y, line, TITLE, "bold", INK)
-            y -= 0.17
-        for line in subtitles:
-            self._write(margin, y, line, SMALL, "normal", GREY)
-            y -= LINE
+        self.figure.caption = caption
+        y = self._write_head(titles, subtitles, margin, total - margin)
         if legend_rows:
             self._draw_legend(legend, legend_columns, margin, y - 0.06)
-        y = foot - 0.08
-        for line, colour in notes:
-            self._write(margin, y, line, SMALL, "normal", colour)
-            y -= LINE
-
+        self._write_notes(notes, margin, foot - 0.08)
         self.axes: list[Axes] = []
         for panel, lines in enumerate(names):
             row, column = divmod(panel, columns)
             bottom = total - head - (row + 1) * share + below
-            box = (column * column_width + left, bottom, self.axes_width, height)
-            self.axes.append(
-                self.figure.add_axes(
-                    (box[0] / width(), box[1] / total, box[2] / width(), box[3] / total)
-                )
-            )
-            title = "\n".join(lines).replace("\u00a0", " ")
-            self.axes[-1].set_title(title, loc="left", parse_math=False)
+            self.axes.append(self._panel(lines, column * column_width + left, bottom, height))
 
     def label_outer(self, x: str = "", y: str = "") -> None:
         """Writes `x` below the last panel of each column, and `y` beside the first column."""
@@ -113,6 +95,33 @@ class Page:
                 axes.set_ylabel(y)
             if x and place + self.columns >= len(self.axes):
                 axes.set_xlabel(x)
+
+    def _write_head(self, titles: list[str], subtitles: list[str], x: float, top: float) -> float:
+        """Writes the lines from `top` on down. Returns the height at which they end."""
+        y = top
+        for line in titles:
+            self._write(x, y, line, TITLE, "bold", INK)
+            y -= 0.17
+        for line in subtitles:
+            self._write(x, y, line, SMALL, "normal", GREY)
+            y -= LINE
+        return y
+
+    def _write_notes(self, notes: list[tuple[str, str]], x: float, top: float) -> None:
+        y = top
+        for line, colour in notes:
+            self._write(x, y, line, SMALL, "normal", colour)
+            y -= LINE
+
+    def _panel(self, title: list[str], left: float, bottom: float, height: float) -> Axes:
+        """Axes with the lines of their title."""
+        total = self.figure.get_figheight()
+        axes = self.figure.add_axes(
+            (left / width(), bottom / total, self.axes_width / width(), height / total)
+        )
+        text = "\n".join(title).replace("\u00a0", " ")
+        axes.set_title(text, loc="left", parse_math=False)
+        return axes
 
     def _write(self, x: float, y: float, text: str, size: float, weight: str, colour: str) -> None:
         self.figure.text(
@@ -147,6 +156,14 @@ class Page:
                 )
             )
             self._write(at + 0.32, top, label, SMALL, "normal", INK)
+
+
+def _caption(title: str, subtitle: list[str], notes: list[tuple[str, str]]) -> str:
+    """All of it as one paragraph."""
+    sentences = [f"{title}."]
+    sentences += [text if text.endswith(".") else f"{text}." for text in subtitle]
+    sentences += [text.strip() for text, _ in notes if text.strip()]
+    return " ".join(sentences)
 
 
 def _legend_grid(legend: list[tuple[str, dict]]) -> tuple[int, int]:

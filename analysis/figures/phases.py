@@ -47,13 +47,47 @@ def draw(data: Data, subject: Subject) -> Drawing:
     shown = shown.assign(series=series_names(shown))
     rows["drawn"] = rows["point"].isin(shown["point"])
     columns, panels = problem_panels(shown)
+    colours = _colours(rows)
+    silent = sorted(set(best["version"]) - set(rows["version"]))
+    notes = _notes(left_out, shown, silent)
     labels, widest, tall = row_labels(list(shown["series"]), min(1.9, 0.4 * style.width()))
     most = max(len(of) for _, of in panels)
-    across = columns_of_panels(1 if len(panels) == 1 else 2, widest + 0.8, 1.2)
-    known = [p for p in [*COLOURS, *_others(rows)] if p in set(rows["phase"])]
-    colours = {**COLOURS, **dict(zip(_others(rows), _SPARE * 9, strict=False))}
-    silent = sorted(set(best["version"]) - set(rows["version"]))
-    notes = [
+    page = Page(
+        f"{subject.title}: phases",
+        subtitle(shown, subject),
+        small_print(points, shown.index, notes, f"{NAME}.csv"),
+        [panel_title(columns, values, of) for values, of in panels],
+        columns_of_panels(1 if len(panels) == 1 else 2, widest + 0.8, 1.2),
+        (0.075 + 0.12 * tall) * most + 0.05,
+        left=widest + 0.2,
+        right=_room_for_times(shown),
+        below=0.42,
+        legend=[
+            (phase, {"color": colour, "marker": "s", "linestyle": "none"})
+            for phase, colour in colours.items()
+        ],
+    )
+    for (_, of), axes in zip(panels, page.axes, strict=True):
+        for height, (_, point) in enumerate(of.iterrows()):
+            own = rows[rows["point"].eq(point["point"]) & rows["machine"].eq(point["machine"])]
+            _draw_bar(axes, page.axes_width, height, own, colours)
+            at_right(axes, height, _time(point["iteration_ms"]) + noisy_mark(point))
+        rows_axis(axes, [labels[s] for s in of["series"]], most)
+        axes.set_xlim(0, 100)
+    page.label_outer("share of the time per iteration (%)")
+    return Drawing(NAME, page.figure, rows)
+
+
+def _colours(rows: pd.DataFrame) -> dict[str, str]:
+    """The colour of each phase of the rows: the known ones first, in their order."""
+    others = [p for p in dict.fromkeys(rows["phase"]) if p not in COLOURS]
+    colours = {**COLOURS, **dict(zip(others, _SPARE * 9, strict=False))}
+    present = set(rows["phase"])
+    return {phase: colours[phase] for phase in [*COLOURS, *others] if phase in present}
+
+
+def _notes(left_out: str, shown: pd.DataFrame, silent: list[str]) -> list[str]:
+    return [
         "Shares of the time per iteration at each version's fastest tunables; at the right the "
         "median in ms. Phases are of one profiled solve: device time between events around the "
         "phase, on a CPU the host's clock. Outside: what the median takes beyond their sum "
@@ -62,37 +96,24 @@ def draw(data: Data, subject: Subject) -> Drawing:
         noisy_note(shown),
         f"Without phases: {', '.join(silent)}." if silent else "",
     ]
-    page = Page(
-        f"{subject.title}: phases",
-        subtitle(shown, subject),
-        small_print(points, shown.index, notes, f"{NAME}.csv"),
-        [panel_title(columns, values, of) for values, of in panels],
-        across,
-        (0.075 + 0.12 * tall) * most + 0.05,
-        left=widest + 0.2,
-        right=0.14
-        + max(text_width(_time(ms)) for ms in shown["iteration_ms"])
-        + (text_width(NOISY) if shown["noisy"].eq(True).any() else 0),
-        below=0.42,
-        legend=[(p, {"color": colours[p], "marker": "s", "linestyle": "none"}) for p in known],
-    )
-    for (_, of), axes in zip(panels, page.axes, strict=True):
-        for height, (_, point) in enumerate(of.iterrows()):
-            start = 0.0
-            own = rows[rows["point"].eq(point["point"]) & rows["machine"].eq(point["machine"])]
-            for phase in known:
-                share = own.loc[own["phase"].eq(phase), "share_percent"].sum()
-                if share <= 0:
-                    continue
-                axes.barh(height, share, left=start, color=colours[phase], height=0.72)
-                _inside(axes, page.axes_width, height, start, share, phase, colours[phase])
-                start += share
-            time = _time(point["iteration_ms"]) + noisy_mark(point)
-            at_right(axes, height, time)
-        rows_axis(axes, [labels[s] for s in of["series"]], most)
-        axes.set_xlim(0, 100)
-    page.label_outer("share of the time per iteration (%)")
-    return Drawing(NAME, page.figure, rows)
+
+
+def _room_for_times(shown: pd.DataFrame) -> float:
+    """The inches that the times at the right of the bars take."""
+    mark = text_width(NOISY) if shown["noisy"].eq(True).any() else 0
+    return 0.14 + max(text_width(_time(ms)) for ms in shown["iteration_ms"]) + mark
+
+
+def _draw_bar(axes, width, height, shares: pd.DataFrame, colours: dict[str, str]) -> None:
+    """Draws the shares of one point's phases beside each other, in the order of the colours."""
+    start = 0.0
+    for phase, colour in colours.items():
+        share = shares.loc[shares["phase"].eq(phase), "share_percent"].sum()
+        if share <= 0:
+            continue
+        axes.barh(height, share, left=start, color=colour, height=0.72)
+        _inside(axes, width, height, start, share, phase, colour)
+        start += share
 
 
 def _shares(best: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
@@ -119,10 +140,6 @@ def _shares(best: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
 
 def _time(ms: float) -> str:
     return f"{number_text(ms)} ms"
-
-
-def _others(rows: pd.DataFrame) -> list[str]:
-    return [p for p in dict.fromkeys(rows["phase"]) if p not in COLOURS]
 
 
 def _inside(axes, width, height, start, share, phase, colour) -> None:

@@ -21,7 +21,7 @@ from analysis.figures.typeset import break_label, widest_line
 from analysis.measures.fastest import fastest
 from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.points import Data
-from analysis.model.ceilings import LEVELS, Ceilings
+from analysis.model.ceilings import LEVELS, Ceiling, Ceilings
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import PROBLEM
 
@@ -54,33 +54,19 @@ def draw(data: Data, subject: Subject) -> Drawing:
     kinds = [kind for kind in KINDS if kind in set(shown["arithmetic"])]
     machines = list(dict.fromkeys(shown["machine"]))
     roofs = [data.ceilings[m] for m in machines if m in data.ceilings]
-    notes = [
-        "One mark per kernel and memory level, joined: full at DRAM, half at L2, hollow at L1; as "
-        "large as the kernel's share of its version's GPU time. Operations and bytes are counted "
-        "(CUPTI), time is the kernel's own in the counters' pass. fp32 and fp64: additions and "
-        "multiplications 1, fused 2.",
-        "Roofs: medians measured on the machine; thin and dotted: the datasheet's."
-        if roofs
-        else "No roofs: no ceilings.json for this machine (run_experiment --ceilings).",
-        left_out,
-    ]
     # each version's longest kernel is named, the others have its colour
     longest = shown.groupby("series")["time_share"].transform("max")
     shown["named"] = shown["time_share"].eq(longest)
-    named = shown[shown["named"]].drop_duplicates("series")
-    labels = [_label(kernel) for _, kernel in named.iterrows()]
-    if style.is_narrow():
-        labels = []  # the legend has the versions' colours
-    widest = widest_line(labels)
+    labels = [] if style.is_narrow() else _labels(shown)  # the legend has the versions' colours
     page = Page(
         f"{subject.title}: roofline",
         subtitle(data.points[data.points["point"].isin(shown["point"])], subject),
-        notes_alone(notes),
+        notes_alone(_notes(bool(roofs), left_out)),
         [KINDS[kind][0] for kind in kinds],
         1,
         max(min(3.3, 0.8 * style.width()), stacked_height(labels)),
         left=0.62,
-        right=widest + 0.24,
+        right=widest_line(labels) + 0.24,
         below=0.42,
         # the fill of a mark is its level; machines differ in the dashes of the line
         legend=[(s, {**look, "fillstyle": "full"}) for s, look in looks.items()],
@@ -88,6 +74,19 @@ def draw(data: Data, subject: Subject) -> Drawing:
     for kind, axes in zip(kinds, page.axes, strict=True):
         _panel(axes, shown[shown["arithmetic"].eq(kind)], KINDS[kind][1], roofs, looks, page)
     return Drawing(NAME, page.figure, rows)
+
+
+def _notes(has_roofs: bool, left_out: str) -> list[str]:
+    return [
+        "One mark per kernel and memory level, joined: full at DRAM, half at L2, hollow at L1; as "
+        "large as the kernel's share of its version's GPU time. Operations and bytes are counted "
+        "(CUPTI), time is the kernel's own in the counters' pass. fp32 and fp64: additions and "
+        "multiplications 1, fused 2.",
+        "Roofs: medians measured on the machine; thin and dotted: the datasheet's."
+        if has_roofs
+        else "No roofs: no ceilings.json for this machine (run_experiment --ceilings).",
+        left_out,
+    ]
 
 
 def _rows(data: Data) -> pd.DataFrame:
@@ -136,7 +135,26 @@ def _largest_only(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 def _panel(axes: Axes, of: pd.DataFrame, rates: tuple, roofs: list[Ceilings], looks, page) -> None:
-    xs, ys = of["operations_per_byte"], of["operations_per_second"] / 1e9
+    _scale(axes, of, rates, roofs)
+    for turn, roof in enumerate(roofs):
+        _draw_roof(axes, roof, rates, page.axes_width, turn, len(roofs) > 1)
+    ends = []
+    of = of.sort_values("operations_per_byte", kind="stable")
+    for _, marks in of.groupby(["series", "kernel"], sort=False):
+        look = looks[marks["series"].iloc[0]]
+        _draw_kernel(axes, marks, look)
+        if marks["named"].iloc[0]:
+            place = (marks["operations_per_byte"].max(), _height(marks).iloc[0])
+            ends.append((*place, _label(marks.iloc[0]), look["color"]))
+    axes.set_xlabel("operations per byte")
+    axes.set_ylabel("10⁹ operations per second")
+    if not style.is_narrow():
+        label_ends(axes, ends)
+
+
+def _scale(axes: Axes, of: pd.DataFrame, rates: tuple, roofs: list[Ceilings]) -> None:
+    """Gives the axes a range with room for the marks, and for the ridges of the roofs."""
+    xs, ys = of["operations_per_byte"], _height(of)
     peaks = [roof.rates[r].measured / 1e9 for roof in roofs for r in rates if r in roof.rates]
     left, right = xs.min() / 2, xs.max() * 2
     for roof in roofs:
@@ -147,32 +165,32 @@ def _panel(axes: Axes, of: pd.DataFrame, rates: tuple, roofs: list[Ceilings], lo
     bottom = min(ys.min() / 3, top / 1e3)
     log_axis(axes, "x", left, right)
     log_axis(axes, "y", bottom, top)
-    for turn, roof in enumerate(roofs):
-        _draw_roof(axes, roof, rates, page, turn, len(roofs) > 1)
-    ends = []
-    of = of.sort_values("operations_per_byte", kind="stable")
-    for _, marks in of.groupby(["series", "kernel"], sort=False):
-        look = looks[marks["series"].iloc[0]]
-        height = marks["operations_per_second"] / 1e9
-        share = float(marks["time_share"].iloc[0])
-        size = max(SMALLEST_MARK, LARGEST_MARK * math.sqrt(share))
-        line = {"color": look["color"], "linestyle": look["linestyle"]}
-        axes.plot(marks["operations_per_byte"], height, lw=0.8, zorder=2.5, **line)
-        for (_, mark), y in zip(marks.iterrows(), height, strict=True):
-            style_of = {
-                **look,
-                "linestyle": "none",
-                "fillstyle": FILLS[mark["level"]],
-                "markersize": size,
-            }
-            axes.plot(mark["operations_per_byte"], y, **style_of, zorder=3)
-        if marks["named"].iloc[0]:
-            place = (marks["operations_per_byte"].max(), height.iloc[0])
-            ends.append((*place, _label(marks.iloc[0]), look["color"]))
-    axes.set_xlabel("operations per byte")
-    axes.set_ylabel("10⁹ operations per second")
-    if not style.is_narrow():
-        label_ends(axes, ends)
+
+
+def _height(marks: pd.DataFrame) -> pd.Series:
+    return marks["operations_per_second"] / 1e9
+
+
+def _draw_kernel(axes: Axes, marks: pd.DataFrame, look: dict) -> None:
+    """Draws the joined marks of a kernel, one for each level of memory."""
+    share = float(marks["time_share"].iloc[0])
+    size = max(SMALLEST_MARK, LARGEST_MARK * math.sqrt(share))
+    line = {"color": look["color"], "linestyle": look["linestyle"]}
+    axes.plot(marks["operations_per_byte"], _height(marks), lw=0.8, zorder=2.5, **line)
+    for (_, mark), y in zip(marks.iterrows(), _height(marks), strict=True):
+        style_of = {
+            **look,
+            "linestyle": "none",
+            "fillstyle": FILLS[mark["level"]],
+            "markersize": size,
+        }
+        axes.plot(mark["operations_per_byte"], y, **style_of, zorder=3)
+
+
+def _labels(shown: pd.DataFrame) -> list[str]:
+    """The labels of the named kernels."""
+    named = shown[shown["named"]].drop_duplicates("series")
+    return [_label(kernel) for _, kernel in named.iterrows()]
 
 
 def _label(kernel: pd.Series) -> str:
@@ -180,51 +198,76 @@ def _label(kernel: pd.Series) -> str:
     return f"{break_label(kernel['series'], 1.4)}\n{break_label(share, 1.4)}"
 
 
+MEASURED, DATASHEET = {"lw": 1.0, "ls": "-"}, {"lw": 0.6, "ls": (0, (1, 2))}
+"""The lines of a roof."""
+
+
 def _draw_roof(
-    axes: Axes, roof: Ceilings, rates: tuple, page: Page, turn: int, named: bool
+    axes: Axes, roof: Ceilings, rates: tuple, width: float, turn: int, named: bool
 ) -> None:
-    """Draws slanted lines of bandwidth up to the highest rate, and flat lines of the rates."""
+    """Draws slanted lines of bandwidth up to the highest rate, and flat lines of the rates. The
+    panel is `width` inches wide. `turn` counts the roofs, which have names if they are several."""
     colour = [style.INK, "#7a7a7a", "#aaaaaa"][turn % 3]
-    known = {rate: roof.rates[rate] for rate in rates if rate in roof.rates}
-    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    peak = max((c.measured for c in known.values()), default=top * 1e9) / 1e9
-    box = axes.get_position()
-    height = box.height * axes.figure.get_figheight()
-    slope = (height / math.log(top / bottom)) / (page.axes_width / math.log(right / left))
     suffix = f", {roof.device.removeprefix('NVIDIA ')}" if named else ""
+    known = {rate: roof.rates[rate] for rate in rates if rate in roof.rates}
+    peak = max((c.measured for c in known.values()), default=axes.get_ylim()[1] * 1e9) / 1e9
     for place, (level, bandwidth) in enumerate(roof.bandwidths.items()):
-        for value, look in (
-            (bandwidth.measured, {"lw": 1.0, "ls": "-"}),
-            (bandwidth.datasheet, {"lw": 0.6, "ls": (0, (1, 2))}),
-        ):
-            if value:
-                xs = np.array([left, min(peak / (value / 1e9), right)])
-                axes.plot(xs, xs * value / 1e9, color=colour, zorder=1.5, **look)
-        # written on the line, a little way inside the panel
-        start = max(left * 1.35, bottom * 2 / (bandwidth.measured / 1e9)) * 4**turn
+        _draw_bandwidth(axes, bandwidth, peak, colour)
         said = f"{LEVELS[level]} {number_text(bandwidth.measured / 1e12)} TB/s{suffix}"
+        shift = 4**turn
         if style.is_narrow():  # if the lines are closer than letters are high
-            start, said = start * 4**place, LEVELS[level]
-        axes.text(
-            start,
-            start * bandwidth.measured / 1e9 / 1.12,
-            said,
-            rotation=math.degrees(math.atan(slope)),
-            rotation_mode="anchor",
-            color=colour,
-            va="top",
-        )
+            said, shift = LEVELS[level], shift * 4**place
+        _name_bandwidth(axes, bandwidth.measured / 1e9, said, shift, width, colour)
     fastest_memory = max((b.measured for b in roof.bandwidths.values()), default=1.0)
     for ceiling in known.values():
-        for value, look in (
-            (ceiling.measured, {"lw": 1.0, "ls": "-"}),
-            (ceiling.datasheet, {"lw": 0.6, "ls": (0, (1, 2))}),
-        ):
-            if value:
-                start = max(left, value / fastest_memory)
-                axes.plot([start, right], [value / 1e9] * 2, color=colour, zorder=1.5, **look)
-    line = math.exp(math.log(top / bottom) * LINE_INCHES / height)
-    for level in _levels({rate: c.measured for rate, c in known.items()}, line):
+        _draw_rate(axes, ceiling, fastest_memory, colour)
+    measured = {rate: ceiling.measured for rate, ceiling in known.items()}
+    _name_rates(axes, measured, suffix, turn, colour)
+
+
+def _draw_bandwidth(axes: Axes, bandwidth: Ceiling, peak: float, colour: str) -> None:
+    left, right = axes.get_xlim()
+    for value, look in ((bandwidth.measured, MEASURED), (bandwidth.datasheet, DATASHEET)):
+        if value:
+            xs = np.array([left, min(peak / (value / 1e9), right)])
+            axes.plot(xs, xs * value / 1e9, color=colour, zorder=1.5, **look)
+
+
+def _name_bandwidth(
+    axes: Axes, slope: float, said: str, shift: float, width: float, colour: str
+) -> None:
+    """Writes on the line of a bandwidth, a little way inside the panel and `shift` times farther to
+    the right."""
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    start = max(left * 1.35, bottom * 2 / slope) * shift
+    rise = _inches_high(axes) / math.log(top / bottom)
+    run = width / math.log(right / left)
+    axes.text(
+        start,
+        start * slope / 1.12,
+        said,
+        rotation=math.degrees(math.atan(rise / run)),
+        rotation_mode="anchor",
+        color=colour,
+        va="top",
+    )
+
+
+def _draw_rate(axes: Axes, ceiling: Ceiling, fastest_memory: float, colour: str) -> None:
+    left, right = axes.get_xlim()
+    for value, look in ((ceiling.measured, MEASURED), (ceiling.datasheet, DATASHEET)):
+        if value:
+            start = max(left, value / fastest_memory)
+            axes.plot([start, right], [value / 1e9] * 2, color=colour, zorder=1.5, **look)
+
+
+def _name_rates(
+    axes: Axes, measured: dict[str, float], suffix: str, turn: int, colour: str
+) -> None:
+    """Writes the rates at the right ends of their lines. Lines that are close share a text."""
+    (_, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    line = math.exp(math.log(top / bottom) * LINE_INCHES / _inches_high(axes))
+    for level in _levels(measured, line):
         said = ", ".join(f"{rate} {number_text(value / 1e12)}" for rate, value in level)
         axes.text(
             right / 1.1 / 8**turn,
@@ -234,6 +277,10 @@ def _draw_roof(
             va="top",
             color=colour,
         )
+
+
+def _inches_high(axes: Axes) -> float:
+    return axes.get_position().height * axes.figure.get_figheight()
 
 
 def _levels(values: dict[str, float], line: float) -> list[list[tuple[str, float]]]:

@@ -48,61 +48,79 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     use several."""
     name = named(NAME, x, ALL)
     counted = [x] if x in WORKERS else WORKERS
-    away = data.points["baseline_elsewhere"]
     points = _with_workers(needing_no_baseline(data.points), counted)
-    ok = points[points["status"].eq("ok") & points[counted].notna().any(axis=1)]
-    if x not in (ALL, *WORKERS):
-        ok = ok[ok[x].notna()]
+    ok = _solved(points, counted, x)
     if x != ALL and (why := nothing_on_x(ok, x)):
         return not_drawn(name, points, why)
     ok = _with_series(ok, x)
     along = None if x in (ALL, *WORKERS) else x_axis(ok, x)
     parents = _Parents(points, data.parents)
+    away = data.points["baseline_elsewhere"]
     strong = _strong(ok[~away[ok.index]], points, subject.baseline, parents, along)
     weak = _weak(ok, parents) if along is None else strong.iloc[:0]
     rows = pd.concat([part for part in (strong, weak) if len(part)] or [strong])
     points["reason"] = _reasons(points, data.points["reason"].where(away), ok, rows["point"])
     if rows.empty:
         return not_drawn(name, points, _why_nothing(ok, x))
+
     panels = _panels(strong, weak)
     shown = ok[ok["point"].isin(rows["point"])]
-    timed = points.loc[[*shown.index, *parents.used]]
     workers = _word(shown, counted)
     looks = series_styles(shown if along is None else rows, points, subject.baseline)
     labels = {s: break_label(s, 0.98) for s in looks}
-    widest = widest_line(labels.values())
-    columns = columns_of_panels(2 if len(panels) > 1 else 1, widest + 0.76, 1.2)
-    left, right = 0.52, widest + 0.24
-    page = Page(
-        f"{subject.title}: scaling{'' if x == ALL else f' over {along.short if along else x}'}",
+    timed = points.loc[[*shown.index, *parents.used]]
+    notes = _notes(timed, rows, weak, subject.baseline, workers)
+    over = "" if x == ALL else f" over {along.short if along else x}"
+    page = _page(
+        f"{subject.title}: scaling{over}",
         subtitle(shown, subject),
-        small_print(
-            points, timed.index, _notes(timed, rows, weak, subject.baseline, workers), f"{name}.csv"
-        ),
+        small_print(points, timed.index, notes, f"{name}.csv"),
         [title for title, _, _ in panels],
-        columns,
-        max(1.6, stacked_height(labels.values())),
-        left=left,
-        right=right,
-        below=0.45 + (along.room(style.width() / columns - left - right) if along else 0),
+        list(labels.values()),
+        along,
     )
     ticks = sorted({int(w) for w in rows["workers"]} | ({1} if len(strong) else set()))
     for (_, of, what), axes in zip(panels, page.axes, strict=True):
         if along is None:
             _worker_axis(axes, page.axes_width, ticks, workers)
         else:
-            along.scale(axes)
-            along.ticks(axes, page.axes_width)
-            axes.set_xlabel(along.label)
+            _other_axis(axes, page.axes_width, along)
         ends = _y_axis(axes, of, what, rows["workers"].max(), ideal=along is None)
-        placed = of.assign(at=along.at(of[x]) if along else of["workers"])
-        for series, line in placed.groupby("series", sort=False):
-            look = along.line_style(looks[series]) if along else looks[series]
-            end = draw_line(axes, line, "at", what, look)
-            ends.append((*end, labels[series], look["color"]))
+        ends += _draw_lines(axes, of, what, along, looks, labels)
         label_ends(axes, ends)
     rows = rows.drop(columns=[mark for mark in MARKS if not rows[mark].notna().any()])
     return Drawing(name, page.figure, rows)
+
+
+def _solved(points: pd.DataFrame, counted: list[str], x: str) -> pd.DataFrame:
+    """The points with a result that have workers of the `counted` kinds, and a value on x."""
+    ok = points[points["status"].eq("ok") & points[counted].notna().any(axis=1)]
+    return ok if x in (ALL, *WORKERS) else ok[ok[x].notna()]
+
+
+def _page(
+    title: str,
+    subtitles: list[str],
+    notes: list[tuple[str, str]],
+    panels: list[str],
+    labels: list[str],
+    along: XAxis | None,
+) -> Page:
+    """A page with room for the labels of the lines, which stand at their right ends."""
+    widest = widest_line(labels)
+    columns = columns_of_panels(2 if len(panels) > 1 else 1, widest + 0.76, 1.2)
+    left, right = 0.52, widest + 0.24
+    return Page(
+        title,
+        subtitles,
+        notes,
+        panels,
+        columns,
+        max(1.6, stacked_height(labels)),
+        left=left,
+        right=right,
+        below=0.45 + (along.room(style.width() / columns - left - right) if along else 0),
+    )
 
 
 def _with_workers(points: pd.DataFrame, counted: list[str]) -> pd.DataFrame:
@@ -192,6 +210,30 @@ def _worker_axis(axes: Axes, width: float, ticks: list[int], workers: str) -> No
     chosen = fitting(at, names, gap=0.04)
     axes.set_xticks([ticks[i] for i in chosen], [names[i] for i in chosen])
     axes.set_xlabel(f"{ANY} ({' × '.join(LABELS.values())})" if workers == ANY else workers)
+
+
+def _other_axis(axes: Axes, width: float, along: XAxis) -> None:
+    along.scale(axes)
+    along.ticks(axes, width)
+    axes.set_xlabel(along.label)
+
+
+def _draw_lines(
+    axes: Axes,
+    of: pd.DataFrame,
+    what: str,
+    along: XAxis | None,
+    looks: dict[str, dict],
+    labels: dict[str, str],
+) -> list[tuple]:
+    """Draws the lines of a panel. Returns their ends for label_ends()."""
+    ends = []
+    placed = of.assign(at=along.at(of[along.name]) if along else of["workers"])
+    for series, line in placed.groupby("series", sort=False):
+        look = along.line_style(looks[series]) if along else looks[series]
+        end = draw_line(axes, line, "at", what, look)
+        ends.append((*end, labels[series], look["color"]))
+    return ends
 
 
 def _y_axis(axes: Axes, of: pd.DataFrame, what: str, most: float, *, ideal: bool) -> list[tuple]:

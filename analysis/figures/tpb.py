@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -60,8 +62,7 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
     panels = [(values, of) for values, of in shown.groupby(keys, sort=True)]
     direct = names_at_ends(len(panels))
     columns = _columns(len(panels), shown[keys[-1]].nunique(), direct)
-    label_width = 1.7 if columns == 1 and not style.is_narrow() else 0.98
-    labels = {s: break_label(s, label_width) for s in styles}
+    labels = _labels(styles, columns)
     height = 2.5 if columns == 1 else 1.6 if direct else 1.25
     page = Page(
         _title(subject.title, along),
@@ -78,13 +79,7 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
     )
     looks = {series: along.line_style(look) for series, look in styles.items()}
     for (_, of), axes in zip(panels, page.axes, strict=True):
-        times = of[["iteration_ms", "iteration_ms_low", "iteration_ms_high"]]
-        log_axis(axes, "y", times.min(axis=None), times.max(axis=None), wanted=4)
-        along.scale(axes)
-        ends = draw_lines(axes, of, "iteration_ms", looks, labels)
-        if x in AXES:
-            _mark_fastest(axes, of, looks)
-        along.ticks(axes, page.axes_width)
+        ends = _panel(axes, of, along, page.axes_width, looks, labels)
         if direct:
             label_ends(axes, ends)
     page.label_outer(along.label, "time per iteration (ms)")
@@ -106,6 +101,31 @@ def _columns(panels: int, sizes: int, direct: bool) -> int:
     whose names stand at their ends (`direct`) need wider ones."""
     columns = 1 if panels == 1 else 2 if direct else sizes if 3 <= sizes <= 4 else 4
     return columns_of_panels(columns, 1.77 if direct else 0.73, 1.2 if direct else 0.75)
+
+
+def _labels(series: Iterable[str], columns: int) -> dict[str, str]:
+    """The names of the lines, broken for the room beside so many columns."""
+    width = 1.7 if columns == 1 and not style.is_narrow() else 0.98
+    return {name: break_label(name, width) for name in series}
+
+
+def _panel(
+    axes: Axes,
+    of: pd.DataFrame,
+    along: XAxis,
+    width: float,
+    looks: dict[str, dict],
+    labels: dict[str, str],
+) -> list[tuple]:
+    """Draws the lines of a problem. Returns their ends for label_ends()."""
+    times = of[["iteration_ms", "iteration_ms_low", "iteration_ms_high"]]
+    log_axis(axes, "y", times.min(axis=None), times.max(axis=None), wanted=4)
+    along.scale(axes)
+    ends = draw_lines(axes, of, "iteration_ms", looks, labels)
+    if along.name in AXES:
+        _mark_fastest(axes, of, looks)
+    along.ticks(axes, width)
+    return ends
 
 
 def _title(title: str, along: XAxis) -> str:
