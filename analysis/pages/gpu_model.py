@@ -61,28 +61,9 @@ def measured(run: Run) -> Table:
     rows, shown = [], []
     for case, weak, p in _known(_on_one_host(run, points)):
         single = _alone(points, run.parents.get(case.version, ""), case)
-        if single is None:
-            continue
-        gpus = int(p["all_gpus"])
-        expected = iteration_ms(replace(case, single_ms=single["iteration_ms"]), gpus, weak=weak)
-        ratio = ratio_interval(single["times_ms"], p["times_ms"])
-        share = tuple(r if weak else r / gpus for r in ratio)
-        mhz = (clocks.get(of["point"]) for of in (single, p))
-        rows.append(
-            [
-                Code(case.version),
-                *(count_text(int(p["n"])), count_text(case.k), str(case.dim), case.precision),
-                "weak" if weak else "strong",
-                str(gpus),
-                number_text(single["iteration_ms"]),
-                number_text(expected),
-                time_text(p),
-                f"{p['iteration_ms'] / expected - 1:+.0%}",
-                interval_text(*(100 * s for s in share), unit="%"),
-                " → ".join("–" if pd.isna(m) else f"{m:,.0f}" for m in mhz),
-            ]
-        )
-        shown.append(p.name)
+        if single is not None:
+            rows.append(_measured_row(case, single, p, clocks, weak=weak))
+            shown.append(p.name)
     if not rows:
         raise RunError(f"{run.path}: has no problem of the model on several GPUs of one host")
     sizes = ["N", "K", "dim"]
@@ -94,6 +75,30 @@ def measured(run: Run) -> Table:
         said.append(noise.rstrip("."))
     known = {*header} - {*times}
     return Table("measured", listed(said), header, rows, {*sizes, *times}, keys=known)
+
+
+def _measured_row(
+    case: Case, single: pd.Series, p: pd.Series, clocks: pd.Series, *, weak: bool
+) -> list[Words]:
+    """`p` beside the model's prediction from `single`, the point on one GPU. `clocks` are the MHz
+    of the points."""
+    gpus = int(p["all_gpus"])
+    expected = iteration_ms(replace(case, single_ms=single["iteration_ms"]), gpus, weak=weak)
+    ratio = ratio_interval(single["times_ms"], p["times_ms"])
+    share = tuple(r if weak else r / gpus for r in ratio)
+    mhz = (clocks.get(of["point"]) for of in (single, p))
+    return [
+        Code(case.version),
+        *(count_text(int(p["n"])), count_text(case.k), str(case.dim), case.precision),
+        "weak" if weak else "strong",
+        str(gpus),
+        number_text(single["iteration_ms"]),
+        number_text(expected),
+        time_text(p),
+        f"{p['iteration_ms'] / expected - 1:+.0%}",
+        interval_text(*(100 * s for s in share), unit="%"),
+        " → ".join("–" if pd.isna(m) else f"{m:,.0f}" for m in mhz),
+    ]
 
 
 def _on_one_host(run: Run, points: pd.DataFrame) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from analysis.model.files import RunError
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
 from analysis.pages.beside import least, left_out, ratio, who
+from analysis.pages.escape import Words
 from analysis.pages.jobs import job_ratio, job_text, least_job, who_job, with_jobs
 from analysis.pages.table import Table
 from analysis.pages.tables import listed, time_text
@@ -120,48 +121,79 @@ def summary(run: Run) -> str:
 def summary_tables(run: Run) -> list[Table]:
     """The regimes with their floors and aims, then the best peer beside our fastest version, by an
     iteration and, if the run has it, by the whole job. Raises RunError if the run has no regime."""
-    problems, results, jobs, shown = [], [], [], []
     present = _present(run)
-    nowhere, absent = _absent(present)
-    for regime, points in present:
-        peer, ours = least(points[is_peer(points)]), least(points[is_ours(points)])
-        sizes = [count_text(regime.n), count_text(regime.k), str(regime.dim)]
-        precision = "fp16, bf16" if regime.half else "fp32"
-        problems.append([regime.name, *sizes, precision, _floors(ours), _aim(regime, points)])
-        best = (*who(peer), *(f"; {v} did not run" for v in absent.get(regime.name, [])))
-        study = least(points[points["version"].eq(STUDY)])
-        shown += [p["point"] for p in (peer, study, ours) if p is not None]
-        results.append([regime.name, best, "–" if study is None else time_text(study)])
-        results[-1] += [who(ours), ratio(peer, ours), _share(peer), _share(ours)]
-        peer, ours = least_job(points[is_peer(points)]), least_job(points[is_ours(points)])
-        if ours is not None:
-            jobs.append([regime.name, _floor_of_job(ours), who_job(peer), who_job(ours)])
-            jobs[-1].append(job_ratio(peer, ours))
-    said = [
+    said = listed(_said_of_summary(run, present))
+    tables = [_problems_table(present, said), _results_table(present, said)]
+    jobs = _jobs_table(present, said)
+    return [*tables, jobs] if jobs.rows else tables
+
+
+def _best_peer(points: pd.DataFrame) -> pd.Series | None:
+    return least(points[is_peer(points)])
+
+
+def _our_best(points: pd.DataFrame) -> pd.Series | None:
+    return least(points[is_ours(points)])
+
+
+def _of_study(points: pd.DataFrame) -> pd.Series | None:
+    return least(points[points["version"].eq(STUDY)])
+
+
+def _said_of_summary(run: Run, present: list[tuple[Regime, pd.DataFrame]]) -> list[Words]:
+    """What a reader has to know of all tables."""
+    said: list[Words] = [
         run.environment_line(),
         "median of an iteration [95% interval], on data that is on the GPU",
         "regret: how much farther a label's centroid is than the nearest, at most, as a share of "
         "what the precision's rounding allows (0: every label is float64's)",
     ]
+    every = [find(of) for _, of in present for find in (_best_peer, _of_study, _our_best)]
+    shown = [p["point"] for p in every if p is not None]
     points = _points(run)
     if noise := noise_note(points[points["point"].isin(shown)]):
         said.append(noise.rstrip("."))
+    nowhere, _ = _absent(present)
     if nowhere:
         said.append(f"peers that did not run: {', '.join(nowhere)}")
-    numeric = {"N", "K", "dim", "floor, ms", "faster by"}
-    names = ["regime", "N", "K", "dim", "precision", "floor, ms", "aim, ms"]
-    regrets = ["regime", "best peer, ms", f"{STUDY}, ms", "ours, ms", "faster by"]
-    regrets += ["peer's regret", "our regret"]
-    tables = [
-        Table("regimes-problems", listed(said), names, problems, numeric),
-        Table("regimes-summary", listed(said), regrets, results, numeric, keys={"regime"}),
-    ]
-    if jobs:
-        header = ["regime", "floor end to end, ms", "best peer end to end, ms"]
-        header += ["ours end to end, ms", "faster by"]
-        numeric = {"floor end to end, ms", "faster by"}
-        tables.append(Table("regimes-jobs", listed(said), header, jobs, numeric))
-    return tables
+    return said
+
+
+def _problems_table(present: list[tuple[Regime, pd.DataFrame]], said: Words) -> Table:
+    header = ["regime", "N", "K", "dim", "precision", "floor, ms", "aim, ms"]
+    rows = []
+    for regime, points in present:
+        sizes = [count_text(regime.n), count_text(regime.k), str(regime.dim)]
+        precision = "fp16, bf16" if regime.half else "fp32"
+        floors = _floors(_our_best(points))
+        rows.append([regime.name, *sizes, precision, floors, _aim(regime, points)])
+    return Table("regimes-problems", said, header, rows, {"N", "K", "dim", "floor, ms"})
+
+
+def _results_table(present: list[tuple[Regime, pd.DataFrame]], said: Words) -> Table:
+    header = ["regime", "best peer, ms", f"{STUDY}, ms", "ours, ms", "faster by"]
+    header += ["peer's regret", "our regret"]
+    _, absent = _absent(present)
+    rows = []
+    for regime, points in present:
+        peer, study, ours = _best_peer(points), _of_study(points), _our_best(points)
+        best = (*who(peer), *(f"; {v} did not run" for v in absent.get(regime.name, [])))
+        rows.append([regime.name, best, "–" if study is None else time_text(study)])
+        rows[-1] += [who(ours), ratio(peer, ours), _share(peer), _share(ours)]
+    return Table("regimes-summary", said, header, rows, {"faster by"}, keys={"regime"})
+
+
+def _jobs_table(present: list[tuple[Regime, pd.DataFrame]], said: Words) -> Table:
+    """Without rows where the run has no whole jobs."""
+    header = ["regime", "floor end to end, ms", "best peer end to end, ms"]
+    header += ["ours end to end, ms", "faster by"]
+    rows = []
+    for regime, points in present:
+        peer, ours = least_job(points[is_peer(points)]), least_job(points[is_ours(points)])
+        if ours is not None:
+            rows.append([regime.name, _floor_of_job(ours), who_job(peer), who_job(ours)])
+            rows[-1].append(job_ratio(peer, ours))
+    return Table("regimes-jobs", said, header, rows, {"floor end to end, ms", "faster by"})
 
 
 def _absent(present: list[tuple[Regime, pd.DataFrame]]) -> tuple[list[str], dict[str, list[str]]]:
