@@ -5,6 +5,25 @@ A version's file defines a class with `prepare`, `run` and `fetch`, and ends wit
     if __name__ == "__main__":
         lloydbench_external.main(MyVersion, name="python_mine", …)
 
+A new `MyVersion()` is made for each problem. It has three methods:
+
+prepare(problem)  allocates and changes the layout. problem has n, dim, k, batch, precision
+                  ("fp32"), iterations, tolerance, min_changes, points (n × dim float32),
+                  centroids (k × dim float32), the tunables (threads, …), device (CUDA index),
+                  devices (the GPUs to use, gpus of them, device first) and memory_bytes (free, or
+                  None). It is timed from outside, unless it sets self.setup_ms, because it also
+                  does what a process needs only once, such as compiling kernels.
+run()             iterates from the initial centroids. It returns the number of iterations once all
+                  work is done (a GPU is synchronised). It is timed from outside, unless it sets
+                  self.solve_ms, for example from GPU events. Only the loop belongs here: the
+                  harness compares that time with its own clock.
+fetch()           returns labels (n) and centroids (k × dim) of the last run. If a library keeps no
+                  labels, fetch() computes them, not run(), and the version sets self.fetch_ms to
+                  the time that a user would have waited.
+
+A version that copies to and from a device sets `self.transfer_ms` in prepare and in fetch; without
+it, 0 ms are reported. A version raises Unsupported(reason) for what it cannot run.
+
 The harness puts this module's folder on PYTHONPATH. Import large packages in `prepare`, not at the
 top of the file: the program runs `describe` for every version each time that it starts, and a
 library that is loaded before `main` uses all cores, whatever the row says of threads.
@@ -60,33 +79,12 @@ def main(
     """Describes the version or serves it, as the command line says.
 
     `requires` names the Python packages that the version imports and cannot run without, and
-    `to_have_them` says how to get them. `why_not` says why it cannot run even with them. A new
-    `version_class()` is made for each problem. With `batches`, it takes several problems of one
-    size in one solve: if problem.batch is above 1, points, centroids and what fetch() returns have
-    a first axis of that length. It has three methods:
-
-    prepare(problem)  allocates and changes the layout. problem has n, dim, k, batch, precision
-                      ("fp32"), iterations, tolerance, min_changes, points (n × dim float32),
-                      centroids (k × dim float32), the tunables (threads, …), device (CUDA index),
-                      devices (the GPUs to use, gpus of them, device first) and memory_bytes
-                      (free, or None). It is timed from outside, unless it sets self.setup_ms,
-                      because it also does what a process needs only once, such as compiling
-                      kernels.
-    run()             iterates from the initial centroids. It returns the number of iterations
-                      once all work is done (a GPU is synchronised). It is timed from outside,
-                      unless it sets self.solve_ms, for example from GPU events. Only the loop
-                      belongs here: the harness compares that time with its own clock.
-    fetch()           returns labels (n) and centroids (k × dim) of the last run. If a library
-                      keeps no labels, fetch() computes them, not run(), and the version sets
-                      self.fetch_ms to the time that a user would have waited.
-
-    A version that copies to and from a device sets `self.transfer_ms` in prepare and in fetch;
-    without it, 0 ms are reported. A version raises Unsupported(reason) for what it cannot run.
+    `to_have_them` says how to get them. `why_not` says why it cannot run even with them. With
+    `batches`, the version takes several problems of one size in one solve: if problem.batch is
+    above 1, points, centroids and what fetch() returns have a first axis of that length.
     """
     if sys.argv[1:] == ["describe"]:
-        missing = [package for package in requires if find_spec(package) is None]
-        if missing:
-            why_not = f"{sys.executable} has no package {', '.join(missing)}: {to_have_them}"
+        why_not = _missing(requires, to_have_them) or why_not
         description = {
             "name": name,
             "family": name.split("_")[0],
@@ -103,18 +101,38 @@ def main(
         }
         print(json.dumps(description))
     elif len(sys.argv) == 3 and sys.argv[1] == "serve":
-        import os
-
         if backend == "cpu" and "threads" not in axes:
-            # The row says one thread. The libraries read these variables when they are loaded.
-            for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-                os.environ[variable] = "1"
-        # Standard output carries only the protocol: what libraries print goes to the log.
-        answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-        os.dup2(2, 1)
+            _use_one_thread()
+        answers = _own_output()
         _serve(_Conversation(version_class, sys.argv[2], requires), answers)
     else:
         sys.exit(f"usage: {sys.argv[0]} describe | serve WORKDIR")
+
+
+def _missing(packages, to_have_them):
+    """Returns which of the packages this interpreter does not have; empty if it has all."""
+    missing = [package for package in packages if find_spec(package) is None]
+    if not missing:
+        return ""
+    return f"{sys.executable} has no package {', '.join(missing)}: {to_have_them}"
+
+
+def _use_one_thread():
+    """As the row says. The libraries read these variables when they are loaded."""
+    import os
+
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = "1"
+
+
+def _own_output():
+    """Returns a file for the protocol alone. What libraries print to standard output goes to the
+    log from now on."""
+    import os
+
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return answers
 
 
 def _serve(conversation, answers):
