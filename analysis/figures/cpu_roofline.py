@@ -61,7 +61,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     shown = shown.assign(series=series_names(shown))
     looks = series_styles(shown, points, subject.baseline)
     panels = list(shown.groupby(["machine", "dim", "precision"], sort=True))
-    columns = columns_of_panels(1 if len(panels) == 1 else 2, 0.55, 1.4)
+    columns = columns_of_panels(1 if len(panels) == 1 else 2, 0.62, 1.4)
     several = shown["machine"].nunique() > 1
     page = Page(
         f"{subject.title}: CPU roofline",
@@ -73,6 +73,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         ],
         columns,
         max(min(2.6, 0.8 * style.width()), 1.8),
+        left=0.62,
         below=0.42,
         legend=[(name, look) for name, look in looks.items()],
     )

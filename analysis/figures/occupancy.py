@@ -25,6 +25,8 @@ from analysis.model.run import PROBLEM
 NAME = "occupancy"
 SMALLEST_SHARE = 0.05
 """A kernel has a row in the picture from this share of its version's GPU time on."""
+BEYOND = 0.03
+"""Inches that a mark at 100% reaches beyond the axes."""
 COLUMNS = {"occupancy": "occupancy", "l1_hits": "L1 hit rate"}
 
 
@@ -63,7 +65,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
         columns_of_panels(2, widest + 0.62, 0.9),
         (0.07 + 0.12 * tall) * max(most, 2) + 0.1,
         left=widest + 0.2,
-        right=0.42,
+        right=0.42 + BEYOND,
         below=0.42,
     )
     styles = series_styles(shown, data.points, subject.baseline)
@@ -106,10 +108,10 @@ def _panel(axes: Axes, of: pd.DataFrame, column: str, styles: dict[str, dict]) -
     for height, (_, kernel) in enumerate(of.iterrows()):
         value = kernel[column]
         if pd.isna(value):
-            at_right(axes, height, "–", style.GREY)
+            at_right(axes, height, "–", style.GREY, BEYOND)
             continue
         look = {**styles[kernel["series"]], "linestyle": "none"}
         axes.plot([0, value], [height] * 2, color=look["color"], lw=1, alpha=0.5)
         axes.plot(value, height, clip_on=False, **look)
-        at_right(axes, height, f"{value:.0f}%")
+        at_right(axes, height, f"{value:.0f}%", inches=BEYOND)
     axes.set_xlim(0, 100)

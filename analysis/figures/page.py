@@ -33,11 +33,11 @@ class Page:
     """Makes a figure of equal panels under a title and above small print, laid out in inches.
 
     Each title in `panels` (wrapped) has one axes, in `columns` columns. Tick and line labels get
-    `left`, `right` and `below` inches of each panel. The axes are `height` inches high, and `last`
-    inches are kept below the last row. `subtitle` has paragraphs, which are wrapped. `notes` are
-    lines that already fit 7 in (see `wrap`), each with its colour. `legend` has (label, style)
-    pairs, drawn under the title. For a paper, title, subtitle and notes are only in the figure's
-    `caption`."""
+    `left`, `right` and `below` inches of each panel. The axes are `height` inches high. `last`
+    inches are kept below the last row, and `beside_title` inches at the right end of each title.
+    `subtitle` has paragraphs, which are wrapped. `notes` are lines that already fit 7 in (see
+    `wrap`), each with its colour. `legend` has (label, style) pairs, drawn under the title. For a
+    paper, title, subtitle and notes are only in the figure's `caption`."""
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class Page:
         right: float = 0.15,
         below: float = 0.45,
         last: float = 0.0,
+        beside_title: float = 0.0,
         legend: list[tuple[str, dict]] | None = None,
     ):
         caption = _caption(title, subtitle, notes)
@@ -70,7 +71,8 @@ class Page:
         if legend_rows:
             head += 0.06
         # bold text is a tenth wider than wrap() measures
-        names = [wrap(name, (column_width - left - 0.05) / 1.1, PANEL_TITLE) for name in panels]
+        title_width = (column_width - left - beside_title - 0.05) / 1.1
+        names = [wrap(name, title_width, PANEL_TITLE) for name in panels]
         above = 0.32 + LINE * (max(len(lines) for lines in names) - 1)
         share = above + height + below
         foot = 0.16 + LINE * len(notes) if notes else margin

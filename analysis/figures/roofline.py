@@ -17,7 +17,7 @@ from analysis.figures.page import Page
 from analysis.figures.placement import label_ends, stacked_height
 from analysis.figures.scales import log_axis
 from analysis.figures.series import series_names, series_styles
-from analysis.figures.typeset import break_label, widest_line
+from analysis.figures.typeset import break_label, text_width, widest_line
 from analysis.measures.fastest import fastest
 from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.points import Data
@@ -33,6 +33,8 @@ KINDS = {
     "fp16": ("fp16 (no tensor cores)", ()),
 }
 FILLS = {"dram": "full", "l2": "bottom", "l1": "none"}
+MOST_NAMES = 8
+"""More kernels in one panel are not named, because their lines to the marks would cross."""
 LARGEST_MARK = 9.0
 SMALLEST_MARK = 3.0
 LINE_INCHES = 0.14
@@ -54,17 +56,15 @@ def draw(data: Data, subject: Subject) -> Drawing:
     kinds = [kind for kind in KINDS if kind in set(shown["arithmetic"])]
     machines = list(dict.fromkeys(shown["machine"]))
     roofs = [data.ceilings[m] for m in machines if m in data.ceilings]
-    # each version's longest kernel is named, the others have its colour
-    longest = shown.groupby("series")["time_share"].transform("max")
-    shown["named"] = shown["time_share"].eq(longest)
-    labels = [] if style.is_narrow() else _labels(shown)  # the legend has the versions' colours
+    shown["named"] = _named(shown)
+    labels = _labels(shown)
     page = Page(
         f"{subject.title}: roofline",
         subtitle(data.points[data.points["point"].isin(shown["point"])], subject),
-        notes_alone(_notes(bool(roofs), left_out)),
+        notes_alone(_notes(shown, bool(roofs), left_out)),
         [KINDS[kind][0] for kind in kinds],
         1,
-        max(min(3.3, 0.8 * style.width()), stacked_height(labels)),
+        max(min(3.8, 0.8 * style.width()), stacked_height(labels)),
         left=0.62,
         right=widest_line(labels) + 0.24,
         below=0.42,
@@ -76,7 +76,20 @@ def draw(data: Data, subject: Subject) -> Drawing:
     return Drawing(NAME, page.figure, rows)
 
 
-def _notes(has_roofs: bool, left_out: str) -> list[str]:
+def _named(shown: pd.DataFrame) -> pd.Series:
+    """Which kernels have a name: the longest of each version, unless a panel would have more than
+    MOST_NAMES. The legend has the versions' colours."""
+    longest = _longest(shown)
+    names = shown[longest].groupby("arithmetic")["series"].nunique()
+    few = shown["arithmetic"].map(names).fillna(0) <= MOST_NAMES
+    return longest & few & (not style.is_narrow())
+
+
+def _longest(shown: pd.DataFrame) -> pd.Series:
+    return shown["time_share"].eq(shown.groupby("series")["time_share"].transform("max"))
+
+
+def _notes(shown: pd.DataFrame, has_roofs: bool, left_out: str) -> list[str]:
     return [
         "One mark per kernel and memory level, joined: full at DRAM, half at L2, hollow at L1; as "
         "large as the kernel's share of its version's GPU time. Operations and bytes are counted "
@@ -86,7 +99,17 @@ def _notes(has_roofs: bool, left_out: str) -> list[str]:
         if has_roofs
         else "No roofs: no ceilings.json for this machine (run_experiment --ceilings).",
         left_out,
+        _unnamed(shown),
     ]
+
+
+def _unnamed(shown: pd.DataFrame) -> str:
+    """Where to find the names of kernels that the picture has no room for."""
+    if style.is_narrow():
+        return f"{NAME}.csv has the names of the kernels."
+    if not (_longest(shown) & ~shown["named"]).any():
+        return ""
+    return f"{NAME}.csv has the names of the kernels in panels of more than {MOST_NAMES} versions."
 
 
 def _rows(data: Data) -> pd.DataFrame:
@@ -135,7 +158,7 @@ def _largest_only(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 def _panel(axes: Axes, of: pd.DataFrame, rates: tuple, roofs: list[Ceilings], looks, page) -> None:
-    _scale(axes, of, rates, roofs)
+    _scale(axes, of, rates, roofs, page.axes_width)
     for turn, roof in enumerate(roofs):
         _draw_roof(axes, roof, rates, page.axes_width, turn, len(roofs) > 1)
     ends = []
@@ -148,23 +171,30 @@ def _panel(axes: Axes, of: pd.DataFrame, rates: tuple, roofs: list[Ceilings], lo
             ends.append((*place, _label(marks.iloc[0]), look["color"]))
     axes.set_xlabel("operations per byte")
     axes.set_ylabel("10⁹ operations per second")
-    if not style.is_narrow():
-        label_ends(axes, ends)
+    label_ends(axes, ends)
 
 
-def _scale(axes: Axes, of: pd.DataFrame, rates: tuple, roofs: list[Ceilings]) -> None:
-    """Gives the axes a range with room for the marks, and for the ridges of the roofs."""
+def _scale(axes: Axes, of: pd.DataFrame, rates: tuple, roofs: list[Ceilings], width: float) -> None:
+    """Gives the axes, which are `width` inches wide, a range with room for the marks, the ridges of
+    the roofs, and the names of the rates to the right of them."""
     xs, ys = of["operations_per_byte"], _height(of)
-    peaks = [roof.rates[r].measured / 1e9 for roof in roofs for r in rates if r in roof.rates]
-    left, right = xs.min() / 2, xs.max() * 2
-    for roof in roofs:
-        ridges = [max(peaks) * 1e9 / b.measured for b in roof.bandwidths.values()] if peaks else []
-        right = max([right, *(ridge * 2 for ridge in ridges)])
-        left = min([left, *(ridge / 20 for ridge in ridges[:1])])
+    peaks = [rate / 1e9 for roof in roofs for rate in _measured(roof, rates).values()]
     top = max([ys.max(), *peaks]) * 2
-    bottom = min(ys.min() / 3, top / 1e3)
+    log_axis(axes, "y", min(ys.min() / 3, top / 1e3), top)
+    left, right = xs.min() / 2, xs.max() * 2
+    for turn, roof in enumerate(roofs if peaks else []):
+        ridges = [max(peaks) * 1e9 / b.measured for b in roof.bandwidths.values()]
+        if ridges:
+            left = min(left, ridges[0] / 20)
+            names = [text for text, _ in _rate_names(axes, _measured(roof, rates))]
+            share = min((max(map(text_width, names), default=0) + 0.2) / width, 0.6)
+            room = (max(ridges) / left) ** (share / (1 - share))
+            right = max(right, max(ridges) * max(2, room * 8**turn))
     log_axis(axes, "x", left, right)
-    log_axis(axes, "y", bottom, top)
+
+
+def _measured(roof: Ceilings, rates: tuple) -> dict[str, float]:
+    return {rate: roof.rates[rate].measured for rate in rates if rate in roof.rates}
 
 
 def _height(marks: pd.DataFrame) -> pd.Series:
@@ -221,8 +251,7 @@ def _draw_roof(
     fastest_memory = max((b.measured for b in roof.bandwidths.values()), default=1.0)
     for ceiling in known.values():
         _draw_rate(axes, ceiling, fastest_memory, colour)
-    measured = {rate: ceiling.measured for rate, ceiling in known.items()}
-    _name_rates(axes, measured, suffix, turn, colour)
+    _name_rates(axes, _measured(roof, rates), suffix, turn, colour)
 
 
 def _draw_bandwidth(axes: Axes, bandwidth: Ceiling, peak: float, colour: str) -> None:
@@ -264,19 +293,29 @@ def _draw_rate(axes: Axes, ceiling: Ceiling, fastest_memory: float, colour: str)
 def _name_rates(
     axes: Axes, measured: dict[str, float], suffix: str, turn: int, colour: str
 ) -> None:
-    """Writes the rates at the right ends of their lines. Lines that are close share a text."""
-    (_, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    line = math.exp(math.log(top / bottom) * LINE_INCHES / _inches_high(axes))
-    for level in _levels(measured, line):
-        said = ", ".join(f"{rate} {number_text(value / 1e12)}" for rate, value in level)
+    """Writes the rates below the right ends of their lines."""
+    right = axes.get_xlim()[1]
+    for text, lowest in _rate_names(axes, measured):
         axes.text(
             right / 1.1 / 8**turn,
-            level[-1][1] / 1e9 / 1.08,
-            f"{said} TFLOP/s{suffix}",
+            lowest / 1e9 / 1.08,
+            f"{text}{suffix}",
             ha="right",
             va="top",
             color=colour,
         )
+
+
+def _rate_names(axes: Axes, measured: dict[str, float]) -> list[tuple[str, float]]:
+    """The texts of the rates, each with the lowest rate that it names. Rates whose lines are close
+    share a text."""
+    bottom, top = axes.get_ylim()
+    line = math.exp(math.log(top / bottom) * LINE_INCHES / _inches_high(axes))
+    names = []
+    for level in _levels(measured, line):
+        said = ", ".join(f"{rate} {number_text(value / 1e12)}" for rate, value in level)
+        names.append((f"{said} TFLOP/s", level[-1][1]))
+    return names
 
 
 def _inches_high(axes: Axes) -> float:

@@ -65,7 +65,7 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
 
     panels = _panels(strong, weak)
     shown = ok[ok["point"].isin(rows["point"])]
-    workers = _word(shown, counted)
+    workers, label = _words(shown, counted)
     looks = series_styles(shown if along is None else rows, points, subject.baseline)
     labels = {s: break_label(s, 0.98) for s in looks}
     timed = points.loc[[*shown.index, *parents.used]]
@@ -82,7 +82,7 @@ def draw(data: Data, subject: Subject, x: str = ALL) -> Drawing:
     ticks = sorted({int(w) for w in rows["workers"]} | ({1} if len(strong) else set()))
     for (_, of, what), axes in zip(panels, page.axes, strict=True):
         if along is None:
-            _worker_axis(axes, page.axes_width, ticks, workers)
+            _worker_axis(axes, page.axes_width, ticks, label)
         else:
             _other_axis(axes, page.axes_width, along)
         ends = _y_axis(axes, of, what, rows["workers"].max(), ideal=along is None)
@@ -175,11 +175,14 @@ def _panels(strong: pd.DataFrame, weak: pd.DataFrame) -> list[tuple[str, pd.Data
     return panels
 
 
-def _word(shown: pd.DataFrame, counted: list[str]) -> str:
-    """What the workers are called: the one kind of which some point has several, else ANY."""
+def _words(shown: pd.DataFrame, counted: list[str]) -> tuple[str, str]:
+    """What the workers are called: the one kind of which some point has several, else ANY. And the
+    same for an axis, which says which kinds these are."""
     several = [w for w in counted if shown[w].fillna(1).gt(1).any()]
     used = several or [w for w in counted if shown[w].notna().any()]
-    return LABELS[used[0]] if len(used) == 1 else ANY
+    if len(used) == 1:
+        return LABELS[used[0]], LABELS[used[0]]
+    return ANY, f"{ANY} ({' × '.join(LABELS[w] for w in used)})"
 
 
 def _notes(
@@ -202,14 +205,14 @@ def _notes(
     return notes
 
 
-def _worker_axis(axes: Axes, width: float, ticks: list[int], workers: str) -> None:
+def _worker_axis(axes: Axes, width: float, ticks: list[int], label: str) -> None:
     """Makes the x axis one of numbers of workers, with as many ticks as fit into `width` inches."""
     log_axis(axes, "x", ticks[0], ticks[-1])
     at = log_positions(axes.get_xlim(), ticks, width)
     names = [count_text(t) for t in ticks]
     chosen = fitting(at, names, gap=0.04)
     axes.set_xticks([ticks[i] for i in chosen], [names[i] for i in chosen])
-    axes.set_xlabel(f"{ANY} ({' × '.join(LABELS.values())})" if workers == ANY else workers)
+    axes.set_xlabel(label)
 
 
 def _other_axis(axes: Axes, width: float, along: XAxis) -> None:

@@ -239,8 +239,8 @@ def _dots(panels, keys, header, styles, subject, shown) -> Figure:
     labels = {s: break_label(s, min(1.7, 0.35 * style.width())) for s in styles}
     widest = widest_line(labels.values())
     over_cpu = [_over_fastest_cpu(of, shown) for _, of in panels]
-    named = max((text_width(name) for name, _ in over_cpu if name), default=0)
-    right = 0.6 + (named + 0.12 if named else 0)
+    first, second = _rooms(panels, over_cpu)
+    right = first + second
     columns = columns_of_panels(min(len(panels), 2), widest + right + 0.2, 1.0)
     tall = max(label.count("\n") + 1 for label in labels.values())
     page = Page(
@@ -251,6 +251,7 @@ def _dots(panels, keys, header, styles, subject, shown) -> Figure:
         left=widest + 0.2,
         right=right,
         below=0.56,
+        beside_title=second,
     )
     low, high = _limits(pd.concat([of for _, of in panels]))
     for (_, of), (cpu, times), axes in zip(panels, over_cpu, page.axes, strict=True):
@@ -259,14 +260,14 @@ def _dots(panels, keys, header, styles, subject, shown) -> Figure:
         ranked = of.sort_values("speedup", kind="stable")
         for height, (_, point) in enumerate(ranked.iterrows()):
             mark(axes, height, ranked.iloc[[height]], "speedup", styles[point["series"]])
-            at_right(axes, height, f"{number_text(point['speedup'])}×")
+            at_right(axes, height, _times(point["speedup"]))
             if point.name in times:
-                at_right(axes, height, f"{number_text(times[point.name])}×", style.GREY, 0.6)
+                at_right(axes, height, _times(times[point.name]), style.GREY, first)
         axes.set_ylim(-0.6, max(most, 2) - 0.4)
         if cpu:
             at = of.loc[of["version"] == cpu, "speedup"].iloc[0]
             axes.axvline(at, color=style.GREY, linewidth=1, linestyle=(0, (1, 2)), zorder=1.5)
-            at_right(axes, max(most, 2) + 0.1, f"over\n{cpu}", style.GREY, 0.6)
+            at_right(axes, max(most, 2) + 0.1, f"over\n{cpu}", style.GREY, first)
         axes.set_yticks(range(len(ranked)), [labels[s] for s in ranked["series"]])
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
@@ -274,6 +275,20 @@ def _dots(panels, keys, header, styles, subject, shown) -> Figure:
         absolute = f"\n({number_text(own.iloc[0])} ms per iteration)" if len(own) == 1 else ""
         axes.set_xlabel(f"speedup over {subject.baseline}{absolute}")
     return page.figure
+
+
+def _rooms(panels: list, over_cpu: list[tuple[str, dict]]) -> tuple[float, float]:
+    """The inches of the two columns to the right of the dots: of the speedups, and of those over
+    the fastest CPU version, which has its name above. 0 where there are none of the second."""
+    speedups = [_times(value) for _, of in panels for value in of["speedup"]]
+    first = max(0.6, max(map(text_width, speedups)) + 0.12)
+    texts = [name for name, _ in over_cpu if name]
+    texts += [_times(value) for _, times in over_cpu for value in times.values()]
+    return first, max(map(text_width, texts)) + 0.12 if texts else 0
+
+
+def _times(value: float) -> str:
+    return f"{number_text(value)}×"
 
 
 def _over_fastest_cpu(of: pd.DataFrame, shown: pd.DataFrame) -> tuple[str, dict]:

@@ -71,7 +71,7 @@ def draw(data: Data, subject: Subject, x: str = BLOCK) -> Drawing:
         [panel_title(keys, values, of) for values, of in panels],
         columns,
         max(height, stacked_height(labels.values())) if direct else height,
-        left=0.55 if x == BLOCK else 0.62,
+        left=0.62,
         right=widest_line(labels.values()) + 0.24 if direct else 0.18,
         below=0.3,
         last=0.18,
