@@ -162,45 +162,15 @@ def write_run(path: Path, sweep: Sweep) -> Path:
     """
     random = np.random.default_rng(sweep.seed)
     path.mkdir(parents=True)
-    rows, plan = [], []
-    for point in point_rows(sweep):
-        plan.append({k: v for k, v in point.items() if k not in ("ms", "family", "backend")})
-        plan[-1] |= {"available": True, "reason": None}
-        cuda = point["backend"] == "cuda"
-        if cuda and sweep.gpu is None:
-            plan[-1] |= {"available": False, "reason": "no NVIDIA driver on this machine"}
-            rows.append(
-                _refused(point, "unsupported", "no NVIDIA driver on this machine", gpu=None)
-            )
-            continue
-        fault = next(((s, why) for test, s, why in sweep.faults if test(point)), None)
-        if fault:
-            if fault[0] != "not run":
-                rows.append(_refused(point, fault[0], fault[1].format(**point)))
-            continue
-        noise = 1 + np.abs(random.normal(0, 0.01, sweep.repetitions))
-        noise += random.random(sweep.repetitions) ** 8 * 0.05
-        for repetition in range(sweep.repetitions):
-            row = measurement(
-                point,
-                repetition=repetition,
-                repetitions=sweep.repetitions,
-                iteration_ms=point["ms"] * noise[repetition],
-                floor_ms=0.3 * point["ms"] if sweep.floors else None,
-                gpu=sweep.gpu if cuda else None,
-            )
-            if cuda and sweep.throttled(row):
-                row["throttle"] = "sw_power_cap"
-            rows.append(row)
+    points = list(point_rows(sweep))
+    rows = [row for point in points for row in _rows_of(point, sweep, random)]
     write_lines(path / "measurements.jsonl", rows)
-    parents = PARENTS if sweep.parents else {}
-    (path / "plan.json").write_text(json.dumps({"points": plan, "parents": parents}))
-    spec = {
-        "name": sweep.name,
-        "title": sweep.title,
-        "baseline": sweep.baseline,
-        "figures": sweep.figures,
+    plan = {
+        "points": [_planned(point, sweep) for point in points],
+        "parents": PARENTS if sweep.parents else {},
     }
+    (path / "plan.json").write_text(json.dumps(plan))
+    spec = {name: getattr(sweep, name) for name in ("name", "title", "baseline", "figures")}
     (path / "spec.resolved.json").write_text(json.dumps(spec))
     environment = {
         "host": HOST,
@@ -209,18 +179,66 @@ def write_run(path: Path, sweep: Sweep) -> Path:
         "build": {"commit": "06af889d1c2b3a4f", "dirty": False, "compiler": "GNU 12.2.0"},
     }
     (path / "environment.json").write_text(json.dumps(environment))
-    measured = [p for p in point_rows(sweep) if p["point"] in {r["point"] for r in rows}]
-    write_lines(path / "phases.jsonl", [row for p in measured for row in phase_rows(p)])
-    if sweep.counters:
-        of = [p for p in measured if p["backend"] == "cuda"]
-        write_lines(path / "counters.jsonl", [row for p in of for row in counter_rows(p)])
-    if sweep.convergence:
-        write_lines(
-            path / "convergence.jsonl", [row for p in measured for row in convergence_rows(p)]
+    told = {row["point"] for row in rows}
+    _write_profiles(path, sweep, [point for point in points if point["point"] in told])
+    return path
+
+
+_NO_GPU = "no NVIDIA driver on this machine"
+
+
+def _planned(point: dict, sweep: Sweep) -> dict:
+    """The point in plan.json."""
+    kept = {k: v for k, v in point.items() if k not in ("ms", "family", "backend")}
+    lost = _has_no_gpu(point, sweep)
+    return {**kept, "available": not lost, "reason": _NO_GPU if lost else None}
+
+
+def _has_no_gpu(point: dict, sweep: Sweep) -> bool:
+    return point["backend"] == "cuda" and sweep.gpu is None
+
+
+def _rows_of(point: dict, sweep: Sweep, random: np.random.Generator) -> Iterable[dict]:
+    """The point's rows of measurements.jsonl: one for each repetition, or why there is none."""
+    if _has_no_gpu(point, sweep):
+        yield _refused(point, "unsupported", _NO_GPU, gpu=None)
+        return
+    if fault := next(((s, why) for test, s, why in sweep.faults if test(point)), None):
+        status, why = fault
+        if status != "not run":
+            yield _refused(point, status, why.format(**point))
+        return
+    cuda = point["backend"] == "cuda"
+    noise = 1 + np.abs(random.normal(0, 0.01, sweep.repetitions))
+    noise += random.random(sweep.repetitions) ** 8 * 0.05
+    for repetition in range(sweep.repetitions):
+        row = measurement(
+            point,
+            repetition=repetition,
+            repetitions=sweep.repetitions,
+            iteration_ms=point["ms"] * noise[repetition],
+            floor_ms=0.3 * point["ms"] if sweep.floors else None,
+            gpu=sweep.gpu if cuda else None,
         )
+        if cuda and sweep.throttled(row):
+            row["throttle"] = "sw_power_cap"
+        yield row
+
+
+def _write_profiles(path: Path, sweep: Sweep, measured: list[dict]) -> None:
+    """Writes the phases of the measured points, and what else the sweep asks for."""
+    on_gpu = [point for point in measured if point["backend"] == "cuda"]
+
+    def write(name: str, of: list[dict], rows_of: Callable[[dict], list[dict]]) -> None:
+        write_lines(path / name, [row for point in of for row in rows_of(point)])
+
+    write("phases.jsonl", measured, phase_rows)
+    if sweep.counters:
+        write("counters.jsonl", on_gpu, counter_rows)
+    if sweep.convergence:
+        write("convergence.jsonl", measured, convergence_rows)
     if sweep.ceilings:
         (path / "ceilings.json").write_text(json.dumps(ceilings(sweep.gpu)))
-    return path
 
 
 def phase_rows(point: dict) -> list[dict]:
