@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "data/sources/dataset.h"
 #include "experiments/spec/draft.h"
 #include "kernels/core/limits.h"
@@ -45,12 +47,18 @@ void fill_input_axes(Draft& draft) {
         static_cast<std::int64_t>(seed), draft.request.axes_place, std::to_string(seed)};
     all_files &= draft.origins.at(at).is_file;
   }
-  if (const Axis& init = draft.axis_named("init"); init.listed && spec.init_file.empty())
-    for (const AxisValue& value : init.values)
-      if (value.text == "file")
-        draft.errors.add(value.place,
-                         "init = file needs a file with one row per cluster, as in solve: {init: "
-                         "file, init_file: centroids.csv}");
+  if (const Axis& init = draft.axis_named("init"); init.listed) {
+    const auto file = std::ranges::find(init.values, "file", &AxisValue::text);
+    if (file != init.values.end() && spec.init_file.empty())
+      draft.errors.add(file->place,
+                       "init = file needs a file with one row per cluster, as in solve: {init: "
+                       "file, init_file: centroids.csv}");
+    if (file == init.values.end() && !spec.init_file.empty())
+      draft.errors.add(init.values[0].place,
+                       fmt::format("init = {} never reads solve.init_file ({}): add file to the "
+                                   "axis, or leave init_file out",
+                                   init.values[0].text, spec.init_file));
+  }
   if (spec.restarts > 1)
     for (const AxisValue& value : draft.axis_named("init").values)
       if (value.text == "file")
@@ -107,7 +115,7 @@ void read_solve(Draft& draft, const Section& root) {
   if (file == nullptr) return;
   draft.yaml.read(*section, "init_file", draft.spec.init_file);
   if (draft.spec.init.method != "file")
-    draft.errors.add(file->key_place, fmt::format("init_file needs init: file, but init is {}",
+    draft.errors.add(file->key_place, fmt::format("solve.init_file needs solve.init: file, not {}",
                                                   draft.spec.init.method));
   else if (file->value.IsScalar())
     if (const auto extent = read_extent(draft, draft.spec.init_file, *file, draft.spec.init.file))

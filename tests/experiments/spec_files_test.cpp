@@ -188,6 +188,11 @@ TEST(InitFile, IsAValueOfItsAxisAndHasNoSeed) {
   EXPECT_EQ(file_errors(folder, axes + "solve: {init: file, init_file: c.csv, restarts: 10}\n"),
             (Words{"s.yaml:4:49: restarts = 10 needs initial centroids that are drawn from a seed, "
                    "but init is file; leave restarts out"}));
+  const std::string drawn =
+      "name: t\nversions: [cpu_sequential]\naxes: {n: [10], k: [2], dim: [2], init: [kmeans++]}\n";
+  EXPECT_EQ(file_errors(folder, drawn + "solve: {init: file, init_file: c.csv}\n"),
+            (Words{"s.yaml:3:42: init = kmeans++ never reads solve.init_file (c.csv): add file to "
+                   "the axis, or leave init_file out"}));
   folder.write("s.yaml", axes + "solve: {init: file, init_file: c.csv}\n");
   const std::string id = "cpu_sequential/n:10/k:2/dim:2/precision:fp32/init:";
   EXPECT_EQ(ids_of(load_spec("s.yaml", {})),

@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
                   {"s.yaml:8:19: solve.restarts must be from 1 to 10000, not 0"}},
         ErrorCase{8,
                   "solve: {init_file: c.csv}",
-                  {"s.yaml:8:9: init_file needs init: file, but init is random_points"}},
+                  {"s.yaml:8:9: solve.init_file needs solve.init: file, not random_points"}},
         ErrorCase{8,
                   "solve: {init: file, init_file: c.csv}",
                   {"s.yaml:8:32: solve.init_file 'c.csv' was not found; looked for 'c.csv'"}}));
