@@ -8,7 +8,7 @@
 namespace lloyd::fast {
 namespace {
 
-/// Of the sums in global memory, so that fewer additions wait for each other.
+/// Copies of the sums in global memory. With more copies, fewer additions wait for each other.
 constexpr int kCopies = 4;
 
 struct Solve {
@@ -50,6 +50,115 @@ struct Set {
   }
 };
 
+/// Fills the block's shared memory, once: its points, the initial centroids (those past k are
+/// infinitely far), no labels yet, the scale of each coordinate, and the unit of its sums.
+template <int Quads>
+__device__ __forceinline__ void set_up(const Solve& s, const Layout& layout, int k, int dim,
+                                       int stride, float4* points, float* centroid, int* labels,
+                                       float* scales, double* units, std::int64_t begin,
+                                       int count) {
+  load_points<Quads>(layout, s.points + begin * dim, points, count, dim);
+  for (int e = threadIdx.x; e < layout.padded_k * stride; e += kThreads) {
+    const int j = e / stride, t = e % stride;
+    centroid[e] = j >= k ? INFINITY : t < dim ? s.initial[j * dim + t] : 0;
+  }
+  for (int i = threadIdx.x; i < count; i += kThreads) labels[i] = -1;
+  for (int t = threadIdx.x; t < dim; t += kThreads) {
+    scales[t] = s.split_units.scales[t];
+    units[t] = 1 / (static_cast<double>(scales[t]) *
+                    static_cast<double>(1LL << (exact::kFirstBits + s.split_units.second_bits)));
+  }
+}
+
+/// By all warps but the first: adds the block's counts to those in global memory, and zeroes this
+/// block's part of the next set, which no block reads any more.
+__device__ __forceinline__ void send_counts(const Solve& s, const Set& own, const Set& next,
+                                            const unsigned* block_counts, int k) {
+  const int thread = threadIdx.x - kWarp, threads = kThreads - kWarp;
+  for (int j = thread; j <= k; j += threads)
+    if (block_counts[j] > 0) atomicAdd(&own.counts[j], block_counts[j]);
+  next.zero(s, thread * gridDim.x + blockIdx.x, threads * gridDim.x);
+}
+
+/// Adds the block's sums to a copy of those in global memory, and leaves zeros.
+__device__ __forceinline__ void send_sums(const Layout& layout, Sum* block_sums, Sum* copy) {
+  for (int c = threadIdx.x; c < layout.cells; c += kThreads) {
+    if (block_sums[c] != 0) atomicAdd(&copy[c], block_sums[c]);
+    block_sums[c] = 0;
+  }
+}
+
+/// Coordinate t of the mean of a cluster with `members` points. c: its cell, cluster · dim + t.
+struct MeanOf {
+  const Solve& s;
+  const Layout& layout;
+  const Set& own;
+  const double* units;
+
+  __device__ __forceinline__ float operator()(int c, int t, unsigned members) const {
+    Sum whole = 0;
+#pragma unroll
+    for (int copy = 0; copy < kCopies; ++copy) whole += __ldcg(&own.sums[copy * layout.cells + c]);
+    auto sum = static_cast<double>(static_cast<long long>(whole));
+    if (own.rest_sums != nullptr)
+      sum += static_cast<double>(static_cast<long long>(__ldcg(&own.rest_sums[c]))) *
+             s.split_units.rest_scale;
+    return static_cast<float>(sum * units[t]) / static_cast<float>(members);
+  }
+};
+
+/// The largest squared move, as bits, for the stopping rule. Comes before move_centroids().
+__device__ __forceinline__ void find_largest_move(const Set& own, const MeanOf& mean, int k,
+                                                  int dim, int stride, const float* centroid,
+                                                  unsigned& largest_move) {
+  for (int j = threadIdx.x; j < k; j += kThreads) {
+    const unsigned members = __ldcg(&own.counts[j]);
+    if (members == 0) continue;
+    float move = 0;
+    for (int t = 0; t < dim; ++t) {
+      const float step = mean(j * dim + t, t, members) - centroid[j * stride + t];
+      move += step * step;
+    }
+    atomicMax(&largest_move, __float_as_uint(move));
+  }
+}
+
+/// Moves the block's own centroids. Those without points stay.
+__device__ __forceinline__ void move_centroids(const Layout& layout, const Set& own,
+                                               const MeanOf& mean, int k, int dim, int stride,
+                                               float* centroid) {
+  for (int c = threadIdx.x; c < k * dim; c += kThreads) {
+    const int j = cluster_of(layout, c), t = c - j * dim;
+    const unsigned members = __ldcg(&own.counts[j]);
+    const float moved = mean(c, t, members);
+    if (members > 0) centroid[j * stride + t] = moved;
+  }
+}
+
+/// By one block: writes the centroids, and what the next solve begins with.
+__device__ __forceinline__ void write_centroids(const Solve& s, const Layout& layout, int k,
+                                                int dim, int stride, const float* centroid,
+                                                int iteration, int set) {
+  for (int c = threadIdx.x; c < k * dim; c += kThreads) {
+    const int j = cluster_of(layout, c);
+    s.centroids[c] = centroid[j * stride + c - j * dim];
+  }
+  if (threadIdx.x == 0) {  // All blocks have read *first_set: they have met at a barrier.
+    *s.iterations = iteration;
+    *s.first_set = set;
+    *s.next_arrived = 0;
+  }
+}
+
+/// The whole solve. Each block keeps its points and all centroids in shared memory. An iteration:
+///   label   each warp labels 32 of the block's points at a time, and counts them by cluster
+///   sort    the indices of the points by label
+///   sum     groups of lanes add up runs of one cluster, and add these to the sums of all blocks
+///   meet    the only barrier of all blocks
+///   move    every block reads the same sums, so all get the same centroids, stop at the same time,
+///           and have nothing to tell each other
+/// (The steps have the kernel's own variables as parameters: with references to `s` alone, ptxas
+/// makes another schedule.)
 template <int Quads>
 __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   extern __shared__ float4 points[];
@@ -67,26 +176,15 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
   unsigned& block_changes = block_counts[k];
   unsigned& largest_move = block_counts[k + 1];  // bits of a non-negative float order like it
   unsigned& largest_square = block_counts[k + 2];
+  // The same points and centroids as floats, of which a row has `stride`.
   float* point = reinterpret_cast<float*>(points);
   float* centroid = reinterpret_cast<float*>(centroids);
   const int stride = 4 * layout.stride_quads;
 
-  // Once: the block's points, the initial centroids, units; no point has a label yet.
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * layout.points_per_block;
   const int count = static_cast<int>(
       max(std::int64_t{0}, min(std::int64_t{layout.points_per_block}, s.n - begin)));
-  load_points<Quads>(layout, s.points + begin * dim, points, count, dim);
-  for (int e = threadIdx.x; e < layout.padded_k * stride; e += kThreads) {
-    const int j = e / stride, t = e % stride;
-    // Centroids past k are infinitely far.
-    centroid[e] = j >= k ? INFINITY : t < dim ? s.initial[j * dim + t] : 0;
-  }
-  for (int i = threadIdx.x; i < count; i += kThreads) labels[i] = -1;
-  for (int t = threadIdx.x; t < dim; t += kThreads) {
-    scales[t] = s.split_units.scales[t];
-    units[t] = 1 / (static_cast<double>(scales[t]) *
-                    static_cast<double>(1LL << (exact::kFirstBits + s.split_units.second_bits)));
-  }
+  set_up<Quads>(s, layout, k, dim, stride, points, centroid, labels, scales, units, begin, count);
   const int first_rest = s.rest_sums == nullptr ? 0 : s.first_rests[blockIdx.x],
             end_rest = s.rest_sums == nullptr ? 0 : s.first_rests[blockIdx.x + 1];
   for (int c = threadIdx.x; c < layout.cells; c += kThreads) block_sums[c] = 0;
@@ -98,7 +196,7 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
 
   int iteration = 0, set = *s.first_set;
   for (bool done = false; !done;) {
-    // Labels, and the sums of the block's points: a counting sort, then runs of one cluster each.
+    // Label.
     const int changes = label_points<Quads>(layout, points, centroids, largest_point, labels,
                                             places, block_counts, count, k);
     if (s.stop.min_changes > 0 && changes > 0) atomicAdd(&block_changes, changes);
@@ -106,15 +204,12 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     const Set own(s, set);
     set = set == 2 ? 0 : set + 1;
     const Set next(s, set);
-    // What is known by now is sent while the first warp finds where clusters start: the barrier
-    // waits for the last additions. No block reads the next set any more, so each zeroes a part.
+
+    // Sort. Meanwhile the other warps send the counts: the barrier waits for the last additions.
     if (threadIdx.x < kWarp) {
       find_starts(block_counts, starts, k);
     } else {
-      const int thread = threadIdx.x - kWarp, threads = kThreads - kWarp;
-      for (int j = thread; j <= k; j += threads)
-        if (block_counts[j] > 0) atomicAdd(&own.counts[j], block_counts[j]);
-      next.zero(s, thread * gridDim.x + blockIdx.x, threads * gridDim.x);
+      send_counts(s, own, next, block_counts, k);
     }
     int r = first_rest + static_cast<int>(threadIdx.x);
     Rest rest{};
@@ -122,78 +217,44 @@ __global__ void __launch_bounds__(kThreads, 1) solve(Solve s) {
     __syncthreads();
     order_points(labels, places, starts, order, count);
     __syncthreads();
-    // Adds up the block's points, as two integers per coordinate. The few coordinates that need
-    // more bits have a Rest each (units.cuh): these are added in global memory.
+
+    // Sum, as two integers per coordinate. The few coordinates that need more bits have a Rest each
+    // (units.cuh), which goes straight to global memory.
     Sum* copy = own.sums + static_cast<int>(blockIdx.x % kCopies) * layout.cells;
     sum_points(layout, point, labels, order, starts, block_counts, count, copy, block_sums, dim,
                scales, s.split_units);
     if (!layout.adds_runs) {
       __syncthreads();
-      for (int c = threadIdx.x; c < layout.cells; c += kThreads) {
-        if (block_sums[c] != 0) atomicAdd(&copy[c], block_sums[c]);
-        block_sums[c] = 0;  // for the next iteration
-      }
+      send_sums(layout, block_sums, copy);
     }
     while (r < end_rest) {
       const int cell = labels[rest.point - begin] * dim + rest.coordinate;
       atomicAdd(&own.rest_sums[cell], static_cast<Sum>(rest.value));
       if ((r += kThreads) < end_rest) rest = s.rests[r];
     }
+
+    // Meet.
     if (threadIdx.x == 0) largest_move = 0;
     ++iteration;
     wait_for_all_blocks(s.arrived, iteration * gridDim.x);
     for (int j = threadIdx.x; j <= k; j += kThreads) block_counts[j] = 0;
 
-    const auto mean = [&](int c, int t, unsigned members) {
-      Sum whole = 0;
-#pragma unroll
-      for (int copy = 0; copy < kCopies; ++copy)
-        whole += __ldcg(&own.sums[copy * layout.cells + c]);
-      auto sum = static_cast<double>(static_cast<long long>(whole));
-      if (own.rest_sums != nullptr)
-        sum += static_cast<double>(static_cast<long long>(__ldcg(&own.rest_sums[c]))) *
-               s.split_units.rest_scale;
-      return static_cast<float>(sum * units[t]) / static_cast<float>(members);
-    };
-    // Every block does the same divisions and takes the same decision, so that they have nothing to
-    // tell each other.
+    // Move.
+    const MeanOf mean{s, layout, own, units};
     if (s.stop.tolerance > 0) {
-      for (int j = threadIdx.x; j < k; j += kThreads) {
-        const unsigned members = __ldcg(&own.counts[j]);
-        if (members == 0) continue;
-        float move = 0;
-        for (int t = 0; t < dim; ++t) {
-          const float step = mean(j * dim + t, t, members) - centroid[j * stride + t];
-          move += step * step;
-        }
-        atomicMax(&largest_move, __float_as_uint(move));
-      }
+      find_largest_move(own, mean, k, dim, stride, centroid, largest_move);
       __syncthreads();
     }
-    for (int c = threadIdx.x; c < k * dim; c += kThreads) {
-      const int j = cluster_of(layout, c), t = c - j * dim;
-      const unsigned members = __ldcg(&own.counts[j]);
-      const float moved = mean(c, t, members);
-      if (members > 0) centroid[j * stride + t] = moved;
-    }
+    move_centroids(layout, own, mean, k, dim, stride, centroid);
     done = iteration == s.stop.iterations ||
            (s.stop.tolerance > 0 && sqrtf(__uint_as_float(largest_move)) < s.stop.tolerance) ||
            (s.stop.min_changes > 0 && __ldcg(&own.counts[k]) < s.stop.min_changes);
     __syncthreads();
   }
 
-  // The answer.
   for (int i = threadIdx.x; i < count; i += kThreads) s.labels[begin + i] = labels[i];
   if (blockIdx.x != 0) return;
-  for (int c = threadIdx.x; c < k * dim; c += kThreads) {
-    const int j = cluster_of(layout, c);
-    s.centroids[c] = centroid[j * stride + c - j * dim];
-  }
-  if (threadIdx.x == 0) {  // All blocks have read *first_set: they have met at a barrier.
-    *s.iterations = iteration;
-    *s.first_set = set;
-    *s.next_arrived = 0;
-  }
+  write_centroids(s, layout, k, dim, stride, centroid, iteration, set);
 }
 
 }  // namespace
