@@ -102,10 +102,75 @@ __device__ __forceinline__ void add_products(const char* stage, const Fragments<
     }
 }
 
-// A block multiplies 256 points at a time with all centroids; a warp has 32 of them.
-// kCollect: a second look. The points are those of the list, every centroid whose lower bound is
-// within reach becomes a candidate, and blocks share out the tiles of centroids, as there may be
-// few points.
+// Puts what the thread has found for its four rows where decide() reads it.
+__device__ __forceinline__ void keep_records(const Screen& s, TwoBest (&two)[4],
+                                             const std::int64_t (&point)[4], float4* records,
+                                             int warp, int group, int quad) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int ordinal = static_cast<int>(__float_as_uint(two[i].best) & kOrdinalMask);
+    two[i].index = two[i].index * kTile + ordinal / 2 * 8 + quad * 2 + ordinal % 2;
+    keep_record(records, warp * kWarpRows + i * 8 + group, quad, two[i], s.sides[point[i]]);
+  }
+}
+
+// The sum over this lane and those before it of its quad.
+__device__ __forceinline__ unsigned quad_inclusive_sum(unsigned value, int quad) {
+  for (int offset = 1; offset < kLanes; offset *= 2) {
+    const unsigned other = __shfl_up_sync(0xffffffffu, value, offset, kLanes);
+    if (quad >= offset) value += other;
+  }
+  return value;
+}
+
+// found[i]: the thread's columns of row i whose lower bound is within reach, as bits. Makes room
+// for them on the list of the row's candidates: they go to place first[i], as the last lane of the
+// quad has it, + places[i]. There is one atomic addition for each row, and those of all four rows
+// are under way at once, because the way to L2 and back takes longer than all the rest.
+// row_of(i): which of the `count` points on the list is row i.
+template <typename RowOf>
+__device__ __forceinline__ void reserve_places(const Screen& s, const Scores& d,
+                                               const float (&reach)[4], RowOf&& row_of,
+                                               std::int64_t count, int quad, unsigned (&found)[4],
+                                               unsigned (&places)[4], unsigned (&first)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    found[i] = 0;
+#pragma unroll
+    for (int c = 0; c < kTile / 4; ++c)
+      if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i]) found[i] |= 1u << c;
+    if (row_of(i) >= count) found[i] = 0;
+    const unsigned sum = quad_inclusive_sum(static_cast<unsigned>(__popc(found[i])), quad);
+    places[i] = sum - static_cast<unsigned>(__popc(found[i]));
+    if (quad == kLanes - 1 && sum > 0)
+      first[i] =
+          static_cast<unsigned>(atomicAdd(&s.candidate_counts[row_of(i)], static_cast<int>(sum)));
+  }
+}
+
+// Writes the columns in `found` to the places that reserve_places() made for them.
+template <typename RowOf>
+__device__ __forceinline__ void write_candidates(const Screen& s, unsigned (&found)[4],
+                                                 const unsigned (&places)[4],
+                                                 const unsigned (&first)[4], RowOf&& row_of,
+                                                 int tile, int quad) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    unsigned place = __shfl_sync(0xffffffffu, first[i], kLanes - 1, kLanes) + places[i];
+    for (; found[i] != 0 && place < kCandidates; found[i] &= found[i] - 1, ++place) {
+      const int c = __ffs(static_cast<int>(found[i])) - 1;
+      s.candidates[row_of(i) * kCandidates + place] = tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
+    }
+  }
+}
+
+// A block multiplies 256 points at a time with all centroids, tile by tile; a warp has 32 of the
+// points, in registers. Centroids come through a ring of kStages stages in shared memory, in pieces
+// of 16 · kSteps dimensions. After the last piece of a tile the thread looks at its scores.
+// kCollect = false: it keeps the two best of each row, and decide() labels the point or lists it.
+// kCollect = true, the second look: the points are those on the list, every centroid whose lower
+// bound is within reach becomes a candidate, and blocks share out the tiles of centroids, as there
+// may be few points.
 template <int kSteps, bool kCollect>
 __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
   extern __shared__ char shared[];
@@ -156,8 +221,8 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
       radius[i] = -s.sides[point[i]].x;
       reach[i] = kCollect ? s.again_bounds[row] : 0;
     }
-    // Where there are several chunks, the next one is loaded ahead if a block has few tiles, which
-    // do not hide the wait, and registers are enough.
+    // Points of several chunks are read again for each tile. In a second look, whose few tiles do
+    // not hide that wait, they are loaded a piece ahead, if there are registers for it.
     constexpr bool kAhead = kCollect && kSteps < 8;
     Fragments<kSteps> a, ahead;
     if (kAhead) load_points<kSteps>(s, point, 0, quad, a);
@@ -176,37 +241,9 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
       if (chunks > 1 && kAhead) memcpy(a, ahead, sizeof a);
       if (chunk != chunks - 1) continue;
       if constexpr (kCollect) {
-        // Makes the centroids of the tile that are within reach candidates of their row. One atomic
-        // addition for each row, and those of all four rows at once: the way to L2 and back takes
-        // longer than all the rest.
         unsigned found[4], places[4], first[4] = {};
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          found[i] = 0;
-#pragma unroll
-          for (int c = 0; c < kTile / 4; ++c)
-            if (d[i / 2][c / 2][i % 2 * 2 + c % 2] <= reach[i]) found[i] |= 1u << c;
-          if (row_of(i) >= count) found[i] = 0;
-          unsigned sum = static_cast<unsigned>(__popc(found[i]));
-          const unsigned own = sum;
-          for (int offset = 1; offset < kLanes; offset *= 2) {
-            const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset, kLanes);
-            if (quad >= offset) sum += other;
-          }
-          places[i] = sum - own;
-          if (quad == kLanes - 1 && sum > 0)
-            first[i] = static_cast<unsigned>(
-                atomicAdd(&s.candidate_counts[row_of(i)], static_cast<int>(sum)));
-        }
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          unsigned place = __shfl_sync(0xffffffffu, first[i], kLanes - 1, kLanes) + places[i];
-          for (; found[i] != 0 && place < kCandidates; found[i] &= found[i] - 1, ++place) {
-            const int c = __ffs(static_cast<int>(found[i])) - 1;
-            s.candidates[row_of(i) * kCandidates + place] =
-                tile * kTile + c / 2 * 8 + quad * 2 + c % 2;
-          }
-        }
+        reserve_places(s, d, reach, row_of, count, quad, found, places, first);
+        write_candidates(s, found, places, first, row_of, tile, quad);
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
@@ -215,12 +252,7 @@ __global__ void __launch_bounds__(kBlock, 1) screen_products(const Screen s) {
       }
     }
     if constexpr (!kCollect) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int ordinal = static_cast<int>(__float_as_uint(two[i].best) & kOrdinalMask);
-        two[i].index = two[i].index * kTile + ordinal / 2 * 8 + quad * 2 + ordinal % 2;
-        keep_record(records, warp * kWarpRows + i * 8 + group, quad, two[i], s.sides[point[i]]);
-      }
+      keep_records(s, two, point, records, warp, group, quad);
       __syncwarp();
       decide<false>(s, records, warp * kWarpRows + lane, s.first + base + warp * kWarpRows + lane,
                     &decided);
