@@ -69,98 +69,150 @@ __device__ __forceinline__ void produce(const Screen& s, char* stages, char* poi
   }
 }
 
+// A thread's fragments of two rows, and the operand of the product that their scores start from.
+template <int kDim>
+using WideFragments = std::uint32_t[WideScores<kDim>::kSteps][4];
+using WideStart = std::uint32_t[4];
+
+// Loads the fragments of this thread's rows: `first` and the rows 8, 64 and 72 further. `start`
+// is set where scores start from a product.
+template <int kDim, int kHalves>
+__device__ __forceinline__ void load_rows(const char* points, const float2* sides, int first,
+                                          int group, int quad, WideFragments<kDim> (&a)[kHalves],
+                                          WideStart (&start)[kHalves]) {
+  using C = WideScores<kDim>;
+  const int swap = group % 2 * chunk_swap(kDim);
+#pragma unroll
+  for (int h = 0; h < kHalves; ++h)
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const int at_row = first + 64 * h + 8 * row;
+      if constexpr (C::kStartsByProduct) {
+        start[h][row] = C::start_of(sides[64 * h + 8 * row], quad);
+        // wgmma needs a register operand even for zero, for as long as the product runs; the
+        // compiler does not keep one by itself.
+        asm volatile("mov.u32 %0, 0;" : "=r"(start[h][row + 2]));
+      }
+#pragma unroll
+      for (int u = 0; u < kDim / 32; ++u)
+        take_fragments(a[h][2 * u], a[h][2 * u + 1], row,
+                       *reinterpret_cast<const uint4*>(points + at_row * kDim * 2 +
+                                                       ((4 * u + quad) ^ swap) * 16));
+    }
+}
+
+// Puts what was found for this thread's rows where the deciders read it.
+template <int kDim, int kHalves>
+__device__ __forceinline__ void hand_over(float4* records,
+                                          const typename WideScores<kDim>::Kept& upper,
+                                          const typename WideScores<kDim>::Kept& lower,
+                                          const float2* sides, int first, unsigned keep, int quad) {
+#pragma unroll
+  for (int i = 0; i < 2 * kHalves; ++i) {
+    const int row = i / 2 * 64 + i % 2 * 8;
+    keep_record(records, first + row, quad,
+                WideScores<kDim>::conclude(i < 2 ? upper : lower, i % 2, keep, quad), sides[row]);
+  }
+}
+
+// Multiplies the points of one half with all tiles of centroids and looks at the scores.
+template <int kDim>
+__device__ __forceinline__ void look_at_one_half(const float2* sides, const WideFragments<kDim>& a,
+                                                 const WideStart& start, const char* stages,
+                                                 WideTail& tail, RingPlace<kWideStages>& at,
+                                                 int tiles, unsigned keep, int quad,
+                                                 float (&d0)[WideScores<kDim>::kScores],
+                                                 typename WideScores<kDim>::Kept& upper) {
+  using C = WideScores<kDim>;
+  for (int t = 0; t < tiles; ++t) {
+    const char* stage = stages + at.slot * wide_tile_bytes(kDim);
+    mbarrier_wait(&tail.full[at.slot], at.parity);
+    C::begin(d0, sides, stage, quad);
+    C::multiply(d0, a, start, stage);
+    wgmma_wait<0>();
+    mbarrier_arrive(&tail.empty[at.slot]);
+    if (t == 0) mbarrier_arrive(&tail.points_empty);
+    at.advance();
+    C::look(d0, keep, t, upper);
+  }
+}
+
+// The same for two halves, in turn: the products of one run while the scores of the other are
+// looked at. In the loop, from left to right:
+//   tensor cores   half 1 × tile t         half 0 × tile t + 1
+//   ALUs           scores of half 0, t     scores of half 1, t
+template <int kDim>
+__device__ __forceinline__ void look_at_two_halves(
+    const float2* sides, const WideFragments<kDim>& a0, const WideFragments<kDim>& a1,
+    const WideStart& start0, const WideStart& start1, const char* stages, WideTail& tail,
+    RingPlace<kWideStages>& at, int tiles, unsigned keep, int quad,
+    float (&d0)[WideScores<kDim>::kScores], typename WideScores<kDim>::Kept& upper,
+    typename WideScores<kDim>::Kept& lower) {
+  using C = WideScores<kDim>;
+  float d1[C::kScores] = {};
+  const char* stage = stages + at.slot * wide_tile_bytes(kDim);
+  mbarrier_wait(&tail.full[at.slot], at.parity);
+  C::begin(d0, sides, stage, quad);
+  C::multiply(d0, a0, start0, stage);
+  C::begin(d1, sides + 64, stage, quad);
+  wgmma_wait<0>();
+  for (int t = 0; t + 1 < tiles; ++t) {
+    C::multiply(d1, a1, start1, stage);
+    C::look(d0, keep, t, upper);
+    const int before = at.slot;
+    at.advance();
+    stage = stages + at.slot * wide_tile_bytes(kDim);
+    mbarrier_wait(&tail.full[at.slot], at.parity);
+    C::begin(d0, sides, stage, quad);
+    // The products of both halves are done, so this thread has loaded its points. If it gave their
+    // place back when it has only issued the loads, the copy engine could overtake them.
+    wgmma_wait<0>();
+    mbarrier_arrive(&tail.empty[before]);
+    if (t == 0) mbarrier_arrive(&tail.points_empty);
+    C::multiply(d0, a0, start0, stage);
+    C::look(d1, keep, t, lower);
+    C::begin(d1, sides + 64, stage, quad);
+    wgmma_wait<0>();
+  }
+  C::multiply(d1, a1, start1, stage);
+  C::look(d0, keep, tiles - 1, upper);
+  wgmma_wait<0>();
+  mbarrier_arrive(&tail.empty[at.slot]);
+  if (tiles == 1) mbarrier_arrive(&tail.points_empty);
+  at.advance();
+  C::look(d1, keep, tiles - 1, lower);
+}
+
 template <int kDim, int kHalves>
 __device__ __forceinline__ void consume(const Screen& s, const char* stages, const char* points,
                                         WideTail& tail, int point_tiles, int tiles, int consumer) {
   using C = WideScores<kDim>;
   const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
-  const unsigned keep = in_register<~7u>();
+  const unsigned keep = in_register<C::kKeep>();
   RingPlace<1> points_at;
   RingPlace<kWideStages> at;
   for (int tile = blockIdx.x; tile < point_tiles; tile += gridDim.x, points_at.advance()) {
-    // 1. The fragments of this thread's rows: `first` and those 8, 64 and 72 further.
+    // 1. The fragments of this thread's rows.
     mbarrier_wait(&tail.points_full, points_at.parity);
     const int first = consumer * 64 * kHalves + warp * 16 + group;
     const float2* sides = tail.sides[points_at.parity] + first;
-    std::uint32_t a[kHalves][C::kSteps][4], start[kHalves][4] = {};
-    const int swap = group % 2 * chunk_swap(kDim);
-#pragma unroll
-    for (int h = 0; h < kHalves; ++h)
-#pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        const int at_row = first + 64 * h + 8 * row;
-        if constexpr (C::kStartsByProduct) {
-          start[h][row] = C::start_of(sides[64 * h + 8 * row], quad);
-          // wgmma needs a register operand even for zero, for as long as the product runs; the
-          // compiler does not keep one by itself.
-          asm volatile("mov.u32 %0, 0;" : "=r"(start[h][row + 2]));
-        }
-#pragma unroll
-        for (int u = 0; u < kDim / 32; ++u)
-          take_fragments(a[h][2 * u], a[h][2 * u + 1], row,
-                         *reinterpret_cast<const uint4*>(points + at_row * kDim * 2 +
-                                                         ((4 * u + quad) ^ swap) * 16));
-      }
+    WideFragments<kDim> a[kHalves];
+    WideStart start[kHalves] = {};
+    load_rows<kDim, kHalves>(points, sides, first, group, quad, a, start);
 
     // 2. Products with all tiles of centroids, and a look at their scores.
     typename C::Kept upper = C::nothing(), lower = upper;
-    const char* stage;
     float d0[C::kScores] = {};
     if constexpr (kHalves == 1) {
-      for (int t = 0; t < tiles; ++t) {
-        stage = stages + at.slot * wide_tile_bytes(kDim);
-        mbarrier_wait(&tail.full[at.slot], at.parity);
-        C::begin(d0, sides, stage, quad);
-        C::multiply(d0, a[0], start[0], stage);
-        wgmma_wait<0>();
-        mbarrier_arrive(&tail.empty[at.slot]);
-        if (t == 0) mbarrier_arrive(&tail.points_empty);
-        at.advance();
-        C::look(d0, keep, t, upper);
-      }
+      look_at_one_half<kDim>(sides, a[0], start[0], stages, tail, at, tiles, keep, quad, d0, upper);
     } else {
-      float d1[C::kScores] = {};
-      stage = stages + at.slot * wide_tile_bytes(kDim);
-      mbarrier_wait(&tail.full[at.slot], at.parity);
-      C::begin(d0, sides, stage, quad);
-      C::multiply(d0, a[0], start[0], stage);
-      C::begin(d1, sides + 64, stage, quad);
-      wgmma_wait<0>();
-      for (int t = 0; t + 1 < tiles; ++t) {
-        C::multiply(d1, a[kHalves - 1], start[kHalves - 1], stage);
-        C::look(d0, keep, t, upper);
-        const int before = at.slot;
-        at.advance();
-        stage = stages + at.slot * wide_tile_bytes(kDim);
-        mbarrier_wait(&tail.full[at.slot], at.parity);
-        C::begin(d0, sides, stage, quad);
-        // The products of both halves are done, so the loads of their points are, too. Released
-        // when they were only issued, the copy engine could overtake them.
-        wgmma_wait<0>();
-        mbarrier_arrive(&tail.empty[before]);
-        if (t == 0) mbarrier_arrive(&tail.points_empty);
-        C::multiply(d0, a[0], start[0], stage);
-        C::look(d1, keep, t, lower);
-        C::begin(d1, sides + 64, stage, quad);
-        wgmma_wait<0>();
-      }
-      C::multiply(d1, a[kHalves - 1], start[kHalves - 1], stage);
-      C::look(d0, keep, tiles - 1, upper);
-      wgmma_wait<0>();
-      mbarrier_arrive(&tail.empty[at.slot]);
-      if (tiles == 1) mbarrier_arrive(&tail.points_empty);
-      at.advance();
-      C::look(d1, keep, tiles - 1, lower);
+      look_at_two_halves<kDim>(sides, a[0], a[kHalves - 1], start[0], start[kHalves - 1], stages,
+                               tail, at, tiles, keep, quad, d0, upper, lower);
     }
 
     // 3. What was found goes to the deciders.
     mbarrier_wait(&tail.records_empty, points_at.parity ^ 1);
-#pragma unroll
-    for (int i = 0; i < 2 * kHalves; ++i) {
-      const int row = i / 2 * 64 + i % 2 * 8;
-      keep_record(tail.records, first + row, quad,
-                  C::conclude(i < 2 ? upper : lower, i % 2, keep, quad), sides[row]);
-    }
+    hand_over<kDim, kHalves>(tail.records, upper, lower, sides, first, keep, quad);
     mbarrier_arrive(&tail.records_full);
     __syncwarp();  // wgmma wants whole warps
   }
@@ -209,7 +261,9 @@ __global__ void __launch_bounds__(kWideThreads, 1)
   const auto point_tiles =
       static_cast<int>((s.last - s.first + kHalves * 128 - 1) / (kHalves * 128));
   const int warp = uniform(threadIdx.x / 32), warpgroup = warp / 4;
-  constexpr int kConsumerRegisters = kDim > 64 ? 232 : 216, kOtherRegisters = kDim > 64 ? 40 : 72;
+  // Of a thread. Two warpgroups of consumers and one of others begin with 168 each: 504 in all.
+  constexpr int kConsumerRegisters = kDim > 64 ? 232 : 216,
+                kOtherRegisters = 504 - 2 * kConsumerRegisters;
   if (warpgroup == 0) {
     setmaxnreg_dec<kOtherRegisters>();
     if (warp != 0)

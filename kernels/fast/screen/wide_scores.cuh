@@ -34,6 +34,9 @@ struct WideScores {
   static constexpr bool kStartsByProduct = starts_by_product(kDim);
   // A thread's 32 columns of a row are kGroups groups of kClasses columns, one of each class.
   static constexpr int kClasses = kDim > 32 ? 4 : 8, kGroups = 32 / kClasses;
+  // The bits of a score that stay; the number of its group or class takes the place of the others.
+  static constexpr unsigned kKeep = ~7u;
+  static_assert(kClasses <= 8 && kGroups <= 8);
 
   // What is kept of two rows: the two smallest minima of groups, the tile of the smallest (16 bits
   // each, since registers are scarce), and the minima of the classes. All are bits of floats.
@@ -143,7 +146,9 @@ struct WideScores {
       kept.second[row] = __vimin3_s32(kept.second[row], second, max(kept.best[row], best));
       if (best < kept.best[row]) {
         kept.best[row] = best;
-        kept.tiles = __byte_perm(kept.tiles, tile, row == 0 ? 0x3254 : 0x5410);
+        // Selects the bytes of the result, the lowest last; 4 and 5 are those of `tile`.
+        constexpr unsigned kLowHalf = 0x3254, kHighHalf = 0x5410;
+        kept.tiles = __byte_perm(kept.tiles, tile, row == 0 ? kLowHalf : kHighHalf);
       }
     }
   }
