@@ -48,8 +48,9 @@ struct TwoNearest {
     for (int part = 0; part < kColumns / kWideTile; ++part)
 #pragma unroll
       for (int i = 0; i < 2; ++i)
-        two[i].take<kWideTile / 4>([&](int c) { return d[part * 64 + c / 2 * 4 + i * 2 + c % 2]; },
-                                   keep, tile * (kColumns / kWideTile) + part);
+        two[i].take<kWideTile / 4>(
+            [&](int c) { return d[part * (kWideTile / 2) + c / 2 * 4 + i * 2 + c % 2]; }, keep,
+            tile * (kColumns / kWideTile) + part);
   }
   __device__ __forceinline__ void finish(std::int64_t row) {
     const int lane = threadIdx.x % 32, quad = lane % 4;
