@@ -38,9 +38,35 @@ __device__ __forceinline__ void label(const Assignment& in, Best& best, std::int
   best = {};
 }
 
-// A consumer: while the product of one half runs, the scores of the other are scanned and begun
-// anew. That goes on between tiles of points, where its fragments are loaded, too. ptxas must see
-// no product in flight over a loop's back edge (see wgmma_wait).
+// Moves on to the next tile of centroids, `stage`, in which half 0 may then begin its products. In
+// between, half 1's products with the tile before, in slot `before`, end, and that is released; the
+// first of two parts as early as it can be.
+template <typename T, int kDim, int kColumns>
+__device__ __forceinline__ void next_centroids(
+    float (&acc)[Products<T, kDim, kColumns>::kAccumulators], const float (&r)[2],
+    const char* stages, Tail& tail, int before, int quad, int& slot, int& parity,
+    const char*& stage) {
+  using C = Products<T, kDim, kColumns>;
+  constexpr int kParts = parts(kDim);
+  if constexpr (kParts == 2) {
+    wgmma_wait<1>();
+    mbarrier_arrive(&tail.empty[before]);
+  }
+  if ((slot += kParts) == kDepth) slot = 0, parity ^= 1;
+  stage = stages + slot * C::kStage;
+  mbarrier_wait(&tail.full[slot], parity);
+  C::begin(acc, r[0], r[1], stage, quad);
+  if constexpr (kParts == 2) mbarrier_wait(&tail.full[slot + 1], parity);
+  wgmma_wait<0>();
+  mbarrier_arrive(&tail.empty[before + kParts - 1]);
+}
+
+// A consumer. While the products of one half run, it scans the scores of the other half and sets
+// what that half's next products start from:
+//   tensor cores   half 1 × tile t            half 0 × tile t + 1        half 1 × tile t + 1   …
+//   ALUs           scores of half 0, tile t   scores of half 1, tile t   scores of half 0, …
+// This goes on from one tile of points to the next: each half loads its next points when its last
+// product is done. ptxas must see no product in flight over a loop's back edge (see wgmma_wait).
 template <typename T, int kDim, int kColumns, bool kBatched>
 __device__ __forceinline__ void consume(const Assignment& in, char* stages, const char* points,
                                         Tail& tail, int consumer) {
@@ -86,16 +112,13 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
   const auto free_rest = [&](int half) {
     if constexpr (kParts == 2) mbarrier_arrive(&tail.rest_empty[2 * consumer + half]);
   };
-  // Releases the first part of a tile of centroids, before all of half 1's product is done.
-  const auto free_first = [&](int of) {
-    if constexpr (kParts == 2) {
-      wgmma_wait<1>();
-      mbarrier_arrive(&tail.empty[of]);
-    }
-  };
 
-  // Waits for what is already there: a branch, which keeps the products above it. Without it ptxas
-  // puts six of half 0's eight products behind the scan of half 1, beside which they should run.
+  const auto multiply0 = [&] { C::multiply(acc0, half0.a, points, stage); };
+  const auto multiply1 = [&] { C::multiply(acc1, half1.a, points + kStaged, stage); };
+
+  // Waits for what is already there. This is a branch, so the products above it stay above it.
+  // Without it, ptxas moves six of half 0's eight products behind the scan of half 1, although they
+  // should run beside it.
   const auto pin = [&] { mbarrier_wait(&tail.full[slot], parity); };
 
   wait_points(0);
@@ -104,41 +127,34 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
   C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
   if constexpr (kParts == 2) mbarrier_wait(&tail.full[1], 0);
   wait_rest(0);
-  C::multiply(acc0, half0.a, points, stage);
+  multiply0();
   load1(tile);
   C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
   wait_rest(1);
   wgmma_wait<0>();
-  // Here and at the head of the inner loop: half 0's products with this tile of centroids are done
-  // (acc0), acc1 holds what half 1's start from, and `stage` is the tile. A round multiplies half 1
-  // while acc0 is scanned, moves to the next tile of centroids, and multiplies half 0 with that one
-  // while acc1 is scanned. The last tile of centroids is below: labels follow, and the next points.
+  // Here and at the head of the inner loop, half 0's products with the tile of centroids at `stage`
+  // are done (acc0), and acc1 holds what half 1's start from.
   for (;;) {
     for (int t = 0; t < last; ++t) {
-      C::multiply(acc1, half1.a, points + kStaged, stage);
+      multiply1();
       pin();
       C::scan(acc0, in.mask, t, best0);
       const int before = slot;
-      free_first(before);
-      if ((slot += kParts) == kDepth) slot = 0, parity ^= 1;
-      stage = stages + slot * C::kStage;
-      mbarrier_wait(&tail.full[slot], parity);
-      C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
-      if constexpr (kParts == 2) mbarrier_wait(&tail.full[slot + 1], parity);
-      wgmma_wait<0>();
-      mbarrier_arrive(&tail.empty[before + kParts - 1]);
-      C::multiply(acc0, half0.a, points, stage);
+      next_centroids<T, kDim, kColumns>(acc0, half0.r, stages, tail, before, quad, slot, parity,
+                                        stage);
+      multiply0();
       pin();
       C::scan(acc1, in.mask, t, best1);
       C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
       wgmma_wait<0>();
     }
+    // The last tile of centroids: labels follow, and the next tile of points.
     int* labels = tail.labels[tiles_done & 1];
     const int next = tile + static_cast<int>(gridDim.x), before = slot;
     const bool more = next < in.point_tiles;
     if (in.sums != nullptr)
       mbarrier_wait(&tail.labels_empty[tiles_done & 1], (tiles_done >> 1 & 1) ^ 1);
-    C::multiply(acc1, half1.a, points + kStaged, stage);
+    multiply1();
     pin();
     free_rest(0);
     C::scan(acc0, in.mask, last, best0);
@@ -155,17 +171,11 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
     ++tiles_done;
     wait_points(tiles_done);
     if constexpr (kParts == 1) load0(next);
-    free_first(before);
-    if ((slot += kParts) == kDepth) slot = 0, parity ^= 1;
-    stage = stages + slot * C::kStage;
-    mbarrier_wait(&tail.full[slot], parity);
-    C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
-    if constexpr (kParts == 2) mbarrier_wait(&tail.full[slot + 1], parity);
-    wgmma_wait<0>();
-    mbarrier_arrive(&tail.empty[before + kParts - 1]);
+    next_centroids<T, kDim, kColumns>(acc0, half0.r, stages, tail, before, quad, slot, parity,
+                                      stage);
     free_rest(1);
     wait_rest(0);
-    C::multiply(acc0, half0.a, points, stage);
+    multiply0();
     pin();
     C::scan(acc1, in.mask, last, best1);
     if constexpr (kParts == 2) load1(next);
@@ -270,7 +280,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
   const int warpgroup = uniform(threadIdx.x / 128);
   if (warpgroup == 0) {
-    setmaxnreg_dec<56>();
+    setmaxnreg_dec<kOtherRegisters>();
     const int warp = uniform(threadIdx.x / 32);
     if (warp == 0) {
       if (threadIdx.x == 0) produce<kDim, kColumns, kBatched>(in, map, stages, points, tail);
@@ -282,7 +292,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         adder.add_changed();
     }
   } else {
-    setmaxnreg_inc<224>();
+    setmaxnreg_inc<kConsumerRegisters>();
     consume<T, kDim, kColumns, kBatched>(in, stages, points, tail, warpgroup - 1);
   }
 #else

@@ -15,9 +15,11 @@ namespace {
 constexpr int kMostHeld = 128;      // dimensions of a point in registers, beside 128 accumulators
 constexpr int kMostWgmmaDim = 256;  // the others are in shared memory
 constexpr int kThreads = 384;       // one warpgroup produces and adds up, two consume
-constexpr int kHalf = 64;           // points of a product; a consumer has two halves
-constexpr int kDepth = 4;           // stages of centroids
-constexpr int kAdders = 3;          // warps that add up
+// Registers of a thread. The three warpgroups begin with 168 each: 504 in all.
+constexpr int kConsumerRegisters = 224, kOtherRegisters = 504 - 2 * kConsumerRegisters;
+constexpr int kHalf = 64;   // points of a product; a consumer has two halves
+constexpr int kDepth = 4;   // stages of centroids
+constexpr int kAdders = 3;  // warps that add up
 constexpr int kGroups = (kTilePoints / 32 + kAdders - 1) / kAdders;  // of 32 points for each
 
 __host__ __device__ constexpr int stage_bytes(int dim, int columns) {
