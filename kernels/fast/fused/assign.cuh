@@ -8,9 +8,10 @@
 namespace lloyd::fast {
 namespace {
 
-/// Adds a tile's rows to the sums at offsets[row], C dimensions per lane: several rows of fewer
-/// than 32 · C values at a time, or slice `member` of a longer row. Two or four turns are in flight
-/// at a time; a turn that meets the cluster of an earlier one continues with its result.
+/// Adds a tile's rows to the sums of their clusters, which begin at sums[offsets[row]]. A lane
+/// takes C dimensions. The warp takes several rows at a time if they have fewer than 32 · C values,
+/// and slice `member` of each row if it has more. Two or four rows per lane are loaded before the
+/// first is added; of those, rows of one cluster are added one after the other.
 template <typename T, int D, int C, int kRows>
 __device__ __forceinline__ void add_rows(const char* tile, const int* offsets, float* sums,
                                          int member) {
@@ -22,6 +23,7 @@ __device__ __forceinline__ void add_rows(const char* tile, const int* offsets, f
   const int dimension = kAtOnce > 1 ? lane * C % D : (member * kWarp + lane) * C;
   constexpr int kBytes = static_cast<int>(sizeof(T));
   float* mine = sums + (member * kWarp + lane) * C;
+  // Row::at() swaps the halves of odd rows, so a lane has a place for even and one for odd rows.
   const char* even = tile + R::at(sub, dimension * kBytes);
   const char* odd = tile + R::at(sub + 1, dimension * kBytes) - R::kBytes;
   offsets += sub;
@@ -54,6 +56,16 @@ __device__ __forceinline__ void add_rows(const char* tile, const int* offsets, f
   }
 }
 
+/// Labels and sums of all points. Each warp takes tiles of kRows points, through a ring of
+/// plan.stages tiles of its own in shared memory, so that warps do not wait for each other. A turn:
+///   wait   for the warp's next tile (cp.async)
+///   label  its points, by products with all clusters: nearest()
+///   add    the rows, which are still there, to the sums of their clusters: add_rows()
+///   copy   a coming tile to the same place
+/// If one copy of the sums per warp is too much memory, a group of two or four warps (members)
+/// shares a copy. Each member then adds up its slice of the dimensions of all tiles of the group,
+/// between two barriers of the group. At the end the block adds up its copies, always in the same
+/// order, and leaves the result for finish(). N: sixteens of clusters that are multiplied at once.
 template <typename T, int D, int kRows, int N>
 __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
     assign_and_sum([[maybe_unused]] const Assignment in) {
@@ -73,7 +85,7 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
   int* offsets = reinterpret_cast<int*>(shared + at.offsets) + group * members * kRows;
   char* ring = shared + at.ring + warp * plan.stages * kTileBytes;
 
-  // Zeros where no copy writes.
+  // No copy writes what pads the rows.
   if (in.stride_bytes < R::kBytes) {
     for (int i = threadIdx.x; i < (at.end - at.ring) / 16; i += blockDim.x)
       reinterpret_cast<float4*>(shared + at.ring)[i] = {};
@@ -118,11 +130,11 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
     char* points = ring + slot * kTileBytes;
     wait_copies(plan.stages - 1);
     __syncwarp();
-    // Which cluster is nearest to each point?
+    // Label.
     int label = nearest<T, D, kRows, N, kHeld>(points, table, bias, in.padded_k, held);
     const int row = row_of_lane<kRows>();
     const std::int64_t point = first_point(tile) + row;
-    if (tile >= tiles || point >= in.n) label = in.k;  // a cluster of no consequence
+    if (tile >= tiles || point >= in.n) label = in.k;  // the sums of cluster k are not used
     if (is_first_of_row<kRows>()) {
       offsets[member * kRows + row] = label * pitch;
       atomicAdd(&counts[label], 1u);
@@ -131,7 +143,7 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
         in.labels[point] = static_cast<std::uint8_t>(label);
       }
     }
-    // The rows are still there: they are added to the sums of their clusters.
+    // Add.
     if (members == 1) {
       __syncwarp();
       if (plan.values == 4)
@@ -152,7 +164,7 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
       }
       ptx::bar_sync(1 + group, members * kWarp);
     }
-    // The tile's place is free for the next one.
+    // Copy.
     if (coming < tiles) copy_tile<T, D, kRows>(in, points, first_point(coming));
     ptx::cp_async_commit_group();
     if (++slot == plan.stages) slot = 0;
@@ -162,8 +174,8 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
   ptx::cp_async_wait_group<0>();
   __syncthreads();
 
-  // The block's sums: of its copies, then of what stands side by side in a copy, always in the same
-  // order.
+  // The block's sums: over its copies, then over the partial sums that stand side by side in a copy
+  // (pitch_of).
   const int copies = plan.warps / members, cells = in.k * pitch;
   for (int c = threadIdx.x; c < cells; c += blockDim.x) {
     float sum = 0;

@@ -78,10 +78,12 @@ __global__ void __launch_bounds__(kFinishBlock)
   }
   if (thread == 0) bias[j] = j < k ? norm / 2 : INFINITY;
   if (thread >= padded) return;
-  // Dimension `thread` is value v of the lane_values that quad lane q reads of a point at a time.
-  // Two consecutive values belong to one product: as its dimensions q and q + 4.
+  // Lay out −c as Assignment::table has it. Dimension `thread` is value v of the lane_values that
+  // quad lane q reads of a point at a time. Two consecutive values belong to one product, as its
+  // dimensions q and q + 4. In that product cluster j is row j % 16.
   const int within = thread % (4 * lane_values), q = within / lane_values, v = within % lane_values;
   const int step = thread / (4 * lane_values) * (lane_values / 2) + v / 2;
+  // Of a lane's float4, x is rows 0 to 7, y rows 8 to 15, z and w the same at dimension q + 4.
   float* place = table + (((step * (padded_k / 16) + j / 16) * 2) * kWarp + j % 8 * 4 + q) * 4 +
                  j % 16 / 8 + v % 2 * 2;
   const float high = __uint_as_float(round_tf32(-c));
