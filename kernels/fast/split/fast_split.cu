@@ -35,12 +35,34 @@ std::int64_t shared_bytes(const Problem& problem) {
 }
 
 #if LLOYD_CUDA
+// The group of centroids that has a point's smallest score. `low` and `high` are what four lanes
+// have found for it: each its smallest score and the group of that. Of equal scores, the lowest
+// group counts.
+__device__ __forceinline__ int best_group(int4 low, int4 high) {
+  int smallest = low.x, group = low.y;
+  const auto take = [&](int bits, int other) {
+    if (bits < smallest || (bits == smallest && other < group)) group = other;
+    smallest = min(smallest, bits);
+  };
+  take(low.z, low.w);
+  take(high.x, high.y);
+  take(high.z, high.w);
+  return group;
+}
+
+// Labels and sums of all points. Shared memory holds all centroids twice: in `panels` as bf16 parts
+// for the products, and in `exact` as they are. A lane takes a point:
+//   write  its parts to a row in shared memory
+//   scan   the scores of 16 of the warp's points at a time with all centroids: a lane keeps the
+//          smallest of its scores of a row, and which group of 16 centroids it is from
+//   label  its own point: of the best group, the centroid with the smallest fp32 distance
+//   add    the point to the sums in global memory
 __global__ void __launch_bounds__(kThreads, 1)
     assign_and_sum(const float* points, const float* centroids, float* sums, int* counts,
                    int copies, std::int32_t* labels, Flags* flags, std::int64_t n, int k, int dim,
                    int tiles) {
   extern __shared__ unsigned char shared[];
-  // In 64 bits; behind the 32 of panel_padding(), ptxas orders the loop otherwise.
+  // This is panel_padding() in 64 bits. With its 32 bits, ptxas schedules the loop in another way.
   unsigned char* panels = shared + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024;
   unsigned char* all_rows = panels + (tiles + 3) / 4 * kPanelBytes;
   auto* exact = reinterpret_cast<float2*>(all_rows + kThreads * kRowBytes);
@@ -57,7 +79,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   unsigned char* rows = all_rows + threadIdx.x / 32 * 32 * kRowBytes;  // of the warp
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
   unsigned changes = 0;
-  // A lane's point. A warpgroup takes its steps together: its first thread says which is the last.
+  // A lane's point. A warpgroup multiplies together, so all of it goes on as long as its first
+  // thread has a point.
   std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   const auto load = [&](std::int64_t at) {
     return at >= n   ? float2{}
@@ -104,20 +127,12 @@ __global__ void __launch_bounds__(kThreads, 1)
     const auto* found = reinterpret_cast<const int4*>(rows + lane * kRowBytes);
     const int4 low = found[0], high = found[1];
     __syncwarp();
-    int smallest = low.x, group = low.y;
-    const auto take = [&](int bits, int other) {
-      // Equal scores: the lowest group.
-      if (bits < smallest || (bits == smallest && other < group)) group = other;
-      smallest = min(smallest, bits);
-    };
-    take(low.z, low.w);
-    take(high.x, high.y);
-    take(high.z, high.w);
+    const int group = best_group(low, high);
     if (i < n) {
       const int label = nearest_of_group(exact, group, x.x, x.y);
       if (flags != nullptr) changes += labels[i] != label;
       labels[i] = label;
-      // Nobody waits for these. In shared memory, float additions would be loops.
+      // No thread waits for these additions. In shared memory, additions of floats would be loops.
       atomicAdd(&sums[label * dim], x.x);
       if (dim > 1) atomicAdd(&sums[label * dim + 1], x.y);
       atomicAdd(&counts[label], 1);
