@@ -34,8 +34,11 @@ std::int64_t shared_bytes(const Problem& problem) {
 #if LLOYD_CUDA
 constexpr int kPoints = 4;  // in a thread, where they have few dimensions
 
-// As many blocks as fit, each with its sums in shared memory through all its tiles. Blocks along y
-// have the problems of a batch.
+// Labels and sums of all points. Shared memory of a block holds all centroids in a table, and the
+// block's sums. A thread holds P points. For each tile of blockDim.x · P points it finds the
+// nearest centroid of its points, nearest(), and adds them to the block's sums by atomics. At the
+// end the block adds its sums to those in global memory. There are as many blocks as fit at once.
+// Blocks along y have the problems of a batch.
 template <int D, int Quads, bool kBatched>
 __global__ void __launch_bounds__(kMostThreads)
     assign_and_sum(const float* points, const float* centroids, float* sums, int* counts,

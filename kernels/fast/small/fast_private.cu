@@ -33,8 +33,8 @@ constexpr int kMostClusters = 255;  // a label is a byte, and 255 is none yet
 int quads_per_group(int k) { return k <= 64 ? 1 : 2; }
 int warps_of(const Tunables& tunables) { return (tunables.threads_per_block + kWarp - 1) / kWarp; }
 
-// In this order: the table, the columns, the totals (see assign_and_sum). The columns have a
-// cluster more, k, for what is past the last point.
+// In this order: the table, the columns, the totals (see assign_and_sum). The columns have one more
+// cluster, k, for what is past the last point.
 std::int64_t shared_bytes(const Problem& problem, const Tunables& tunables) {
   return table_bytes(problem.dim, quads_of(problem.k, quads_per_group(problem.k))) +
          4LL * kWarp * warps_of(tunables) * (problem.k + 1) * (padded_dim(problem.dim) + 1) +
@@ -44,6 +44,31 @@ std::int64_t shared_bytes(const Problem& problem, const Tunables& tunables) {
 #if LLOYD_CUDA
 constexpr int kPoints = 8;  // in a thread, where they have few dimensions
 
+// The bits of a count in a cell, and one more point (see Total).
+__device__ __forceinline__ float one_more(float count) {
+  return __uint_as_float(__float_as_uint(count) + 1);
+}
+
+// Writes the labels of a thread's points, and counts those that have changed.
+template <int D, int P>
+__device__ __forceinline__ void put_labels(const Tile<D, P>& tile, const int (&label)[P], int k,
+                                           bool count_changes, std::uint8_t* labels,
+                                           unsigned& changes) {
+#pragma unroll
+  for (int p = 0; p < P; ++p) {
+    if (label[p] == k) continue;
+    std::uint8_t* kept = labels + tile.first + tile.at(p);
+    if (count_changes) changes += *kept != label[p];
+    *kept = static_cast<std::uint8_t>(label[p]);
+  }
+}
+
+// A whole iteration. A thread holds P points; a block takes tiles of blockDim.x · P points, with
+// the next tile on its way, and all centroids in a table in shared memory. For each tile:
+//   label  the thread's points: nearest()
+//   add    each of them to the columns of its lane, which no other thread touches
+// Then the block adds up its columns and leaves the totals in `parts`. The last block to do so adds
+// up the parts of all blocks and moves the centroids.
 // Blocks along y have the problems of a batch.
 template <int D, int Quads, bool kBatched>
 __global__ void __launch_bounds__(kMostThreads)
@@ -98,21 +123,13 @@ __global__ void __launch_bounds__(kMostThreads)
       for (int p = 0; p < P; ++p)
         if (tile.at(p) >= tile.points) label[p] = k;
     }
-    if (write_labels) {
-#pragma unroll
-      for (int p = 0; p < P; ++p) {
-        if (label[p] == k) continue;
-        std::uint8_t* kept = labels + tile.first + tile.at(p);
-        if (count_changes) changes += *kept != label[p];
-        *kept = static_cast<std::uint8_t>(label[p]);
-      }
-    }
+    if (write_labels) put_labels(tile, label, k, count_changes, labels, changes);
 #pragma unroll
     for (int p = 0; p < P; ++p) {
       float* cell = mine + label[p] * kRow * kWarp;
 #pragma unroll
       for (int t = 0; t < D; ++t) cell[t * kWarp] += x[p][t];
-      cell[D * kWarp] = __uint_as_float(__float_as_uint(cell[D * kWarp]) + 1);
+      cell[D * kWarp] = one_more(cell[D * kWarp]);
     }
   }
   if (changes > 0) atomicAdd(&flags->changes, changes);
@@ -141,7 +158,8 @@ __global__ void __launch_bounds__(kMostThreads)
   if (!is_last) return;
   __threadfence();
 
-  // The last block moves the centroids.
+  // The last block moves the centroids. (As a function of its own, this loop would change the
+  // kernel's machine code.)
   add_up<kRow>(totals, cells, gridDim.x, [&](Total& total, int c, int block) {
     total.add(__ldcg(&parts[static_cast<std::int64_t>(block) * cells + c]));
   });
