@@ -35,15 +35,19 @@ using Target = std::conditional_t<kShared || std::is_same_v<Sum, Twice>, double,
 
 // Adds up the partial sums of each cluster and moves its centroid. fp64 sums are kept; fp32 sums
 // are of all points; sums that are Twice are kept if there is memory for them.
-// Threads along x, and blocks along y, take four coordinates each. A block has `clusters`
-// consecutive clusters. Where it has several, one thread along y adds up a cluster that has few
-// sums; all other clusters are shared by all threads along y, each with every blockDim.y-th sum,
-// because there are many sums where one cluster has most points. Where the largest move is asked
-// for, there is one block along y and one cluster in a block.
-// Without this launch bound ptxas limits itself to 32 registers, which leaves three loads in
-// flight.
+//
+// Threads along x, and blocks along y, take four coordinates each: a column. A block has `clusters`
+// consecutive clusters, and goes over them twice:
+//   1. If it has several, the threads y take the y-th of them, if that has few partial sums.
+//   2. All threads along y share each of the others: they add up every blockDim.y-th partial sum
+//      each, and then their sums are added pairwise in shared memory. (If one cluster has most
+//      points, it has many partial sums.)
+// Where the largest move is asked for, there is one block along y and one cluster in a block.
+//
 // kShared: other GPUs have points of the same clusters. No centroid is moved. `target` becomes the
 // sum of every cluster, 4 · width values each, and then the number of its points.
+// Without this launch bound ptxas limits itself to 32 registers, which leaves three loads in
+// flight.
 template <typename Sum, bool kShared>
 __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
     finish(const Four<Sum>* __restrict__ partials, int width, const unsigned* __restrict__ starts,
@@ -62,7 +66,8 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
 #pragma unroll
     for (int i = 0; i < 4; ++i) add(sum.values[i], other.values[i]);
   };
-  // The sums of cluster j in `column`, from first on, every step-th.
+  // Adds up the partial sums of cluster j in `column`: those of the runs first to last, every
+  // step-th.
   const auto sum_of = [&](int j, int column, unsigned first, unsigned last, unsigned step) {
     Four<Sum> sum{};
     const auto at = [&](unsigned w) { return partials[std::int64_t{w + j} * width + column]; };
@@ -118,6 +123,7 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
   const auto few = [&](unsigned start, unsigned end) {
     return clusters > 1 && (end - 1) / run - start / run < kFewSums;
   };
+  // 1. A cluster for each thread along y.
   if (const int j = from + y; clusters > 1 && j < to) {
     const unsigned start = starts[j], end = starts[j + 1];
     if (start < end && few(start, end)) {
@@ -129,6 +135,7 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
       }
     }
   }
+  // 2. All threads along y for each cluster.
   for (int j = from; j < to; ++j) {
     const unsigned start = starts[j], end = starts[j + 1];
     if (x == 0 && y == 0 && blockIdx.y == 0) {

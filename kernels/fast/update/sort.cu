@@ -24,7 +24,10 @@ __global__ void __launch_bounds__(kCountBlock)
     count_labels(const std::int32_t* __restrict__ labels, std::int32_t* __restrict__ previous,
                  std::int64_t n, int k, int block_points, unsigned* __restrict__ counts,
                  unsigned* __restrict__ totals, unsigned* __restrict__ sizes) {
-  extern __shared__ unsigned counters[];  // k of them; kChanges: those that came in the high half
+  // The entries of each cluster. kChanges: in the low half those that came or left, in the high
+  // half those that came.
+  extern __shared__ unsigned counters[];
+  constexpr unsigned kCame = 0x10001, kLeft = 1;
   wait_for_previous_kernel();
   let_next_kernel_start();
   for (int j = threadIdx.x; j < k; j += kCountBlock) counters[j] = 0;
@@ -37,8 +40,8 @@ __global__ void __launch_bounds__(kCountBlock)
     if constexpr (kChanges) {
       const std::int32_t before = previous[first + i];
       if (label == before) continue;
-      atomicAdd(&counters[label], 0x10001u);
-      atomicAdd(&counters[before], 1u);
+      atomicAdd(&counters[label], kCame);
+      atomicAdd(&counters[before], kLeft);
     } else {
       atomicAdd(&counters[label], 1u);
       if (previous != nullptr) previous[first + i] = label;
@@ -101,16 +104,20 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-// Writes each entry to its place. Entries of equal label keep the order of their points: a warp
-// takes its points 32 at a time and ranks lanes of equal label by __match_any_sync (as fast as
-// ballots here); of 32 points, those that came go before those that left. kChanges: `previous`
-// becomes `labels`.
+// Writes each entry to its place, by three steps:
+//   1. Each warp counts the entries of each cluster among its consecutive points.
+//   2. The block turns these counts into offsets: the entries that earlier warps have.
+//   3. Each warp goes over its points again, 32 at a time, and ranks lanes of equal label by
+//      __match_any_sync (as fast as ballots here). Of 32 points, those that came go before those
+//      that left.
+// So entries of equal label keep the order of their points. kChanges: `previous` becomes `labels`.
 template <bool kChanges>
 __global__ void __launch_bounds__(kCountBlock)
     scatter_indices(const std::int32_t* __restrict__ labels, std::int32_t* __restrict__ previous,
                     std::int64_t n, int k, int block_points, const unsigned* __restrict__ places,
                     std::int32_t* __restrict__ order) {
-  extern __shared__ unsigned counters[];  // each cluster's place, then 16-bit offsets for each warp
+  // Each cluster's place in this block; then for each warp an offset of 16 bits for each cluster.
+  extern __shared__ unsigned counters[];
   const int pairs = (k + 1) / 2;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   unsigned* place = counters;
@@ -139,6 +146,7 @@ __global__ void __launch_bounds__(kCountBlock)
     for (int u = 0; kChanges && u < kLabels; ++u)
       if (to[u] == from[u]) to[u] = from[u] = -1;
   };
+  // 1. Count.
   const auto count = [&](std::int32_t label) {
     if (label >= 0) atomicAdd(&offsets[warp * pairs + label / 2], label % 2 ? 0x10000u : 1u);
   };
@@ -152,6 +160,7 @@ __global__ void __launch_bounds__(kCountBlock)
     }
   }
   __syncthreads();
+  // 2. Offsets, of two clusters in a word.
   for (int i = threadIdx.x; i < pairs; i += kCountBlock) {
     unsigned sum = 0;  // of both halves at once: neither reaches 2^16
 #pragma unroll
@@ -162,6 +171,7 @@ __global__ void __launch_bounds__(kCountBlock)
     }
   }
   __syncthreads();
+  // 3. Place.
   auto* mine = reinterpret_cast<unsigned short*>(offsets + warp * pairs);
   const auto place_all = [&](std::int32_t label, std::int32_t entry) {
     const unsigned peers = __match_any_sync(0xffffffffu, label);

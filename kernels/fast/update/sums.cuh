@@ -45,12 +45,16 @@ constexpr int kSumBlocks = kValues == 8       ? 4
                            : sizeof(Sum) == 8 ? 6
                                               : 5;
 
-// A warp adds up a run of entries. Each cluster that it meets there makes one sum, in slot warp +
-// cluster, which no other pair of warp and cluster has. `group` lanes (a power of two) load a row's
-// vectors, 32 / group rows at once; rows wider than 32 vectors are shared out over blockIdx.y.
-// `entries`: how many there are, or 0 where only the device knows, in starts[k].
-// Sum: float, of points that came, or double or Twice, where entries may also be of points that
-// left.
+// A warp adds up a run of consecutive entries. Each cluster that it meets there makes one sum, in
+// slot warp + cluster, which no other pair of warp and cluster has. (Both only grow along the
+// entries, and at least one of them from one sum to the next.) For each cluster:
+//   load   32 indices at a time, one per lane, and the rows of kLoadsInFlight · 32 / group of them;
+//          `group` lanes (a power of two) load a row's vectors
+//   add    each lane its own vectors in registers
+//   join   the sums of the lanes that have the same vector, and write them to the slot
+// Rows wider than 32 vectors are shared out over blockIdx.y. `entries`: how many there are, or 0
+// where only the device knows, in starts[k]. Sum: float, of points that came, or double or Twice,
+// where entries may also be of points that left.
 template <typename Value, int kValues, typename Sum>
 __global__ void __launch_bounds__(kSumBlock, kSumBlocks<Sum, kValues>)
     sum_rows(const Value* __restrict__ points, std::int64_t stride, int vectors, int group,
@@ -124,9 +128,10 @@ __global__ void __launch_bounds__(kSumBlock, kSumBlocks<Sum, kValues>)
         *reinterpret_cast<Vector<Sum, kStore>*>(slot + v) = store;
       }
     }
-    if (at < last) do
-        ++j;
+    if (at < last) {
+      do ++j;
       while (starts[j + 1] == at);  // past the empty ones
+    }
   }
 }
 
