@@ -9,7 +9,8 @@ namespace {
 
 /// To the nearest number with 11 significant bits.
 __device__ __forceinline__ std::uint32_t round_tf32(float x) {
-  return (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+  constexpr std::uint32_t kHalfUnit = ~ptx::kTf32Bits / 2 + 1;
+  return (__float_as_uint(x) + kHalfUnit) & ptx::kTf32Bits;
 }
 
 /// What the tensor cores multiply points with: the upper and the lower part of N sixteens of
@@ -101,7 +102,7 @@ __device__ __forceinline__ int nearest(const char* tile, const float4* table, co
               high[p][i] = round_tf32(values[i]);
               low[p][i] = round_tf32(values[i] - __uint_as_float(high[p][i]));
             } else if constexpr (kWide) {
-              low[p][i] = __float_as_uint(values[i] - __uint_as_float(high[p][i] & 0xffffe000u));
+              low[p][i] = __float_as_uint(values[i] - __uint_as_float(high[p][i] & ptx::kTf32Bits));
             }
           }
         }

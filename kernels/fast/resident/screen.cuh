@@ -55,9 +55,9 @@ struct Closest {
   }
 };
 
-/// What the upper 19 bits of a float, which the tensor cores read, leave out.
+/// What tf32 leaves out of a float.
 __device__ __forceinline__ float lower_part(float x) {
-  return x - __uint_as_float(__float_as_uint(x) & 0xffffe000u);
+  return x - __uint_as_float(__float_as_uint(x) & ptx::kTf32Bits);
 }
 
 /// Of the block's points. `largest_square`: 0, in shared memory. All threads call it.

@@ -62,9 +62,12 @@ __device__ __forceinline__ void mma_from_zero(float* d, const std::uint32_t (&a)
 #endif
 }
 
-/// d += a · b, m16n8k8 in tf32, from sm_80 on; nothing before. The tensor cores read the upper 19
-/// bits of each operand. A lane has a.x: row g, k q; a.y: row g + 8; a.z, a.w: the same rows, 4
-/// further in k; b[0]: column g, k q; b[1]: 4 further in k.
+/// The bits of a float that are its tf32: sign, exponent, and 10 bits of the mantissa.
+constexpr std::uint32_t kTf32Bits = 0xffffe000;
+
+/// d += a · b, m16n8k8 in tf32, from sm_80 on; nothing before. The tensor cores read only the
+/// kTf32Bits of each operand. A lane has a.x: row g, k q; a.y: row g + 8; a.z, a.w: the same rows,
+/// 4 further in k; b[0]: column g, k q; b[1]: 4 further in k.
 __device__ __forceinline__ void mma_tf32(float (&d)[4], const float4& a,
                                          const std::uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
