@@ -17,8 +17,9 @@ namespace lloyd::fast {
 constexpr int kOrdinalBits = 5;
 constexpr unsigned kOrdinalMask = (1u << kOrdinalBits) - 1;
 
-/// (score & keep) | ordinal in one instruction. nvcc makes two where it knows `keep`, so `keep`
-/// comes from a kernel's parameter or from in_register().
+/// (score & keep) | ordinal in one instruction: 0xEA is the table of (a & b) | c. nvcc makes two
+/// instructions where it knows `keep`, so `keep` comes from a kernel's parameter or from
+/// in_register().
 __device__ __forceinline__ unsigned pack_ordinal(float score, unsigned keep, unsigned ordinal) {
   unsigned packed;
   asm("lop3.b32 %0, %1, %2, %3, 0xEA;"

@@ -109,7 +109,7 @@ struct WideScores {
     const std::uint64_t b = kDim < kPanel ? wgmma_descriptor<64>(stage) : wgmma_descriptor(stage);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      Multiply::run(d, a[step], b + step / 4 * (kWideTile * 128 >> 4) + step % 4 * 2, 1);
+      Multiply::run(d, a[step], b + step_offset(kWideTile, step), 1);
     wgmma_commit();
   }
 

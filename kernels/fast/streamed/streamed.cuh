@@ -30,8 +30,10 @@
 
 namespace lloyd::fast::streamed {
 
-constexpr int kThreads = 384;      // one warpgroup produces, two consume
-constexpr int kConsumers = 256;    // threads
+constexpr int kThreads = 384;    // one warpgroup produces, two consume
+constexpr int kConsumers = 256;  // threads
+// Registers of a thread. The three warpgroups begin with 168 each: 504 in all.
+constexpr int kConsumerRegisters = 232, kProducerRegisters = 504 - 2 * kConsumerRegisters;
 constexpr int kBlockPoints = 128;  // 64 for each consumer
 constexpr int kCluster = 2;        // blocks
 constexpr int kClusterPoints = kCluster * kBlockPoints;
@@ -160,7 +162,9 @@ __device__ __forceinline__ void consume(const Rows& rows, Stages<kColumns> stage
         const std::uint64_t a = wgmma_descriptor(stages.points() + consumer * 64 * 128),
                             b = wgmma_descriptor(stages.centroids());
 #pragma unroll
-        for (int step = 0; step < 4; ++step) Multiply::run(acc, a + 2 * step, b + 2 * step, 1);
+        for (int step = 0; step < kPanel / 16; ++step)
+          Multiply::run(acc, a + step_offset(kBlockPoints, step), b + step_offset(kColumns, step),
+                        1);
         wgmma_commit();
       };
       tail.ring.wait(at);
@@ -207,11 +211,11 @@ __device__ __forceinline__ void run(const Rows& rows, const CUtensorMap& map, Lo
   const int rank = cluster_rank(), warpgroup = uniform(threadIdx.x / 128);
   const Stages<kColumns> stages{begin, tail};
   if (warpgroup == 0) {
-    setmaxnreg_dec<40>();
+    setmaxnreg_dec<kProducerRegisters>();
     if (threadIdx.x == 0) produce<kColumns>(rows, map, stages, rank);
     __syncwarp();
   } else {
-    setmaxnreg_inc<232>();
+    setmaxnreg_inc<kConsumerRegisters>();
     consume<T, kColumns, kSign>(rows, stages, rank, warpgroup - 1, look);
     __syncwarp();
   }

@@ -100,8 +100,7 @@ struct Consumer {
                         c = wgmma_descriptor(centroids);
 #pragma unroll
     for (int s = 0; s < kPanels * kPanel / 16; ++s)
-      Score::run(acc, x + s / 4 * (kSlice * 128 >> 4) + s % 4 * 2,
-                 c + s / 4 * (kColumns * 128 >> 4) + s % 4 * 2, 1);
+      Score::run(acc, x + step_offset(kSlice, s), c + step_offset(kColumns, s), 1);
     wgmma_commit();
   }
 

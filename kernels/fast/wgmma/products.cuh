@@ -85,15 +85,13 @@ struct Products {
     wgmma_fence();
     const std::uint64_t b = wgmma_descriptor(stage);
 #pragma unroll
-    for (int s = 0; s < kHeldSteps; ++s)
-      Multiply::run(acc, a[s], b + s / 4 * (kColumns * 128 >> 4) + s % 4 * 2, 1);
+    for (int s = 0; s < kHeldSteps; ++s) Multiply::run(acc, a[s], b + step_offset(kColumns, s), 1);
     wgmma_commit();
     if constexpr (kRestSteps > 0) {
       const std::uint64_t x = wgmma_descriptor(rest), c = wgmma_descriptor(stage + kStage);
 #pragma unroll
       for (int s = 0; s < kRestSteps; ++s)
-        Multiply::run(acc, x + s / 4 * (kHalf * 128 >> 4) + s % 4 * 2,
-                      c + s / 4 * (kColumns * 128 >> 4) + s % 4 * 2, 1);
+        Multiply::run(acc, x + step_offset(kHalf, s), c + step_offset(kColumns, s), 1);
       wgmma_commit();
     }
   }

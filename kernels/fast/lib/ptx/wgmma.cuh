@@ -55,8 +55,8 @@ __device__ __forceinline__ void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// Describes a panel whose rows are kSwizzle bytes (128, 64 or 32) and swizzled within them. Add 2
-/// for the next 16 k of the panel (32 bytes), panel bytes / 16 for the next panel.
+/// Describes a panel whose rows are kSwizzle bytes (128, 64 or 32) and swizzled within them. Add
+/// step_offset() for the next 16 k.
 template <int kSwizzle = 128>
 __device__ __forceinline__ std::uint64_t wgmma_descriptor(const void* panel) {
   static_assert(kSwizzle == 128 || kSwizzle == 64 || kSwizzle == 32);
@@ -65,6 +65,12 @@ __device__ __forceinline__ std::uint64_t wgmma_descriptor(const void* panel) {
   constexpr std::uint64_t kLeading = 1;                      // unused with a swizzle
   return kMode << 62 | kGroupStride << 32 | kLeading << 16 |
          ((shared_address(panel) & 0x3ffff) >> 4);
+}
+
+/// What to add to the descriptor of panels with `rows` rows of 128 bytes for step `s` of 16 k.
+/// Descriptors count in 16 bytes: a step is 32 bytes further in the panel, and four are a panel.
+__host__ __device__ constexpr int step_offset(int rows, int s) {
+  return s / 4 * (rows * 128 >> 4) + s % 4 * 2;
 }
 
 /// Describes the same panels read across: the product's k runs over 16 rows, and its columns over
