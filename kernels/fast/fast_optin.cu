@@ -1,10 +1,10 @@
 // fast_optin: luigi's v4 with all the shared memory that the device gives a block on request.
 //
 // Parent   luigi_v4_device_update.
-// What     The kernel is v4's; it opts in to more than 48 KB of shared memory a block
-//          (cudaFuncSetAttribute). Dimensions far from the origin are centred, because its sums and
-//          centroids are fp32 (lib/placement.h). Points and labels are copied in chunks
-//          (core/transfer.h).
+// What     The kernels are v4's (luigi/v3_kernel.cuh, luigi/v4.cuh). The first opts in to more than
+//          48 KB of shared memory a block (cudaFuncSetAttribute). Dimensions far from the origin
+//          are centred, because sums and centroids are fp32 (lib/placement.h). Points and labels
+//          are copied in chunks (core/transfer.h).
 // Why      v4 ends at k·(2·dim + 1) = 12,288 although an SM has several times that much memory.
 //          Where v4 runs, this is v4.
 // Limits   4·k·(2·dim + 1) B of shared memory per block, up to what the device allows: 232,448 B on

@@ -12,7 +12,8 @@
 // Limits   dim ≤ 8: in more dimensions boxes overlap too many clusters. n < 2^31. Sorting takes as
 //          long as some iterations of fast_cpu_simd.
 // Floor    The boxes and sums of most nodes and a seventh of the points, from memory.
-// More     tree/NOTES.md: what is read, what was tried.
+// More     tree/assign.cpp: Descent::visit() goes down from a block of boxes to the points.
+//          tree/NOTES.md: what is read, what was tried.
 #include <omp.h>
 
 #include <algorithm>

@@ -5,19 +5,18 @@
 //          blocks, nodes, leaves. Each level keeps the sums of its points. In an iteration a box
 //          drops the centroids that cannot be nearest to any of its points (prune.cuh). Where one
 //          is left it gets the stored sums, and nothing below is read. Only leaves on a border
-//          between clusters have their points compared, with the few candidates of the leaf. A
-//          second kernel takes nodes with too many candidates (wide.cuh). Sums are integers, so
-//          their order does not matter. From 2,048 clusters on, a kernel before these filters the
-//          centroids for regions of 8 blocks (regions.cuh).
+//          between clusters have their points compared, with the few candidates of the leaf.
 // Why      At n = 1e7, k = 1000, dim 2 (simulated) 15% of the points are read, with 2.1 candidates.
-//          With few points and clusters, one launch does the whole solve (solve.cuh).
 // Limits   dim ≤ 4: in more dimensions boxes overlap too many clusters. n < 2^31 (CUB's sort).
-//          One launch: k ≤ 64, dim ≤ 2, no stopping rule; its iterations have no ranges.
 //          Points of 16 bits are widened to fp32 once (lib/NOTES.md).
 // Floor    n = 1e7, k = 1000, dim 2: 18 MB from L2, 4 µs, and three launches; 13 µs by
 //          instructions.
-// More     iteration.cuh launches an iteration; assign.cuh has its main kernel, by levels.
-//          NOTES.md: same bits in every run, what limits it, what was tried.
+// More     iteration.cuh launches an iteration. Its kernels: regions.cuh filters centroids for 8
+//          blocks at a time, from 2,048 clusters on; assign.cuh is the main one, by levels;
+//          wide.cuh takes nodes with too many candidates; sums.cuh moves the centroids. solve.cuh
+//          is a whole solve in one launch, whose iterations have no ranges: k ≤ 64, dim ≤ 2, few
+//          points, no stopping rule. NOTES.md: same bits in every run, what limits it, what was
+//          tried.
 #include "kernels/core/version.h"
 
 #if LLOYD_CUDA

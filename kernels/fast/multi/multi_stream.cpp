@@ -11,6 +11,8 @@
 //          links.
 // Floor    stream_wgmma's for the largest part, and the all-reduce. NOTES.md has predictions and
 //          what a run on two and four GPUs took.
+// More     shards.h runs StreamWgmma (stream/stream_wgmma.cpp) on each GPU. Its step() has the
+//          iteration; KeptSums::of_all() (wgmma/kept_sums.cuh) calls the all-reduce.
 #include <algorithm>
 #include <memory>
 #include <optional>

@@ -4,8 +4,8 @@
 // What     fp16 products say, with a certified error, which centroids can be the nearest of a
 //          point. For most points that is one, and it is the label. The others are ambiguous. Where
 //          the first products may have missed candidates, a second look lists all of them. Float64
-//          distances to the candidates, operation for operation those of the oracle, decide. The
-//          update is update/update.h's.
+//          distances to the candidates decide; where two are so close that rounding matters, these
+//          are the oracle's, operation for operation. The update is update/update.h's.
 // Why      fp16 products run at 16 times the rate of fp32. TF32 alone would mislabel 0.03% of
 //          normal points, and it has fp16's mantissa.
 // Limits   dim ≤ 65,536, for the bound's share of accumulation grows with dim. Labels are those of

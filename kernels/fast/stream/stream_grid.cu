@@ -10,7 +10,10 @@
 // Limits   dim ≤ 4, n < 2^31. The tree (0.9 B a point at dim 2) must fit on the device, and the
 //          points and two words beside each into memory that the host can pin.
 // Floor    The harness's floor sends all bytes that do not fit on the device over the link in each
-//          iteration. This version sends fewer, so it may be below that floor. See NOTES.md.
+//          iteration. This version sends fewer, so it may be below that floor.
+// More     step() runs fast_grid's iteration (grid/iteration.cuh) on a DistantTree
+//          (distant_tree.cuh), which says where a point is. chunk_build.cuh builds the tree.
+//          NOTES.md: what is where, predictions.
 #include "kernels/core/limits.h"
 #include "kernels/fast/grid/sizes.h"
 #include "kernels/fast/stream/capacity.h"

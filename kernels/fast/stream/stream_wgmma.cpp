@@ -10,7 +10,9 @@
 //          behind it. Points that fit cost no copies.
 // Limits   Compute capability 9.0, up to 256 dimensions, n < 2^31. Labels (4 B a point), centroids
 //          and their sums must fit beside a chunk. Centroids are fast_wgmma's up to rounding.
-// Floor    The bytes that do not fit, at the rate of the link, or fast_wgmma's. See NOTES.md.
+// Floor    The bytes that do not fit, at the rate of the link, or fast_wgmma's.
+// More     step() is the iteration. wgmma/parts.cuh has its kernels, core/chunk_stream.h the copies
+//          that run ahead, plan.h what stays. NOTES.md shows an iteration along time.
 #include "kernels/fast/stream/stream_wgmma.h"
 
 #include "kernels/core/limits.h"

@@ -5,20 +5,19 @@
 //          two warpgroups multiply (wgmma) and scan the scores, and three warps add the points of
 //          the previous tile to the sums: only those that changed cluster, or all points, as in the
 //          first three of every 64 iterations. A second kernel moves the centroids. when.h says
-//          where sums are made in another way: by one-hot products if clusters are few
-//          (one_hot_engine.cuh), or by the sorted update (update/update.h), as always above dim
-//          256, where both operands are streamed, and on other GPUs.
+//          where sums are made in another way.
 // Why      Nothing of n × k leaves the registers, and sums by the three warps cost no pass of their
 //          own. At dim 128 the tensor cores leave time for 4 ALU operations a score; this takes
 //          1.5. A batch of problems is one launch: their tiles follow each other.
-// Limits   n < 2^31. Batches on Hopper only, up to dim 128. On other GPUs the same scan runs on
-//          mma.sync; bf16 needs compute capability 8.0 there. Scores lose 2^-18 to the column's
-//          number. Three warps add up in the scheduler's order: with them, the last bits of
-//          centroids, and labels at near ties, differ from run to run.
+// Limits   n < 2^31. Batches on Hopper only, up to dim 128. bf16 needs compute capability 8.0.
+//          Scores lose 2^-18 to the column's number. The three warps add up in the scheduler's
+//          order: with them, the last bits of centroids, and labels at near ties, differ from run
+//          to run.
 // Floor    2·n·k·dim at the rate of a 16-bit GEMM.
-// More     step() is the iteration. engine.cuh chooses the kernel; held_engine.cuh (consume()) and
-//          adder.cuh are the main one, place.cuh moves the centroids. NOTES.md has predictions and
-//          what was tried.
+// More     step() is the iteration. engine.cuh chooses the kernel. The main one is held_engine.cuh
+//          (consume()) with adder.cuh; one_hot_engine.cuh makes sums by products, if clusters are
+//          few; streamed_engine.cuh takes more than 256 dimensions, mma_engine.cuh other GPUs; both
+//          leave sums to update/update.h. place.cuh moves the centroids. NOTES.md: what was tried.
 #include "kernels/core/limits.h"
 #include "kernels/fast/wgmma/fast_wgmma.h"
 
