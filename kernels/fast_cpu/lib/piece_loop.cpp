@@ -185,7 +185,7 @@ void PieceLoop::take_tile(Part& part, std::int64_t first, int count, const float
                 : replace_labels(fresh, count, labels);
 }
 
-// `scratch`: dim values.
+// Gives the version centroid j as it is placed. `scratch`: dim values.
 void PieceLoop::show(int j, double* scratch) {
   for (std::size_t t = 0; t < centre_.size(); ++t) scratch[t] = centroid(j)[t] - centre_[t];
   set_centroid(j, scratch);

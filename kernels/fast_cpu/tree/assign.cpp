@@ -20,6 +20,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace lloyd::fast_cpu::HWY_NAMESPACE {
 
+/// Labels and sums of a piece of the tree: from the centroids that its box leaves, down to the
+/// points of its leaves.
 template <int D>
 class Descent {
  public:
@@ -40,6 +42,10 @@ class Descent {
   }
 
  private:
+  /// Goes through a block of kFan boxes, those in `nodes`, whose points can be nearest only to the
+  /// candidates in `list`. Filters these for all boxes at once, with one lane per box. A box with
+  /// one candidate left gives it the kept sum. For each other box the list becomes shorter, and
+  /// visit() goes on with the block below it, or read_leaf() with its points.
   void visit(int level, std::int64_t block, std::uint32_t nodes, const Candidate<D>* list,
              int count) {
     std::uint16_t* kept = scratch_.kept(level);
@@ -147,7 +153,8 @@ int filter_box(const float* low, const float* high, const PlacedCentroids& centr
 
 std::vector<Piece> pieces_of(const Tree& tree) {
   // Runs of 2^m leaves: as few as possible, but at least kFewest where there are enough leaves to
-  // fill blocks of them. Less would leave threads idle, more would meet all k centroids too often.
+  // fill blocks of them. Fewer would leave threads idle, and more would meet all k centroids too
+  // often.
   constexpr std::int64_t kFewest = 128;
   int m = std::countr_zero(static_cast<unsigned>(kFan));
   const int bits_of_fan = m;
