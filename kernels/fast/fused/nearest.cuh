@@ -7,7 +7,7 @@
 namespace lloyd::fast {
 namespace {
 
-/// To the nearest number with 11 significant bits.
+/// Rounds to the nearest number with 11 significant bits.
 __device__ __forceinline__ std::uint32_t round_tf32(float x) {
   constexpr std::uint32_t kHalfUnit = ~ptx::kTf32Bits / 2 + 1;
   return (__float_as_uint(x) + kHalfUnit) & ptx::kTf32Bits;

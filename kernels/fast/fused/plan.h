@@ -52,7 +52,7 @@ constexpr int pitch_of(const Plan& plan, int padded_dim) {
   return kWarp * plan.values * group_of(plan, padded_dim);
 }
 
-// Of a block's shared memory, in bytes from its start.
+// Where the parts of a block's shared memory begin, in bytes from its start.
 struct Places {
   int bias, counts;
   int offsets;  // label · pitch, of each point

@@ -33,7 +33,7 @@ struct BlockOfTree {
 };
 
 /// A block of threads takes a block of the tree, each warp one of its nodes, each lane one of the
-/// node's leaves, and at last each lane one point of a leaf. On each level the candidates are those
+/// node's leaves, and finally each lane one point of a leaf. On each level the candidates are those
 /// that the level above left. Where one is left, the stored sums are added and nothing below is
 /// read. AnyTree: Tree, or one like it with its points elsewhere. Returns whether the warp left its
 /// node to assign_wide(). Warps return one by one: the caller needs a barrier before the next call.
@@ -52,8 +52,8 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
             lane = static_cast<int>(threadIdx.x) % kLanes;
   const int node = block * kWarps + warp;
 
-  // The block: which centroids can be nearest to a point of its box? Who pruned best in the last
-  // iteration probably does again.
+  // 1. The block: which centroids can be nearest to a point of its box? The hint is the centroid
+  // that pruned best in the last iteration; it probably does so again.
   const List all = regions.of<D>(block / kRegionBlocks, centroids);
   if (regions.counts != nullptr) hint = -1;  // it is no place on a region's list
   const int in_block = filter_in_block<D, kWarps>(loaded.box, all, hint, block_centroids, block_ids,
@@ -88,7 +88,7 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
     if (lane == 0) block_owners[block] = owner;
   }
 
-  // The warp's node. No barrier of the block from here on.
+  // 2. The warp's node. There is no barrier of the block from here on.
   if (node >= tree.nodes.count) return false;
   float* const own_centroids = node_centroids[warp][0];
   int* const own_ids = node_ids[warp];
@@ -120,7 +120,7 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
   }
   const List list{own_centroids, own_ids, Candidates, count};
 
-  // Each lane takes a leaf, and at last a point.
+  // 3. Each lane takes a leaf, and then a point at a time.
   const Columns<D> columns(shared + warp * Candidates * (D + 1) * Columns<D>::kRow, count, lane);
   if (count == 2)
     assign_leaves<D>(tree, out, leaf_box, node, lane, own_ids, FewCandidates<D, 2>(list, columns));
@@ -130,9 +130,9 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
     assign_leaves<D>(tree, out, leaf_box, node, lane, own_ids, ManyCandidates<D>(list, columns));
   __syncwarp();
 
-  // One lane takes each row of the columns, so that 32 of the node's sums are rounded and added at
-  // a time. (In a function of its own, nvcc unrolls the inner loop before it inlines and schedules
-  // all else anew.)
+  // 4. One lane takes each row of the columns, so that 32 of the node's sums are rounded and added
+  // at a time. (In a function of its own, nvcc unrolls the inner loop before it inlines and
+  // schedules all else anew. Steps 1 and 2 as functions change the machine code of solve.cuh.)
   Sum* const sums = out.sums_of_block<D>(centroids.count);
   for (int first = 0; first < columns.row_count; first += kLanes) {
     float own = 0;

@@ -101,10 +101,10 @@ class ManyCandidates {
   unsigned left_ = 0;  // for the lane's leaf
 };
 
-/// The same of `Count` candidates, two or three, in registers: nine of ten nodes with several have
-/// no more. All of them are compared with each point, also those that the point's leaf has dropped:
-/// that takes less than to find out which, and the labels are those of all distances anyway. Sums
-/// are added up in the order of columns, so they have the same bits.
+/// Like ManyCandidates, but with `Count` candidates, two or three, in registers. Nine of ten nodes
+/// with several candidates have no more. All of them are compared with each point, also those that
+/// the point's leaf has dropped: that takes less than to find out which, and the labels are those
+/// of all distances anyway. Sums are added up in the order of columns, so they have the same bits.
 template <int D, int Count>
 class FewCandidates {
  public:

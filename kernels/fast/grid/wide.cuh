@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kWideParts = kLanes / kWarps;  // blocks of a wide node: a warp takes a leaf
 
+/// kWideParts blocks take a node, each of their warps a leaf, and each lane a point of it. A block
+/// filters the centroids for the node, a warp those that are left for its leaf.
 /// Which of equally near centroids prunes does not show here: points are compared one by one, and
 /// those of a leaf with equal labels are added up in one way.
 template <int D, typename AnyTree>

@@ -100,8 +100,8 @@ struct FixedPoint {
 
 // ---- Split -------------------------------------------------------------------------------------
 
-/// Of a scaled coordinate, which is between −1 and 1: bits of its first integer, and of the second
-/// where n ≤ 2^18.
+/// The bits of a coordinate's first integer, and of its second one where n ≤ 2^18. (The integers
+/// are of a scaled coordinate, which is between −1 and 1.)
 constexpr int kFirstBits = 21, kSecondBits = 22;
 
 /// Coordinates become integers: x · scale[t], between −1 and 1, in units of

@@ -14,8 +14,8 @@ namespace {
 using cuda::Terms;
 
 constexpr int kBlock = 256;
-// Of all members that have one device. Blocks wait for those of other members, so all must be
-// resident.
+// The most blocks that all members on one device launch together. Blocks wait for those of other
+// members, so all must be resident.
 constexpr int kMostBlocks = 64;
 constexpr int kMostArrays = 8;
 static_assert(kMostBlocks >= kMostShards);

@@ -60,7 +60,8 @@ __device__ __forceinline__ float lower_part(float x) {
   return x - __uint_as_float(__float_as_uint(x) & ptx::kTf32Bits);
 }
 
-/// Of the block's points. `largest_square`: 0, in shared memory. All threads call it.
+/// The largest norm of the block's points. All threads call it. `largest_square` is in shared
+/// memory, and 0 before.
 __device__ __forceinline__ float largest_norm(const Layout& layout, const float4* points, int count,
                                               unsigned& largest_square) {
   for (int i = threadIdx.x; i < count; i += kThreads) {

@@ -22,7 +22,7 @@ struct Rest {
   long long value;
 };
 
-/// Of each coordinate the largest magnitude. Threads along x take coordinates.
+/// Finds the largest magnitude of each coordinate, as bits. Threads along x take coordinates.
 __global__ void find_largest(const float* points, std::int64_t n, int dim, unsigned* largest) {
   for (int t = threadIdx.x; t < dim; t += blockDim.x) {
     float most = 0;

@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(kWideThreads, 1)
   const auto point_tiles =
       static_cast<int>((s.last - s.first + kHalves * 128 - 1) / (kHalves * 128));
   const int warp = uniform(threadIdx.x / 32), warpgroup = warp / 4;
-  // Of a thread. Two warpgroups of consumers and one of others begin with 168 each: 504 in all.
+  // Registers of a thread. The three warpgroups begin with 168 each: 504 in all.
   constexpr int kConsumerRegisters = kDim > 64 ? 232 : 216,
                 kOtherRegisters = 504 - 2 * kConsumerRegisters;
   if (warpgroup == 0) {

@@ -6,7 +6,8 @@
 
 namespace lloyd::fast {
 
-// Of `copies` of sums (k × dim) and counts. Leaves zeros for the next iteration.
+// A thread moves a centroid to the mean of its points, from `copies` copies of all sums (k × dim)
+// and counts, and leaves zeros for the next iteration.
 static __global__ void move_centroids(float* sums, int* counts, int copies, float* centroids, int k,
                                       int dim, Flags* flags) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;

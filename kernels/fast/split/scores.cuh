@@ -44,14 +44,14 @@ __device__ void fill_panels(unsigned char* panels, float2* exact, const float* c
     const float x = j < k ? centroids[j * dim] : 0;
     const float y = j < k && dim > 1 ? centroids[j * dim + 1] : 0;
     const Split c(-2 * x, -2 * y), b(fmaf(x, x, y * y), 0);
-    // Columns are dealt such that a thread's 16 scores of half a tile are those of 16 consecutive
-    // centroids.
+    // Centroids are dealt to columns such that the 16 scores that a thread has of half a tile
+    // belong to 16 consecutive centroids.
     const int group = j / 16, within = j % 16;
     const int tile = group / 8, half = group / 4 % 2, lane = group % 4;
     const int column = 64 * half + within / 2 * 8 + 2 * lane + within % 2;
     unsigned char* row = panels + tile / 4 * kPanelBytes + column * 128;
     const int chunk = tile % 4 * 2;
-    // Past k: infinitely far.
+    // Centroids past k are infinitely far.
     const std::uint32_t b12 = j < k ? b.part[0] | b.part[1] << 16 : 0x7f80;
     *reinterpret_cast<uint4*>(row + swizzle(column, chunk) * 16) =
         make_uint4(c.part[0], c.part[1], c.part[0], c.part[1]);

@@ -35,7 +35,8 @@ __device__ __forceinline__ void sum_run(const Value* __restrict__ points, std::i
                                         const TeamCounts& counts, const unsigned* entries,
                                         unsigned at, unsigned last, double* slots, int pitch) {
   using Row = Vector<Value, kValues>;
-  // Of 16 bits, two values in a register: as values, each would be taken from its load at once.
+  // Values of 16 bits stay two to a register until they are added. As separate values they would be
+  // unpacked right behind each load, which would wait for it.
   using Loaded =
       std::conditional_t<(sizeof(Row) > 4), Vector<unsigned, (sizeof(Row) + 3) / 4>, Row>;
   const unsigned lane = threadIdx.x % 32, rows = 32 / group, row = lane / group;

@@ -33,8 +33,8 @@ __device__ __forceinline__ float4 widen(uint2 four) {
   }
 }
 
-// Adds up all points of the tile, or takes those that changed cluster from one sum and gives them
-// to another.
+// One of the warps that add up: all points of a tile, or only those that changed cluster, which it
+// takes from one sum and gives to another. Each lane has four neighbouring coordinates of a point.
 template <typename T, int kDim, bool kBatched = false>
 struct Adder {
   static constexpr int kVectors = kDim / 4;                     // of a point, 8 bytes each
@@ -102,6 +102,7 @@ struct Adder {
     return listed;
   }
 
+  // Lists this warp's points that changed, and then adds those on the list.
   __device__ __forceinline__ void add_changed() {
     constexpr int kPoints = kLoads / kPieces;  // of a lane at a time
     const Change* list = tail.changes[adder];
@@ -144,6 +145,8 @@ struct Adder {
     }
   }
 
+  // Adds batches of points, in two halves: while one is added, the other is on its way. The first
+  // batch is loaded before the labels are known.
   __device__ __forceinline__ void add_all() {
     constexpr int kStep = kLoads * kAtOnce / kPieces;  // points; as many are on their way
     constexpr int kBatch = 2 * kStep;

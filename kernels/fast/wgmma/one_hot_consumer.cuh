@@ -69,9 +69,9 @@ struct Consumer {
   static constexpr int kSteps = kSlice / 16;
   // What a consumer does while its sums of a slice are under way. It starts the scores of the next
   // slice (kTogether), or only sets what they start from (kBegins), or waits, and the products of
-  // the other consumers fill the gap. Registers lack for kTogether above 64 clusters, and for
-  // kBegins with three consumers. Above 128 dimensions there are four to eight stages, and memory
-  // is the limit: a stage must not stay in use until the next one is full.
+  // the other consumers fill the gap. There are too few registers for kTogether above 64 clusters,
+  // and for kBegins with three consumers. Above 128 dimensions there are only four to eight stages,
+  // and memory is the limit: a stage must not stay in use until the next one is full.
   static constexpr bool kTogether = kBlocks == 1 && kPanels < 3;
   static constexpr bool kBegins = kBlocks == 2 && kPanels == 2;
   using Sums = float[kBlocks][kPieces][Add::kRegisters];
@@ -216,8 +216,12 @@ struct Consumer {
     each(sums, [&](float a, float b, int at) { *reinterpret_cast<float2*>(slot + at) = {a, b}; });
   }
 
-  // All slices of this consumer: every kConsumers-th one of the block. ptxas must see no product in
-  // flight over the loop's back edge (see wgmma_wait).
+  // All slices of this consumer: every kConsumers-th one of the block. A turn begins when a slice
+  // has its labels:
+  //   add     starts the product that adds the slice up
+  //   score   starts the products of the next slice, before or after the sums are done (kTogether)
+  //   label   the next slice
+  // ptxas must see no product in flight over the loop's back edge (see wgmma_wait).
   __device__ __forceinline__ void run(char* scratch) {
     const int slices = static_cast<int>((in.n + kSlice - 1) / kSlice);
     const int step = kConsumers * static_cast<int>(gridDim.x);

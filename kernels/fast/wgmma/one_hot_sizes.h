@@ -29,8 +29,8 @@ struct Sizes {
   static constexpr int kSums = kPanels * kColumns / 2;  // of a thread
   static constexpr int kConsumers = kSums > 64 ? 2 : (kSums == 64 ? 3 : 4);
   static constexpr int kThreads = kWarpgroup * (1 + kConsumers);
-  // Of a thread: when the kernel starts, and of a consumer, which gets what the producer leaves.
-  // Both are handed out by eights.
+  // Registers of a thread: of each when the kernel starts, and then of a consumer's, which get what
+  // the producer gives back. Registers are handed out in eights.
   static constexpr int kFirstRegisters = (64 << 10) / kThreads / 8 * 8;
   static constexpr int kRegisters =
       (kFirstRegisters * (1 + kConsumers) - kProducerRegisters) / kConsumers / 8 * 8;
