@@ -66,6 +66,23 @@ __host__ __device__ constexpr std::int64_t streamed_tile_bytes(int columns, int 
   return std::int64_t{columns} * (padded * 2 + 8);
 }
 
+// Writes what the scores of centroid j start from where that is a product (starts_by_product): a
+// row of 16 coordinates, of which the last eight are 0. Its two halves are swizzled.
+__device__ __forceinline__ void write_start(char* row, int j, const Parts& parts, float norm) {
+  alignas(16) const __half start[8] = {parts.large,
+                                       parts.middle,
+                                       parts.small,
+                                       __float2half(norm),
+                                       __float2half(kLargestPart),
+                                       __float2half(kMiddlePart),
+                                       __float2half(kSmallestPart),
+                                       __float2half(0)};
+  auto* to = reinterpret_cast<uint4*>(row);
+  const int swap = j / 4 % 2;
+  to[swap] = *reinterpret_cast<const uint4*>(start);
+  to[swap ^ 1] = {0, 0, 0, 0};
+}
+
 // Writes −C_h, bounds and errors of centroid j: whole blocks of kSameNorm warps call it, with
 // consecutive rows from a multiple of kSameNorm on, one for each warp. Rows behind the last
 // centroid are padding. wgmma_tiles: the same once more in tiles for wgmma, or null. columns: of a
@@ -147,18 +164,7 @@ __device__ __forceinline__ void split_centroid(int j, const Real* centroids, int
     bound.y = half_above(bound.y);
     const Parts parts = parts_of(j < k ? bound.x : kNoCentroidInParts);
     if (j < k) bound.x = parts.sum;
-    alignas(16) const __half start[8] = {parts.large,
-                                         parts.middle,
-                                         parts.small,
-                                         __float2half(bound.y),
-                                         __float2half(kLargestPart),
-                                         __float2half(kMiddlePart),
-                                         __float2half(kSmallestPart),
-                                         __float2half(0)};
-    auto* to = reinterpret_cast<uint4*>(tile + product_bytes(padded) + j % kWideTile * 32);
-    const int swap = j / 4 % 2;
-    to[swap] = *reinterpret_cast<const uint4*>(start);
-    to[swap ^ 1] = {0, 0, 0, 0};
+    write_start(tile + product_bytes(padded) + j % kWideTile * 32, j, parts, bound.y);
   }
   bounds[j] = bound;
   errors[j] = {bound.y, more};
