@@ -76,7 +76,7 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
   const OnePerLane<D> short_list(is_short ? from : List{block_centroids, block_ids, capacity, 1},
                                  lane);
   if (warp == 0 && regions.counts == nullptr) {
-    // The nearest to the centre is always on the list: it is who prunes in the next iteration.
+    // The centroid nearest to the centre is always on the list. It prunes in the next iteration.
     int owner = -1;
     if (is_short) {
       owner = __shfl_sync(kAllLanes, short_list.id, short_list.nearest(loaded.box));

@@ -24,7 +24,7 @@ struct Columns {
     for (int row = 0; row < row_count; ++row) rows[row * kRow + lane] = 0;
   }
 
-  /// The lane's sums of candidate i, and at last their number of points.
+  /// Sets the lane's sums of candidate i, and their number of points, which comes last.
   __device__ __forceinline__ void set(int i, const float (&sums)[D + 1]) const {
     for (int t = 0; t <= D; ++t) rows[(i * (D + 1) + t) * kRow + lane] = sums[t];
   }

@@ -7,7 +7,7 @@
 namespace lloyd::fast {
 namespace {
 
-/// What filter() found: how many candidates are left, and who dropped the others.
+/// What filter() found: how many candidates are left, and which centroid dropped the others.
 struct Filtered {
   int count, owner;
 };

@@ -171,7 +171,7 @@ class Iteration {
   exact::FixedPoint<kMostDims> fixed_{};
   cuda::Buffer<Sum> sums_;
   cuda::Buffer<int> every_id_;      // 0, 1, … k − 1
-  cuda::Buffer<int> block_owners_;  // who was nearest to a block's centre last time, or −1
+  cuda::Buffer<int> block_owners_;  // nearest to a block's centre last time, or −1
   cuda::Buffer<int> wide_nodes_;    // their number, then they, then their owners
   cuda::Buffer<float> region_centroids_;
   cuda::Buffer<int> region_ids_, region_counts_;

@@ -90,7 +90,7 @@ __device__ bool pruned(const Box<D>& box, const Owner<D>& owner, const List& lis
 
 /// The candidate nearest to the box's centre, of first, first + step, … Kept are its position and
 /// the bits of its distance, which order as distances do. Of equal distances the lowest index wins,
-/// whatever the order of the list: the scheduler fills lists, and who prunes decides which points
+/// whatever the order of the list: the scheduler fills lists, and the owner decides which points
 /// are added up in fp32 before they are rounded to integers.
 struct Nearest {
   unsigned distance = ~0u;

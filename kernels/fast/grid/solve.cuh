@@ -32,7 +32,7 @@ struct Progress {
 
 struct Solve {
   Tree tree;
-  float* centroids;  // [D][k]: the initial ones, at last the answer
+  float* centroids;  // [D][k]: first the initial ones, in the end the answer
   int k, iterations;
   int list_capacity, wide_capacity;
   int* block_owners;

@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kMostThreads)
   }
   const int quads = quads_of(k, Quads);
   // columns[warp][cluster][D sums and a count][lane]: a lane adds in a bank of its own, to cells
-  // that nobody else touches. What is past the last point goes to a cluster of its own, k.
+  // that no other thread touches. What is past the last point goes to a cluster of its own, k.
   float* columns = reinterpret_cast<float*>(table + (D + 1) * quads);
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int warps = (blockDim.x + kWarp - 1) / kWarp;
