@@ -34,7 +34,12 @@ class FakeNvml : public testing::Test {
     setenv("FAKE_NVML_LOG", log().c_str(), 1);
     // For the keeper, which is a separate program. The loader of this process has already read its
     // own variable.
-    setenv("LD_LIBRARY_PATH", file_of_tests("fake_nvml", LLOYD_FAKE_NVML).c_str(), 1);
+    setenv("LD_LIBRARY_PATH", fake().c_str(), 1);
+  }
+  void SetUp() override {
+    for (const std::string& needed : {fake(), keeper().front()})
+      if (!fs::exists(needed))
+        GTEST_SKIP() << needed << " is not there: the tests were moved alone";
   }
   ~FakeNvml() override {
     for (const char* name : {"FAKE_NVML_LOG", "FAKE_NVML_FAIL", "LD_LIBRARY_PATH"}) unsetenv(name);
@@ -46,6 +51,7 @@ class FakeNvml : public testing::Test {
     text << std::ifstream(log()).rdbuf();
     return text.str();
   }
+  static std::string fake() { return file_of_tests("fake_nvml", LLOYD_FAKE_NVML); }
   static std::vector<std::string> keeper(const std::string& uuids = kGpu) {
     return {file_of_tests("run_experiment", LLOYD_PROGRAM), "--keep-clocks", uuids};
   }
