@@ -47,9 +47,32 @@ class Tensor(np.ndarray):
     def sum(self, dim):
         return super().sum(axis=dim)
 
+    def int(self):
+        return self.astype(np.int32)
+
+    def copy_(self, other):
+        assert self.dtype == other.dtype  # PyTorch would take fresh memory on the way
+        self[...] = other
+
+    def numpy(self):
+        return self
+
 
 def tensor(values):
     return np.asarray(values).view(Tensor)
+
+
+def test_an_answer_is_copied_to_memory_that_prepare_wrote(monkeypatch):
+    monkeypatch.syspath_prepend(KERNELS / "python")
+    monkeypatch.syspath_prepend(KERNELS / "peer")
+    version = importlib.import_module("device_lloyd").DeviceLloyd()
+    version.answer = written = tensor(np.ones(3, np.int32)), tensor(np.ones((2, 1), np.float32))
+    version.labels = tensor(np.array([0, 1, 1], np.int64))
+    version.centroids = tensor(np.array([[2], [5]], np.float32))
+    labels, centroids = version.fetch()
+    assert labels.tolist() == [0, 1, 1]
+    assert centroids.tolist() == [[2], [5]]
+    assert all(map(np.shares_memory, (labels, centroids), written))
 
 
 def test_flash_kmeans_takes_a_batch_as_single_problems(monkeypatch):
