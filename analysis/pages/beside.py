@@ -15,7 +15,7 @@ from analysis.model.numbers import count_text
 from analysis.model.run import Run
 from analysis.pages.escape import Code, Words
 from analysis.pages.table import Table
-from analysis.pages.tables import interval_text, listed, time_text
+from analysis.pages.tables import interval_said, interval_text, listed, time_text
 
 _PROBLEM = ("data_name", "n", "k", "dim", "batch")
 
@@ -72,7 +72,7 @@ def beside(run: Run) -> Table:
     if of_ours.empty:
         raise RunError(f"{run.path}: no result of this project's own versions")
     header, parts = problems(points)
-    rows = []
+    rows, shown = [], []
     for sizes, of in parts:
         peer, mine = least(of[is_peer(of)]), of[is_ours(of)]
         ours = least(mine)
@@ -80,10 +80,12 @@ def beside(run: Run) -> Table:
             continue
         second = least(mine[mine["version"].ne(ours["version"])])
         rows.append([*sizes, who(peer), who(ours), ratio(peer, ours), who(second)])
+        shown += [p["times_ms"] for p in (peer, ours, second) if p is not None]
     known = {*header}
     numeric = known - {"data"} | {"faster by"}
     header += ["best peer, ms", "ours, ms", "faster by", "our next, ms"]
-    said = [run.environment_line(), "median of an iteration [95% interval]"]
+    intervals = interval_said(shown)
+    said = [run.environment_line(), f"median of an iteration {intervals}"]
     peers = points[is_peer(points)]
     ran = set(peers.loc[peers["status"].eq("ok"), "version"])
     if absent := sorted({*peers.loc[left_out(peers), "version"]} - ran):

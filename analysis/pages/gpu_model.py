@@ -29,7 +29,7 @@ from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
 from analysis.pages.escape import Code, Words
 from analysis.pages.table import Table
-from analysis.pages.tables import interval_text, listed, time_text
+from analysis.pages.tables import interval_said, interval_text, listed, time_text
 
 PLACES = [*((gpus, 1) for gpus in GPUS), (PER_NODE, NODES)]
 
@@ -69,7 +69,8 @@ def measured(run: Run) -> Table:
     sizes = ["N", "K", "dim"]
     times = ["GPUs", "T(1), ms", "T(G) expected", "measured", "longer", "efficiency", "MHz, 1 → G"]
     header = ["version", *sizes, "precision", "scaling", *times]
-    said = [run.environment_line(), "median of an iteration in ms [95% interval]"]
+    intervals = interval_said(points.loc[shown, "times_ms"])
+    said = [run.environment_line(), f"median of an iteration in ms {intervals}"]
     said.append("MHz: the median clock of one GPU, and of the slowest of G")
     if noise := noise_note(points.loc[shown]):
         said.append(noise.rstrip("."))

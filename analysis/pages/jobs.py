@@ -14,7 +14,7 @@ from analysis.model.run import Run
 from analysis.pages.beside import least, problems, who
 from analysis.pages.escape import Code, Words
 from analysis.pages.table import Table
-from analysis.pages.tables import interval_text, listed
+from analysis.pages.tables import interval_said, interval_text, listed
 
 
 def with_jobs(run: Run) -> pd.DataFrame:
@@ -63,7 +63,7 @@ def jobs(run: Run) -> Table:
     ours."""
     points = with_jobs(run)
     header, parts = problems(points)
-    rows, shown = [], []
+    rows, shown, samples = [], [], []
     for sizes, of in parts:
         mine = of[is_ours(of)]
         quick, ours, library = least(mine), least_job(mine), least_job(of[is_peer(of)])
@@ -72,6 +72,7 @@ def jobs(run: Run) -> Table:
         rows.append([*sizes, who(quick), job_text(quick), who_job(ours), who_job(library)])
         rows[-1].append(job_ratio(library, ours))
         shown.append(quick["point"])
+        samples += [quick["times_ms"], *(p["jobs"] for p in (ours, library) if p is not None)]
     if not rows:
         raise RunError(f"{run.path}: no whole job of this project's own versions")
     known = {*header}
@@ -82,8 +83,8 @@ def jobs(run: Run) -> Table:
     most = f"{counts.max()}" if counts.nunique() == 1 else f"up to {counts.max()}"
     said = [
         run.environment_line(),
-        f"a whole job: allocation, copies, set-up, {most} iterations and the answer; median [95% "
-        "interval]",
+        f"a whole job: allocation, copies, set-up, {most} iterations and the answer; median "
+        f"{interval_said(samples)}",
     ]
     if noise := noise_note(points[points["point"].isin(shown)]):
         said.append(noise.rstrip("."))

@@ -18,7 +18,7 @@ from analysis.pages.beside import least, left_out, ratio, who
 from analysis.pages.escape import Words
 from analysis.pages.jobs import job_ratio, job_text, least_job, who_job, with_jobs
 from analysis.pages.table import Table
-from analysis.pages.tables import listed, time_text
+from analysis.pages.tables import interval_said, listed, time_text
 
 LUIGI_TENTH = "a tenth of luigi_v4"
 STUDY = "luigi_v4_device_update"
@@ -99,7 +99,8 @@ def every_version(run: Run) -> Table:
             why = f"{p['status']}: {p['reason']}"
             rows.append([regime.name, p["version"], p["precision"], why, "", "", *_labels(p)])
             rows[-1] += [""] if jobs else []
-    said = "Median of an iteration [95% interval]; regret relative to the scale of the distance."
+    intervals = interval_said(p for _, of in present for p in of["times_ms"])
+    said = f"Median of an iteration {intervals}; regret relative to the scale of the distance."
     if noise := noise_note(_points(run)):
         said += f" {noise}"
     said = f"{run.title}: {run.environment_line()}. {said}"
@@ -142,16 +143,16 @@ def _of_study(points: pd.DataFrame) -> pd.Series | None:
 
 def _said_of_summary(run: Run, present: list[tuple[Regime, pd.DataFrame]]) -> list[Words]:
     """What a reader has to know of all tables."""
+    found = [find(of) for _, of in present for find in (_best_peer, _of_study, _our_best)]
+    shown = pd.DataFrame([p for p in found if p is not None])
+    intervals = interval_said(shown["times_ms"])
     said: list[Words] = [
         run.environment_line(),
-        "median of an iteration [95% interval], on data that is on the GPU",
+        f"median of an iteration {intervals}, on data that is on the GPU",
         "regret: how much farther a label's centroid is than the nearest, at most, as a share of "
         "what the precision's rounding allows (0: every label is float64's)",
     ]
-    every = [find(of) for _, of in present for find in (_best_peer, _of_study, _our_best)]
-    shown = [p["point"] for p in every if p is not None]
-    points = _points(run)
-    if noise := noise_note(points[points["point"].isin(shown)]):
+    if noise := noise_note(shown):
         said.append(noise.rstrip("."))
     nowhere, _ = _absent(present)
     if nowhere:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from analysis.measures import claims
 from analysis.measures.claims import Judgment
 from analysis.measures.fastest import condition_text, conditions, fastest, within_cores
+from analysis.measures.lookup import FEWEST
 from analysis.measures.noise import OVERSUBSCRIBED, noise_note, noisy_mark, oversubscribed_note
 from analysis.measures.points import sampled
 from analysis.measures.published import Number
@@ -21,6 +23,7 @@ from analysis.measures.speedups import (
     named_baseline,
     over_best_cpu,
 )
+from analysis.measures.stats import Samples
 from analysis.measures.studies import Study
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import Run
@@ -39,6 +42,16 @@ def interval_text(value: float, low: float, high: float, unit: str = "") -> str:
     if np.isfinite(low) and np.isfinite(high) and low != high:
         words += f" [{number_text(low)}, {number_text(high)}]"
     return words
+
+
+def interval_said(samples: Iterable[Samples | None]) -> str:
+    """What a line before a table says of its intervals, in brackets: whether each point has only
+    one launch, and why some points have no interval."""
+    known = [s for s in samples if isinstance(s, Samples)]
+    one = known and all(len(s.launches) == 1 for s in known)
+    words = f"95% interval{' within one launch' if one else ''}"
+    few = any(not s.has_interval for s in known)
+    return f"[{words}; none with fewer than {FEWEST} samples]" if few else f"[{words}]"
 
 
 def every_point_cells(points: pd.DataFrame) -> tuple[list[str], dict[int, list[str]]]:
@@ -180,7 +193,8 @@ def _how_measured(
     samples = [p["samples"] for p in chosen if p["status"] == "ok"]
     if samples:
         least = "" if min(samples) == max(samples) else "at least "
-        said.append(f"median of {least}{min(samples)} samples [95% interval]")
+        intervals = interval_said(p["times_ms"] for p in chosen)
+        said.append(f"median of {least}{min(samples)} samples {intervals}")
     if run.baseline:
         named = named_baseline(points, run.baseline)
         which = baseline_text(points, run.baseline).removeprefix(named)

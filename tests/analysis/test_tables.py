@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from made_runs import write_lines
 from malformed import write_good
@@ -11,6 +12,7 @@ from test_paper import NEEDS_LATEX, compiled
 from analysis.__main__ import main
 from analysis.measures.points import all_points
 from analysis.measures.speedups import over_best_cpu
+from analysis.measures.stats import Samples
 from analysis.model.load import load_run
 from analysis.pages import tables
 from analysis.pages.escape import Code, text
@@ -28,6 +30,17 @@ def written(good, tmp_path_factory):
     out = tmp_path_factory.mktemp("written")
     assert main(["tables", str(good), "--out", str(out)]) == 0
     return out
+
+
+def test_a_line_says_how_far_intervals_reach():
+    few, enough = np.arange(1.0, 4.0), np.arange(1.0, 7.0)
+    one, short, two = Samples((enough,)), Samples((few,)), Samples((few, few))
+    said = tables.interval_said
+    assert said([one, None]) == "[95% interval within one launch]"
+    assert said([one, short]) == (
+        "[95% interval within one launch; none with fewer than 6 samples]"
+    )
+    assert said([one, two]) == said([]) == "[95% interval]"
 
 
 def test_a_table_is_the_same_in_both_languages():
