@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.measures.families import is_ours, is_peer
-from analysis.measures.noise import noise_note
+from analysis.measures.noise import noise_note, noisy_mark
 from analysis.measures.places import require_one_place
 from analysis.measures.points import all_points, samples_of
 from analysis.measures.stats import Samples, median_interval, ratio_interval
@@ -37,10 +37,10 @@ def least_job(points: pd.DataFrame) -> pd.Series | None:
 
 
 def job_text(p: pd.Series) -> str:
-    """What the whole job takes, in ms."""
+    """What the whole job takes, in ms, with a mark if the point is noisy."""
     if not isinstance(p["jobs"], Samples):
         return "–"
-    return interval_text(*median_interval(p["jobs"]))
+    return interval_text(*median_interval(p["jobs"])) + noisy_mark(p)
 
 
 def who_job(p: pd.Series | None) -> Words:
@@ -71,7 +71,7 @@ def jobs(run: Run) -> Table:
             continue
         rows.append([*sizes, who(quick), job_text(quick), who_job(ours), who_job(library)])
         rows[-1].append(job_ratio(library, ours))
-        shown.append(quick["point"])
+        shown += [p["point"] for p in (quick, ours, library) if p is not None]
         samples += [quick["times_ms"], *(p["jobs"] for p in (ours, library) if p is not None)]
     if not rows:
         raise RunError(f"{run.path}: no whole job of this project's own versions")

@@ -141,10 +141,19 @@ def _of_study(points: pd.DataFrame) -> pd.Series | None:
     return least(points[points["version"].eq(STUDY)])
 
 
+def _job_of_peer(points: pd.DataFrame) -> pd.Series | None:
+    return least_job(points[is_peer(points)])
+
+
+def _our_job(points: pd.DataFrame) -> pd.Series | None:
+    return least_job(points[is_ours(points)])
+
+
 def _said_of_summary(run: Run, present: list[tuple[Regime, pd.DataFrame]]) -> list[Words]:
     """What a reader has to know of all tables."""
-    found = [find(of) for _, of in present for find in (_best_peer, _of_study, _our_best)]
-    shown = pd.DataFrame([p for p in found if p is not None])
+    finds = (_best_peer, _of_study, _our_best, _job_of_peer, _our_job)
+    found = [find(of) for _, of in present for find in finds]
+    shown = pd.DataFrame([p for p in found if p is not None]).drop_duplicates("point")
     intervals = interval_said(shown["times_ms"])
     said: list[Words] = [
         run.environment_line(),
@@ -190,7 +199,7 @@ def _jobs_table(present: list[tuple[Regime, pd.DataFrame]], said: Words) -> Tabl
     header += ["ours end to end, ms", "faster by"]
     rows = []
     for regime, points in present:
-        peer, ours = least_job(points[is_peer(points)]), least_job(points[is_ours(points)])
+        peer, ours = _job_of_peer(points), _our_job(points)
         if ours is not None:
             rows.append([regime.name, _floor_of_job(ours), who_job(peer), who_job(ours)])
             rows[-1].append(job_ratio(peer, ours))
