@@ -61,7 +61,7 @@ def draw(data: Data, subject: Subject) -> Drawing:
     page = Page(
         f"{subject.title}: roofline",
         subtitle(data.points[data.points["point"].isin(shown["point"])], subject),
-        notes_alone(_notes(shown, bool(roofs), left_out)),
+        notes_alone(_notes(shown, _roofs_said(data, roofs), left_out)),
         [KINDS[kind][0] for kind in kinds],
         1,
         max(min(3.8, 0.8 * style.width()), stacked_height(labels)),
@@ -89,15 +89,24 @@ def _longest(shown: pd.DataFrame) -> pd.Series:
     return shown["time_share"].eq(shown.groupby("series")["time_share"].transform("max"))
 
 
-def _notes(shown: pd.DataFrame, has_roofs: bool, left_out: str) -> list[str]:
+def _roofs_said(data: Data, roofs: list[Ceilings]) -> str:
+    """Where the roofs are from. A run may take them from another GPU of its model."""
+    if not roofs:
+        return "No roofs: no ceilings.json for this machine (run_experiment --ceilings)."
+    used = [run.environment.get("ceilings") for run in data.runs]
+    gpus = [of.get("gpu") for of in used if isinstance(of, dict)]
+    places = {gpu.get("measured_on") for gpu in gpus if isinstance(gpu, dict)} - {None}
+    where = "the machine" if places <= {"this one"} else "a GPU of this model"
+    return f"Roofs: medians measured on {where}; thin and dotted: the datasheet's."
+
+
+def _notes(shown: pd.DataFrame, roofs_said: str, left_out: str) -> list[str]:
     return [
         "One mark per kernel and memory level, joined: full at DRAM, half at L2, hollow at L1; as "
         "large as the kernel's share of its version's GPU time. Operations and bytes are counted "
         "(CUPTI), time is the kernel's own in the counters' pass. fp32 and fp64: additions and "
         "multiplications 1, fused 2.",
-        "Roofs: medians measured on the machine; thin and dotted: the datasheet's."
-        if has_roofs
-        else "No roofs: no ceilings.json for this machine (run_experiment --ceilings).",
+        roofs_said,
         left_out,
         _unnamed(shown),
     ]

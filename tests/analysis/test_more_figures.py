@@ -285,6 +285,19 @@ def test_roofline_by_hand(make_run):
     assert {"DRAM 4.20 TB/s", "L2 9.00 TB/s", "L1 31.0 TB/s", "fp32 60.0 TFLOP/s"} <= set(said)
 
 
+@pytest.mark.parametrize(
+    ("measured_on", "said"), [("this one", "the machine"), ("one of the same model", "a GPU of")]
+)
+def test_the_roofline_says_whose_its_roofs_are(make_run, measured_on, said):
+    path = make_run(n=(10**6,), k=(100,), counters=True, ceilings=True)
+    file = path / "environment.json"
+    environment = json.loads(file.read_text())
+    environment["ceilings"] = {"gpu": {"file": "elsewhere", "measured_on": measured_on}}
+    file.write_text(json.dumps(environment))
+    notes = " ".join(words(drawing_of(path, "roofline")))
+    assert f"Roofs: medians measured on {said}" in notes.replace("\n", " ")
+
+
 def test_roofs_as_close_as_letters_share_a_text():
     levels = roofline._levels({"tf32": 4.0, "fp16": 7.6, "bf16": 7.9, "fp64": 3.9}, 1.1)
     assert levels == [[("bf16", 7.9), ("fp16", 7.6)], [("tf32", 4.0), ("fp64", 3.9)]]
