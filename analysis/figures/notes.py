@@ -58,6 +58,8 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
         bars += f" from the medians of the {unit}"
     else:
         count += " sample" if most == 1 else " samples"
+        # rows of schema 1 do not say how many launches there were
+        count += " of one launch" if measured["launches"].notna().any() else ""
     notes = [f"{quantity}, median of {count} per point. Bars: {bars}."]
     if bare:
         notes[0] += f" {_points(bare)} without a bar: an interval needs 6 samples."

@@ -430,7 +430,7 @@ def test_timing_bases_throttling_and_verification_are_in_the_small_print(make_ru
     assert "Throttled: 4 of 216 samples" in said
     assert "Not verified: 4 points." in said
     assert "Oversubscribed: 1 point ran more threads than there are cores." in said
-    assert "median of 9 samples per point" in said
+    assert "median of 9 samples of one launch per point" in said
 
 
 def test_few_samples_are_said_and_have_no_bar(make_run):
