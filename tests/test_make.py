@@ -64,6 +64,40 @@ def test_make_run_has_a_spec_of_its_own(tree):
     assert calls(tree, "run.sh") == [["sweeps/quickstart.yaml"]]
 
 
+def build(tree, sources):
+    """Runs tools/build.sh with a fake cmake, in a folder that was configured for `sources`."""
+    shutil.copy(ROOT / "tools" / "build.sh", tree / "tools")
+    fake_program(tree / "bin" / "cmake")
+    (tree / "build").mkdir()
+    (tree / "build" / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={sources}\n")
+    (tree / "build" / ".options").write_text("-DLLOYD_CUDA=OFF\n")
+    return subprocess.run(
+        [tree / "tools" / "build.sh", "build", "run_experiment", "-DLLOYD_CUDA=OFF"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": f"{tree / 'bin'}:/usr/bin:/bin", "JOBS": "1"},
+    )
+
+
+def test_a_build_folder_is_used_for_its_own_sources(tree):
+    link = tree.with_name("link")
+    link.symlink_to(tree)
+    assert build(tree, link).returncode == 0
+    assert [call[0] for call in calls(tree, "cmake")] == ["--build"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_build_folder_that_was_copied_or_moved_is_refused(tree, tmp_path_factory, is_there):
+    """CMake would build the sources that the cache names, and the reader would measure those."""
+    other = tmp_path_factory.mktemp("other") if is_there else pathlib.Path("/no/such/tree")
+    result = build(tree, other)
+    assert result.returncode == 1
+    assert f"build was made for the sources in {other}: the folder was copied" in result.stderr
+    assert result.stderr.endswith("rm -r build\n")
+    assert not (tree / "called").exists()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_run_sh_hands_on_names_as_they_are(tree, name):
     shutil.copy(ROOT / "tools" / "run.sh", tree / "tools")
