@@ -16,11 +16,14 @@ std::filesystem::path home_directory() {
   if (const char* home = std::getenv("LLOYDBENCH_HOME"); home != nullptr && *home != '\0')
     return home;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path installed =
-      program.parent_path().parent_path() / "share" / "lloydbench";
-  return std::filesystem::is_directory(installed / "experiments")
-             ? installed
-             : std::filesystem::path(build_info::source_dir);
+  const std::filesystem::path around = program.parent_path().parent_path();
+  const std::filesystem::path installed = around / "share" / "lloydbench";
+  if (std::filesystem::is_directory(installed / "experiments")) return installed;
+  // A tree that was moved or copied with its build folder has its own specs and versions.
+  if (std::filesystem::is_directory(around / "experiments" / "sweeps") &&
+      std::filesystem::is_directory(around / "kernels" / "python"))
+    return around;
+  return build_info::source_dir;
 }
 
 std::string program_path() {

@@ -7,8 +7,8 @@
 
 namespace lloyd {
 
-/// The folder whose `experiments/` holds the specs: the installed tree, or the source tree of a
-/// build.
+/// The folder whose `experiments/` holds the specs: the installed tree, the source tree around the
+/// program's build folder, or else the one that it was built from.
 std::filesystem::path home_directory();
 
 /// The command that starts this program again.

@@ -62,6 +62,11 @@ fs::path find_spec(const std::string& name, const std::string& otherwise) {
   if (hint.empty()) hint = otherwise;
   std::vector<std::string> lines{fmt::format("{}: {}{}", name, problem, hint),
                                  "  looked for " + join(looked)};
+  if (!fs::is_directory(root, ignored))
+    lines.push_back(fmt::format(
+        "  there is no {}, where the program expects its specs and Python versions; name the tree "
+        "that has them in LLOYDBENCH_HOME",
+        root.string()));
   if (hint.empty())
     lines.push_back("  there are " + (specs.empty() ? "no specs in these places" : join(specs)));
   throw SpecError(std::move(lines));

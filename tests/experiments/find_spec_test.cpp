@@ -76,6 +76,14 @@ TEST(FindSpec, SaysWhereItLookedAndWhatWasMeantOrWhatThereIs) {
   EXPECT_NE(find_error("her.yaml").find("did you mean 'here.yaml'?"), std::string::npos);
   EXPECT_EQ(find_error("home").rfind("home: is a folder, not a spec", 0), 0u);
 
+  std::filesystem::remove_all(folder.path() / "home");
+  EXPECT_EQ(find_error("zzz"), "zzz: no such spec" + looked("zzz") + "\n  there is no " +
+                                   folder.path().string() +
+                                   "/home/experiments, where the program expects its specs and "
+                                   "Python versions; name the tree that has them in "
+                                   "LLOYDBENCH_HOME\n  there are here.yaml");
+  folder.write("home/experiments/sweeps/mine.yaml", "");
+
   const std::string doctor = "; did you mean 'doctor'?";
   EXPECT_EQ(find_error("docter", doctor), "docter: no such spec" + doctor + looked("docter"));
   EXPECT_EQ(find_error("her.yaml", doctor), find_error("her.yaml"));

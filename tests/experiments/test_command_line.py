@@ -225,6 +225,34 @@ def test_a_spec_that_is_not_there_is_told_in_lines(tmp_path):
     assert there.startswith("  there are ")
 
 
+def test_a_moved_tree_uses_its_own_specs_and_versions(tmp_path):
+    """The program in its build folder looks around itself before it looks where it was built."""
+    tree = tmp_path / "moved"
+    for folder in ("build", "experiments/sweeps", "kernels/python"):
+        (tree / folder).mkdir(parents=True)
+    program = shutil.copy(BUILD / "run_experiment", tree / "build")
+    spec = SPEC.replace("file: points.csv", "generator: uniform")
+    (tree / "experiments" / "sweeps" / "own.yaml").write_text(spec)
+    shutil.copy(ROOT / "kernels/python/lloydbench_external.py", tree / "kernels" / "python")
+    text = (ROOT / "examples" / "mine_python.py").read_text().replace("mine_", "python_")
+    (tree / "kernels" / "python" / "python_python.py").write_text(text)
+    listed = json.loads(
+        subprocess.run(
+            [program, "--list-versions", "--json"], capture_output=True, text=True, check=True
+        ).stdout
+    )
+    python = [version["name"] for version in listed if version["family"] == "python"]
+    assert python == ["python_python"]
+    result = subprocess.run(
+        [program, "sweeps/own.yaml", "--dry-run", "--set", "n=100"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 point, 1 runnable here" in result.stdout, result.stderr
+
+
 def test_a_compacted_run_says_that_it_cannot_be_resumed(tmp_path):
     (tmp_path / "s.yaml").write_text(
         "name: s\nversions: [cpu_sequential]\naxes: {n: [50], k: [3], dim: [2]}\n"
