@@ -105,8 +105,12 @@ bool is_glob(const std::string& text) { return text.find_first_of("*?") != std::
 
 std::string unknown_version(const std::string& word) {
   const std::string hint = suggestion(word, version_words());
+  // A version of the user's own is as unknown as a mistyped one.
+  const char* all =
+      "; --list-versions shows them all; one of your own needs a line in kernels/CMakeLists.txt "
+      "and a build, or LLOYDBENCH_VERSIONS";
   return fmt::format("{} {}{}", is_glob(word) ? "no version matches" : "unknown version",
-                     in_quotes(word), hint.empty() ? "; --list-versions shows them all" : hint);
+                     in_quotes(word), hint.empty() ? all : hint);
 }
 
 void read_identity(Draft& draft, const Section& root) {
