@@ -109,11 +109,18 @@ def test_a_new_version_is_one_file_and_one_line(tmp_path):
         shutil.copytree(ROOT / folder, tree / folder, ignore=ignored)
     shutil.copy(ROOT / "CMakeLists.txt", tree)
     run(["sh", "-ec", BUILT_IN], cwd=tree)
+    shutil.copy(tree / "kernels/cpu/cpu_mpi.cpp", tree / "kernels/mine/mine_ranks.cpp")
+    with (tree / "kernels" / "CMakeLists.txt").open("a") as lines:
+        lines.write("lloyd_mpi_version(mine/mine_ranks.cpp)\n")
     options = ["-DLLOYD_CUDA=OFF", "-DCMAKE_BUILD_TYPE=Debug"]
     run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", *options])
     folder = "kernels/CMakeFiles/lloyd_kernels.dir/mine/"
     objects = [folder + "mine_cpu.cpp.o", folder + "mine_cuda.cu.o"]
     run(["ninja", "-C", build, *objects])
+    rules = (build / "build.ninja").read_text()
+    assert "lloyd_mpi_entries.dir/mine/mine_ranks.cpp.o" in rules
+    if "lloyd_mpi_ranks.dir" in rules:  # not where there is no MPI
+        assert "lloyd_mpi_ranks.dir/__/kernels/mine/mine_ranks.cpp.o" in rules
     for program in ("run_experiment", "tests/run_experiment_examples", "tests/kernels_tests"):
         linked = run(["ninja", "-C", build, "-t", "query", program]).split("outputs:")[0]
         for file in objects:
