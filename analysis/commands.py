@@ -466,7 +466,7 @@ def run_readme(options: argparse.Namespace) -> int:
     if old == new:
         return 0
     if options.check:
-        say(f"{options.file}: out of date; run the same command without --check")
+        say(f"{options.file}: out of date; `make docs` or this without --check rewrites it")
         return 1
     options.file.write_bytes(new.encode("utf-8"))
     print(options.file)
