@@ -6,9 +6,20 @@ import os
 import sys
 from io import TextIOWrapper
 
-from analysis.commands import say
-from analysis.model.files import RunError
-from analysis.options import parser
+OTHER = "; `make` sets up another: .venv/bin/python -m analysis COMMAND"
+
+if sys.version_info < (3, 10):  # noqa: UP036 - it is what this says
+    print(f"{sys.executable} is older than Python 3.10{OTHER}", file=sys.stderr)
+    sys.exit(2)
+try:
+    from analysis.commands import say
+    from analysis.model.files import RunError
+    from analysis.options import parser
+except ModuleNotFoundError as error:
+    if (error.name or "analysis").split(".")[0] == "analysis":
+        raise
+    print(f"{sys.executable} does not have the package {error.name}{OTHER}", file=sys.stderr)
+    sys.exit(2)
 
 
 def main(arguments: list[str] | None = None, prog: str = "python -m analysis") -> int:

@@ -28,6 +28,24 @@ def test_help_names_every_command():
     assert {"figures", "report", "readme-table", "readme"} <= set(shown.stdout.split())
 
 
+def test_an_interpreter_without_the_packages_is_told_which_has_them():
+    """Such as the system's: -S leaves out the packages of .venv."""
+    result = subprocess.run(
+        [sys.executable, "-S", "-m", "analysis", "--help"],
+        cwd=ROOT,
+        env={},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert result.returncode == 2
+    assert re.fullmatch(
+        rf"{re.escape(sys.executable)} does not have the package \w+; `make` sets up another: "
+        r"\.venv/bin/python -m analysis COMMAND\n",
+        result.stderr,
+    ), result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
