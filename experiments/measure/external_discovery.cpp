@@ -93,7 +93,8 @@ class DescribeProcess {
                                 file.extension() == ".py" &&
                                 std::getenv("LLOYDBENCH_PYTHON") != nullptr;
     return {file, "",
-            fmt::format("describe: {}{}{}", how_it_ended(status), words.empty() ? "" : ": " + words,
+            fmt::format("describe: {}{}{}{}", how_it_ended(status),
+                        words.empty() ? "" : ": " + words, line_in_traceback(words_, file),
                         no_interpreter ? " (the interpreter that LLOYDBENCH_PYTHON names)" : "")};
   }
 
@@ -101,6 +102,16 @@ class DescribeProcess {
   static std::string last_line(std::string text) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
     return valid_utf8(text.substr(text.rfind('\n') + 1));  // if there is no newline: npos + 1 is 0
+  }
+  /// Where a Python version raised the error that ended it, which the last line of a traceback does
+  /// not say. Empty without a traceback.
+  static std::string line_in_traceback(const std::string& text, const fs::path& file) {
+    const std::string before = fmt::format("File \"{}\", line ", file.string());
+    const std::size_t at = text.rfind(before);
+    if (at == std::string::npos) return "";
+    const std::string rest = text.substr(at + before.size());
+    const std::string line = rest.substr(0, rest.find_first_not_of("0123456789"));
+    return fmt::format(" ({}:{})", file.filename().string(), line);
   }
 
   Descriptor error_;

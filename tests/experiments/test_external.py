@@ -307,6 +307,19 @@ def test_what_does_not_describe_itself_is_unavailable_and_named(toys):
     assert told["toy_broken"] == ("unsupported", DESCRIPTIONS["broken"])
 
 
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("def toy(:", "SyntaxError: invalid syntax"),
+        ("toy()", "NameError: name 'toy' is not defined"),
+    ],
+)
+def test_an_error_in_a_python_file_is_told_with_its_line(toys, line, error):
+    toys.add("toy_slip.py", f"import json\n\n{line}\n")
+    told = toys.listed()["toy_slip"]["reason"]
+    assert told == f"describe: exited with status 1: {error} (toy_slip.py:3)"
+
+
 def test_the_folder_of_versions_exists(toys):
     result = toys.run("--list-versions", LLOYDBENCH_VERSIONS="/no/such/folder")
     assert result.returncode == 2
