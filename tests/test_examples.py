@@ -112,8 +112,12 @@ def test_a_new_version_is_one_file_and_one_line(tmp_path):
     shutil.copy(tree / "kernels/cpu/cpu_mpi.cpp", tree / "kernels/mine/mine_ranks.cpp")
     with (tree / "kernels" / "CMakeLists.txt").open("a") as lines:
         lines.write("lloyd_mpi_version(mine/mine_ranks.cpp)\n")
+    shutil.copy(tree / "kernels/mine/mine_cpu.cpp", tree / "kernels/mine/mine_forgotten.cpp")
     options = ["-DLLOYD_CUDA=OFF", "-DCMAKE_BUILD_TYPE=Debug"]
-    run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", *options])
+    configure = ["cmake", "-S", tree, "-B", build, "-G", "Ninja", *options]
+    told = subprocess.run(configure, capture_output=True, text=True, check=True).stderr
+    (unlisted,) = re.findall(r"kernels/(\S+) registers a version but is\s+not\s+built", told)
+    assert unlisted == "mine/mine_forgotten.cpp"
     folder = "kernels/CMakeFiles/lloyd_kernels.dir/mine/"
     objects = [folder + "mine_cpu.cpp.o", folder + "mine_cuda.cu.o"]
     run(["ninja", "-C", build, *objects])
