@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <vector>
@@ -29,6 +30,10 @@ std::filesystem::path home_directory() {
 std::string program_path() {
   if (const char* launcher = std::getenv("LLOYDBENCH_EXEC")) return launcher;
   return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
+std::string program_as_typed() {
+  return std::getenv("LLOYDBENCH_EXEC") ? program_path() : program_invocation_name;
 }
 
 std::string binary_fingerprint() {

@@ -13,6 +13,8 @@ std::filesystem::path home_directory();
 
 /// The command that starts this program again.
 std::string program_path();
+/// The same as the user typed it, for advice that can be pasted.
+std::string program_as_typed();
 
 /// The XXH3 hash (128 bits) of this program's file, in hex.
 std::string binary_fingerprint();

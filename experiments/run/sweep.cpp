@@ -12,6 +12,7 @@
 
 #include "experiments/measure/known_ceilings.h"
 #include "experiments/measure/noise.h"
+#include "experiments/process/program_files.h"
 #include "experiments/record/answers.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/environment_file.h"
@@ -123,7 +124,8 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   const Results results = write_results(written, spec, environment);
   const std::string where = written.path().string();
   const std::string unfinished =
-      finished ? "" : "interrupted; go on with: run_experiment --resume " + where;
+      finished ? ""
+               : fmt::format("interrupted; go on with: {} --resume {}", program_as_typed(), where);
   return print_results(results, where, unfinished, traces, options);
 }
 

@@ -171,7 +171,7 @@ def test_an_interrupt_leaves_no_rank(spec, tmp_path):
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted; go on with" in stderr
+    assert f"interrupted; go on with: {FAULTY} --resume {out}\n" in stderr
     nothing_is_left(out, FAULTY_TWIN)
 
 
