@@ -156,7 +156,7 @@ int run_spec(CommandLine& line, const DeviceQuery& gpus) {
 
 void discover_versions(bool quiet) {
   if (const std::vector<std::string> errors = registration_errors(); !errors.empty())
-    throw UsageError(join(errors, "; "));
+    throw SpecError(errors);  // a line for each
   try {
     discover_external_versions();
   } catch (const std::runtime_error& error) {
