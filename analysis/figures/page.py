@@ -162,8 +162,9 @@ class Page:
 
 def _caption(title: str, subtitle: list[str], notes: list[tuple[str, str]]) -> str:
     """All of it as one paragraph."""
-    sentences = [f"{title}."]
-    sentences += [text if text.endswith(".") else f"{text}." for text in subtitle]
+    sentences = [
+        text if text.endswith((".", "?", "!")) else f"{text}." for text in (title, *subtitle)
+    ]
     sentences += [text.strip() for text, _ in notes if text.strip()]
     return " ".join(sentences)
 

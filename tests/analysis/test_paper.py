@@ -64,6 +64,14 @@ def test_title_and_small_print_are_in_the_caption_alone(run):
         assert words in apart.caption
 
 
+def test_a_title_that_asks_gets_no_full_stop(tmp_path):
+    """docs/paper.md has a question for a title."""
+    for title, begin in (("Is it faster?", "Is it faster? "), ("K = 5", "K = 5. ")):
+        run = load_run(write_run(tmp_path / begin[0], Sweep()))
+        run.spec["title"] = title
+        assert drawing_of(run, "speedup", 3.3).figure.caption.startswith(begin)
+
+
 @pytest.mark.parametrize(
     ("width", "of_class", "inches", "environment"),
     [
