@@ -55,7 +55,8 @@ def method_notes(measured: pd.DataFrame, quantity: str, bars: str, bare: int) ->
         several = f"{launches[0]}" if len(launches) == 1 else f"{launches[0]} to {launches[-1]}"
         unit = "restarts" if measured["restarted"].eq(True).any() else "launches"
         count += f" samples in {several} {unit}"
-        bars += f" from the medians of the {unit}"
+        # with a single launch at each point they are bootstrapped (stats.draws)
+        bars = bars.replace("(bootstrap)", "(Student's t)") + f" from the medians of the {unit}"
     else:
         count += " sample" if most == 1 else " samples"
         # rows of schema 1 do not say how many launches there were

@@ -55,9 +55,10 @@ def test_the_restarts_of_a_point_are_its_observations(restarted):
 
 def test_a_figure_says_that_samples_are_of_restarts(restarted):
     points = all_points([load_run(restarted)], "")
-    (first, *_) = method_notes(points[points["status"].eq("ok")], "Time", "interval", 0)
+    ok = points[points["status"].eq("ok")]
+    (first, *_) = method_notes(ok, "Time", "interval (bootstrap)", 0)
     assert first.startswith("Time, median of 24 samples in 3 restarts per point.")
-    assert "medians of the restarts" in first
+    assert "Bars: interval (Student's t) from the medians of the restarts." in first
 
 
 def test_a_point_that_was_measured_again_begins_with_its_first_restart(restarted):
