@@ -175,8 +175,8 @@ MeansVerdict check_means(const Problem& problem, const Solution& solution,
       if (scale > 0 && !(error / scale <= verdict.max_error)) verdict.max_error = error / scale;
       if (!(error <= bound) && !verdict.wrong)
         verdict.wrong = fmt::format(
-            "centroid {} is not the mean of its {} points: coordinate {} is {}, should be {} ± "
-            "{:.3g}",
+            "centroid {} is not the mean of its {} points (those with its label): coordinate {} is "
+            "{}, should be {} ± {:.3g}",
             j, points, c % dim, solution.centroids[c], mean, bound);
     }
   }

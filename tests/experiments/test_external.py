@@ -233,7 +233,7 @@ FAULTS = {
     "short": ("failed", r"^wrote 796 B to labels.i32: 200 labels take 800 B$"),
     "mean": ("failed", r"^did not write labels.i32$"),
     "nan": ("incorrect", r"centroid 0 has coordinate 0 = nan"),
-    "wrong": ("incorrect", r"is not the mean of its"),
+    "wrong": ("incorrect", r"is not the mean of its \d+ points \(those with its label\)"),
     "ranging": ("incorrect", r"label"),
     "lazy": ("incorrect", r"did 2 iterations of 3"),
 }
