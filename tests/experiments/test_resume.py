@@ -41,7 +41,7 @@ def test_an_interrupt_leaves_a_resumable_directory(spec, tmp_path):
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert f"run_experiment --resume {out}" in stderr
+    assert f"{FAULTY} --resume {out}\n" in stderr
     for worker in workers:
         assert not pathlib.Path(f"/proc/{worker}/exe").exists()
     assert {row["version"] for row in rows(out)} == {"cpu_sequential"}
