@@ -20,6 +20,17 @@ struct WrongValue : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The overrides that have a value only if they were given, each with its name.
+template <typename Visit>
+void for_each_optional(Visit visit) {
+  visit("repetitions", &Overrides::repetitions);
+  visit("warmup", &Overrides::warmup);
+  visit("timeout", &Overrides::timeout);
+  visit("seed", &Overrides::seed);
+  visit("shuffle", &Overrides::shuffle);
+  visit("profile", &Overrides::profile);
+}
+
 template <typename Value>
 void read_override(const nlohmann::json& json, const char* key, std::optional<Value>& value) {
   if (!json.contains(key)) return;
@@ -41,12 +52,7 @@ Overrides overrides_from_json(const nlohmann::json& json) {
   o.set = json.at("set").get<std::vector<std::string>>();
   o.only = json.at("only").get<std::vector<std::string>>();
   o.filter = json.at("filter").get<std::string>();
-  read_override(json, "repetitions", o.repetitions);
-  read_override(json, "warmup", o.warmup);
-  read_override(json, "timeout", o.timeout);
-  read_override(json, "seed", o.seed);
-  read_override(json, "shuffle", o.shuffle);
-  read_override(json, "profile", o.profile);
+  for_each_optional([&](const char* name, auto member) { read_override(json, name, o.*member); });
   return o;
 }
 
@@ -62,12 +68,9 @@ std::vector<std::string> known_parts(const nlohmann::json& json) {
 
 nlohmann::json to_json(const Overrides& o) {
   nlohmann::json json = {{"set", o.set}, {"only", o.only}, {"filter", o.filter}};
-  if (o.repetitions) json["repetitions"] = *o.repetitions;
-  if (o.warmup) json["warmup"] = *o.warmup;
-  if (o.timeout) json["timeout"] = *o.timeout;
-  if (o.seed) json["seed"] = *o.seed;
-  if (o.shuffle) json["shuffle"] = *o.shuffle;
-  if (o.profile) json["profile"] = *o.profile;
+  for_each_optional([&](const char* name, auto member) {
+    if (o.*member) json[name] = *(o.*member);
+  });
   return json;
 }
 
@@ -82,15 +85,9 @@ Overrides resumed_overrides(const Overrides& started, const Overrides& given) {
   all.set.insert(all.set.end(), given.set.begin(), given.set.end());
   if (all.only.empty()) all.only = started.only;
   if (all.filter.empty()) all.filter = started.filter;
-  const auto keep = [&](auto member) {
+  for_each_optional([&](const char*, auto member) {
     if (!(all.*member)) all.*member = started.*member;
-  };
-  keep(&Overrides::repetitions);
-  keep(&Overrides::warmup);
-  keep(&Overrides::timeout);
-  keep(&Overrides::seed);
-  keep(&Overrides::shuffle);
-  keep(&Overrides::profile);
+  });
   return all;
 }
 
