@@ -44,7 +44,8 @@ namespace {
 constexpr int kFailed = 1, kUsage = 2;
 
 /// A file that the program opens must not become a standard stream that its parent has closed:
-/// output would go there. The other direction of /dev/null cannot be written or read either.
+/// output would go there. /dev/null takes the place of such a stream, opened for the wrong
+/// direction, so that reading or writing the stream still fails.
 void occupy_closed_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);

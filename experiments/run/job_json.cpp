@@ -1,4 +1,6 @@
 // The messages of job.h as JSON. fields() names each field of a message once, for both directions.
+// (NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE of nlohmann/json 3.11.2 would do it for nlohmann::json only.
+// A reply has rows, which keep the order of their keys.)
 #include <concepts>
 #include <type_traits>
 
