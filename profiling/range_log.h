@@ -27,7 +27,7 @@ class RangeLog : public RangeObserver {
 
   explicit RangeLog(std::function<std::int64_t()> clock) : clock_(std::move(clock)) {}
 
-  /// Runs `body` as the part "setup", "solve" or "fetch".
+  /// Runs `body` as the part "setup", "warm-up", "solve" or "fetch".
   void part(const char* name, const std::function<void()>& body);
   void begin_phase(const char* name) override { begin(Level::phase, name, 0); }
   void end_phase() override { end(); }

@@ -21,6 +21,9 @@ namespace {
 // A solve shorter than this is run three more times untraced, and the fastest of those counts.
 constexpr std::int64_t kShortNs = 1'000'000'000;
 
+// The part of untimed solves right before the traced one. Its calls and kernels are not shown.
+constexpr const char* kWarmUp = "warm-up";
+
 std::int64_t steady_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -68,6 +71,7 @@ class Timeline {
       const auto call = called.find(activity.correlation);
       const RangeLog::Where where =
           call == called.end() ? RangeLog::Where{} : log_.at(call->second);
+      if (where.part == kWarmUp) continue;
       switch (activity.kind) {
         case Activity::Kind::api:
           add("api", activity.name, where, activity.begin_ns, activity.end_ns)["thread"] =
@@ -128,9 +132,20 @@ class Timeline {
   std::vector<Row> rows_;
 };
 
-void observed(Subject& subject, RangeLog& log) {
+void repeat_solve(Subject& subject, double seconds) {
+  const std::int64_t start = steady_ns();
+  do subject.run();
+  while (static_cast<double>(steady_ns() - start) < seconds * 1e9);
+}
+
+void observed(Subject& subject, RangeLog& log, double warm_seconds) {
   subject.observe(&log);
   log.part("setup", [&] { subject.prepare(); });
+  if (warm_seconds > 0) {
+    subject.observe(nullptr);  // hundreds of iterations
+    log.part(kWarmUp, [&] { repeat_solve(subject, warm_seconds); });
+    subject.observe(&log);
+  }
   log.part("solve", [&] { subject.run(); });
   log.part("fetch", [&] { subject.fetch(); });
   subject.observe(nullptr);
@@ -156,12 +171,12 @@ Row trace_row(const RangeLog& log, std::int64_t untraced_ns, const char* clock,
 
 }  // namespace
 
-Profile trace(Subject& subject, bool cuda) {
+Profile trace(Subject& subject, bool cuda, double warm_seconds) {
   Profile profile;
   if (!cuda) {
     const std::int64_t untraced = untraced_solve_ns(subject);
     RangeLog log(steady_ns);
-    observed(subject, log);
+    observed(subject, log, warm_seconds);
     profile.events = Timeline(log).take();
     profile.events.insert(profile.events.begin(), trace_row(log, untraced, "steady_clock", 0));
     return profile;
@@ -171,7 +186,7 @@ Profile trace(Subject& subject, bool cuda) {
   const std::int64_t untraced = untraced_solve_ns(subject);
   ActivityRecorder recorder(cupti);
   RangeLog log([&] { return recorder.now(); });
-  observed(subject, log);
+  observed(subject, log, warm_seconds);
   std::size_t dropped = 0;
   const std::vector<Activity> activities = recorder.stop(dropped);
   Timeline timeline(log);

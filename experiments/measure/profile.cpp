@@ -124,8 +124,8 @@ std::unique_ptr<profiling::Subject> profiled_solve(const VersionFactory& make,
   return std::make_unique<ProfiledSolve>(make, problem, context, session);
 }
 
-profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Subject& subject,
-                                const DeviceLimits& device) {
+profiling::Profile take_profile(Pass pass, const Profile& wanted, double warm_seconds,
+                                profiling::Subject& subject, const DeviceLimits& device) {
   switch (pass) {
     case Pass::counters:
       // The first run loads kernels, opens libraries and reads files. None of this belongs in a
@@ -135,7 +135,7 @@ profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Sub
       subject.fetch();
       return profiling::count(subject, wanted.counters, device.index);
     case Pass::timeline:
-      return profiling::trace(subject, !device.uuid.empty());
+      return profiling::trace(subject, !device.uuid.empty(), warm_seconds);
     case Pass::cpu:
       return profiling::count_cpu(subject, hardware_counters(wanted.cpu));
     case Pass::cachegrind:

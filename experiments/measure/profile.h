@@ -39,10 +39,11 @@ std::unique_ptr<profiling::Subject> profiled_solve(const VersionFactory& make,
                                                    const Problem& problem, const Context& context,
                                                    Session& session);
 
-/// Takes the profile. `device` is where the version runs; default-constructed for the CPU. Throws
-/// profiling::Unavailable, or any error of the solve.
-profiling::Profile take_profile(Pass pass, const Profile& wanted, profiling::Subject& subject,
-                                const DeviceLimits& device);
+/// Takes the profile. `warm_seconds`: the load before the traced solve of a timeline. `device` is
+/// where the version runs; default-constructed for the CPU. Throws profiling::Unavailable, or any
+/// error of the solve.
+profiling::Profile take_profile(Pass pass, const Profile& wanted, double warm_seconds,
+                                profiling::Subject& subject, const DeviceLimits& device);
 
 /// A row of timeline.jsonl with point, version and the fields of `rest`.
 Row event_row(const Point& point, const Row& rest);

@@ -16,13 +16,14 @@ versions: [{versions}]
 axes: {{n: [{n}], k: [4], dim: [3], threads: [1], threads_per_block: [128]}}
 data: {{generator: uniform}}
 solve: {{iterations: 5}}
-measure: {{repetitions: 6, max_seconds: 0.1, max_noise: 0.9}}
+measure: {{repetitions: 6, max_seconds: 0.1, max_noise: 0.9, warm_seconds: {warm_seconds}}}
 profile: {{timeline: true}}
 """
 
 
-def traced(folder, versions, n=3000):
-    (folder / "traced.yaml").write_text(SPEC.format(versions=versions, n=n))
+def traced(folder, versions, n=3000, warm_seconds=0):
+    spec = SPEC.format(versions=versions, n=n, warm_seconds=warm_seconds)
+    (folder / "traced.yaml").write_text(spec)
     command = [BUILD / "run_experiment", folder / "traced.yaml", "--out", folder / "run"]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     lines = (folder / "run" / "timeline.jsonl").read_text().splitlines()
@@ -83,14 +84,29 @@ def test_a_cpu_version_has_its_ranges(on_cpu):
             assert inside(phase, iterations[phase["iteration"]])
 
 
+def expect_a_warm_up(rows, seconds):
+    parts = {row["name"]: row for row in rows if row["kind"] == "part"}
+    assert list(parts) == ["setup", "warm-up", "solve", "fetch"]
+    assert parts["warm-up"]["duration_us"] >= seconds * 1e6
+    assert parts["warm-up"]["duration_us"] > 3 * parts["solve"]["duration_us"]
+    assert [r["kind"] for r in rows if r["part"] == "warm-up"] == ["part"]
+
+
+def test_a_solve_under_load_follows_a_warm_up_of_which_nothing_is_shown(tmp_path):
+    rows, _ = traced(tmp_path, "cpu_sequential", warm_seconds=0.1)
+    expect_a_warm_up(rows, 0.1)
+    iterations = [row["iteration"] for row in rows if row["kind"] == "iteration"]
+    assert iterations == list(range(3))
+
+
 @pytest.mark.parametrize("version", ["python_numpy", "cpu_mpi", "fast_cpu_simd"])
 def test_what_runs_elsewhere_or_in_batches_has_a_timeline(version, tmp_path):
     """An external version, ranks, and a batch each have a factory of their own."""
     need(version)
     (tmp_path / "traced.yaml").write_text(
-        SPEC.format(versions=version, n=1000).replace("threads: [1]", "batch: [2]")
+        SPEC.format(versions=version, n=1000, warm_seconds=0).replace("threads: [1]", "batch: [2]")
         if version == "fast_cpu_simd"
-        else SPEC.format(versions=version, n=1000)
+        else SPEC.format(versions=version, n=1000, warm_seconds=0)
     )
     command = [BUILD / "run_experiment", tmp_path / "traced.yaml", "--out", tmp_path / "run"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -143,6 +159,13 @@ def test_copies_of_other_threads_are_in_the_phase_that_waits_for_them(tmp_path):
     assert moved["copy HtoD", "setup", "transfer"] == (3 * n + 3 * 4) * 4
     assert moved["copy DtoH", "fetch", "transfer"] == n + 3 * 4 * 4
     assert len(streams) > 2
+
+
+def test_kernels_of_a_warm_up_are_not_shown(tmp_path):
+    need("luigi_v1_fused")
+    rows, _ = traced(tmp_path, "luigi_v1_fused", warm_seconds=0.1)
+    expect_a_warm_up(rows, 0.1)
+    assert "solve" in {row["part"] for row in rows if row["kind"] == "kernel"}
 
 
 def test_a_gpu_version_has_kernels_copies_and_calls_in_their_phases(on_gpu):
