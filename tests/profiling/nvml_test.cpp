@@ -149,8 +149,9 @@ TEST(GpuState, OfGpusThatWorkTogether) {
 
 // In this process the fake is already loaded under the name with which NVML is opened.
 TEST(Nvml, ReadsEnergyAndWhoUsesTheGpu) {
-  const std::string folder = file_of_tests("fake_nvml", LLOYD_FAKE_NVML);
-  void* fake = dlopen((folder + "/libnvidia-ml.so.1").c_str(), RTLD_NOW);
+  const std::string library = file_of_tests("fake_nvml", LLOYD_FAKE_NVML) + "/libnvidia-ml.so.1";
+  if (!fs::exists(library)) GTEST_SKIP() << library << " is not there: the tests were moved alone";
+  void* fake = dlopen(library.c_str(), RTLD_NOW);
   ASSERT_NE(fake, nullptr) << dlerror();
   std::string why_not;
   const auto nvml = Nvml::open(why_not);
