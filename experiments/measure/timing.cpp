@@ -3,7 +3,9 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
+#include <numbers>
 #include <utility>
 
 #include "experiments/process/clock.h"
@@ -76,6 +78,12 @@ void note_own_times(const Version& version, Sample& sample) {
 }
 
 }  // namespace
+
+double load_seconds(double least, int repetition) {
+  // Multiples of the golden ratio, without their whole parts: any number of them is spread evenly.
+  const double turns = 0.5 + repetition * std::numbers::phi;
+  return least * (1 + turns - std::floor(turns));
+}
 
 LabelBuffer label_buffer(const Problem& problem) {
   return {static_cast<std::size_t>(problem.n) * static_cast<std::size_t>(problem.batch), problem.k};
@@ -228,7 +236,7 @@ void Timer::time_solve(Version& version, Context& context, const Watch& call, Sa
 
 void Timer::warm_up(Version& version, Context& context) {
   const double start = now_ms();
-  const double load_ms = measure_.warm_seconds * 1e3;
+  const double load_ms = load_seconds(measure_.warm_seconds, next_repetition_) * 1e3;
   const auto solve = [&] {
     version.run(context);
     session_.synchronize();

@@ -38,6 +38,12 @@ struct Sample {
   std::string t_utc;
 };
 
+/// How many seconds of load precede the sample `repetition`: from `least` to twice as many. A few
+/// repetitions already spread evenly over this range. At its power limit a GPU's clock swings for
+/// seconds after a load begins, on an H200 with a period of about one second (docs/scaling.md).
+/// After a fixed time, all samples would see the same part of the swing.
+double load_seconds(double least, int repetition);
+
 class Timer {
  public:
   using Check = std::function<void(Solution, const Sample&)>;

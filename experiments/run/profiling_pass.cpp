@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "experiments/measure/profile.h"
+#include "experiments/measure/timing.h"
 #include "experiments/run/passes.h"
 #include "experiments/run/run_pass.h"
 #include "kernels/core/status.h"
@@ -23,8 +24,9 @@ Reply profiling_pass(Workbench& bench, const Request& request) {
     problem.stop.iterations = profiled_iterations(job.pass, bench.version().backend, job.stop);
     const auto solve =
         profiled_solve(bench.make(problem), problem, bench.context(run), bench.session());
-    profiling::Profile taken = take_profile(job.pass, job.profile, job.measure.warm_seconds, *solve,
-                                            bench.on_gpu() ? *job.device : DeviceLimits{});
+    profiling::Profile taken =
+        take_profile(job.pass, job.profile, load_seconds(job.measure.warm_seconds, 0), *solve,
+                     bench.on_gpu() ? *job.device : DeviceLimits{});
     for (Row& row : taken.counters) {
       if (run.n != point.n) row["simulated_n"] = run.n;
       reply.counters.push_back(counter_row(point, job.pass, row));

@@ -75,8 +75,8 @@ std::vector<Key> measure_keys() {
        .name = "warm_seconds",
        .kind = Kind::real,
        .text =
-           "The version repeats the solve for so many seconds right before each sample, which is "
-           "then one under sustained load.",
+           "The version repeats the solve for one to two times so many seconds right before each "
+           "sample, which is then one under sustained load.",
        .example = 1,
        .sign = Sign::not_negative},
       {.section = "measure.verify",

@@ -204,6 +204,19 @@ struct Diary : Version {
   Clock::time_point last;
 };
 
+TEST(Timer, SpreadsTheLengthOfTheLoad) {
+  for (const int samples : {5, 9, 20}) {
+    std::vector<double> seconds{2, 4};  // the ends of the range
+    for (int i = 0; i < samples; ++i) seconds.push_back(load_seconds(2, i));
+    std::ranges::sort(seconds);
+    EXPECT_EQ(seconds.front(), 2);
+    EXPECT_EQ(seconds.back(), 4);
+    for (std::size_t i = 1; i < seconds.size(); ++i)
+      EXPECT_LT(seconds[i] - seconds[i - 1], 2 * 2. / samples) << i << " of " << samples;
+  }
+  EXPECT_EQ(load_seconds(0, 3), 0);
+}
+
 TEST(Timer, SolvesUnderLoadOnlyIfAsked) {
   HotGpu gpu(0);
   std::vector<Diary::Clock::duration> loads;
