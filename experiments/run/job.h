@@ -7,8 +7,10 @@
 //                                     says that it is the last
 //
 // A timing pass sends a Reply for each sample. It takes the next sample after the supervisor has
-// answered with a line. The sample is then on disk, and writing it disturbs no measurement. If a
-// worker has several ranks, rank 0 reads and replies (experiments/run/launch.h).
+// answered with a line. The sample is then on disk, and writing it disturbs no measurement. It also
+// announces each step of its point, in a Reply of its own, so that the supervisor can say where a
+// point was when its time was up. If a worker has several ranks, rank 0 reads and replies
+// (experiments/run/launch.h).
 #pragma once
 
 #include <algorithm>
@@ -68,6 +70,7 @@ struct Reply {
   std::vector<Row> counters;  // `counters` and `events` come from profiling passes
   std::vector<Row> events;    // timeline.jsonl
   std::vector<Row> convergence;
+  std::string step;            // which begins now; such a reply has nothing else
   std::string status, reason;  // in the last reply: how the pass ended, and why there are no rows
   std::vector<ExpectedRun> expected;  // newly computed
   std::optional<double> energy_j;     // from an energy pass

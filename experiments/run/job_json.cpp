@@ -125,6 +125,7 @@ void fields(Either<Reply> auto& reply, auto field) {
   field("counters", reply.counters);
   field("events", reply.events);
   field("convergence", reply.convergence);
+  field("step", reply.step);
   field("status", reply.status);
   field("reason", reply.reason);
   field("expected", reply.expected);

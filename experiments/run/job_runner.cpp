@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/process/clock.h"
@@ -18,6 +19,26 @@
 
 namespace lloyd {
 namespace fs = std::filesystem;
+namespace {
+
+/// The steps of a point that its worker has announced.
+class AnnouncedSteps {
+ public:
+  void begin(const std::string& step) {
+    const double now = now_ms();
+    ended_ += fmt::format("{}{} {:.1f} s", ended_.empty() ? ", after " : ", ", step_,
+                          (now - std::exchange(since_, now)) / 1e3);
+    step_ = step;
+  }
+  /// "in verification, after start-up 0.1 s, data 2.0 s, first solve 41.3 s".
+  std::string text() const { return fmt::format("in {}{}", step_, ended_); }
+
+ private:
+  std::string step_ = "start-up", ended_;  // at first the worker opens its device
+  double since_ = now_ms();
+};
+
+}  // namespace
 
 bool JobRunner::run(Job job, const Asking& asking) {
   if (job.points.empty()) return true;
@@ -62,6 +83,7 @@ bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
   const auto lost = [&](const std::string& status, const std::string& reason) {
     reply = failed_reply(job, request, status, reason);
   };
+  AnnouncedSteps steps;
   bool readable = true;
   const auto take = [&](const std::string& line) {
     try {
@@ -69,6 +91,10 @@ bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
     } catch (const nlohmann::json::exception&) {
       readable = false;
       return false;
+    }
+    if (!reply.step.empty()) {
+      steps.begin(reply.step);
+      return true;
     }
     if (!reply.expected.empty()) expected_[problem] = reply.expected;
     if (!reply.last) take_part(reply);
@@ -79,7 +105,8 @@ bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
     case WorkerProcess::Outcome::interrupted:
       return false;
     case WorkerProcess::Outcome::timed_out:
-      lost(status::timeout, fmt::format("not done within {} s (measure.timeout)", timeout_));
+      lost(status::timeout, fmt::format("not done within {} s (measure.timeout){}", timeout_,
+                                        job.pass == Pass::timing ? ", " + steps.text() : ""));
       break;
     case WorkerProcess::Outcome::died:
       lost(status::failed, fmt::format("{}; its output is in log.txt", answer.text));

@@ -47,18 +47,35 @@ std::string chance_text(const VersionFactory& make, const Problem& problem, Cont
                      counted(different, "label"));
 }
 
-/// A line of log.txt: what a point spends its time on apart from its samples.
-class Stages {
+/// The steps of a point. The supervisor is told which one begins, and text() is a line of log.txt:
+/// what the point spends its time on apart from its samples.
+class Steps {
  public:
-  explicit Stages(const std::string& point) : text_(point + ":") {}
-  void end(const char* name) {
+  Steps(const std::string& point, const char* first, const HandOver& hand_over)
+      : hand_over_(hand_over), text_(point + ":") {
+    begin(first);
+  }
+
+  /// Ends the step before.
+  void begin(const char* name) {
+    end();
+    name_ = name;
+    Reply reply;
+    reply.last = false;
+    reply.step = name;
+    hand_over_(reply);
+  }
+  void end() {
     const double now = now_ms();
-    text_ += fmt::format(" {} {:.1f} ms", name, now - std::exchange(since_, now));
+    const double spent = now - std::exchange(since_, now);
+    if (!name_.empty()) text_ += fmt::format(" {} {:.1f} ms", name_, spent);
+    name_.clear();
   }
   const std::string& text() const { return text_; }
 
  private:
-  std::string text_;
+  const HandOver& hand_over_;
+  std::string text_, name_;
   double since_ = now_ms();
 };
 
@@ -72,7 +89,7 @@ class TimedPoint {
         hand_over_(hand_over),
         point_(point_of(job_, request)),
         range_(NvtxRange::Level::point, point_.id, point_.n),
-        stages_(point_.id),
+        steps_(point_.id, "data", hand_over),
         problem_(bench.problem(point_)),
         make_(bench.make(problem_)),
         context_(bench.context(point_)),
@@ -81,9 +98,7 @@ class TimedPoint {
         judge_(bench.session(), bench.version(), make_, problem_,
                {.any = job_.measure.verify,
                 .sample = job_.measure.verify_sample,
-                .seed = point_.data_seed.value_or(0)}) {
-    stages_.end("data");
-  }
+                .seed = point_.data_seed.value_or(0)}) {}
 
   /// Throws Incorrect.
   void measure() {
@@ -104,13 +119,14 @@ class TimedPoint {
     Solution last;
     with_rows([&] { last = judge_.finish(); });
     bench_.check_files();
-    stages_.end("measurement");
     save_if_best(last);
-    std::cerr << stages_.text() << std::endl;
+    steps_.end();
+    std::cerr << steps_.text() << std::endl;
   }
 
  private:
   Sample solve_first(Solution& answer) {
+    steps_.begin("first solve");
     const auto watch = [&](const char* part, const std::function<void()>& body) {
       PhaseTimes times(bench_.session());
       context_.observers.push_back(&times);
@@ -119,13 +135,12 @@ class TimedPoint {
       context_.observers.pop_back();
       for (Row& row : phase_rows(point_, part, times)) phases_.push_back(std::move(row));
     };
-    Sample sample = timer_.first(problem_, context_, bench_.needed_cores(point_), watch, answer);
-    stages_.end("first solve");
-    return sample;
+    return timer_.first(problem_, context_, bench_.needed_cores(point_), watch, answer);
   }
 
   /// Hands over the phases and what the reference computed.
   void verify_first(Solution answer, const Sample& sample) {
+    steps_.begin("verification");
     with_rows([&] {
       try {
         judge_.begin(std::move(answer), context_, request_.expected);
@@ -137,7 +152,7 @@ class TimedPoint {
         throw;
       }
     });
-    stages_.end("verification");
+    steps_.begin("measurement");
     Reply reply;
     reply.last = false;
     reply.phases = std::move(phases_);
@@ -176,8 +191,8 @@ class TimedPoint {
     const std::optional<double> inertia = judge_.verdict().inertia;
     const bool better = inertia && request_.to_beat && *inertia < *request_.to_beat;
     if (request_.turn.restart != 0 && !better) return;
+    steps_.begin("saving");
     write_answer(job_.answers, job_.save, point_, answer);
-    stages_.end("saving");
   }
 
   template <typename Judged>
@@ -196,7 +211,7 @@ class TimedPoint {
   const HandOver& hand_over_;
   Point point_;
   NvtxRange range_;
-  Stages stages_;
+  Steps steps_;  // the first one makes the members below
   Problem problem_;
   VersionFactory make_;
   Context context_;

@@ -110,6 +110,21 @@ struct Slow : Version {
  private:
   std::unique_ptr<Version> version_ = find_version("cpu_sequential")->make();
 };
+// Correct in its first solve, and never done with the second.
+struct HangsInTheSecondSolve : Version {
+  void prepare(const Problem& problem, Context& context) override {
+    version_->prepare(problem, context);
+  }
+  void run(Context& context) override {
+    static int solves = 0;
+    if (++solves > 1) std::this_thread::sleep_for(std::chrono::hours(1));
+    version_->run(context);
+  }
+  Solution fetch(Context& context) override { return version_->fetch(context); }
+
+ private:
+  std::unique_ptr<Version> version_ = find_version("cpu_sequential")->make();
+};
 struct Greedy : Faulty {
   void prepare(const Problem&, Context&) override { throw std::bad_alloc(); }
 };
@@ -165,6 +180,9 @@ VersionInfo info(const char* name) {
                    []() -> std::unique_ptr<Version> { return std::make_unique<Crashes>(); });
   register_version(info("faulty_hangs"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<Hangs>(); });
+  register_version(info("faulty_hangs_in_the_second_solve"), []() -> std::unique_ptr<Version> {
+    return std::make_unique<HangsInTheSecondSolve>();
+  });
   register_version(info("faulty_exits"),
                    []() -> std::unique_ptr<Version> { return std::make_unique<Exits>(); });
   register_version(info("faulty_throws"),

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 #include <sstream>
+#include <utility>
 
 #include "experiments/process/child_process.h"
 #include "experiments/run/job.h"
@@ -42,15 +43,22 @@ class WorkerTest : public testing::Test {
     job_.points.push_back(point);
   }
 
-  /// Collects every reply to a request. `outcome` says how the request ended.
-  static std::vector<Reply> ask(WorkerProcess& worker, const Request& request,
-                                WorkerProcess::Outcome& outcome) {
+  /// Collects every reply to a request that has rows or is the last one, and the steps that the
+  /// others announce. `outcome` says how the request ended.
+  std::vector<Reply> ask(WorkerProcess& worker, const Request& request,
+                         WorkerProcess::Outcome& outcome) {
     std::vector<Reply> replies;
+    steps_.clear();
     outcome = worker
                   .ask(to_json(request).dump(), 60,
                        [&](const std::string& line) {
-                         replies.push_back(reply_from_json(nlohmann::ordered_json::parse(line)));
-                         return !replies.back().last;
+                         Reply reply = reply_from_json(nlohmann::ordered_json::parse(line));
+                         const bool last = reply.last;
+                         if (reply.step.empty())
+                           replies.push_back(std::move(reply));
+                         else
+                           steps_.push_back(reply.step);
+                         return !last;
                        })
                   .outcome;
     return replies;
@@ -58,6 +66,7 @@ class WorkerTest : public testing::Test {
 
   int log_ = open("/dev/null", O_WRONLY | O_CLOEXEC);
   Job job_;
+  std::vector<std::string> steps_;
 };
 
 TEST_F(WorkerTest, SendsEachSampleAsItIsTakenAndTheReferenceRunBefore) {
@@ -84,6 +93,16 @@ TEST_F(WorkerTest, SendsEachSampleAsItIsTakenAndTheReferenceRunBefore) {
     EXPECT_EQ(replies.back().status, "ok");
     EXPECT_TRUE(replies.back().measurements.empty());
   }
+}
+
+TEST_F(WorkerTest, AnnouncesTheStepsOfAPoint) {
+  add_point("cpu_sequential");
+  WorkerProcess worker({program(), "--worker"}, log_, to_json(job_).dump());
+  WorkerProcess::Outcome outcome;
+  ask(worker, {0, {}, {}, {}, {}}, outcome);
+  ASSERT_EQ(outcome, WorkerProcess::Outcome::replied);
+  EXPECT_EQ(steps_,
+            (std::vector<std::string>{"data", "first solve", "verification", "measurement"}));
 }
 
 TEST_F(WorkerTest, GoesOnWithALaunchThatHasSamples) {
