@@ -213,6 +213,19 @@ bool begins_with_an_interpreter(const fs::path& file) {
   return begin[0] == '#' && begin[1] == '!';
 }
 
+/// A Python version needs no #! line. It uses the helper for authors, or answers `describe` and
+/// `serve` itself. A module that it imports does neither.
+bool is_written_as_a_version(const fs::path& file) {
+  constexpr std::size_t kLongestLookedAt = 1 << 20;
+  if (file.extension() != ".py") return false;
+  std::string text(kLongestLookedAt, '\0');
+  std::ifstream in(file, std::ios::binary);
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  const auto has = [&](const char* word) { return text.find(word) != std::string::npos; };
+  return has("lloydbench_external") || (has("describe") && has("serve"));
+}
+
 /// Why `file` in the folder LLOYDBENCH_VERSIONS cannot be a version. Empty if it may be one,
 /// nullopt if it is not meant as one.
 std::optional<std::string> why_no_version(const fs::path& file) {
@@ -224,8 +237,9 @@ std::optional<std::string> why_no_version(const fs::path& file) {
   if (type == fs::file_type::none) return fmt::format("cannot be read: {}", error.message());
   if (type != fs::file_type::regular) return fmt::format("{}, not a program", kind_of(type));
   if (access(file.c_str(), X_OK) != 0) {
-    if (begins_with_an_interpreter(file)) return "is not executable; chmod +x it";
-    return std::nullopt;  // data of a version
+    if (begins_with_an_interpreter(file) || is_written_as_a_version(file))
+      return fmt::format("is not executable; chmod +x {}", file.string());
+    return std::nullopt;  // data or a module of a version
   }
   if (access(file.c_str(), R_OK) != 0)
     return fmt::format("cannot be read: {}", std::strerror(errno));

@@ -505,15 +505,22 @@ def test_what_a_python_version_returns_is_judged_in_its_own_words(tmp_path, body
     assert re.match(reason or "", replies[method].get("reason", ""))
 
 
-def test_a_script_that_is_not_executable_is_named(tmp_path):
-    script = tmp_path / "mine_python.py"
-    script.write_text("#!/usr/bin/env python3\n")
-    (tmp_path / "helper.py").write_text("import json\n")
-    told = subprocess.run(
-        [PROGRAM, "--list-versions"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "LLOYDBENCH_VERSIONS": str(tmp_path)},
-    ).stderr
-    assert told == f"no version: {script}: is not executable; chmod +x it\n"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#!/usr/bin/env python3\n",
+        "from lloydbench_external import External, serve\n",
+        'if sys.argv[1] == "describe":\n    describe()\nelse:\n    serve(sys.argv[2])\n',
+    ],
+)
+def test_a_version_that_is_not_executable_is_named(toys, text):
+    script = toys.folder / "toy_python.py"
+    script.write_text(text)
+    (toys.folder / "helper.py").write_text("import json\n")  # a module of a version
+    told = f"no version: {script}: is not executable; chmod +x {script}\n"
+    assert toys.run("--list-versions").stderr == told
+    started = toys.run(toys.spec([]), "--out", toys.out)
+    assert started.returncode == 0, started.stderr
+    assert told in started.stderr
+    script.chmod(0o755)
+    assert "toy_python" in toys.listed()
