@@ -9,6 +9,7 @@
 #include "experiments/process/program_files.h"
 #include "experiments/record/missing.h"
 #include "experiments/record/parameters.h"
+#include "experiments/record/rows.h"
 #include "experiments/run/launch.h"
 #include "experiments/spec/axis.h"
 #include "experiments/spec/keys.h"
@@ -63,6 +64,14 @@ std::string plan_table(const Points& points, const Terminal& shown) {
     text += hanging("", 0, "all points: " + parameters.shared(), shown.width);
   text += table.text(shown) + (missing.empty() ? "" : "\n") + missing_text(missing, shown);
   return text + '\n' + hanging("", 0, "--filter looks at ids, such as " + ids.front(), shown.width);
+}
+
+/// A point as --json prints it, with what its rows will say of the data.
+nlohmann::json planned_json(const Point& point, const data::Sources& sources) {
+  nlohmann::json planned = to_json(point);
+  planned["data"] = point.source(sources).describe();
+  planned["data_part"] = or_null<nlohmann::json>(data_part(point, point.extent(sources)));
+  return planned;
 }
 
 /// The versions as --json prints them, with whether they can run here.
@@ -127,7 +136,7 @@ void print_dry_run(const Spec& spec, const std::optional<Points>& left, bool jso
     for (const Point& point : spec.points) points.push_back(&point);
   if (json) {
     JsonList list(std::cout);
-    for (const Point* point : points) list.add(to_json(*point));
+    for (const Point* point : points) list.add(planned_json(*point, spec.data));
     return;
   }
   const Terminal shown = terminal(STDOUT_FILENO);

@@ -143,6 +143,28 @@ def test_sources_are_run_beside_each_other_under_their_names(tmp_path):
     assert len(planned) == 4
 
 
+def test_a_plan_says_of_the_data_what_the_rows_say(tmp_path):
+    np.savetxt(tmp_path / "p.csv", np.random.default_rng(1).random((50, 2)), delimiter=",")
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "name: s\nversions: cpu_sequential\naxes: {n: [30, 50], k: 3, dim: 2}\n"
+        "data:\n  - {name: file, file: p.csv}\n  - {name: flat, generator: uniform, seed: 7}\n"
+        "measure: {repetitions: 1, max_seconds: 0.01}\n"
+    )
+    planned = json.loads(run(path, "--dry-run", "--json").stdout)
+    assert run(path, "--out", tmp_path / "out").returncode == 0
+    columns = ("data", "data_name", "data_part", "data_seed")
+    told = {point["point"]: [point[column] for column in columns] for point in planned}
+    assert told == {
+        row["point"]: [row[column] for column in columns] for row in rows(tmp_path / "out")
+    }
+    assert {(data, part) for data, _, part, _ in told.values()} == {
+        ("p.csv", "first 30 of 50 rows"),
+        ("p.csv", None),
+        ("uniform(range=[0,1), seed=7)", None),
+    }
+
+
 def test_points_that_stay_in_their_file_give_the_same_answers(tmp_path):
     points = np.random.default_rng(3).normal(size=(3000, 8)).astype("f4")
     np.save(tmp_path / "points.npy", points)
