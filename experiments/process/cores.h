@@ -1,9 +1,19 @@
 #pragma once
 
+#include <filesystem>
+#include <optional>
+
 namespace lloyd {
 
-/// The cores that this process may use, as OpenMP sees them: those of its CPU affinity. A cgroup's
-/// quota of CPU time does not count.
+/// How many cores this process may use: those of its CPU affinity, as OpenMP sees them, within its
+/// quota.
 int available_cores();
+
+/// The CPU time that the control groups (v1 and v2) of this process grant it, in cores: 1.5 is 1.5
+/// s in each second. nullopt if they do not limit it. `root` is the folder of proc and sys.
+std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
+
+/// As many of `cores` as a quota keeps busy, the last one perhaps in part.
+int cores_within(std::optional<double> quota, int cores);
 
 }  // namespace lloyd

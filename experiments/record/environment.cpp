@@ -122,6 +122,7 @@ Json cpu_json() {
   const char* governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
   return {{"model", text_or_null(cpu_model())},
           {"cores", available_cores()},
+          {"quota", or_null<Json>(cpu_quota())},
           {"governor", text_or_null(first_line(governor))},
           {"smt", text_or_null(first_line("/sys/devices/system/cpu/smt/active"))},
           {"load_average", text_or_null(first_line("/proc/loadavg"))}};

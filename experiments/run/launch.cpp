@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -27,7 +28,7 @@ std::vector<std::string> hosts() {
   return names == nullptr ? std::vector<std::string>{} : split_list(names);
 }
 
-/// The number of cores (not hardware threads) that this process may use.
+/// The number of cores (not hardware threads) in the CPU affinity of this process.
 int physical_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -178,7 +179,7 @@ Launch launch_twin(const Point& point) {
     launch.command.insert(launch.command.end(), words.begin(), words.end());
   };
   const std::string share = fmt::format("slot:PE={}", threads);
-  if (needed <= physical_cores()) {
+  if (needed <= std::min(physical_cores(), available_cores())) {
     launch.binding = "core";
     add({"--map-by", share.c_str(), "--bind-to", "core"});
   } else if (needed <= available_cores()) {

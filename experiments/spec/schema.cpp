@@ -83,7 +83,8 @@ Json axes() {
         described(one_or_more(axis_value(axis), 1), axis_text(axis), axis_meaning(axis));
     if (defaults_to_cores(axis))
       schema["description"] =
-          std::string(axis.text) + "; all cores that the program may use unless given";
+          std::string(axis.text) +
+          "; all cores that the program may use, by CPU affinity and quota, unless given";
     else if (axis.default_value == kDefaultOfKey)
       continue;  // the description names the key
     else if (axis.default_value != kNoDefault)

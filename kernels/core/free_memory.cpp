@@ -1,12 +1,12 @@
 #include "kernels/core/free_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <fstream>
 #include <limits>
 #include <sstream>
 #include <string>
+
+#include "kernels/core/control_groups.h"
 
 namespace lloyd {
 namespace {
@@ -54,28 +54,12 @@ std::optional<std::uint64_t> free_memory(const fs::path& root) {
   std::optional<std::uint64_t> least;
   if (const auto kib = value_of(root / "proc/meminfo", "MemAvailable:")) lower(least, *kib * 1024);
 
-  std::ifstream groups(root / "proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // "0::/user.slice" or "4:memory:/docker/…"
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
-    const bool v2 = controllers == ",,";
-    if (!v2 && controllers.find(",memory,") == std::string::npos) continue;
-    const fs::path mount = root / (v2 ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
-    // A parent's limit applies too. In a container the path may not exist here; then the root of
-    // the mount has the limit.
-    fs::path group = fs::path(line.substr(second + 1)).relative_path();
-    while (true) {
-      const auto left =
-          v2 ? left_in_group(mount / group, "memory.max", "memory.current", "inactive_file")
-             : left_in_group(mount / group, "memory.limit_in_bytes", "memory.usage_in_bytes",
-                             "total_inactive_file");
-      if (left) lower(least, *left);
-      if (group.empty()) break;
-      group = group.parent_path();
-    }
-  }
+  for_each_group(root, "memory", [&](const fs::path& group, bool v2) {
+    const auto left = v2 ? left_in_group(group, "memory.max", "memory.current", "inactive_file")
+                         : left_in_group(group, "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                         "total_inactive_file");
+    if (left) lower(least, *left);
+  });
   return least;
 }
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import pathlib
 import re
@@ -86,15 +87,19 @@ def test_a_run_leaves_what_the_contract_lists(spec, tmp_path):
     assert len(benchmarks) == len(measured)
 
 
-def test_threads_default_to_the_cores_that_the_program_may_use(spec):
-    path = spec(versions="cpu_openmp")
+def test_threads_default_to_the_cores_that_the_program_may_use(spec, tmp_path):
+    path = spec(versions="cpu_openmp", n="100")
     path.write_text(path.read_text().replace("  threads: [1]\n", ""))
     allowed = sorted(os.sched_getaffinity(0))
-    for cores in (allowed, allowed[:1]):
+    for name, cores in (("all", allowed), ("one", allowed[:1])):
+        out = tmp_path / name
         result = run(
-            path, "--dry-run", preexec_fn=lambda cores=cores: os.sched_setaffinity(0, cores)
+            *(path, "--out", out), preexec_fn=lambda cores=cores: os.sched_setaffinity(0, cores)
         )
-        assert f"/threads:{len(cores)}/" in result.stdout, result.stderr
+        assert result.returncode == 0, result.stderr
+        cpu = json.loads((out / "environment.json").read_text())["cpu"]
+        assert cpu["cores"] == min(len(cores), math.ceil(cpu["quota"] or len(cores)))
+        assert {row["threads"] for row in rows(out)} == {cpu["cores"]}
 
 
 def test_threads_beyond_the_affinity_of_the_run_are_oversubscribed(spec, tmp_path):
