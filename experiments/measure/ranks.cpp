@@ -70,11 +70,8 @@ void timed_prepare(Version& version, const Problem& problem, Context& context, S
 
 #if LLOYD_CUDA
 const DeviceLimits& find_gpu(const DeviceQuery& query, int index, const Ranks& ranks) {
-  for (const DeviceLimits& device : query.devices)
-    if (device.index == index) return device;
-  throw std::runtime_error(fmt::format(
-      "rank {} has no CUDA device {}: {}", ranks.rank(), index,
-      query.problem.empty() ? fmt::format("there are {}", query.devices.size()) : query.problem));
+  if (const DeviceLimits* found = query.find(index)) return *found;
+  throw std::runtime_error(fmt::format("rank {}: {}", ranks.rank(), query.why_no(index)));
 }
 
 std::vector<std::string> gathered(const std::vector<std::string>& own, Ranks& ranks) {

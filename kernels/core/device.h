@@ -1,7 +1,6 @@
 // The GPUs of this machine, queried without creating a context on them.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -10,16 +9,21 @@
 namespace lloyd {
 
 struct DeviceQuery {
-  std::vector<DeviceLimits> devices;  // in CUDA's order, CUDA_VISIBLE_DEVICES applied
-  std::string problem;                // why `devices` is empty
+  /// In CUDA's order, CUDA_VISIBLE_DEVICES applied. One that does not answer is left out, so a
+  /// device's place here may be lower than its DeviceLimits::index.
+  std::vector<DeviceLimits> devices;
+  std::string problem;  // why `devices` is empty
 
-  /// Device number `index` of `devices`. Null if there is none; why_no() then gives the reason.
+  /// The device that CUDA calls `index`. Null if there is none; why_no() then gives the reason.
   const DeviceLimits* find(int index) const {
-    const auto at = static_cast<std::size_t>(index);
-    return at < devices.size() ? &devices[at] : nullptr;
+    for (const DeviceLimits& device : devices)
+      if (device.index == index) return &device;
+    return nullptr;
   }
   std::string why_no(int index) const {
     if (devices.empty()) return problem;
+    if (index < devices.back().index)
+      return "CUDA device " + std::to_string(index) + " does not answer for its properties";
     return "no CUDA device " + std::to_string(index) + ": this machine has " +
            std::to_string(devices.size());
   }

@@ -73,6 +73,15 @@ TEST(Doctor, FindsADeviceByItsNumberOrSaysWhyThereIsNone) {
   EXPECT_EQ((DeviceQuery{{}, "no driver"}).why_no(0), "no driver");
 }
 
+TEST(Doctor, FindsADeviceByItsNumberWhereOneBeforeItDoesNotAnswer) {
+  DeviceQuery two{{DeviceLimits{}, DeviceLimits{}}, ""};
+  two.devices[1].index = 2;
+  EXPECT_EQ(two.find(2), &two.devices[1]);
+  EXPECT_EQ(two.find(1), nullptr);
+  EXPECT_EQ(two.why_no(1), "CUDA device 1 does not answer for its properties");
+  EXPECT_EQ(two.why_no(3), "no CUDA device 3: this machine has 2");
+}
+
 TEST(Examine, WorksWithoutAGpuAndAsksNothingOfOne) {
   const DeviceQuery none{{}, "no CUDA device: there is none"};
   std::vector<std::string> names;
