@@ -20,6 +20,7 @@ from analysis.measures import claims, compare, history, published
 from analysis.measures.lookup import Rows
 from analysis.measures.places import machine_labels
 from analysis.measures.points import Data, all_points, gather
+from analysis.measures.speedups import over
 from analysis.measures.studies import read_studies
 from analysis.model.commits import commit_times
 from analysis.model.compact import compact
@@ -110,7 +111,7 @@ def _home(run: Run) -> Path:
 def run_figures(options: argparse.Namespace) -> int:
     width, environment = paper_for(options.width, options.document_class)
     formats = _formats(options.format, width)
-    runs = _load(options)
+    runs = [over(run, options.baseline) for run in _load(options)]
     about = subject(runs)
     names = _wanted_figures(options.only, runs)
     out = options.out or (_home(runs[0]) if len(runs) == 1 else Path()) / "figures"
@@ -223,7 +224,11 @@ def run_profiler(options: argparse.Namespace) -> int:
 
 def run_report(options: argparse.Namespace) -> int:
     for path in write_report(
-        _load(options), options.out, options.unread, single=options.single_file
+        _load(options),
+        options.out,
+        options.unread,
+        single=options.single_file,
+        baseline=options.baseline,
     ):
         print(path)
     return 0
@@ -318,7 +323,7 @@ def run_readme_table(options: argparse.Namespace) -> int:
     runs = _load(options)
     if len(runs) > 1:
         raise RunError(f"{options.dirs[0]}: holds {len(runs)} run directories; name one of them")
-    _print([_table(runs[0])], options)
+    _print([_table(over(runs[0], options.baseline))], options)
     return 0
 
 
@@ -326,7 +331,7 @@ def run_tables(options: argparse.Namespace) -> int:
     runs = _load(options)
     if options.out and len(runs) > 1:
         raise RunError(f"--out takes one run, and these are {len(runs)}: each gets its own tables/")
-    for run in runs:
+    for run in [over(run, options.baseline) for run in runs]:
         for path in write_tables(run, options.out or _home(run) / "tables"):
             print(path)
     return 0

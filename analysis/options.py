@@ -11,6 +11,7 @@ from analysis.figures import FIGURES, FORMATS, X_OF, paper
 from analysis.figures.x_axis import CHOICES
 from analysis.measures import published
 from analysis.measures.families import CHOOSERS
+from analysis.measures.speedups import BEST_CPU
 
 EPILOG = """\
 A DIR is what run_experiment wrote (it holds measurements.jsonl), or a folder that holds such
@@ -50,6 +51,14 @@ def _threshold(command: argparse.ArgumentParser) -> None:
         type=float,
         default=2.0,
         help="differences up to this are taken for none (default: 2)",
+    )
+
+
+def _baseline_option(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--baseline",
+        metavar="VERSION",
+        help=f"speedups over this version (or {BEST_CPU}) instead of the spec's baseline",
     )
 
 
@@ -100,6 +109,7 @@ def _figures(add: Add) -> None:
         help=f"draw these instead of the spec's: {', '.join(FIGURES)}; {', '.join(X_OF)} also "
         f"as NAME:AXIS, with another axis on x ({', '.join(CHOICES)})",
     )
+    _baseline_option(command)
     _paper_options(command)
     command.set_defaults(command=commands.run_figures)
 
@@ -120,6 +130,7 @@ def _report(add: Add) -> None:
         action="store_true",
         help="write OUT/report.html, which needs nothing beside it, and no folder of pages",
     )
+    _baseline_option(command)
     command.set_defaults(command=commands.run_report)
 
 
@@ -244,6 +255,7 @@ def _tables(add: Add) -> None:
     command.add_argument(
         "--out", metavar="DIR", type=Path, help="where to write (default: tables/ in each DIR)"
     )
+    _baseline_option(command)
     command.set_defaults(command=commands.run_tables)
 
 
@@ -316,6 +328,7 @@ def _readme_table(add: Add) -> None:
         description="Prints each version's fastest result at the largest N that the baseline has.",
     )
     command.add_argument("dirs", nargs=1, metavar="DIR", type=Path)
+    _baseline_option(command)
     _latex_option(command)
     command.set_defaults(command=commands.run_readme_table)
 

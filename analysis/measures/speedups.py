@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -19,6 +21,24 @@ FASTEST_CPU = "the fastest CPU version"
 """What BEST_CPU is called where it stands for several versions."""
 
 
+def over(run: Run, baseline: str | None) -> Run:
+    """The run with speedups over `baseline` instead of its spec's; with None the run as it is.
+
+    Raises RunError if `baseline` has no result in the run."""
+    if baseline is None:
+        return run
+    done = run.measurements[run.measurements["status"].eq("ok")]
+    meant = done["backend"].eq("cpu") if baseline == BEST_CPU else done["version"].eq(baseline)
+    if not meant.any():
+        planned = dict.fromkeys([*run.plan["version"], *done["version"]])
+        there = [version for version in planned if version in set(done["version"])]
+        raise RunError(
+            f"--baseline: '{baseline}' has no result in {run.path}; "
+            f"these versions have one: {', '.join(there) or 'none'}"
+        )
+    return replace(run, spec={**run.spec, "baseline": baseline})
+
+
 def common_baseline(runs: list[Run]) -> str:
     """The common baseline of the runs. Empty if none of them names one.
 
@@ -27,7 +47,10 @@ def common_baseline(runs: list[Run]) -> str:
     named = {run.baseline: run for run in runs if run.baseline}
     if len(named) > 1:
         which = "; ".join(f"{run.path}: {baseline}" for baseline, run in named.items())
-        raise RunError(f"the runs name different baselines ({which}); draw them one at a time")
+        raise RunError(
+            f"the runs name different baselines ({which}); draw them one at a time, or give "
+            "--baseline"
+        )
     return next(iter(named), "")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from analysis.figures import Subject
 from analysis.measures import claims, published
 from analysis.measures.lookup import Rows
-from analysis.measures.speedups import common_baseline
+from analysis.measures.speedups import common_baseline, over
 from analysis.measures.studies import read_studies
 from analysis.model.files import folder_for, printable, replacing
 from analysis.model.run import Run
@@ -39,10 +39,17 @@ def subject(runs: list[Run]) -> Subject:
 
 
 def write_report(
-    runs: list[Run], out: Path, unread: list[str] | None = None, *, single: bool = False
+    runs: list[Run],
+    out: Path,
+    unread: list[str] | None = None,
+    *,
+    single: bool = False,
+    baseline: str | None = None,
 ) -> list[Path]:
     """Writes OUT/index.html and for each run OUT/RUN/index.html with the rows of its figures beside
-    it, or with `single` OUT/report.html alone; returns the paths, the index last.
+    it, or with `single` OUT/report.html alone; returns the paths, the index last. With `baseline`,
+    the pages have speedups over that version. The studies' claims and numbers always keep the
+    spec's.
 
     A page has one run directory; runs are never mixed in it. A spec that ran on several machines
     has one more page, with their figures side by side. Pages are made by as many processes as there
@@ -50,8 +57,9 @@ def write_report(
     folder_for(out)
     entries = _entries(runs)
     runs = sorted(runs, key=lambda run: not _is_own(run))
+    shown = [over(run, baseline) for run in runs]
     site = Site(entries, single=single)
-    _TASK[:] = [_Task(runs, entries, site, out)]
+    _TASK[:] = [_Task(shown, entries, site, out)]
     # fork, where it is not the default any more, would not import NumPy and Matplotlib anew, nor
     # have the runs
     context = multiprocessing.get_context("fork")
@@ -60,14 +68,16 @@ def write_report(
         # the runs with the most to draw first, so that none is left alone at the end
         order = sorted(range(len(runs)), key=lambda i: -_weight(runs[i]))
         pages = {i: pool.submit(_page, i) for i in order}
-        groups = groups_of(runs, entries)
+        groups = groups_of(shown, entries)
         compared = [pool.submit(_machines_page, group) for group in groups]
         studies = _studies([Rows(run) for run in runs])
         made = [pages[i].result() for i in range(len(runs))]
         sides = [page.result() for page in compared]
     directories = (str(path) for run in runs for path in run.directories)
     words = ["python", "-m", "analysis", "report", *directories]
-    command = printable(shlex.join([*words, "-o", str(out), *["--single-file"][: int(single)]]))
+    words += ["-o", str(out), *(["--single-file"] if single else [])]
+    words += ["--baseline", baseline] if baseline is not None else []
+    command = printable(shlex.join(words))
     results = [(entry, page.result) for entry, page in zip(entries, made, strict=True)]
     several = [(group.title, group.folder) for group in groups]
     index = site.index(Report(command, results, several, studies, unread or []))
