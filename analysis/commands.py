@@ -250,7 +250,8 @@ def run_compare(options: argparse.Namespace) -> int:
     if runs[0].path.resolve() == runs[1].path.resolve():
         raise RunError(f"OLD and NEW are the same run: {runs[0].path}")
     table = compare.compare(*runs, threshold, options.across_machines)
-    shown = table if options.all else table[table["verdict"] != compare.ALIKE]
+    left_out = [] if options.all else [compare.ALIKE, *compare.COUNTED]
+    shown = table[~table["verdict"].isin(left_out)]
     if not options.latex and (same := compare.same_program(*runs)):
         print(same)
     if len(shown):
@@ -258,6 +259,8 @@ def run_compare(options: argparse.Namespace) -> int:
         made = tables.comparison(shown, words)
         print(made.latex() if options.latex else made.table_alone())
     if not options.latex:
+        if not options.all and (counted := compare.counted(table)):
+            print(*map(printable, counted), "--all lists these points", sep="\n")
         if left_open := compare.not_excluded(table, threshold):
             print(left_open + ("" if options.all else "; --all shows the intervals"))
         print(compare.summary(table) or "the runs have no points")

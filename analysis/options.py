@@ -142,13 +142,17 @@ def _compare(add: Add) -> None:
         "medians with its 95% interval. A point is slower or faster when a permutation test of the "
         "launches says so (four or more on each side: measure: {launches: 5}) and the whole "
         "interval is beyond the threshold. With fewer launches, or noise, it is perhaps slower or "
-        "faster. Exit status: 0 none slower or lost, 1 some, 2 some perhaps slower, or nothing "
-        "could be judged.",
+        "faster. Points that lack a result and are not lost are counted. Exit status: 0 none "
+        "slower or lost, 1 some, 2 some perhaps slower, or nothing could be judged.",
     )
     command.add_argument("old", metavar="OLD", type=Path)
     command.add_argument("new", metavar="NEW", type=Path)
     _threshold(command)
-    command.add_argument("--all", action="store_true", help="list the points without a difference")
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="list every point, also those without a difference or without a result",
+    )
     command.add_argument(
         "--across-machines", action="store_true", help="compare although GPU or CPU differ"
     )

@@ -38,7 +38,12 @@ ORDER = [
     *(ALIKE, FEW, BASES, OTHER, NOT_RUN, NEITHER),
 ]
 """The verdicts as a summary counts them, those to look at first."""
-COLUMNS = ["point", "verdict", "old_ms", "new_ms", "ratio", "low", "high", "p", "why"]
+COUNTED = (GAINED, NOT_RUN, NEITHER)
+"""The verdicts of points that lack a result and are not lost. Beside a part of a sweep there are
+thousands, so they are counted."""
+COLUMNS = ["point", "version", "verdict", "old_ms", "new_ms", "ratio", "low", "high", "p", "why"]
+NAMED = 3
+"""The number of points of a counted verdict that are named."""
 LEVEL = 1 - CONFIDENCE
 ENOUGH = 4
 """Launches needed on each side. With 3 and 3, separate medians occur by chance once in 10."""
@@ -101,6 +106,22 @@ def summary(table: pd.DataFrame) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict])
 
 
+def counted(table: pd.DataFrame) -> list[str]:
+    """For each of the COUNTED verdicts a line with the number of points of each version, and one
+    that names the first of them."""
+    lines = []
+    for verdict in COUNTED:
+        of = table[table["verdict"].eq(verdict)]
+        if of.empty:
+            continue
+        numbers = of["version"].value_counts(sort=False).items()
+        each = ", ".join(f"{version} {number:,}" for version, number in numbers)
+        names = ", ".join(of["point"][:NAMED])
+        lines.append(f"{verdict}: {_points(of)} ({each})")
+        lines.append(f"  {f'the first: {names}' if len(of) > NAMED else names}")
+    return lines
+
+
 def not_excluded(table: pd.DataFrame, threshold: float) -> str:
     """How much slower the points with no difference found may still be, as far as their intervals
     say, and how many have none. Empty if every interval ends within the threshold."""
@@ -122,7 +143,7 @@ def not_excluded(table: pd.DataFrame, threshold: float) -> str:
 
 
 def _points(table: pd.DataFrame) -> str:
-    return f"{len(table)} point{'' if len(table) == 1 else 's'}"
+    return f"{len(table):,} point{'' if len(table) == 1 else 's'}"
 
 
 def same_program(old: Run, new: Run) -> str:
@@ -189,6 +210,7 @@ class _Pair:
 
     def __init__(self, name: str, old: pd.Series | None, new: pd.Series | None):
         self.name, self.verdict, self.why = name, "", ""
+        self.version = str((new if old is None else old).get("version", name))
         self.medians, self.ratio, self.p = (np.nan, np.nan), (np.nan, np.nan, np.nan), np.nan
         said = [_why_not(side) for side in (old, new)]
         if any(said):
@@ -230,7 +252,8 @@ class _Pair:
         self.verdict = verdicts[0 if low > 1 else 1]
 
     def cells(self) -> tuple:
-        return self.name, self.verdict, *self.medians, *self.ratio, self.p, self.why
+        judged = (self.verdict, *self.medians, *self.ratio, self.p, self.why)
+        return self.name, self.version, *judged
 
 
 def _disturbed(side: pd.Series) -> str:

@@ -288,6 +288,37 @@ def test_points_without_a_result_are_told_apart(write):
     assert summary(table).endswith("2 not run in NEW, 1 no result in either")
 
 
+def test_points_that_lack_a_result_are_counted(make_run, capsys):
+    sizes = {"n": (10_000, 100_000), "k": (5,), "threads_per_block": (128,), "threads": (1, 2, 4)}
+    refused = (lambda row: row["version"] == "luigi_v2_split", "unsupported", "needs 3 B")
+    failed = (lambda row: row["version"] == "luigi_v1_fused", "failed", "signal 11")
+    whole = str(make_run("whole", faults=[refused], **sizes))
+    part = str(make_run("part", **{**sizes, "n": (10_000,)}, faults=[refused, failed]))
+    assert main(["compare", whole, part]) == 1
+    out = capsys.readouterr().out.replace("/precision:fp32", "")
+    assert [line.split(" | ")[0] for line in out.splitlines() if line.startswith("| ")] == [
+        *("| point", "| ---", "| luigi_v1_fused/n:10000/k:5/dim:2/threads_per_block:128"),
+    ]
+    assert (
+        "not run in NEW: 7 points (cpu_sequential 1, cpu_openmp 3, luigi_v1_fused 1, "
+        "luigi_v3_shared_centroids 1, luigi_v4_device_update 1)\n"
+        "  the first: cpu_sequential/n:100000/k:5/dim:2, "
+        "cpu_openmp/n:100000/k:5/dim:2/threads:1, cpu_openmp/n:100000/k:5/dim:2/threads:2\n"
+        "no result in either: 2 points (luigi_v2_split 2)\n"
+        "  luigi_v2_split/n:10000/k:5/dim:2/threads_per_block:128, "
+        "luigi_v2_split/n:100000/k:5/dim:2/threads_per_block:128\n"
+        "--all lists these points\n"
+    ) in out
+    assert main(["compare", whole, part, "--all"]) == 1
+    out = capsys.readouterr().out
+    assert "--all" not in out
+    assert out.count(" | not run in NEW: OLD: ok; NEW: not there |") == 7
+    assert main(["compare", part, whole]) == 0
+    assert capsys.readouterr().out.startswith(
+        "gained: 8 points (luigi_v1_fused 2, cpu_sequential 1, "
+    )
+
+
 @pytest.mark.parametrize("other", [{"gpu": "NVIDIA L4"}, {"cpu": "EPYC"}])
 def test_other_machines_are_refused_unless_asked_for(write, other):
     old, new = write("old", {"a": launched(10)}), write("new", {"a": launched(20)}, **other)
