@@ -11,7 +11,7 @@ from analysis.measures.fastest import fastest
 from analysis.measures.places import PLACE
 from analysis.measures.stats import ratio_interval
 from analysis.model.files import RunError
-from analysis.model.run import PROBLEM_BUT_PRECISION, Run
+from analysis.model.run import PROBLEM, PROBLEM_BUT_PRECISION, Run
 
 BEST_CPU = "best:cpu"
 """A baseline that is no version: the fastest verified version of each problem that ran on the CPU
@@ -71,6 +71,15 @@ def baseline_text(points: pd.DataFrame, baseline: str) -> str:
     if named != FASTEST_CPU:
         return f"{named}, {FASTEST_CPU} here"
     return f"{FASTEST_CPU} of each problem"
+
+
+def baseline_chosen_text(points: pd.DataFrame, baseline: str) -> str:
+    """The same for a table of all `points`, where a baseline with several points at one problem
+    counts with its fastest."""
+    text = baseline_text(points, baseline)
+    own = points[points["status"].eq("ok") & points["version"].eq(baseline)]
+    chosen = own.duplicated(["machine", *PROBLEM]).any()
+    return f"{text} at its fastest for each problem" if chosen else text
 
 
 def has_several_baselines(points: pd.DataFrame) -> bool:

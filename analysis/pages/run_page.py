@@ -8,7 +8,7 @@ from analysis.figures import FIGURES, csv_text, draw, wrong_name
 from analysis.figures.drawing import Subject
 from analysis.measures.noise import noise_note, oversubscribed_note, reasons_of, worst_of_each_kind
 from analysis.measures.points import Data, gather
-from analysis.measures.speedups import baseline_text, named_baseline
+from analysis.measures.speedups import baseline_chosen_text, named_baseline
 from analysis.model.files import RunError
 from analysis.model.run import Run
 from analysis.model.words import AXES
@@ -41,7 +41,7 @@ def run_page(run: Run, entry: Entry) -> RunPage:
         ],
         [figure_of(name, data, run) for name in _figures_of(run)],
         len(points),
-        baseline_text(points, run.baseline),
+        baseline_chosen_text(points, run.baseline),
         header,
         [Row(numbers[index], _at(points.loc[index]), words) for index, words in cells.items()],
         oversubscribed_note(points),

@@ -18,6 +18,7 @@ from analysis.measures.published import Number
 from analysis.measures.speedups import (
     BEST_CPU,
     FASTEST_CPU,
+    baseline_chosen_text,
     baseline_text,
     has_several_baselines,
     named_baseline,
@@ -26,7 +27,7 @@ from analysis.measures.speedups import (
 from analysis.measures.stats import Samples
 from analysis.measures.studies import Study
 from analysis.model.numbers import count_text, number_text
-from analysis.model.run import Run
+from analysis.model.run import PROBLEM, Run
 from analysis.model.words import AXES, GPU_AXES
 from analysis.pages.escape import Code, Markdown, Words, code, text
 from analysis.pages.table import Table, markdown
@@ -157,8 +158,11 @@ def headline(run: Run, points: pd.DataFrame) -> Table:
         for c in ("n", "k", "dim")
         if chosen and c not in varying
     ]
-    said = [*fixed, run.environment_line(), *_how_measured(run, points, chosen, best)]
+    said = [*fixed, run.environment_line(), *_how_measured(run, points, chosen, apart, best)]
     return Table("headline", listed(said), header, rows, {*header} - _WORDS, keys=known)
+
+
+_SIZES = ("n", "k", "dim")
 
 
 def _size_name(column: str) -> str:
@@ -185,10 +189,14 @@ def _fastest_at_largest(points: pd.DataFrame, apart: list[str]) -> list[pd.Serie
 
 
 def _how_measured(
-    run: Run, points: pd.DataFrame, chosen: list[pd.Series], best: pd.DataFrame
+    run: Run,
+    points: pd.DataFrame,
+    chosen: list[pd.Series],
+    apart: list[str],
+    best: pd.DataFrame,
 ) -> list[Words]:
-    """What the line before the headline says about the medians of its rows and what they are
-    compared with. `best`: see _best_cpu()."""
+    """What the line before the headline says about the medians of its rows, which are under each of
+    the conditions `apart`, and what they are compared with. `best`: see _best_cpu()."""
     said: list[Words] = []
     samples = [p["samples"] for p in chosen if p["status"] == "ok"]
     if samples:
@@ -198,6 +206,7 @@ def _how_measured(
     if run.baseline:
         named = named_baseline(points, run.baseline)
         which = baseline_text(points, run.baseline).removeprefix(named)
+        which += _under_which(pd.DataFrame(chosen), points, apart)
         said.append(("speedup over ", named if named == FASTEST_CPU else Code(named), which))
     if not best.empty and not has_several_baselines(best):
         said.append((f"{FASTEST_CPU} of the run is ", Code(named_baseline(best, BEST_CPU))))
@@ -205,6 +214,29 @@ def _how_measured(
         if words := note(pd.DataFrame(chosen)) if chosen else "":
             said.append(words.rstrip("."))
     return said
+
+
+def _under_which(chosen: pd.DataFrame, points: pd.DataFrame, apart: list[str]) -> str:
+    """` at its fastest: pageable at K = 256, pinned at K = 1,024`: the conditions `apart` of the
+    points that the speedups of `chosen` are over. Empty if none of these had to be chosen."""
+    over = points[points["point"].isin(chosen["baseline_point"].dropna())]
+    ok = chosen[chosen["status"].eq("ok") & chosen["version"].isin(over["version"])]
+    if not apart or not ok.duplicated(["version", *PROBLEM]).any():
+        return ""
+    sizes = [c for c in (*_SIZES, "batch", "data_name", "precision") if over[c].nunique() > 1]
+    places: dict[str, list[str]] = {}
+    for _, p in over.iterrows():
+        told = " ".join(filter(None, (condition_text(axis, p[axis]) for axis in apart)))
+        problem = [
+            f"{_size_name(c)} = {count_text(p[c])}" if c in _SIZES else f"{_words(c)} {p[c]}"
+            for c in sizes
+        ]
+        places.setdefault(told, []).append(", ".join(problem))
+    if len(places) == 1:
+        return f" at its fastest: {next(iter(places))}"
+    return " at its fastest: " + ", ".join(
+        f"{told} at {' and '.join(problems)}" for told, problems in places.items()
+    )
 
 
 _OVER_BEST = f"over {FASTEST_CPU}"
@@ -240,7 +272,7 @@ def listed(said: list[Words]) -> tuple[str, ...]:
 def medians(points: pd.DataFrame, baseline: str) -> Table:
     """All points with a result."""
     header, rows = every_point_cells(points)
-    over = baseline_text(points, baseline)
+    over = baseline_chosen_text(points, baseline)
     said = "Medians with 95% intervals" + (f"; speedup over {over}." if over else ".")
     for note in filter(None, (noise_note(points), oversubscribed_note(points))):
         said += f" {note}"

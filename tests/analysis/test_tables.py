@@ -11,7 +11,7 @@ from test_paper import NEEDS_LATEX, compiled
 
 from analysis.__main__ import main
 from analysis.measures.points import all_points
-from analysis.measures.speedups import over_best_cpu
+from analysis.measures.speedups import over, over_best_cpu
 from analysis.measures.stats import Samples
 from analysis.model.load import load_run
 from analysis.pages import tables
@@ -225,6 +225,31 @@ def test_a_column_of_broken_lines_holds_its_longest_word():
     names = [f"{letter}" * 30 for letter in "abcd"]
     widths = Table("t", "s", names, [[f"{name} x" for name in names]])._widths()
     assert [*widths.values()] == [pytest.approx(31 * 4.3, abs=1e-6)] * 4
+
+
+def test_a_headline_says_which_of_its_baselines_points_a_speedup_is_over():
+    def said(run, baseline=None):
+        run = over(load_run(run), baseline)
+        text = tables.headline(run, all_points([run], run.baseline)).markdown()
+        return text.split("; speedup over ")[1].split("\n")[0]
+
+    stream, several = recorded_run("stream"), recorded_run("multi_stream")
+    assert said(stream) == (
+        "`fast_wgmma` at its fastest: pageable at K = 256, pinned at K = 1,024 and K = 8,192."
+    )
+    assert said(several) == "`stream_wgmma` at its fastest: pinned."
+    assert said(several, "multi_stream") == "`multi_stream` at its fastest: 2 GPUs pinned."
+    assert said(recorded_run("multi_gpu"), "fast_wgmma") == "`fast_wgmma`."
+
+
+def test_medians_are_over_the_fastest_point_of_the_baseline(make_run):
+    for threads, words in (
+        ((1, 2), "cpu_openmp at its fastest for each problem"),
+        ((1,), "cpu_openmp"),
+    ):
+        run = load_run(make_run(f"{len(threads)}", k=(5,), baseline="cpu_openmp", threads=threads))
+        said = tables.medians(all_points([run], run.baseline), run.baseline).said
+        assert said == f"Medians with 95% intervals; speedup over {words}."
 
 
 def test_a_headline_over_the_fastest_cpu_leaves_the_other_tables_alone(make_run):
