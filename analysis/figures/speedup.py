@@ -30,6 +30,7 @@ from analysis.figures.series import (
 )
 from analysis.figures.typeset import break_label, text_width, widest_line, wrap
 from analysis.figures.x_axis import XAxis, beside, named, nothing_on_x, x_axis
+from analysis.measures.families import ran_text
 from analysis.measures.fastest import fastest
 from analysis.measures.points import Data
 from analysis.measures.speedups import BEST_CPU, FASTEST_CPU, fastest_cpu_beside
@@ -134,11 +135,18 @@ def _best_cpu_notes(shown: pd.DataFrame, data: Data, subject: Subject) -> list[s
     """Which version was the fastest on the CPU, if that is what speedups are over."""
     if not any(run.baseline == BEST_CPU for run in data.runs):
         return []
+    taken = pd.MultiIndex.from_frame(shown[["machine", "baseline_point"]])
+    points = data.points[pd.MultiIndex.from_frame(data.points[["machine", "point"]]).isin(taken)]
+    ran = {version: ran_text(of) for version, of in points.groupby("version")}
     if subject.baseline != FASTEST_CPU:
-        return [f"{subject.baseline} is {FASTEST_CPU} of every problem here."]
+        told = f", {ran[subject.baseline]}" if ran.get(subject.baseline) else ""
+        return [f"{subject.baseline} is {FASTEST_CPU} of every problem here{told}."]
     problem = ["machine", "n", "k", "dim", "data", "precision"]
     counts = shown.drop_duplicates([*problem, "baseline"])["baseline"].value_counts()
-    told = ", ".join(f"{version} ({count})" for version, count in counts.items())
+    told = ", ".join(
+        f"{version} ({', '.join(filter(None, (str(count), ran[version])))})"
+        for version, count in counts.items()
+    )
     return [f"The fastest CPU version (problems): {told}; {NAME}.csv says which."]
 
 

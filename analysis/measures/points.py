@@ -32,11 +32,11 @@ POINT_COLUMNS = [
 NEWER_COLUMNS = [
     *("launches", "noisy", "noisy_samples", "noise", "inertia_excess", "max_mean_error"),
     *("verified_points", "energy_j", "waited_ms", "data_part", "node", "data_name"),
-    *("floor_sustained_ms", *GPU_AXES),
+    *("floor_sustained_ms", *GPU_AXES, "chosen"),
 ]
 """Further columns, which schema 1 does not have. A point is `noisy` if at least NOISY_SHARE of its
 samples are; `noise` says what disturbed them. `verified_points` counts the points whose labels were
-verified, of all problems of a batch."""
+verified, of all problems of a batch. `chosen` is what a chooser ran."""
 
 
 SOLVE_COLUMNS = [
@@ -99,8 +99,8 @@ def gather(runs: list[Run], baseline: str) -> Data:
 
 
 def all_points(runs: list[Run], baseline: str) -> pd.DataFrame:
-    """Every point that was planned or measured, with POINT_COLUMNS, NEWER_COLUMNS, SOLVE_COLUMNS,
-    the version that a chooser has `chosen`, and `times_ms` (Samples in ms).
+    """Every point that was planned or measured, with POINT_COLUMNS, NEWER_COLUMNS, SOLVE_COLUMNS
+    and `times_ms` (Samples in ms).
 
     Points without a result have NaN times, a status (or `not run`) and the reason.
     Speedups are relative to the median of `baseline` for the same problem in the same run and
@@ -138,9 +138,7 @@ def _points_of(run: Run, machine: str) -> pd.DataFrame:
     place = points["point"].map(order).fillna(len(order))
     points = points.iloc[np.argsort(place.to_numpy(), kind="stable")]
 
-    points = points.reindex(
-        columns=[*POINT_COLUMNS, *NEWER_COLUMNS, *SOLVE_COLUMNS, "chosen", "times_ms"]
-    )
+    points = points.reindex(columns=[*POINT_COLUMNS, *NEWER_COLUMNS, *SOLVE_COLUMNS, "times_ms"])
     points = points.reset_index(drop=True)
     points["machine"] = machine_of(run, machine, points)
     intervals = [

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from analysis.measures.families import merely_chose
 from analysis.measures.fastest import fastest
 from analysis.measures.places import PLACE
 from analysis.measures.stats import ratio_interval
@@ -94,8 +95,9 @@ def over_best_cpu(points: pd.DataFrame) -> pd.DataFrame:
 
 def fastest_cpu_beside(point: pd.Series, rows: pd.DataFrame) -> pd.Series | None:
     """Of `rows`, the fastest verified version on the CPU that solved the problem of `point`, in its
-    precision or else in fp32. None if there is none, if it is the baseline, or if `point` ran on
-    the CPU itself: then `speedup` says it all."""
+    precision or else in fp32. A chooser that merely ran another one does not count. None if there
+    is none, if it is the baseline, or if `point` ran on the CPU itself: then `speedup` says it
+    all."""
     same = rows["backend"].eq("cpu") & rows["verified"].eq(True) & rows["iteration_ms"].notna()
     # the CSV of a figure has no PLACE
     places = [column for column in (PLACE, "node", "host") if column in rows]
@@ -105,6 +107,7 @@ def fastest_cpu_beside(point: pd.Series, rows: pd.DataFrame) -> pd.Series | None
         same &= rows[column].isna() if pd.isna(wanted) else rows[column].eq(wanted)
     for precision in (point["precision"], "fp32"):
         found = rows[same & rows["precision"].eq(precision)]
+        found = found[~merely_chose(found, ["machine"])]
         if len(found) and point["backend"] != "cpu":
             best = found.loc[found["iteration_ms"].astype(float).idxmin()]
             return best if best["iteration_ms"] < point["baseline_iteration_ms"] else None

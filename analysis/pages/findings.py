@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from analysis.measures.convergence import TIMES, solves, summary
-from analysis.measures.families import is_peer
+from analysis.measures.families import is_peer, merely_chose, ran_text, ran_version
 from analysis.measures.speedups import FASTEST_CPU, fastest_cpu_beside
 from analysis.model.numbers import count_text, number_text
 from analysis.model.run import PROBLEM
@@ -25,6 +25,24 @@ def finding(name: str, rows: pd.DataFrame, title: str) -> str:
         says = None  # the sentence below is about threads per block only
     said = says(drawn) if says is not None and len(drawn) else ""
     return said or f"{title}: {name}, {_count(len(drawn), 'row')} drawn."
+
+
+def _credited(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows without those of a chooser that merely ran another one's version. `who` names the
+    version of each row, with the chooser that ran it, or what a chooser ran."""
+    if "chosen" not in rows:
+        return rows.assign(who=rows["version"])
+    problem = [c for c in ("machine", *PROBLEM) if c in rows]
+    at = rows.groupby(problem, dropna=False, sort=False).ngroup()
+    mere = merely_chose(rows, problem)
+    who = rows["version"].copy()
+    for index, row in rows[mere].iterrows():
+        ran = at.eq(at[index]) & rows["version"].eq(ran_version(row))
+        who[ran] = f"{ran_version(row)} (which {row['version']} chose)"
+    for index, row in rows[~mere].iterrows():
+        if ran := ran_version(row):
+            who[index] = f"{row['version']} (which ran {ran})"
+    return rows.assign(who=who)[~mere]
 
 
 def _at_the_ends(column: str) -> Callable[[Callable[..., str]], Says]:
@@ -45,6 +63,21 @@ def _at_the_ends(column: str) -> Callable[[Callable[..., str]], Says]:
     return of
 
 
+def _at_the_ends_of_credited(column: str) -> Callable[[Callable[..., str]], Says]:
+    """The same for a sentence about times: of the rows that _credited() leaves, with their `who`.
+    The sentence gets all rows before them."""
+
+    def of(says: Callable[..., str]) -> Says:
+        @functools.wraps(says)
+        def sentence(rows: pd.DataFrame) -> str:
+            ends = _at_the_ends(column)(lambda _, least, most: says(rows, least, most))
+            return ends(_credited(rows))
+
+        return sentence
+
+    return of
+
+
 def _on_own_cores(says: Says) -> Says:
     """For a sentence that leaves out points with more threads or ranks than the machine has cores
     or GPUs."""
@@ -56,7 +89,7 @@ def _on_own_cores(says: Says) -> Says:
     return sentence
 
 
-@_at_the_ends("speedup")
+@_at_the_ends_of_credited("speedup")
 def _speedup(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
     # several: the spec asks for the fastest CPU version of each problem
     several = rows["baseline"].nunique() > 1
@@ -65,7 +98,7 @@ def _speedup(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
     over = f"Over {FASTEST_CPU} of each problem" if several else f"Over {best['baseline']}"
     here = f" ({best['baseline']})" if several else ""
     said = (
-        f"{over}{here}, {best['version']} is the fastest: {number_text(best['speedup'])}"
+        f"{over}{here}, {best['who']} is the fastest: {number_text(best['speedup'])}"
         f" times at {_problem(best)}."
     )
     named = [best]
@@ -82,7 +115,7 @@ def _speedup(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
     slower = int(rows["speedup"].lt(1).sum())
     if len(rows) > 1:
         said += (
-            f" The least is {worst['version']} with {number_text(worst['speedup'])} times at "
+            f" The least is {worst['who']} with {number_text(worst['speedup'])} times at "
             f"{_problem(worst)}."
         )
     if slower:
@@ -93,7 +126,9 @@ def _speedup(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
 def _fastest_on_cpu(rows: pd.DataFrame) -> str:
     """For a run whose baseline is the fastest version of each problem."""
     problem = [c for c in ("machine", *PROBLEM) if c in rows]
-    said = _fastest(rows.loc[rows.groupby(problem, dropna=False)["speedup"].idxmax()])
+    credited = _credited(rows)
+    best = credited.loc[credited.groupby(problem, dropna=False)["speedup"].idxmax()]
+    said = _fastest(best) + _ahead(rows, best, problem)
     libraries = rows[is_peer(rows)]
     if libraries.empty:
         return said
@@ -157,10 +192,10 @@ def _roofline(rows: pd.DataFrame, _least: pd.Series, best: pd.Series) -> str:
 
 
 @_on_own_cores
-@_at_the_ends("operations_per_second")
+@_at_the_ends_of_credited("operations_per_second")
 def _cpu_roofline(rows: pd.DataFrame, _least: pd.Series, best: pd.Series) -> str:
     return (
-        f"{best['version']} gets through the distances fastest: as if it computed all of them at "
+        f"{best['who']} gets through the distances fastest: as if it computed all of them at "
         f"{number_text(best['operations_per_second'] / 1e9)} GFLOP/s, at {_problem(best)}."
     )
 
@@ -174,12 +209,12 @@ def _occupancy(rows: pd.DataFrame, worst: pd.Series, best: pd.Series) -> str:
 
 
 @_on_own_cores
-@_at_the_ends("times_the_floor")
+@_at_the_ends_of_credited("times_the_floor")
 def _floor(rows: pd.DataFrame, near: pd.Series, far: pd.Series) -> str:
     return (
-        f"Nearest to the physical floor is {near['version']}: "
+        f"Nearest to the physical floor is {near['who']}: "
         f"{number_text(near['times_the_floor'])} times it at {_problem(near)}. Farthest is "
-        f"{far['version']}: {number_text(far['times_the_floor'])} times at {_problem(far)}."
+        f"{far['who']}: {number_text(far['times_the_floor'])} times at {_problem(far)}."
     )
 
 
@@ -202,12 +237,12 @@ def _tpb(rows: pd.DataFrame) -> str:
     )
 
 
-@_at_the_ends("ps_per_term")
+@_at_the_ends_of_credited("ps_per_term")
 def _dims(rows: pd.DataFrame, best: pd.Series, worst: pd.Series) -> str:
     return (
-        f"The least time per term of the distances is {best['version']}'s, "
-        f"{number_text(best['ps_per_term'])} ps at {_problem(best)}; the most is "
-        f"{worst['version']}'s, {number_text(worst['ps_per_term'])} ps at {_problem(worst)}."
+        f"The least time per term of the distances is that of {best['who']}, "
+        f"{number_text(best['ps_per_term'])} ps at {_problem(best)}; the most is that of "
+        f"{worst['who']}, {number_text(worst['ps_per_term'])} ps at {_problem(worst)}."
     )
 
 
@@ -244,9 +279,26 @@ def _noise(rows: pd.DataFrame, _least: pd.Series, worst: pd.Series) -> str:
     )
 
 
+def _ahead(rows: pd.DataFrame, best: pd.DataFrame, problem: list[str]) -> str:
+    """At how many problems a chooser that merely ran the fastest version has a shorter time."""
+    least = rows.loc[rows.groupby(problem, dropna=False)["speedup"].idxmax()]
+    ahead = least[~least.index.isin(best.index)]
+    said = ""
+    for chooser, of in ahead.groupby("version", sort=False):
+        said += (
+            f" At {len(of)} the least time is that of {chooser}, whose interval overlaps with that "
+            "of the version that it ran."
+        )
+    return said
+
+
 def _fastest(rows: pd.DataFrame) -> str:
     wins = rows["version"].value_counts()
-    said = ", ".join(f"{version} at {count}" for version, count in wins.head(3).items())
+    told = []
+    for version, count in wins.head(3).items():
+        ran = ran_text(rows[rows["version"].eq(version)])
+        told.append(f"{version} at {count}" + (f" ({ran})" if ran else ""))
+    said = ", ".join(told)
     more = f" and {len(wins) - 3} other versions elsewhere" if len(wins) > 3 else ""
     return f"Of {_count(len(rows), 'problem')} the fastest version is {said}{more}."
 
