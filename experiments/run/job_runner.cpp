@@ -26,12 +26,12 @@ class AnnouncedSteps {
  public:
   void begin(const std::string& step) {
     const double now = now_ms();
-    ended_ += fmt::format("{}{} {:.1f} s", ended_.empty() ? ", after " : ", ", step_,
-                          (now - std::exchange(since_, now)) / 1e3);
+    ended_ += fmt::format("{} {:.1f} s, ", step_, (now - std::exchange(since_, now)) / 1e3);
     step_ = step;
   }
-  /// "in verification, after start-up 0.1 s, data 2.0 s, first solve 41.3 s".
-  std::string text() const { return fmt::format("in {}{}", step_, ended_); }
+  const std::string& now_in() const { return step_; }
+  /// "start-up 0.1 s, data 2.0 s, first solve 41.3 s, verification not done".
+  std::string text() const { return fmt::format("{}{} not done", ended_, step_); }
 
  private:
   std::string step_ = "start-up", ended_;  // at first the worker opens its device
@@ -104,10 +104,16 @@ bool JobRunner::ask(WorkerProcess& worker, const Job& job, Request request,
   switch (answer.outcome) {
     case WorkerProcess::Outcome::interrupted:
       return false;
-    case WorkerProcess::Outcome::timed_out:
-      lost(status::timeout, fmt::format("not done within {} s (measure.timeout){}", timeout_,
-                                        job.pass == Pass::timing ? ", " + steps.text() : ""));
+    case WorkerProcess::Outcome::timed_out: {
+      std::string reason = fmt::format("not done within {} s (measure.timeout)", timeout_);
+      if (job.pass == Pass::timing) {  // the times are not in the reason: equal ones are counted
+        reason += ", in " + steps.now_in();
+        dprintf(log_.descriptor(), "%s: %s\n", point_of(job, request).id.c_str(),
+                steps.text().c_str());
+      }
+      lost(status::timeout, reason);
       break;
+    }
     case WorkerProcess::Outcome::died:
       lost(status::failed, fmt::format("{}; its output is in log.txt", answer.text));
       break;
