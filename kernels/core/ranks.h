@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace lloyd {
@@ -37,6 +38,20 @@ class Ranks {
 
   /// Ends all ranks at once.
   [[noreturn]] virtual void abort(int status) = 0;
+
+  /// At least `bytes` of memory for what this rank receives: what an earlier solve left, if that is
+  /// enough. The system gives pages slowly, so only the first solve should wait for them.
+  std::vector<std::byte> take_memory(std::size_t bytes) {
+    std::vector<std::byte> memory = std::exchange(left_, {});
+    if (memory.size() < bytes) memory = std::vector<std::byte>(bytes);
+    return memory;
+  }
+  void leave_memory(std::vector<std::byte> memory) {
+    if (memory.size() > left_.size()) left_ = std::move(memory);
+  }
+
+ private:
+  std::vector<std::byte> left_;
 };
 
 }  // namespace lloyd

@@ -172,6 +172,22 @@ class Parts : public Check {
       thrown = true;
     }
     expect(thrown == differs);
+    check_memory(ranks);
+  }
+
+  // Points come into memory that an earlier solve left, and never into that of one under way.
+  void check_memory(Ranks& ranks) {
+    const auto memory_of = [](const fast::RankPart& part) -> const void* {
+      const Problem& own = part.problem();
+      if (own.halves.empty()) return own.points.data();
+      return own.halves.data();
+    };
+    std::optional<fast::RankPart> second(std::in_place, whole_, ranks, kTile);
+    const void* memory = memory_of(*second);
+    expect(ranks.rank() == 0 || memory != memory_of(*part_));
+    second.reset();
+    const fast::RankPart third(whole_, ranks, kTile);
+    expect(memory_of(third) == memory);
   }
 
   static constexpr std::int64_t kTile = 16;

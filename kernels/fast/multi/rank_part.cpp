@@ -14,15 +14,17 @@ std::span<T> of_range(std::span<T> points, const PointRange& range, int dim) {
                         static_cast<std::size_t>(range.count) * width);
 }
 
-// Returns the points of this rank. `storage`: for those that come from rank 0.
+// Returns the points of this rank. `memory`: of those that come from rank 0.
 template <typename T>
-std::span<const T> scattered(std::span<const T> all, std::vector<T>& storage, int dim,
+std::span<const T> scattered(std::span<const T> all, std::vector<std::byte>& memory, int dim,
                              std::span<const PointRange> ranges, Ranks& ranks) {
   const PointRange& own = ranges[static_cast<std::size_t>(ranks.rank())];
   if (ranks.rank() > 0) {
-    storage.resize(static_cast<std::size_t>(own.count * dim));
-    ranks.receive(std::as_writable_bytes(std::span(storage)), 0);
-    return storage;
+    const auto count = static_cast<std::size_t>(own.count * dim);
+    memory = ranks.take_memory(count * sizeof(T));
+    const std::span<T> points(reinterpret_cast<T*>(memory.data()), count);
+    ranks.receive(std::as_writable_bytes(points), 0);
+    return points;
   }
   for (int to = 1; to < ranks.size(); ++to)
     ranks.send(std::as_bytes(of_range(all, ranges[static_cast<std::size_t>(to)], dim)), to);
@@ -39,10 +41,10 @@ RankPart::RankPart(const Problem& whole, Ranks& ranks, std::int64_t tile)
   problem_.generator = nullptr;  // it draws all points
   bool in_halves = !whole.halves.empty();
   ranks.broadcast(std::as_writable_bytes(std::span(&in_halves, 1)));
-  if (in_halves) problem_.halves = scattered(whole.halves, halves_, whole.dim, ranges_, ranks);
+  if (in_halves) problem_.halves = scattered(whole.halves, memory_, whole.dim, ranges_, ranks);
   if (!in_halves || ranks.rank() == 0)
     problem_.points = in_halves ? of_range(whole.points, ranges_.front(), whole.dim)
-                                : scattered(whole.points, points_, whole.dim, ranges_, ranks);
+                                : scattered(whole.points, memory_, whole.dim, ranges_, ranks);
   centroids_.assign(whole.centroids.begin(), whole.centroids.end());
   centroids_.resize(static_cast<std::size_t>(whole.k) * static_cast<std::size_t>(whole.dim));
   ranks.broadcast(std::as_writable_bytes(std::span(centroids_)));

@@ -2,7 +2,9 @@
 // receives their labels. Needs no GPU.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "kernels/core/ranks.h"
@@ -16,6 +18,8 @@ class RankPart {
   /// `whole`: only on rank 0 with spans, which must outlive this object. Points are dealt in whole
   /// tiles, of which there must be as many as ranks. All ranks call this.
   RankPart(const Problem& whole, Ranks& ranks, std::int64_t tile);
+  ~RankPart() { ranks_.leave_memory(std::move(memory_)); }
+  RankPart(const RankPart&) = delete;
 
   /// The rank's points, which follow those of the rank before it, and all centroids. Points of 16
   /// bits are in `halves` alone on ranks other than 0.
@@ -35,9 +39,8 @@ class RankPart {
   Ranks& ranks_;
   std::vector<PointRange> ranges_;  // of each rank
   Problem problem_;
-  // Of ranks other than 0:
-  std::vector<float> points_, centroids_;
-  std::vector<std::uint16_t> halves_;
+  std::vector<std::byte> memory_;  // of the points, on ranks other than 0
+  std::vector<float> centroids_;
 };
 
 }  // namespace lloyd::fast
