@@ -11,7 +11,8 @@
 namespace lloyd {
 
 /// Every rank calls each function equally often and in the same order, with as many values, from
-/// its main thread: MPI takes calls of no other. Only send() and receive() are between two ranks.
+/// its main thread: MPI takes calls of no other. Only send() and receive() are between two ranks,
+/// and take_memory() and leave_memory() are of one.
 class Ranks {
  public:
   virtual ~Ranks() = default;

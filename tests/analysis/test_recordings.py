@@ -2,9 +2,7 @@
 
 import json
 
-from recorded_runs import RECORDED
-
-from analysis.pages.recordings import SWEEPS, recorded_runs
+from analysis.pages.recordings import recorded_runs
 
 
 def write_run(folder, rows, **environment):
@@ -47,12 +45,3 @@ def test_a_row_tells_options_and_whether_the_spec_has_changed(tmp_path):
     (tmp_path / "k5.yaml").write_text("name: k5\naxes: {n: 20}\n")
     last = recorded_runs([run], tmp_path).markdown().splitlines()[-1]
     assert last.startswith("| gpu | `k5` \\* | ")
-
-
-def test_a_comment_says_what_a_spec_compares_and_does_not_change_it():
-    spec = (SWEEPS / "cpu_regimes.yaml").read_text()
-    said = " ".join(line.lstrip("# ") for line in spec.split("\nname: ")[0].splitlines())
-    for name in ("cpu_openmp", "fast_cpu_*", "scikit-learn", "oneDAL", "FAISS"):
-        assert name in said
-    runs = [RECORDED / machine / "cpu_regimes" for machine in ("nvidia-h200", "amd-epyc-2-cores")]
-    assert "*" not in recorded_runs(runs).markdown()

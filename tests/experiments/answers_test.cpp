@@ -7,22 +7,20 @@
 #include <iterator>
 
 #include "data/sources/dataset.h"
+#include "tests/folder_test.h"
 
 namespace lloyd {
 namespace {
 
 namespace fs = std::filesystem;
 
-class AnswersTest : public testing::Test {
+class AnswersTest : public FolderTest {
  protected:
   AnswersTest() {
-    std::string pattern = (fs::temp_directory_path() / "lloydbench-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     point_.id = "v/n:3/k:70000";
     point_.n = 3;
     point_.dim = 1;
   }
-  ~AnswersTest() override { fs::remove_all(folder_); }
 
   /// The bytes of a part after the point's answer was written.
   std::string written(const std::string& part, int k, const Solution& solution) {
@@ -32,7 +30,6 @@ class AnswersTest : public testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  fs::path folder_;
   Point point_;
 };
 

@@ -1,51 +1,44 @@
 #include "experiments/process/cores.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "tests/folder_test.h"
 
 namespace lloyd {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Cores : public testing::Test {
+class Cores : public FolderTest {
  protected:
-  Cores() {
-    std::string pattern = (fs::temp_directory_path() / "lloydbench-XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
-  }
-  ~Cores() override { fs::remove_all(root_); }
-
   void write(const fs::path& file, const std::string& text) const {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text;
+    fs::create_directories((folder_ / file).parent_path());
+    std::ofstream(folder_ / file) << text;
   }
-
-  fs::path root_;
 };
 
 TEST_F(Cores, HeedTheQuotaOfAGroupAndItsParents) {
-  EXPECT_EQ(cpu_quota(root_), std::nullopt);
+  EXPECT_EQ(cpu_quota(folder_), std::nullopt);
   write("proc/self/cgroup", "0::/jobs/7\n");
   write("sys/fs/cgroup/jobs/7/cpu.max", "max 100000\n");
-  EXPECT_EQ(cpu_quota(root_), std::nullopt);
+  EXPECT_EQ(cpu_quota(folder_), std::nullopt);
   write("sys/fs/cgroup/jobs/cpu.max", "250000 100000\n");
-  EXPECT_EQ(cpu_quota(root_), 2.5);
+  EXPECT_EQ(cpu_quota(folder_), 2.5);
   write("sys/fs/cgroup/jobs/7/cpu.max", "20000 10000\n");
-  EXPECT_EQ(cpu_quota(root_), 2);
+  EXPECT_EQ(cpu_quota(folder_), 2);
 }
 
 TEST_F(Cores, HeedAContainersMountAndTheFirstVersionOfGroups) {
   write("proc/self/cgroup", "5:cpuset:/docker/abc\n4:cpu,cpuacct:/docker/abc\n0::/docker/abc\n");
   write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
   write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(cpu_quota(root_), std::nullopt);
+  EXPECT_EQ(cpu_quota(folder_), std::nullopt);
   write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n");
-  EXPECT_EQ(cpu_quota(root_), 1.5);
+  EXPECT_EQ(cpu_quota(folder_), 1.5);
 }
 
 TEST_F(Cores, AreThoseThatAQuotaKeepsBusy) {
@@ -54,10 +47,6 @@ TEST_F(Cores, AreThoseThatAQuotaKeepsBusy) {
   EXPECT_EQ(cores_within(1.5, 64), 2);
   EXPECT_EQ(cores_within(0.1, 64), 1);
   EXPECT_EQ(cores_within(80, 64), 64);
-}
-
-TEST_F(Cores, OfThisMachineAreWithinItsQuota) {
-  EXPECT_EQ(available_cores(), cores_within(cpu_quota(), omp_get_num_procs()));
 }
 
 }  // namespace

@@ -8,26 +8,20 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/folder_test.h"
+
 namespace lloyd {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Powercap : public testing::Test {
+class Powercap : public FolderTest {
  protected:
-  Powercap() {
-    std::string pattern = (fs::temp_directory_path() / "lloydbench-XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
-  }
-  ~Powercap() override { fs::remove_all(root_); }
-
   void set(const std::string& zone, const std::string& energy) const {
-    fs::create_directories(root_ / zone);
-    std::ofstream(root_ / zone / "energy_uj") << energy << '\n';
-    std::ofstream(root_ / zone / "max_energy_range_uj") << "262143328850\n";
+    fs::create_directories(folder_ / zone);
+    std::ofstream(folder_ / zone / "energy_uj") << energy << '\n';
+    std::ofstream(folder_ / zone / "max_energy_range_uj") << "262143328850\n";
   }
-
-  fs::path root_;
 };
 
 TEST_F(Powercap, AddsThePackagesAndNotTheirParts) {
@@ -35,7 +29,7 @@ TEST_F(Powercap, AddsThePackagesAndNotTheirParts) {
   set("intel-rapl:1", "2500000");
   set("intel-rapl:0:0", "900000");
   std::string why_not;
-  const auto counter = cpu_energy(root_, why_not);
+  const auto counter = cpu_energy(folder_, why_not);
   ASSERT_TRUE(counter) << why_not;
   EXPECT_EQ(counter->joules(), 3.5);
   set("intel-rapl:1", "3500000");
@@ -45,7 +39,7 @@ TEST_F(Powercap, AddsThePackagesAndNotTheirParts) {
 TEST_F(Powercap, GoesOnWhenACounterOverflows) {
   set("intel-rapl:0", "262143000000");
   std::string why_not;
-  const auto counter = cpu_energy(root_, why_not);
+  const auto counter = cpu_energy(folder_, why_not);
   ASSERT_TRUE(counter) << why_not;
   const double before = *counter->joules();
   set("intel-rapl:0", "1000000");
@@ -54,10 +48,10 @@ TEST_F(Powercap, GoesOnWhenACounterOverflows) {
 
 TEST_F(Powercap, SaysWhyThereIsNone) {
   std::string why_not;
-  EXPECT_EQ(cpu_energy(root_, why_not), nullptr);
+  EXPECT_EQ(cpu_energy(folder_, why_not), nullptr);
   EXPECT_EQ(why_not.rfind("no energy counter of the CPU here", 0), 0u) << why_not;
   set("intel-rapl:0", "");  // reads as empty if only root has access
-  EXPECT_EQ(cpu_energy(root_, why_not), nullptr);
+  EXPECT_EQ(cpu_energy(folder_, why_not), nullptr);
   EXPECT_NE(why_not.find("intel-rapl:0/energy_uj cannot be read"), std::string::npos) << why_not;
 }
 

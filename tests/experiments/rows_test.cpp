@@ -22,6 +22,7 @@
 #include "experiments/run/job.h"
 #include "kernels/core/point_rows.h"
 #include "kernels/core/reference.h"
+#include "tests/folder_test.h"
 
 namespace lloyd {
 namespace {
@@ -226,14 +227,12 @@ TEST_F(Rows, AreSeenByTheWholeReferenceToo) {
   EXPECT_EQ(found.next_changes, expected.next_changes);
 }
 
-class MappedInputs : public testing::Test {
+class MappedInputs : public FolderTest {
  protected:
   static constexpr std::int64_t kRows = 500;
   static constexpr int kDim = 6;
 
   MappedInputs() {
-    std::string name = (fs::temp_directory_path() / "lloyd-rows-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
     data::Source source;
     source.generator = "normal";
     const data::Dataset drawn = data::generate(source, kRows, kDim);
@@ -245,7 +244,6 @@ class MappedInputs : public testing::Test {
                 kDim * sizeof(float));
     }
   }
-  ~MappedInputs() override { fs::remove_all(folder_); }
 
   Job job(bool mapped, const std::string& version, Precision precision,
           const std::string& init = "random_points") const {
@@ -262,8 +260,6 @@ class MappedInputs : public testing::Test {
     job.points = {point};
     return job;
   }
-
-  fs::path folder_;
 };
 
 TEST_F(MappedInputs, StayInTheFileForAVersionThatReadsRows) {

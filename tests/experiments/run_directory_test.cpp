@@ -14,20 +14,15 @@
 #include "experiments/record/environment_file.h"
 #include "experiments/record/started_run.h"
 #include "experiments/record/timeline_file.h"
+#include "tests/folder_test.h"
 
 namespace lloyd {
 namespace {
 
 namespace fs = std::filesystem;
 
-class RunDirectoryTest : public testing::Test {
+class RunDirectoryTest : public FolderTest {
  protected:
-  RunDirectoryTest() {
-    std::string pattern = (fs::temp_directory_path() / "lloydbench-XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
-  }
-  ~RunDirectoryTest() override { fs::remove_all(root_); }
-
   static Row row(const std::string& point, int launch, int repetition,
                  const std::string& status = "ok") {
     Row row;
@@ -71,71 +66,70 @@ class RunDirectoryTest : public testing::Test {
     return "accepted";
   }
 
-  fs::path root_;
   int folders_ = 0;
 };
 
 TEST_F(RunDirectoryTest, MakesParents) {
-  const RunDirectory directory = RunDirectory::create(root_ / "a" / "b");
-  EXPECT_TRUE(fs::is_directory(root_ / "a" / "b"));
+  const RunDirectory directory = RunDirectory::create(folder_ / "a" / "b");
+  EXPECT_TRUE(fs::is_directory(folder_ / "a" / "b"));
 }
 
 TEST_F(RunDirectoryTest, IsNeverWrittenOver) {
-  RunDirectory::create(root_ / "run").write("plan.json", "{}");
-  EXPECT_NE(refusal([&] { RunDirectory::create(root_ / "run"); }).find("holds plan.json already"),
+  RunDirectory::create(folder_ / "run").write("plan.json", "{}");
+  EXPECT_NE(refusal([&] { RunDirectory::create(folder_ / "run"); }).find("holds plan.json already"),
             std::string::npos);
 }
 
 TEST_F(RunDirectoryTest, RefusesASecondWriter) {
-  RunDirectory first = RunDirectory::create(root_ / "run");
+  RunDirectory first = RunDirectory::create(folder_ / "run");
   first.write("plan.json", "{}");
   EXPECT_NE(
-      refusal([&] { RunDirectory::create(root_ / "run"); }).find("another run is writing there"),
+      refusal([&] { RunDirectory::create(folder_ / "run"); }).find("another run is writing there"),
       std::string::npos);
   EXPECT_NE(
-      refusal([&] { RunDirectory::open(root_ / "run"); }).find("another run is writing there"),
+      refusal([&] { RunDirectory::open(folder_ / "run"); }).find("another run is writing there"),
       std::string::npos);
 }
 
 TEST_F(RunDirectoryTest, RefusesWhatIsNoRun) {
-  EXPECT_NE(refusal([&] { RunDirectory::open(root_); }).find("is not a run directory"),
+  EXPECT_NE(refusal([&] { RunDirectory::open(folder_); }).find("is not a run directory"),
             std::string::npos);
-  std::ofstream(root_ / "file");
-  EXPECT_NE(refusal([&] { RunDirectory::create(root_ / "file"); }).find("cannot make the folder"),
+  std::ofstream(folder_ / "file");
+  EXPECT_NE(refusal([&] { RunDirectory::create(folder_ / "file"); }).find("cannot make the folder"),
             std::string::npos);
 }
 
 TEST_F(RunDirectoryTest, RefusesAFolderThatCannotBeWritten) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
-  fs::permissions(root_, fs::perms::owner_read | fs::perms::owner_exec);
-  EXPECT_NE(refusal([&] { RunDirectory::create(root_ / "run"); }).find("Permission denied"),
+  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_NE(refusal([&] { RunDirectory::create(folder_ / "run"); }).find("Permission denied"),
             std::string::npos);
-  fs::permissions(root_, fs::perms::owner_all);
+  fs::permissions(folder_, fs::perms::owner_all);
 }
 
 TEST_F(RunDirectoryTest, DropsATornLastLine) {
   {
-    RunDirectory directory = RunDirectory::create(root_ / "run");
+    RunDirectory directory = RunDirectory::create(folder_ / "run");
     directory.write("plan.json", "{}");
     directory.append("measurements.jsonl", {row("a", 0, 0), row("b", 0, 0)});
   }
-  std::ofstream(root_ / "run" / "measurements.jsonl", std::ios::app) << R"({"point":"b","repet)";
-  const RunDirectory directory = RunDirectory::open(root_ / "run");
+  std::ofstream(folder_ / "run" / "measurements.jsonl", std::ios::app) << R"({"point":"b","repet)";
+  const RunDirectory directory = RunDirectory::open(folder_ / "run");
   EXPECT_EQ(directory.read_rows("measurements.jsonl").size(), 2u);
 }
 
 TEST_F(RunDirectoryTest, OpeningRemovesFilesThatWereNotFinished) {
-  RunDirectory::create(root_ / "run").write("plan.json", "{}");
-  std::ofstream(root_ / "run" / PlainFolder::unfinished("summary.md")) << "half of i";
-  std::ofstream(root_ / "run" / "new.txt") << "a user's own";
-  RunDirectory::open(root_ / "run");
-  EXPECT_FALSE(fs::exists(root_ / "run" / "summary.md.new"));
-  EXPECT_TRUE(fs::exists(root_ / "run" / "new.txt"));
-  EXPECT_TRUE(fs::exists(root_ / "run" / "plan.json"));
+  RunDirectory::create(folder_ / "run").write("plan.json", "{}");
+  std::ofstream(folder_ / "run" / PlainFolder::unfinished("summary.md")) << "half of i";
+  std::ofstream(folder_ / "run" / "new.txt") << "a user's own";
+  RunDirectory::open(folder_ / "run");
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "summary.md.new"));
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "new.txt"));
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "plan.json"));
 }
 
 TEST_F(RunDirectoryTest, ALaunchIsFinishedByItsPassAndNotByItsSamples) {
-  RunDirectory directory = RunDirectory::create(root_ / "run");
+  RunDirectory directory = RunDirectory::create(folder_ / "run");
   directory.append("measurements.jsonl", {row("a", 0, 0), row("a", 0, 1), row("a", 1, 0)});
   directory.append("measurements.jsonl", {row("b", 0, 0, "timeout")});
   directory.append("passes.jsonl", {finished("a", 0)});
@@ -153,7 +147,7 @@ TEST_F(RunDirectoryTest, ALaunchIsFinishedByItsPassAndNotByItsSamples) {
 }
 
 TEST_F(RunDirectoryTest, ForgetsPoints) {
-  RunDirectory directory = RunDirectory::create(root_ / "run");
+  RunDirectory directory = RunDirectory::create(folder_ / "run");
   directory.append("measurements.jsonl",
                    {row("a", 0, 0), row("b", 0, 0, "failed"), row("c", 0, 0)});
   directory.append("phases.jsonl", {row("b", 0, 0)});
@@ -162,13 +156,13 @@ TEST_F(RunDirectoryTest, ForgetsPoints) {
   const auto states = directory.states();
   EXPECT_EQ(states.size(), 2u);
   EXPECT_FALSE(states.contains("b"));
-  EXPECT_EQ(text(root_ / "run" / "phases.jsonl"), "");
+  EXPECT_EQ(text(folder_ / "run" / "phases.jsonl"), "");
 }
 
 TEST_F(RunDirectoryTest, NamesALineThatIsNoJson) {
-  RunDirectory directory = RunDirectory::create(root_ / "run");
+  RunDirectory directory = RunDirectory::create(folder_ / "run");
   directory.append("measurements.jsonl", {row("a", 0, 0)});
-  std::ofstream(root_ / "run" / "measurements.jsonl", std::ios::app) << "rubbish\n";
+  std::ofstream(folder_ / "run" / "measurements.jsonl", std::ios::app) << "rubbish\n";
   EXPECT_NE(refusal([&] {
               directory.read_rows("measurements.jsonl");
             }).find("measurements.jsonl:2: is not JSON"),
@@ -181,7 +175,7 @@ TEST_F(RunDirectoryTest, RefusesRowsThatNoRunHasWritten) {
   const auto refusal_of = [&](const char* key, const std::string& value) {
     Row wrong = row("b", 1, 0);
     wrong[key] = Row::parse(value);
-    const fs::path folder = root_ / std::to_string(folders_++);
+    const fs::path folder = folder_ / std::to_string(folders_++);
     RunDirectory directory = RunDirectory::create(folder);
     directory.append("measurements.jsonl", {row("a", 0, 0), wrong});
     const std::string why = refusal([&] { directory.states(); });
@@ -209,7 +203,7 @@ TEST_F(RunDirectoryTest, RefusesRowsThatNoRunHasWritten) {
 }
 
 TEST_F(RunDirectoryTest, TellsTheRestartsOfALaunchApart) {
-  RunDirectory directory = RunDirectory::create(root_ / "run");
+  RunDirectory directory = RunDirectory::create(folder_ / "run");
   Row first = row("a", 0, 0), second = row("a", 0, 1), done = finished("a", 0);
   first["restart"] = 0;
   first["inertia"] = 5;
@@ -225,7 +219,7 @@ TEST_F(RunDirectoryTest, TellsTheRestartsOfALaunchApart) {
 }
 
 TEST_F(RunDirectoryTest, PutsTheEnergyOfTheFirstRestartIntoItsRowsOnly) {
-  RunDirectory directory = RunDirectory::create(root_ / "run");
+  RunDirectory directory = RunDirectory::create(folder_ / "run");
   std::vector<Row> rows = {row("a", 0, 0), row("a", 0, 1)};
   for (std::size_t restart = 0; restart < 2; ++restart) {
     rows[restart]["restart"] = restart;
@@ -246,7 +240,7 @@ TEST_F(RunDirectoryTest, PutsTheEnergyOfTheFirstRestartIntoItsRowsOnly) {
 }
 
 TEST_F(RunDirectoryTest, RefusesEnergyThatItCannotPutIntoARow) {
-  RunDirectory directory = RunDirectory::create(root_ / "run");
+  RunDirectory directory = RunDirectory::create(folder_ / "run");
   Row measured = row("a", 0, 0), energy = finished("a", 0);
   measured["energy_j"] = nullptr;
   measured["null_reasons"] = "none";
@@ -263,24 +257,24 @@ TEST_F(RunDirectoryTest, RefusesEnergyThatItCannotPutIntoARow) {
 // memory.
 TEST_F(RunDirectoryTest, KeepsNoRowThatIsLongerThanAny) {
   {
-    RunDirectory directory = RunDirectory::create(root_ / "run");
+    RunDirectory directory = RunDirectory::create(folder_ / "run");
     directory.write("plan.json", "{}");
     directory.append("measurements.jsonl", {row("a", 0, 0)});
   }
-  const fs::path file = root_ / "run" / "measurements.jsonl";
+  const fs::path file = folder_ / "run" / "measurements.jsonl";
   const auto size = fs::file_size(file);
   const std::string line = '"' + std::string(1'000'000, 'x') + "\"\n";
   std::ofstream(file, std::ios::app) << line;
-  EXPECT_EQ(RunDirectory::open(root_ / "run").read_rows("measurements.jsonl").size(), 1u);
+  EXPECT_EQ(RunDirectory::open(folder_ / "run").read_rows("measurements.jsonl").size(), 1u);
   EXPECT_EQ(fs::file_size(file), size);  // a long last line is treated as torn
 
   std::ofstream(file, std::ios::app) << line << row("b", 0, 0).dump() << '\n';
-  EXPECT_NE(refusal([&] { RunDirectory::open(root_ / "run"); }).find("measurements.jsonl:2: "),
+  EXPECT_NE(refusal([&] { RunDirectory::open(folder_ / "run"); }).find("measurements.jsonl:2: "),
             std::string::npos);
 }
 
 TEST_F(RunDirectoryTest, ReadsRowsAcrossItsBuffer) {
-  RunDirectory directory = RunDirectory::create(root_ / "run");
+  RunDirectory directory = RunDirectory::create(folder_ / "run");
   std::vector<Row> rows;
   for (int i = 0; i < 300; ++i) {
     rows.push_back(row("a", 0, i));
@@ -291,17 +285,17 @@ TEST_F(RunDirectoryTest, ReadsRowsAcrossItsBuffer) {
 }
 
 TEST_F(RunDirectoryTest, SaysWhatIsWrongWithAPlan) {
-  RunDirectory directory = RunDirectory::create(root_ / "run");
+  RunDirectory directory = RunDirectory::create(folder_ / "run");
   const nlohmann::json good = {
       {"spec", "/s.yaml"},
       {"overrides", to_json(Overrides{.set = {"n=1"}, .repetitions = 5, .seed = 7})},
       {"fingerprints", {{"data", "d"}, {"binary", "b"}, {"external", nullptr}}}};
   const auto refusal_of = [&](const nlohmann::json& plan) {
     directory.write("plan.json", plan.dump());
-    return refusal([&] { started_run(root_ / "run"); });
+    return refusal([&] { started_run(folder_ / "run"); });
   };
   EXPECT_EQ(refusal_of(good), "accepted");
-  EXPECT_EQ(started_run(root_ / "run").overrides.repetitions, 5);
+  EXPECT_EQ(started_run(folder_ / "run").overrides.repetitions, 5);
 
   const auto with = [&](const char* pointer, const nlohmann::json& value) {
     nlohmann::json plan = good;
@@ -349,8 +343,8 @@ TEST(ResumedOverrides, KeepWhatIsNotGivenAnew) {
 }
 
 TEST_F(RunDirectoryTest, NamesWhatAnEnvironmentLacks) {
-  RunDirectory directory = RunDirectory::create(root_ / "run");
-  const std::string path = (root_ / "run" / "environment.json").string();
+  RunDirectory directory = RunDirectory::create(folder_ / "run");
+  const std::string path = (folder_ / "run" / "environment.json").string();
   const nlohmann::json machine = {{"host", "h"}, {"cpu", {{"model", nullptr}, {"cores", 2}}}};
   nlohmann::json good = {{"t_utc", "2026"},
                          {"build", {{"commit", "1"}, {"dirty", false}}},
@@ -386,7 +380,7 @@ TEST_F(RunDirectoryTest, NamesWhatAnEnvironmentLacks) {
 }
 
 TEST_F(RunDirectoryTest, ATimelineNamesTheGpusOfAPointThatUsesSeveral) {
-  RunDirectory run = RunDirectory::create(root_ / "run");
+  RunDirectory run = RunDirectory::create(folder_ / "run");
   const auto kernel = [](const char* point, int device) {
     return Row{{"point", point},     {"kind", "kernel"}, {"name", "assign"}, {"start_us", 1.5},
                {"duration_us", 2.5}, {"stream", 7},      {"device", device}};

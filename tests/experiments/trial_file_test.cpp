@@ -11,18 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/folder_test.h"
+
 namespace lloyd {
 namespace {
 
 namespace fs = std::filesystem;
 
-class TrialFileTest : public testing::Test {
+class TrialFileTest : public FolderTest {
  protected:
-  TrialFileTest() {
-    std::string pattern = (fs::temp_directory_path() / "lloydbench-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~TrialFileTest() override { fs::remove_all(folder_); }
   TrialFile of(const std::string& machine, const std::string& build = "abc") const {
     return {file(), machine, [build] { return build; }};
   }
@@ -33,7 +30,6 @@ class TrialFileTest : public testing::Test {
     for (std::string line; std::getline(in, line);) all.push_back(line);
     return all;
   }
-  fs::path folder_;
 };
 
 TEST_F(TrialFileTest, RemembersForEachMachine) {
