@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.measures import claims
 from analysis.measures.claims import Judgment
+from analysis.measures.families import ran_text
 from analysis.measures.fastest import condition_text, conditions, fastest, within_cores
 from analysis.measures.lookup import FEWEST
 from analysis.measures.noise import OVERSUBSCRIBED, noise_note, noisy_mark, oversubscribed_note
@@ -209,7 +210,10 @@ def _how_measured(
         which += _under_which(pd.DataFrame(chosen), points, apart)
         said.append(("speedup over ", named if named == FASTEST_CPU else Code(named), which))
     if not best.empty and not has_several_baselines(best):
-        said.append((f"{FASTEST_CPU} of the run is ", Code(named_baseline(best, BEST_CPU))))
+        own = points[points["point"].isin(best["baseline_point"].dropna())]
+        ran = filter(None, [ran_text(own)])
+        named_best = Code(named_baseline(best, BEST_CPU))
+        said.append((f"{FASTEST_CPU} of the run is ", named_best, *(f", {words}" for words in ran)))
     for note in (noise_note, oversubscribed_note):
         if words := note(pd.DataFrame(chosen)) if chosen else "":
             said.append(words.rstrip("."))

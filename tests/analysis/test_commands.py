@@ -1,3 +1,4 @@
+import json
 import re
 import subprocess
 import sys
@@ -5,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from made_runs import realistic_faults
+from made_runs import realistic_faults, write_lines
 
 from analysis.__main__ import main
 from analysis.model.files import RunError
@@ -186,6 +187,22 @@ def test_readme_table_names_one_fastest_cpu_version_once(make_run, capsys):
         path = make_run(f"over-{baseline}", k=(5,), baseline=baseline)
         assert main(["readme-table", str(path)]) == 0
         assert "the fastest CPU version" not in capsys.readouterr().out
+
+
+def test_readme_table_says_what_the_fastest_cpu_version_ran(make_run, capsys):
+    path = make_run(k=(5,))
+    file = path / "measurements.jsonl"
+    text = file.read_text().replace("cpu_openmp", "fast_cpu_auto")
+    rows = [json.loads(line) for line in text.splitlines()]
+    for row in rows:
+        if row["version"] == "fast_cpu_auto":
+            row["chosen"] = "fast_cpu_tree/threads:16"
+    write_lines(file, rows)
+    (path / "plan.json").unlink()
+    assert main(["readme-table", str(path)]) == 0
+    head = capsys.readouterr().out.split("\n\n")[0]
+    assert "; the fastest CPU version of the run is `fast_cpu_auto`, where it ran " in head
+    assert head.endswith("fast_cpu_tree.")
 
 
 def test_readme_table_has_problems_at_which_the_baseline_failed(make_run, capsys):
