@@ -133,14 +133,13 @@ double others_between(const CpuReading& first, const CpuReading& last) {
   return std::max(0.0, others / (last.at_ms - first.at_ms) * 1e3);
 }
 
-std::vector<std::string> disturbances(const Noise& noise, double solve_ms, double needed,
-                                      int cores) {
+std::vector<std::string> disturbances(const Noise& noise, double ms, double needed, int cores) {
   std::vector<std::string> reasons;
   if (const std::int64_t switches = noise.involuntary_switches.value_or(0);
-      static_cast<double>(switches) * kSwitchMs > kSwitchShare * solve_ms)
-    reasons.push_back(fmt::format(
-        "{} involuntary context switch{} in {} ms", switches, switches == 1 ? "" : "es",
-        solve_ms < 1e3 ? fmt::format("{:.3g}", solve_ms) : with_commas(std::llround(solve_ms))));
+      static_cast<double>(switches) * kSwitchMs > kSwitchShare * ms)
+    reasons.push_back(
+        fmt::format("{} involuntary context switch{} in {} ms", switches, switches == 1 ? "" : "es",
+                    ms < 1e3 ? fmt::format("{:.3g}", ms) : with_commas(std::llround(ms))));
   if (const std::int64_t faults = noise.disk_page_faults.value_or(0); faults > 0)
     reasons.push_back(fmt::format("{} page{} read from disk", faults, faults == 1 ? "" : "s"));
   if (const double others = noise.other_cpu.value_or(0);
@@ -174,9 +173,17 @@ void NoiseMeter::begin(std::optional<double> needed, std::size_t gpus) {
   migrations_ = sum_over_threads(getpid(), "sched", "se.nr_migrations");
 }
 
-void NoiseMeter::start() { before_ = read_solvers(); }
+void NoiseMeter::start() {
+  before_ = read_solvers();
+  started_ms_ = now_ms();
+}
 
-Noise NoiseMeter::noise(double solve_ms) {
+void NoiseMeter::stop() {
+  stopped_ms_ = now_ms();
+  after_ = read_solvers();
+}
+
+Noise NoiseMeter::noise() {
   Noise noise;
   noise.involuntary_switches = std::max<std::int64_t>(0, after_.switches - before_.switches);
   noise.page_faults = std::max<std::int64_t>(0, after_.faults - before_.faults);
@@ -201,7 +208,7 @@ Noise NoiseMeter::noise(double solve_ms) {
       if (const auto used = gpus->nvml->others_percent(gpus->uuids[i], gpus->own))
         noise.other_gpu = std::max(noise.other_gpu.value_or(0), *used);
   const double needed = needed_.value_or(std::max(1.0, noise.own_cpu.value_or(1)));
-  noise.reasons = disturbances(noise, solve_ms, needed, cores);
+  noise.reasons = disturbances(noise, stopped_ms_ - started_ms_, needed, cores);
   return noise;
 }
 

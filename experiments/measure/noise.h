@@ -18,8 +18,8 @@ namespace lloyd {
 
 /// The activity during a sample. A number is empty if it could not be read.
 struct Noise {
-  // Counted during the solve, over all processes that solve: how often a thread was preempted, and
-  // page faults.
+  // Counted from start() to stop(), over all processes that solve: how often a thread was
+  // preempted, and page faults.
   std::optional<std::int64_t> involuntary_switches, page_faults;
   std::optional<std::int64_t> disk_page_faults;  // the page faults that read from disk
   // How often a thread of this process moved to another core, from set-up to the end of the solve.
@@ -33,7 +33,7 @@ struct Noise {
   std::vector<std::string> reasons;  // why the sample is noisy; empty when it is not
 };
 
-/// Which numbers of `noise` may have changed a time of `solve_ms`, in words:
+/// Which numbers of `noise`, of a sample of `ms`, may have changed its time, in words:
 ///  - preempted threads, if they lost more than 1% of the time at 0.1 ms each. That is the least
 ///    that two switches and a cache refill cost. Below this limit, an occasional switch is part of
 ///    every long solve;
@@ -44,8 +44,7 @@ struct Noise {
 ///    not disturb it on a machine with several cores;
 ///  - other processes' use of the GPU from 5%, for a version that runs there (other_gpu is empty
 ///    for others).
-std::vector<std::string> disturbances(const Noise& noise, double solve_ms, double needed,
-                                      int cores);
+std::vector<std::string> disturbances(const Noise& noise, double ms, double needed, int cores);
 
 /// Fills the columns `noisy` and `noise`.
 void fill_noise(Row& row, const Noise& noise);
@@ -85,12 +84,12 @@ class NoiseMeter {
   /// cores the version needs; if empty, as many as the run is seen to use. `gpus`: how many of the
   /// watched GPUs it uses, from the first.
   void begin(std::optional<double> needed, std::size_t gpus = 1);
-  /// Call right before the solve.
+  /// Call before the solve. It takes milliseconds where other processes solve.
   void start();
   /// Call right after the solve.
-  void stop() { after_ = read_solvers(); }
+  void stop();
   /// Call after stop(). It takes the readings that are slow.
-  Noise noise(double solve_ms);
+  Noise noise();
 
  private:
   struct Solvers {
@@ -106,6 +105,7 @@ class NoiseMeter {
   std::deque<CpuReading> readings_;
   std::optional<std::int64_t> migrations_;
   Solvers before_, after_;
+  double started_ms_ = 0, stopped_ms_ = 0;
 };
 
 /// The load that others put on this machine before a run, for environment.json and a line on the

@@ -198,6 +198,13 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
   s.setup_ms = timed([&] { part("setup", [&] { version->prepare(problem, context); }); });
   note_choice(*version, s);
   if (watch == nullptr) warm_up(*version, context);
+  noise_.start();
+  if (watch == nullptr) {
+    // Where other processes solve, the meter takes milliseconds to start, in which an idle GPU
+    // raises its clock. So the load goes on afterwards.
+    if (measure_.warm_seconds > 0) solve_untimed(*version, context);
+    if (measure_.l2_cold) session_.evict_caches();
+  }
   time_solve(*version, context, part, s);
   Solution solution;
   s.fetch_ms = timed([&] { part("fetch", [&] { solution = version->fetch(context); }); });
@@ -222,7 +229,6 @@ std::int64_t Timer::draw_first_row(std::int64_t n) {
 }
 
 void Timer::time_solve(Version& version, Context& context, const Watch& call, Sample& sample) {
-  noise_.start();
   const double waited_from = now_ms();
   session_.start();
   call("solve", [&] { version.run(context); });
@@ -231,23 +237,23 @@ void Timer::time_solve(Version& version, Context& context, const Watch& call, Sa
   noise_.stop();
   // Before noise(), which takes milliseconds: clock, power and throttling change when a GPU idles.
   if (nvml_ != nullptr) sample.gpu = profiling::state_of(*nvml_, gpus_);
-  sample.noise = noise_.noise(sample.solve_ms);
+  sample.noise = noise_.noise();
 }
 
 void Timer::warm_up(Version& version, Context& context) {
   const double start = now_ms();
   const double load_ms = load_seconds(measure_.warm_seconds, next_repetition_) * 1e3;
-  const auto solve = [&] {
-    version.run(context);
-    session_.synchronize();
-  };
   if (load_ms > 0) {
-    do solve();
+    do solve_untimed(version, context);
     while (now_ms() - start < load_ms);
   } else if (!measure_.l2_cold && on_gpu_ && (!last_ms_ || *last_ms_ < kWarmSolveMs)) {
     version.run(context);
   }
-  if (measure_.l2_cold) session_.evict_caches();
+}
+
+void Timer::solve_untimed(Version& version, Context& context) {
+  version.run(context);
+  session_.synchronize();
 }
 
 }  // namespace lloyd

@@ -89,8 +89,9 @@ class Timer {
   Sample take(const Problem& problem, Context& context, const Check& check,
               const Watch* watch = nullptr);
   std::int64_t draw_first_row(std::int64_t n);
-  /// Solves without timing, right before the timed solve.
+  /// Solves without timing before the timed solve.
   void warm_up(Version& version, Context& context);
+  void solve_untimed(Version& version, Context& context);
   /// `call` calls the solve. Fills the times, the noise and the state of the GPUs.
   void time_solve(Version& version, Context& context, const Watch& call, Sample& sample);
 

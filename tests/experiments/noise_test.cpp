@@ -173,7 +173,7 @@ TEST(NoiseMeter, NamesABusyNeighbour) {
   meter.start();
   std::this_thread::sleep_for(std::chrono::milliseconds(1000));
   meter.stop();
-  const Noise noise = meter.noise(1000);
+  const Noise noise = meter.noise();
   for (const pid_t child : {neighbour, bystander}) kill(child, SIGKILL);
   ASSERT_TRUE(noise.other_cpu);
   bool named = false;
@@ -207,7 +207,7 @@ TEST(NoiseMeter, KnowsSolversThatReachTheGpuLater) {
     meter.begin(1);
     meter.start();
     meter.stop();
-    return meter.noise(1).other_gpu;
+    return meter.noise().other_gpu;
   };
   NoiseMeter meter(watched);
   EXPECT_EQ(others(meter), 0);

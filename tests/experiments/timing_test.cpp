@@ -1,12 +1,14 @@
 #include "experiments/measure/timing.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -228,6 +230,38 @@ TEST(Timer, SolvesUnderLoadOnlyIfAsked) {
   samples_of(gpu, false, make, check, 0.02);
   ASSERT_EQ(loads.size(), 3u);
   for (const auto load : loads) EXPECT_GT(load, std::chrono::milliseconds(19));
+}
+
+// Reads pages that the process does not have yet in each solve.
+struct Faulting : Version {
+  static constexpr std::int64_t kPages = 4000;
+  void prepare(const Problem&, Context&) override {}
+  void run(Context&) override {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t bytes = kPages * page;
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    madvise(memory, bytes, MADV_NOHUGEPAGE);  // one fault for each page
+    for (std::size_t at = 0; at < bytes; at += page) static_cast<volatile char*>(memory)[at] = 1;
+    munmap(memory, bytes);
+  }
+  Solution fetch(Context&) override { return {{0, 0, 1, 1}, {0, 3}, 2}; }
+};
+
+// Reading the counters takes milliseconds where other processes solve. An idle GPU raises its clock
+// meanwhile, so a solve of the load follows. Its page faults are counted with the sample's.
+TEST(Timer, GoesOnWithTheLoadAfterReadingTheCounters) {
+  HotGpu gpu(0);
+  const auto make = [] { return std::make_unique<Faulting>(); };
+  const auto faults = [&](double warm_seconds) {
+    return *samples_of(gpu, false, make, {[](auto&&...) {}}, warm_seconds)
+                .front()
+                .noise.page_faults;
+  };
+  EXPECT_GE(faults(0), Faulting::kPages);
+  EXPECT_LT(faults(0), 2 * Faulting::kPages);
+  EXPECT_GE(faults(0.05), 2 * Faulting::kPages);
+  EXPECT_LT(faults(0.05), 3 * Faulting::kPages);
 }
 
 }  // namespace
