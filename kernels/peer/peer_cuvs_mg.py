@@ -16,6 +16,7 @@ Source   cuvs-cu12, cuvs-cu13 on PyPI (26.10), Apache-2.0.
 """
 
 import functools
+import os
 import time
 
 import lloydbench_external
@@ -29,6 +30,9 @@ VALUES_AT_ONCE = 1 << 27
 def resources_of(gpus):
     """Returns cuVS' resources on these GPUs. The process keeps them, because the first fit with new
     ones makes NCCL's communicators, which takes far longer than a solve."""
+    # Multicast over NVLink stays off, as in the program (kernels/core/nccl.cpp): a process that
+    # dies while it uses it can leave the GPUs of the host unusable.
+    os.environ["NCCL_NVLS_ENABLE"] = "0"
     from cuvs.common import MultiGpuResources
 
     return MultiGpuResources(device_ids=list(gpus))

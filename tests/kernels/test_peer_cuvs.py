@@ -99,6 +99,7 @@ class Cuvs:
         return types.SimpleNamespace(**given)
 
     def resources(self, device_ids):
+        assert os.environ["NCCL_NVLS_ENABLE"] == "0", "multicast over NVLink must stay off"
         self.handles.append(device_ids)
         return types.SimpleNamespace(device_ids=device_ids, sync=lambda: None)
 
@@ -121,6 +122,8 @@ class Cuvs:
 @pytest.fixture
 def machine(monkeypatch):
     """Installs the doubles and returns cuVS' with a function that prepares a peer's problem."""
+
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "1")
 
     def installed(has_mg=True):
         cuvs = Cuvs()
