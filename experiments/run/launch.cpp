@@ -69,6 +69,11 @@ std::vector<std::string> on_this_machine(const fs::path& scratch) {
       // Most containers forbid reading another process's memory, and Open MPI warns each time.
       "OMPI_MCA_btl_vader_single_copy_mechanism=none",
       "OMPI_MCA_hwloc_base_mem_bind_failure_action=silent",
+      // Within a scheduler's job mpirun would start ranks by the scheduler, on other nodes, too.
+      "OMPI_MCA_plm=isolated",
+      "OMPI_MCA_ras=^alps,gridengine,lsf,slurm,tm",
+      "PRTE_MCA_plm=^lsf,slurm,tm",  // the names in Open MPI 5
+      "PRTE_MCA_ras=^gridengine,lsf,pbs,slurm,tm",
   };
 }
 

@@ -75,7 +75,8 @@ TEST_F(RankLaunch, OnGpusAreThisProgramOnThisMachine) {
   EXPECT_TRUE(contains(launch.command, {"-np", "2"})) << join(launch.command, " ");
   EXPECT_TRUE(contains(launch.command, {"--bind-to", "none"})) << join(launch.command, " ");
   EXPECT_FALSE(contains(launch.command, {"--host"})) << join(launch.command, " ");
-  EXPECT_TRUE(contains(launch.command, {"OMPI_MCA_btl=self,vader"})) << join(launch.command, " ");
+  for (const char* setting : {"OMPI_MCA_btl=self,vader", "OMPI_MCA_plm=isolated"})
+    EXPECT_TRUE(contains(launch.command, {setting})) << join(launch.command, " ");
 }
 
 TEST_F(RankLaunch, OnSeveralMachinesAreDealtEvenly) {
@@ -84,7 +85,8 @@ TEST_F(RankLaunch, OnSeveralMachinesAreDealtEvenly) {
   EXPECT_TRUE(contains(launch.command, {"--host", "node1:2,node2:2"})) << join(launch.command, " ");
   EXPECT_TRUE(contains(launch.command, {"-x", "NCCL_DEBUG"})) << join(launch.command, " ");
   // Its messages take whatever network there is, and its files are on no single machine.
-  EXPECT_FALSE(contains(launch.command, {"OMPI_MCA_btl=self,vader"}));
+  for (const char* setting : {"OMPI_MCA_btl=self,vader", "OMPI_MCA_plm=isolated"})
+    EXPECT_FALSE(contains(launch.command, {setting}));
   EXPECT_EQ(launch.scratch, nullptr);
 }
 

@@ -27,6 +27,8 @@ TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/linear
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 SchedulerType=sched/builtin
 SchedulerParameters=sched_interval=1,batch_sched_delay=0,sched_min_interval=0
 SlurmdTimeout=4
@@ -46,6 +48,7 @@ SlurmdLogFile={folder}/slurmd-%n.log
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=1
 PartitionName=all Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
+PartitionName=urgent Nodes=n1,n2 MaxTime=INFINITE State=UP PriorityTier=10
 """
 
 

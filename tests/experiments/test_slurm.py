@@ -166,13 +166,33 @@ def rows_so_far(directory):
 def test_a_task_is_preempted(sweep):
     sweep.submit()
     part = sweep.part_on("n1")
-    task = part.name.removeprefix("part-")
-    asked = sweep.cluster.ask("scontrol", "requeue", f"{sweep.job}_{task}")
+    urgent = ("--partition=urgent", "--nodelist=n1", "--output=/dev/null", "--wrap=sleep 1")
+    asked = sweep.cluster.ask("sbatch", *urgent)
     assert asked.returncode == 0, asked.stderr
-    wait_for(lambda: "RUNNING" not in str([p["queue"] for p in sweep.status()["parts"]]))
+    wait_for(lambda: "DUE TO PREEMPTION" in sweep.logs())
     before = whole_points(part)
     sweep.wait()
     sweep.whole(before)
+
+
+def test_ranks_stay_on_the_node_of_the_program(cluster, tmp_path):
+    """In a job of two nodes, mpirun would deal them to both."""
+    spec, job, log = tmp_path / "ranks.yaml", tmp_path / "job.sh", tmp_path / "log"
+    spec.write_text("""
+name: ranks
+versions: [cpu_mpi]
+axes: {n: [1000], k: [3], dim: [2], processes: [2]}
+measure: {repetitions: 1, max_seconds: 0.1}
+""")
+    out = tmp_path / "out"
+    job.write_text(f"#!/bin/sh\nexec '{PROGRAM}' '{spec}' --out '{out}'\n")
+    told = cluster.ask("sbatch", "--parsable", "--nodes=2", f"--output={log}", job)
+    assert told.returncode == 0, told.stderr
+    number = told.stdout.strip()
+    wait_for(lambda: not cluster.ask("squeue", "--noheader", "--jobs", number).stdout.strip())
+    if "without MPI" in log.read_text() or "mpirun is not on PATH" in log.read_text():
+        pytest.skip(log.read_text())
+    assert {row["status"] for row in rows(out)} == {"ok"}, log.read_text()
 
 
 def test_the_disk_is_full_for_a_while(sweep):
