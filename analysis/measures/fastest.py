@@ -12,6 +12,9 @@ CONDITIONS = {"gpus": 1, "device_memory": 0, "host_memory": "pageable"}
 """Axes that say what a version may use, or where its data are, and what holds for versions that do
 not read them. Other than of a tunable, the fastest value does not stand for the others."""
 
+MOST_GIB = 1 << 20
+"""device_memory is in GiB up to here, and in bytes above (kernels/core/device_memory.h)."""
+
 
 def conditions(points: pd.DataFrame) -> list[str]:
     """The CONDITIONS in which ok points of one problem differ."""
@@ -30,7 +33,8 @@ def condition_text(axis: str, value: object) -> str:
     if axis == "gpus":
         return "1 GPU" if value == 1 else f"{int(value)} GPUs"
     if axis == "device_memory":
-        return f"{int(value)} GiB" if value else "all memory"
+        gib = value if value <= MOST_GIB else value / 2**30
+        return f"{gib:g} GiB" if value else "all memory"
     return str(value)
 
 

@@ -195,7 +195,7 @@ class ExternalVersion : public Version {
           {"devices", first_of_team(context)},
           {"memory_bytes", memory ? nlohmann::json(*memory) : nlohmann::json(nullptr)}};
       for (const AxisInfo& axis : kAxes)
-        if (axis.tunable != nullptr) request[axis.name] = context.tunables.*axis.tunable;
+        if (axis.tunable != nullptr) request[axis.name] = axis.tunable(context.tunables);
       const nlohmann::json reply = external_->conversation->ask(request);
       external_->prepared = this;
       report_.setup_ms = milliseconds(reply, "setup_ms");

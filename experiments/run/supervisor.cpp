@@ -17,6 +17,7 @@
 #include "experiments/run/launch.h"
 #include "experiments/spec/shard.h"
 #include "experiments/text/text.h"
+#include "kernels/core/device_memory.h"
 #include "kernels/core/status.h"
 
 namespace lloyd {
@@ -214,8 +215,8 @@ bool Supervisor::profile(const std::vector<Task*>& group, Pass pass, Progress& p
 
 double Supervisor::capacity_of(const Point& point) const {
   const auto all = static_cast<double>(device_->memory_bytes);
-  const int gib = point.device_memory.value_or(0);
-  return gib > 0 ? std::min(all, std::ldexp(gib, 30)) : all;
+  const std::int64_t limit = bytes_of_device_memory(point.device_memory.value_or(0));
+  return limit > 0 ? std::min(all, static_cast<double>(limit)) : all;
 }
 
 void Supervisor::fill_floor(Row& row, const Point& point) const {

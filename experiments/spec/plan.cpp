@@ -104,16 +104,16 @@ bool excluded(const ExcludeEntry& entry, const VersionInfo& info, const Coordina
 
 Point make_point(const PlanRequest& request, const VersionInfo& info,
                  const Coordinates& coordinates) {
-  const auto number = [&](const char* axis) -> std::optional<int> {
+  const auto number = [&](const char* axis) -> std::optional<std::int64_t> {
     const AxisValue* value = find(coordinates, axis);
-    return value == nullptr ? std::nullopt : std::optional(static_cast<int>(value->number));
+    return value == nullptr ? std::nullopt : std::optional(value->number);
   };
   Point point;
   point.version = info.name;
   point.n = find(coordinates, "n")->number;
-  point.k = *number("k");
-  point.dim = *number("dim");
-  point.batch = *number("batch");
+  point.k = static_cast<int>(*number("k"));
+  point.dim = static_cast<int>(*number("dim"));
+  point.batch = static_cast<int>(*number("batch"));
   point.precision = static_cast<Precision>(*number("precision"));
   for (const PointTunable& axis : kPointTunables) point.*axis.value = number(axis.name);
   const auto seed = [&](const char* axis) {

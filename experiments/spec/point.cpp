@@ -72,7 +72,7 @@ data::Init Point::initial(data::Init all) const {
 Tunables Point::tunables() const {
   Tunables tunables;
   for (const PointTunable& axis : kPointTunables)
-    if (this->*axis.value) tunables.*axis.tunable = *(this->*axis.value);
+    if (this->*axis.value) axis.set(tunables, *(this->*axis.value));
   return tunables;
 }
 

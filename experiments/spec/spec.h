@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "data/sources/dataset.h"
@@ -91,7 +92,7 @@ struct Point {
   std::optional<std::uint64_t> data_seed;  // nullopt: the points come from a file
   std::optional<int> restart;  // of the solve in question; no part of a point of the plan
   std::string host_memory;     // kPageable or kPinned; empty for a version that does not use it
-#define LLOYD_TUNABLE(name, default_value, lowest, highest, text) std::optional<int> name;
+#define LLOYD_TUNABLE(name, default_value, lowest, highest, text) std::optional<std::int64_t> name;
 #include "kernels/core/axes.inc"
   bool available = true;  // can run on this machine
   std::string reason;     // why not
@@ -99,7 +100,7 @@ struct Point {
   Problem problem(const Stop& stop) const;  // sizes only: empty spans
   Tunables tunables() const;
   /// The GPUs of all processes together. 1 for a version that does not read the axis.
-  int all_gpus() const { return gpus ? *gpus * processes.value_or(1) : 1; }
+  int all_gpus() const { return gpus ? static_cast<int>(*gpus * processes.value_or(1)) : 1; }
   /// Points with the same text have the same data and initial centroids, up to rounding.
   std::string inputs() const;
   /// The point with the initial centroids of a restart: their seed is that of the point, counted
@@ -120,12 +121,16 @@ struct Point {
 /// A tunable of a point.
 struct PointTunable {
   const char* name;
-  std::optional<int> Point::*value;
-  int Tunables::*tunable;
+  std::optional<std::int64_t> Point::*value;
+  void (*set)(Tunables&, std::int64_t);
 };
+template <auto Member>
+constexpr void set_tunable(Tunables& tunables, std::int64_t value) {
+  tunables.*Member = static_cast<std::remove_reference_t<decltype(tunables.*Member)>>(value);
+}
 inline constexpr auto kPointTunables = std::to_array<PointTunable>({
 #define LLOYD_TUNABLE(name, default_value, lowest, highest, text) \
-  {#name, &Point::name, &Tunables::name},
+  {#name, &Point::name, set_tunable<&Tunables::name>},
 #include "kernels/core/axes.inc"
 });
 

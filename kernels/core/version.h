@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -129,11 +130,14 @@ class LabelBuffer {
 /// As the default of an axis, this means the number of cores that the program may use.
 inline constexpr int kCores = -3;
 
+template <auto Value>
+using TypeOf = decltype(Value);
+
 /// The axes of a spec that tune a version, with their defaults (1 for kCores). VersionInfo::axes
 /// lists those that a version reads.
 struct Tunables {
 #define LLOYD_TUNABLE(name, default_value, lowest, highest, text) \
-  int name = (default_value) == kCores ? 1 : (default_value);
+  TypeOf<highest> name = (default_value) == kCores ? 1 : (default_value);
 #include "kernels/core/axes.inc"
 };
 

@@ -16,7 +16,7 @@ from analysis.figures import FIGURES, draw, roofline
 from analysis.figures.clustering import assign, lloyd
 from analysis.figures.series import series_names
 from analysis.measures.expressions import evaluate
-from analysis.measures.fastest import conditions, fastest
+from analysis.measures.fastest import condition_text, conditions, fastest
 from analysis.measures.generators import generate, random_points
 from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.lookup import MissingError, Place, Rows
@@ -213,6 +213,12 @@ def test_points_of_one_problem_differ_in_what_the_version_may_use(make_run):
     assert len(apart) == 2 * len(fastest(alone))
     names = set(series_names(apart[apart["version"].eq("fast_wgmma")], apart=conditions(both)))
     assert names == {"fast_wgmma pageable", "fast_wgmma 1 GiB pinned"}
+
+
+def test_device_memory_is_in_gib_or_in_bytes():
+    values = (0, 4, 4 << 30, 3 << 29)
+    texts = ["all memory", "4 GiB", "4 GiB", "1.5 GiB"]
+    assert [condition_text("device_memory", value) for value in values] == texts
 
 
 def test_the_cpu_roofline_is_of_the_definition(make_run):

@@ -123,6 +123,16 @@ data: {generator: uniform}
   EXPECT_TRUE(problem.points.empty());
 }
 
+TEST(Plan, DeviceMemoryMayBeInBytes) {
+  const Spec spec = load_text(R"(name: t
+versions: [plantest_everything]
+axes: {n: [10], k: [2], device_memory: [17179869184]}
+)");
+  ASSERT_EQ(spec.points.size(), 1u);
+  EXPECT_EQ(spec.points.front().tunables().device_memory, std::int64_t{16} << 30);
+  EXPECT_EQ(to_json(spec.points.front()).at("device_memory"), std::int64_t{16} << 30);
+}
+
 TEST(Plan, AxesThatAVersionDoesNotUseAreNull) {
   const Spec spec = load_text(R"(name: t
 versions: [plantest_host]

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/core/device_memory.h"
 #include "kernels/fast/stream/plan.h"
 #include "kernels/fast/stream/stream_wgmma.h"
 
@@ -126,7 +127,7 @@ TEST(StreamPlan, LetsChunksArriveWhileResidentPointsAreRead) {
 }
 
 TEST(StreamWgmmaLimits, AreSaid) {
-  const auto reason = [](std::int64_t n, int dim, int gib, int capability = 90) {
+  const auto reason = [](std::int64_t n, int dim, std::int64_t memory, int capability = 90) {
     DeviceLimits device;
     device.compute_capability = capability;
     device.multiprocessors = 132;
@@ -134,7 +135,7 @@ TEST(StreamWgmmaLimits, AreSaid) {
     Problem problem{.n = n, .k = 1024, .dim = dim};
     problem.precision = Precision::fp16;
     Tunables tunables;
-    tunables.device_memory = gib;
+    tunables.device_memory = memory;
     return find_version("stream_wgmma")->info.unsupported(problem, tunables, device).value_or("");
   };
   EXPECT_EQ(reason(1 << 28, 128, 0), "");
@@ -150,6 +151,15 @@ TEST(StreamWgmmaLimits, AreSaid) {
       small.ends_with(" B on the device for 256 points beside labels and centroids, and may "
                       "take 1,073,741,824 B"))
       << small;
+  EXPECT_EQ(reason(1 << 28, 128, kGiB), small) << "bytes";
+}
+
+TEST(DeviceMemory, IsInGiBOrInBytes) {
+  EXPECT_EQ(bytes_of_device_memory(0), 0);
+  EXPECT_EQ(bytes_of_device_memory(16), 16 * kGiB);
+  EXPECT_EQ(bytes_of_device_memory(kMiB), kMiB * kGiB) << "2^20 GiB, the most";
+  EXPECT_EQ(bytes_of_device_memory(kMiB + 1), kMiB + 1);
+  EXPECT_EQ(bytes_of_device_memory(16 * kGiB), 16 * kGiB);
 }
 
 }  // namespace
