@@ -31,6 +31,12 @@ double estimated_seconds(const Spec& spec, const Point& point) {
          std::min(seconds, static_cast<double>(spec.turns()) * spec.measure.timeout);
 }
 
+/// Points with the same text stay together.
+std::string problem_of(const Spec& spec, Point point) {
+  if (spec.weak_scaling) point.n = 0;
+  return point.inputs();
+}
+
 struct Cost {
   std::string problem;
   double seconds = 0;
@@ -41,7 +47,7 @@ std::vector<Cost> costs_of(const Spec& spec) {
   std::vector<Cost> costs;
   std::map<std::string, std::size_t> places;
   for (const Point& point : spec.points) {
-    const auto [at, fresh] = places.emplace(point.inputs(), costs.size());
+    const auto [at, fresh] = places.emplace(problem_of(spec, point), costs.size());
     // The float64 reference is solved once for all versions, unless only a sample is verified.
     const bool whole = spec.measure.verify && spec.measure.verify_sample == 0;
     if (fresh) costs.push_back({at->first, whole ? solve_operations(spec, point) / kCpuRate : 0});
@@ -67,7 +73,7 @@ std::optional<Shard> parse_shard(std::string_view text) {
 
 std::size_t problems_of(const Spec& spec) {
   std::set<std::string> problems;
-  for (const Point& point : spec.points) problems.insert(point.inputs());
+  for (const Point& point : spec.points) problems.insert(problem_of(spec, point));
   return problems.size();
 }
 
@@ -80,7 +86,7 @@ std::vector<int> divide(const Spec& spec, int count) {
     part[cost.problem] = static_cast<int>(least - load.begin()) + 1;
   }
   std::vector<int> parts;
-  for (const Point& point : spec.points) parts.push_back(part.at(point.inputs()));
+  for (const Point& point : spec.points) parts.push_back(part.at(problem_of(spec, point)));
   return parts;
 }
 
@@ -89,8 +95,9 @@ void keep_shard(Spec& spec, const Shard& shard) {
   if (static_cast<std::size_t>(shard.count) > problems)
     throw SpecError(
         {fmt::format("--shard: {} parts, but the sweep has {}, and the points of a problem stay "
-                     "together",
-                     shard.count, counted(problems, "problem"))});
+                     "together{}",
+                     shard.count, counted(problems, "problem"),
+                     spec.weak_scaling ? " (in weak scaling, all its sizes)" : "")});
   const std::vector<int> parts = divide(spec, shard.count);
   std::vector<Point> kept;
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -15,7 +15,8 @@ std::string to_string(const Shard& shard);
 std::optional<Shard> parse_shard(std::string_view text);
 
 /// The number of problems (Point::inputs()), which is also the largest number of parts: ratios are
-/// formed within a problem, so its points, those of the baseline among them, stay together.
+/// formed within a problem, so its points, those of the baseline among them, stay together. In weak
+/// scaling all sizes of a problem are one, because they are compared with each other.
 std::size_t problems_of(const Spec& spec);
 
 /// The part (from 1 to `count`) of each point. Decided by the plan alone, so that every machine

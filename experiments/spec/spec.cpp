@@ -1,5 +1,6 @@
 #include "experiments/spec/spec.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "experiments/spec/draft.h"
@@ -9,6 +10,11 @@
 
 namespace lloyd {
 namespace {
+
+bool sizes_follow_workers(const std::vector<std::string>& zipped) {
+  const auto has = [&](std::string_view axis) { return std::ranges::count(zipped, axis) > 0; };
+  return has("n") && (has("threads") || has("processes") || has("gpus"));
+}
 
 void read_sections(Draft& draft, const Section& root) {
   read_identity(draft, root);
@@ -31,6 +37,7 @@ void read_sections(Draft& draft, const Section& root) {
   }
   draft.throw_if_wrong();
   draft.spec.unread_axes = unread_axes(draft.request);
+  draft.spec.weak_scaling = std::ranges::any_of(draft.request.zips, sizes_follow_workers);
   keep_chosen(draft);
 }
 

@@ -163,6 +163,8 @@ struct Spec {
   std::vector<std::string> figures;  // "speedup", or "speedup:k" with axis k on x
   std::vector<Point>
       points;  // the plan, in the spec's order, without duplicates; `available` not yet decided
+  // n is zipped with threads, processes or gpus: problems of different sizes are compared.
+  bool weak_scaling = false;
   std::vector<std::string> unread_axes;  // listed, but none of the versions reads them
   std::optional<Shard> shard;            // of which `points` are a part
   std::vector<std::string> sweep;        // with a shard: the ids of the whole plan

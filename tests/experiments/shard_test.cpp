@@ -45,6 +45,24 @@ TEST(Shard, AProblemStaysTogether) {
   }
 }
 
+// T(1) and T(2) of weak scaling are of different sizes.
+TEST(Shard, TheSizesOfWeakScalingStayTogether) {
+  const std::string text = R"(name: t
+versions: [cpu_openmp]
+axes: {n: [1000, 2000], k: [2, 3, 4], threads: [1, 2]}
+)";
+  EXPECT_EQ(problems_of(load_text(text)), 6u);
+  Spec weak = load_text(text + "zip: [[n, threads]]\n");
+  ASSERT_EQ(weak.points.size(), 6u);
+  EXPECT_EQ(problems_of(weak), 3u);
+  const std::vector<int> parts = divide(weak, 3);
+  std::map<int, int> part_of;  // by k
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    EXPECT_EQ(part_of.emplace(weak.points[i].k, parts[i]).first->second, parts[i]);
+  EXPECT_EQ(part_of.size(), 3u);
+  EXPECT_THROW(keep_shard(weak, {1, 4}), SpecError);
+}
+
 // k = 100 at 8e6 points costs as much as k = 100 at 4e6 and 2e6 together and some more, so one
 // part has it and at most the small ones.
 TEST(Shard, PartsAreEven) {
