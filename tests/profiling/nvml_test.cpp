@@ -18,6 +18,7 @@
 #include "experiments/measure/energy.h"
 #include "experiments/run/clock_lock.h"
 #include "tests/files.h"
+#include "tests/folder_test.h"
 
 namespace lloyd::profiling {
 namespace {
@@ -26,11 +27,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kGpu = "GPU-fake";
 
-class FakeNvml : public testing::Test {
+class FakeNvml : public FolderTest {
  protected:
   FakeNvml() {
-    std::string pattern = (fs::temp_directory_path() / "lloydbench-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     setenv("FAKE_NVML_LOG", log().c_str(), 1);
     // For the keeper, which is a separate program. The loader of this process has already read its
     // own variable.
@@ -43,7 +42,6 @@ class FakeNvml : public testing::Test {
   }
   ~FakeNvml() override {
     for (const char* name : {"FAKE_NVML_LOG", "FAKE_NVML_FAIL", "LD_LIBRARY_PATH"}) unsetenv(name);
-    fs::remove_all(folder_);
   }
   fs::path log() const { return folder_ / "log"; }
   std::string told() const {
@@ -55,8 +53,6 @@ class FakeNvml : public testing::Test {
   static std::vector<std::string> keeper(const std::string& uuids = kGpu) {
     return {file_of_tests("run_experiment", LLOYD_PROGRAM), "--keep-clocks", uuids};
   }
-
-  fs::path folder_;
 };
 
 TEST_F(FakeNvml, ClocksAreHeldAsLongAsTheLockLives) {
