@@ -238,7 +238,7 @@ std::optional<std::string> why_no_version(const fs::path& file) {
   if (type != fs::file_type::regular) return fmt::format("{}, not a program", kind_of(type));
   if (access(file.c_str(), X_OK) != 0) {
     if (begins_with_an_interpreter(file) || is_written_as_a_version(file))
-      return fmt::format("is not executable; chmod +x {}", file.string());
+      return fmt::format("is not executable; chmod +x {}", shell_word(file.string()));
     return std::nullopt;  // data or a module of a version
   }
   if (access(file.c_str(), R_OK) != 0)

@@ -32,12 +32,6 @@ namespace {
 // Slurm's MaxArraySize is 1001 unless a cluster sets it, and a person reads a table of the parts.
 constexpr std::size_t kMostParts = 100;
 
-std::string shell_quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 /// The lines of the head, which have to be #SBATCH lines or comments.
 std::vector<std::string> head_lines(const fs::path& file) {
   std::vector<std::string> lines;
@@ -146,7 +140,7 @@ std::string sbatch_path(const fs::path& path) {
 
 std::string script(const Spec& spec, const Submission& submission, const fs::path& folder,
                    const Tasks& tasks, const std::vector<std::string>& head) {
-  const std::string original = shell_quoted(fs::absolute(spec.path).string());
+  const std::string original = shell_word(fs::absolute(spec.path).string());
   std::string text = fmt::format(
       "#!/bin/bash\n"
       "#SBATCH --job-name={}\n"
@@ -165,9 +159,9 @@ std::string script(const Spec& spec, const Submission& submission, const fs::pat
       "cmp -s {0} {1} || {{ echo {0}: was edited after the sweep was submitted >&2; exit 2; }}\n"
       "exec {2} run {0} --shard \"$SLURM_ARRAY_TASK_ID/{3}\" \\\n"
       "  --resume {4}/part-\"$SLURM_ARRAY_TASK_ID\" --no-progress",
-      original, shell_quoted((folder / run_files::kSpec).string()), shell_quoted(program_path()),
-      tasks.parts, shell_quoted(folder.string()), kTaskBegins);
-  for (const std::string& option : submission.options) text += ' ' + shell_quoted(option);
+      original, shell_word((folder / run_files::kSpec).string()), shell_word(program_path()),
+      tasks.parts, shell_word(folder.string()), kTaskBegins);
+  for (const std::string& option : submission.options) text += ' ' + shell_word(option);
   return text + '\n';
 }
 

@@ -275,6 +275,17 @@ std::string in_quotes(const std::string& text) {
   return fmt::format("'{}{}'", for_terminal(text.substr(0, end)), end < text.size() ? "…" : "");
 }
 
+std::string shell_word(const std::string& word) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           contains(std::string_view("@%+:,./_-"), c);
+  };
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 std::string unknown_word(const std::string& kind, const std::string& word,
                          const std::vector<std::string>& known) {
   const std::string hint = suggestion(word, known);

@@ -100,6 +100,9 @@ std::optional<int> as_int(const Json& json) {
 /// screen.
 std::string in_quotes(const std::string& text);
 
+/// `word` as a shell reads it back: in single quotes, unless it is plain without them.
+std::string shell_word(const std::string& word);
+
 /// "unknown <kind> 'word'; did you mean 'x'?", or the list of choices if none is similar.
 std::string unknown_word(const std::string& kind, const std::string& word,
                          const std::vector<std::string>& known);

@@ -524,3 +524,14 @@ def test_a_version_that_is_not_executable_is_named(toys, text):
     assert told in started.stderr
     script.chmod(0o755)
     assert "toy_python" in toys.listed()
+
+
+def test_the_remedy_for_a_path_with_blanks_is_a_command_that_works(toys, tmp_path):
+    folder = tmp_path / "it's mine"
+    folder.mkdir()
+    script = folder / "toy_python.py"
+    script.write_text("#!/usr/bin/env python3\n")
+    listed = toys.run("--list-versions", LLOYDBENCH_VERSIONS=str(folder))
+    command = listed.stderr.rstrip("\n").split("is not executable; ")[1]
+    subprocess.run(["/bin/sh", "-c", command], check=True, timeout=60)
+    assert os.access(script, os.X_OK)

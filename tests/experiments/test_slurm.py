@@ -342,8 +342,8 @@ def test_the_job_is_a_script_that_bash_and_people_read(sweep):
     script = (odd / "out" / "job.sh").read_text()
     assert f'#SBATCH --output="{str(odd).replace("%", "%%")}/out/part-%a.log"' in script
     assert "#SBATCH --array=1-1\n" in script
-    assert "'--filter'" in script
-    assert "'--no-shuffle'" in script
+    assert " --filter 'n:1000|" in script
+    assert " --no-shuffle" in script
     assert "--quiet" not in script
     job = json.loads((odd / "out" / "submit.json").read_text())["job"]
     wait_for(lambda: not sweep.cluster.ask("squeue", "--noheader", "--jobs", job).stdout.strip())

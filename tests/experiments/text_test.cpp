@@ -50,6 +50,15 @@ TEST(Shortened, CutsBetweenCharacters) {
   EXPECT_EQ(invalid_utf8(shortened("日本語", 4)), std::string_view::npos);
 }
 
+TEST(ShellWord, IsQuotedWhereAShellWouldReadItAsSomethingElse) {
+  EXPECT_EQ(shell_word("/data/v1.0/a_b-c.py"), "/data/v1.0/a_b-c.py");
+  EXPECT_EQ(shell_word("/data/my versions/a.py"), "'/data/my versions/a.py'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+  for (const std::string word : {"$HOME", "a;b", "~", "*", "n=1", "µs"})
+    EXPECT_EQ(shell_word(word), "'" + word + "'");
+}
+
 TEST(Terminal, ShowsWhatWouldMoveTheCursor) {
   EXPECT_EQ(for_terminal("\x1b[2J|<b>\n\r\t\x7f"), "\\x1b[2J|<b>\\x0a\\x0d\\x09\\x7f");
   EXPECT_EQ(for_terminal(std::string("a\0b", 3)), "a\\x00b");
