@@ -64,6 +64,11 @@ def test_rooms_of_experiments_include_only_those_before_them():
     assert not [edge for edge in edges if place(edge[1]) < place(edge[2])]
 
 
+def test_only_one_source_asks_how_many_cores_there_are():
+    asks = r"\b(hardware_concurrency|omp_get_num_procs|get_nprocs(_conf)?|_SC_NPROCESSORS_\w+)\b"
+    assert [file for file, text in sources() if re.search(asks, text)] == ["kernels/core/cores.cpp"]
+
+
 def test_every_include_names_a_file_from_the_root():
     """Otherwise the test above would not see it."""
     generated = {"build_info.h"}

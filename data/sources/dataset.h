@@ -111,7 +111,7 @@ class Dataset {
 void check_fits_memory(std::int64_t n, int dim, int value_bytes = 4);
 
 /// Reads the whole file and checks that it is rectangular, numeric and finite. `threads` threads
-/// parse in parallel (0: all cores).
+/// parse in parallel (0: available_cores()).
 Dataset read_file(const Source& source, int threads = 0);
 
 /// The size of a file that read_file() reads. If it is `mapped`, only its head is read.
@@ -120,7 +120,7 @@ Extent extent_of(const Source& source);
 struct Generator;  // kernels/core/random_values.h
 
 /// Fills `out` (row-major, dim columns) with a generator's rows from number `first` on. `threads`:
-/// of the host (0: all cores).
+/// of the host (0: available_cores()).
 using DrawRows = void(const Generator& generator, std::int64_t first, std::span<float> out, int dim,
                       int threads);
 DrawRows draw_on_cpu;

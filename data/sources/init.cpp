@@ -1,12 +1,12 @@
 // Initial centroids. The number of threads changes nothing; seeding.h says why.
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <unordered_map>
 
 #include "data/sources/dataset.h"
 #include "data/sources/seeding.h"
 #include "data/sources/text.h"
+#include "kernels/core/cores.h"
 
 namespace lloyd::data {
 namespace {
@@ -67,7 +67,7 @@ const std::vector<std::string>& init_methods() {
 bool measures_distances(const std::string& method) { return seeding(method) != nullptr; }
 
 int init_threads(const std::string& method) {
-  return method == "random_points" ? 1 : omp_get_num_procs();
+  return method == "random_points" ? 1 : available_cores();
 }
 
 namespace {

@@ -1,6 +1,5 @@
 // Nearest on all cores.
 #include <hwy/aligned_allocator.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "data/sources/dataset.h"
 #include "data/sources/nearest_lanes.h"
 #include "data/sources/seeding.h"
+#include "kernels/core/cores.h"
 
 namespace lloyd::data {
 namespace {
@@ -31,7 +31,7 @@ class CpuNearest : public Nearest {
              std::span<const double> weights, int threads)
       : n_(n),
         dim_(dim),
-        threads_(threads > 0 ? threads : omp_get_num_procs()),
+        threads_(threads > 0 ? threads : available_cores()),
         sums_(static_cast<std::size_t>((n + kRowsPerSum - 1) / kRowsPerSum)),
         largest_(sums_.size()) {
     check_fits_memory(n, dim);

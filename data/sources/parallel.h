@@ -1,23 +1,25 @@
 // Runs numbered chunks of work on several threads, with the errors of a sequential loop.
 #pragma once
 
-#include <omp.h>
-
 #include <atomic>
 #include <cstdint>
 #include <exception>
 #include <mutex>
 
+#include "kernels/core/cores.h"
+
 namespace lloyd::data {
 
-/// Calls work(0) … work(count − 1) on `threads` threads (0: all cores). If chunks throw, rethrows
-/// the exception of the lowest one, so that the error does not depend on the number of threads.
+/// Calls work(0) … work(count − 1) on `threads` threads (0: available_cores()). If chunks throw,
+/// rethrows the exception of the lowest one, so that the error does not depend on the number of
+/// threads.
 template <class Work>
 void parallel_chunks(std::int64_t count, int threads, const Work& work) {
   std::atomic<std::int64_t> failed{count};
   std::exception_ptr error;
   std::mutex mutex;
-#pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : omp_get_num_procs())
+  if (threads <= 0) threads = count > 1 ? available_cores() : 1;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
   for (std::int64_t chunk = 0; chunk < count; ++chunk) {
     if (chunk > failed) continue;
     try {

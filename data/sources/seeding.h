@@ -101,7 +101,7 @@ class Nearest {
 };
 
 /// `points` are n × dim; `weights` are n, or empty if all are 1. Both are copied. `threads` is for
-/// the CPU; 0: all cores.
+/// the CPU; 0: available_cores().
 using MakeNearest = std::unique_ptr<Nearest>(std::span<const float> points, std::int64_t n, int dim,
                                              std::span<const double> weights, int threads);
 MakeNearest make_cpu_nearest;

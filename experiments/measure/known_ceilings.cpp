@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/process/cores.h"
 #include "experiments/process/program_files.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/rows.h"
 #include "experiments/text/text.h"
+#include "kernels/core/cores.h"
 #include "profiling/ceilings.h"
 
 namespace lloyd {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "build_info.h"
-#include "experiments/process/cores.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/rows.h"
 #include "experiments/record/statistics.h"
+#include "kernels/core/cores.h"
 #include "profiling/datasheets.h"
 
 namespace lloyd {

@@ -12,11 +12,11 @@
 #include <set>
 
 #include "build_info.h"
-#include "experiments/process/cores.h"
 #include "experiments/process/mpi_launcher.h"
 #include "experiments/process/program_files.h"
 #include "experiments/record/rows.h"
 #include "experiments/text/text.h"
+#include "kernels/core/cores.h"
 #include "profiling/nvml.h"
 
 extern char** environ;

@@ -10,10 +10,10 @@
 #include <set>
 
 #include "experiments/measure/open_mpi.h"
-#include "experiments/process/cores.h"
 #include "experiments/process/mpi_launcher.h"
 #include "experiments/process/program_files.h"
 #include "experiments/text/text.h"
+#include "kernels/core/cores.h"
 #include "kernels/core/limits.h"
 
 namespace lloyd {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "experiments/measure/floor.h"
-#include "experiments/process/cores.h"
 #include "experiments/record/answers.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/missing.h"
@@ -17,6 +16,7 @@
 #include "experiments/run/launch.h"
 #include "experiments/spec/shard.h"
 #include "experiments/text/text.h"
+#include "kernels/core/cores.h"
 #include "kernels/core/device_memory.h"
 #include "kernels/core/status.h"
 

@@ -3,10 +3,10 @@
 #include <set>
 #include <string_view>
 
-#include "experiments/process/cores.h"
 #include "experiments/spec/draft.h"
 #include "experiments/text/text.h"
 #include "kernels/core/axes.h"
+#include "kernels/core/cores.h"
 #include "kernels/core/limits.h"
 
 namespace lloyd {

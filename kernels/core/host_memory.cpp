@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/core/cores.h"
 #include "kernels/core/cuda.h"
 #include "kernels/core/free_memory.h"
 #include "kernels/core/limits.h"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kShare = 4 << 20;  // bytes for which a thread is worth its start
-constexpr unsigned kMostTouching = 16;
+constexpr int kMostTouching = 16;
 
 [[noreturn]] void refuse(std::size_t bytes, const std::string& why) {
   throw Unsupported(fmt::format("needs {} B of pinned host memory, {}",
@@ -28,8 +29,9 @@ constexpr unsigned kMostTouching = 16;
 
 // The first write to a page makes it. cudaHostAlloc does that with one thread.
 void touch(char* memory, std::size_t bytes) {
-  const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1u, kMostTouching);
-  const auto threads = static_cast<int>(std::min<std::size_t>(cores, bytes / kShare + 1));
+  const int cores = std::min(available_cores(), kMostTouching);
+  const auto threads =
+      static_cast<int>(std::min(static_cast<std::size_t>(cores), bytes / kShare + 1));
   const auto pages = static_cast<std::int64_t>((bytes + kPage - 1) / kPage);
   std::vector<std::jthread> all;
   for (int i = 0; i < threads; ++i)

@@ -6,13 +6,18 @@
 #include <thread>
 #include <utility>
 
+#include "kernels/core/cores.h"
 #include "kernels/core/transfer.h"
 
 namespace lloyd::cuda {
 namespace {
 
-constexpr unsigned kMostThreads = 8, kMostLongThreads = 12;
+constexpr int kMostThreads = 8, kMostLongThreads = 12;
 constexpr std::size_t kLongPiece = 2 * kTransferChunk;
+
+unsigned threads_for(int cores, int most) {
+  return static_cast<unsigned>(std::clamp(cores, 1, most));
+}
 
 }  // namespace
 
@@ -35,12 +40,14 @@ Staging& Staging::of(std::size_t piece, unsigned threads) {
 }
 
 Staging& Staging::of_current_device() {
-  return of(kTransferChunk, std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMostThreads));
+  // Asked once, because available_cores() reads files and a copy may be short.
+  static const unsigned threads = threads_for(available_cores() / 2, kMostThreads);
+  return of(kTransferChunk, threads);
 }
 
 Staging& Staging::of_long_streams() {
-  return of(kLongPiece,
-            std::clamp(std::thread::hardware_concurrency() * 3 / 4, 1u, kMostLongThreads));
+  static const unsigned threads = threads_for(available_cores() * 3 / 4, kMostLongThreads);
+  return of(kLongPiece, threads);
 }
 
 Staging::Staging(int device, std::size_t piece, unsigned threads)

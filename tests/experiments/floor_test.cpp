@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "experiments/measure/known_ceilings.h"
-#include "experiments/process/cores.h"
 #include "experiments/record/environment.h"
 #include "experiments/record/rows.h"
+#include "kernels/core/cores.h"
 
 namespace lloyd {
 namespace {

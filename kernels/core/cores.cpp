@@ -1,4 +1,4 @@
-#include "experiments/process/cores.h"
+#include "kernels/core/cores.h"
 
 #include <omp.h>
 

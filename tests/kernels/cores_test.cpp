@@ -1,10 +1,12 @@
-#include "experiments/process/cores.h"
+#include "kernels/core/cores.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "tests/folder_test.h"
 
@@ -39,6 +41,16 @@ TEST_F(Cores, HeedAContainersMountAndTheFirstVersionOfGroups) {
   EXPECT_EQ(cpu_quota(folder_), std::nullopt);
   write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n");
   EXPECT_EQ(cpu_quota(folder_), 1.5);
+}
+
+TEST(AvailableCores, AreAtMostThoseOfTheThreadsAffinity) {
+  std::thread([] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_EQ(available_cores(), 1);
+  }).join();
 }
 
 TEST_F(Cores, AreThoseThatAQuotaKeepsBusy) {
