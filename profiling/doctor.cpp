@@ -21,7 +21,7 @@ std::vector<Check> examine(const DeviceQuery& gpus, int device, const std::files
     for (const char* name : {"counters", "clocks", "mig", "exclusive", "peers"})
       checks.push_back({name, Health::missing, "no GPU to ask", "as for gpu"});
   }
-  add({other_profilers(), cpu_counters()});
+  add({other_profilers(), cores_check(), cpu_counters()});
   add(tool_checks(home));
   return checks;
 }

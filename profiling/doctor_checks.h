@@ -28,6 +28,11 @@ Check judge_cuda_versions(int runtime, int driver);
 Check counter_permission();
 /// `params`: contents of /proc/driver/nvidia/params, if it exists. `admin`: root or CAP_SYS_ADMIN.
 Check judge_counter_permission(const std::optional<std::string>& params, bool admin);
+/// How many cores of the machine this program may use, and its quota of CPU time (doctor_cpu.cpp).
+Check cores_check();
+/// `affinity`: the cores of the `machine` that this process may run on. `quota`: see cpu_quota().
+Check judge_cores(int machine, int affinity, std::optional<double> quota);
+
 /// Whether another profiler is active (doctor_counters.cpp).
 Check other_profilers();
 /// `variables` and `processes` show an active profiler.

@@ -1,6 +1,7 @@
 #include "kernels/core/cores.h"
 
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +12,11 @@
 namespace lloyd {
 namespace fs = std::filesystem;
 
-int available_cores() { return cores_within(cpu_quota(), omp_get_num_procs()); }
+int available_cores() { return cores_within(cpu_quota(), affinity_cores()); }
+
+int affinity_cores() { return omp_get_num_procs(); }
+
+int machine_cores() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
 
 std::optional<double> cpu_quota(const fs::path& root) {
   std::optional<double> least;

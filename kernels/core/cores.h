@@ -5,9 +5,14 @@
 
 namespace lloyd {
 
-/// How many cores this process may use: those of its CPU affinity, as OpenMP sees them, within its
-/// quota.
+/// How many cores this process may use: those of its CPU affinity within its quota.
 int available_cores();
+
+/// The cores of the CPU affinity of this process, as OpenMP sees them.
+int affinity_cores();
+
+/// The cores of the machine that are online.
+int machine_cores();
 
 /// The CPU time that the control groups (v1 and v2) of this process grant it, in cores: 1.5 is 1.5
 /// s in each second. nullopt if they do not limit it. `root` is the folder of proc and sys.

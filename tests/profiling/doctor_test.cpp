@@ -40,6 +40,22 @@ TEST(OtherProfilers, AreNamed) {
   EXPECT_EQ(check.detail, "nv-hostengine (process 7), CUDA_INJECTION64_PATH is set");
 }
 
+TEST(CoresCheck, NamesTheQuotaAndWarnsWhereItCanStopThreads) {
+  const Check some = judge_cores(64, 16, std::nullopt);
+  EXPECT_EQ(some.health, Health::ok);
+  EXPECT_EQ(some.detail, "this program may use 16 of 64 cores");
+  EXPECT_EQ(judge_cores(1, 1, std::nullopt).detail, "this program may use 1 of 1 core");
+  const Check stopped = judge_cores(64, 64, 1.5);
+  EXPECT_EQ(stopped.health, Health::warn);
+  EXPECT_EQ(stopped.detail,
+            "this program may use 2 of 64 cores; a quota allows 1.5 s of CPU time per second");
+  EXPECT_NE(stopped.remedy.find("--cpuset-cpus"), std::string::npos);
+  const Check whole = judge_cores(64, 4, 4);
+  EXPECT_EQ(whole.health, Health::ok);
+  EXPECT_EQ(whole.detail,
+            "this program may use 4 of 64 cores; a quota allows 4 s of CPU time per second");
+}
+
 TEST(Pmu, SplitsTheReasonFromTheRemedy) {
   EXPECT_EQ(judge_pmu("").health, Health::ok);
   const Check check = judge_pmu("not permitted (level 3): have root run it");
@@ -94,7 +110,7 @@ TEST(Examine, WorksWithoutAGpuAndAsksNothingOfOne) {
     }
   }
   for (const char* name : {"gpu", "counters", "profiler", "clocks", "mig", "exclusive", "peers",
-                           "pmu", "mpi", "nsys", "ncu", "python"})
+                           "cores", "pmu", "mpi", "nsys", "ncu", "python"})
     EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
 }
 

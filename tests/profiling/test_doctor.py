@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -24,7 +25,7 @@ def test_json_has_a_status_and_a_remedy_for_each_check():
     checks = json.loads(doctor("--json").stdout)
     names = [check["check"] for check in checks]
     assert len(set(names)) == len(names)
-    asked = {"gpu", "counters", "profiler", "clocks", "mig", "exclusive", "pmu", "mpi"}
+    asked = {"gpu", "counters", "profiler", "clocks", "mig", "exclusive", "cores", "pmu", "mpi"}
     assert asked | {"nsys", "ncu", "python"} <= set(names)
     assert {"driver", "toolkit"} & set(names)
     for check in checks:
@@ -47,6 +48,18 @@ def test_a_tool_is_found_on_the_path_and_an_injected_profiler_is_seen(tmp_path):
     assert "2025.9.9" in checks["nsys"]["detail"]
     assert checks["profiler"]["status"] == "warn"
     assert "NVTX_INJECTION64_PATH" in checks["profiler"]["detail"]
+
+
+def test_cores_are_those_that_the_program_may_use():
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(own)})
+    try:
+        checks = json.loads(doctor("--json").stdout)
+    finally:
+        os.sched_setaffinity(0, own)
+    (cores,) = [check for check in checks if check["check"] == "cores"]
+    online = os.sysconf("SC_NPROCESSORS_ONLN")
+    assert re.match(rf"this program may use 1 of {online} cores?(;|$)", cores["detail"])
 
 
 def test_python_is_the_one_that_external_versions_run_under(tmp_path):
