@@ -71,8 +71,8 @@ void refuse_foreign(const fs::path& path) {
   if (const std::string name = foreign_entry(path); !name.empty())
     throw RunDirectoryError(
         fmt::format("{0}: holds {1} already, and a run is never written over; choose another "
-                    "--out, or go on with --resume {0}",
-                    path.string(), name));
+                    "--out, or go on with --resume {2}",
+                    path.string(), name, shell_word(path.string())));
 }
 
 void check_run(const PlainFolder& folder) {
@@ -84,8 +84,8 @@ void check_run(const PlainFolder& folder) {
   if (folder.has(run_files::kLock) && foreign_entry(folder.path()).empty())
     throw RunDirectoryError(
         fmt::format("{0}: nothing was started there (it ended before its {1} was written); start "
-                    "it with: run_experiment SPEC --out {0}",
-                    path, run_files::kPlan));
+                    "it with: run_experiment SPEC --out {2}",
+                    path, run_files::kPlan, shell_word(path)));
   throw RunDirectoryError(
       fmt::format("{}: is not a run directory (it has no {})", path, run_files::kPlan));
 }

@@ -168,7 +168,7 @@ std::string unfinished_text(const std::vector<SummaryLine>& lines, const std::st
   return fmt::format(
       "{} left; run the parts to their ends and merge again, or go on here with: run_experiment "
       "--resume {}",
-      left == 1 ? "1 point is" : fmt::format("{} points are", left), merged);
+      left == 1 ? "1 point is" : fmt::format("{} points are", left), shell_word(merged));
 }
 
 void copy_rows(const std::vector<Part>& parts, RunDirectory& into) {

@@ -252,7 +252,7 @@ void print_what_is_left(const Overview& overview, const fs::path& folder, bool s
   const auto& [parts, left, idle] = overview;
   if (left.empty()) {
     std::cout << "\nevery part is done; join them with: run_experiment --merge "
-              << for_terminal(folder.string()) << '\n';
+              << for_terminal(shell_word(folder.string())) << '\n';
     return;
   }
   std::cout << fmt::format("\n{} of {} parts are left: {}\n", left.size(), parts.size(),
@@ -266,7 +266,8 @@ void print_what_is_left(const Overview& overview, const fs::path& folder, bool s
                            !queue_known                 ? "squeue does not say what is queued"
                            : idle.size() == left.size() ? "none of them is queued"
                                                         : "not queued: " + join(idle),
-                           join(idle, ","), for_terminal((folder / kJobScript).string()));
+                           join(idle, ","),
+                           for_terminal(shell_word((folder / kJobScript).string())));
 }
 
 }  // namespace

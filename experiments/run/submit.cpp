@@ -251,7 +251,7 @@ int submit_to_slurm(const Spec& spec, const Submission& submission) {
     throw NotSubmitted(
         fmt::format("--submit: there is no sbatch here; the job is written, submit it with: "
                     "sbatch {}",
-                    job.string()));
+                    shell_word(job.string())));
   }
   const std::string number = sbatch(job, tasks, submission.head);
   files.keep();
@@ -267,7 +267,7 @@ int submit_to_slurm(const Spec& spec, const Submission& submission) {
   std::cerr << fmt::format("job {}: {} in {}; see: run_experiment --status {}\n",
                            for_terminal(number), counted(spec.points.size(), "point"),
                            counted(static_cast<std::size_t>(tasks.parts), "part"),
-                           for_terminal(folder.string()));
+                           for_terminal(shell_word(folder.string())));
   std::cout << "results: " << for_terminal(folder.string()) << '\n';
   return 0;
 }

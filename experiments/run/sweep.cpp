@@ -125,7 +125,8 @@ int run_sweep(const Spec& spec, const Overrides& overrides, const DeviceQuery& g
   const std::string where = written.path().string();
   const std::string unfinished =
       finished ? ""
-               : fmt::format("interrupted; go on with: {} --resume {}", program_as_typed(), where);
+               : fmt::format("interrupted; go on with: {} --resume {}",
+                             shell_word(program_as_typed()), shell_word(where));
   return print_results(results, where, unfinished, traces, options);
 }
 

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import re
+import shlex
 import shutil
 
 import pytest
@@ -308,3 +309,25 @@ def test_without_slurm_the_job_is_written_all_the_same(sweep, tmp_path):
     assert f"squeue does not say what is queued; go on with: sbatch --array=1,2,3 {out}/job.sh" in (
         shown
     )
+
+
+def test_commands_in_messages_work_for_a_path_with_blanks(sweep, parts, tmp_path):
+    out = tmp_path / "it's out"
+    nothing = {"PATH": str(tmp_path)}
+    written = run(sweep, "--submit", "slurm", "--out", out, env=nothing).stderr
+    command = ["sbatch", str(out / "job.sh")]
+    assert shlex.split(written.split("submit it with: ")[1]) == command
+    shown = run("--status", out, env=nothing).stdout
+    assert shlex.split(shown.split("go on with: ")[1]) == [command[0], "--array=1,2,3", command[1]]
+    folder = tmp_path / "all parts"
+    folder.mkdir()
+    for part in parts:
+        part.rename(folder / part.name)
+    shown = run("--status", folder).stdout
+    assert shlex.split(shown.split("join them with: ")[1])[1:] == ["--merge", str(folder)]
+    merged = tmp_path / "a b"
+    shutil.rmtree(folder / parts[0].name)
+    said = merge(folder, out=merged, status=130).stderr
+    assert shlex.split(said.split("go on here with: ")[1])[1:] == ["--resume", str(merged)]
+    said = run(sweep, "--out", merged).stderr
+    assert shlex.split(said.split("or go on with ")[1]) == ["--resume", str(merged)]

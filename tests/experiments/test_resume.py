@@ -36,12 +36,12 @@ def start_slow_run(spec, out):
 
 
 def test_an_interrupt_leaves_a_resumable_directory(spec, tmp_path):
-    out = tmp_path / "out"
+    out = tmp_path / "a run"
     process, workers = start_slow_run(spec, out)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert f"{FAULTY} --resume {out}\n" in stderr
+    assert f"{FAULTY} --resume '{out}'\n" in stderr
     for worker in workers:
         assert not pathlib.Path(f"/proc/{worker}/exe").exists()
     assert {row["version"] for row in rows(out)} == {"cpu_sequential"}
