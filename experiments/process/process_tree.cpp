@@ -64,7 +64,12 @@ std::vector<pid_t> children() {
 
 }  // namespace
 
-void adopt_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+void adopt_orphans() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // Who started this program may ignore SIGCHLD, which is inherited. The kernel would then forget
+  // how our children ended.
+  std::signal(SIGCHLD, SIG_DFL);
+}
 
 OwnChild::OwnChild(pid_t pid) : pid_(pid) {
   if (pid_ > 0) own_children().insert(pid_);

@@ -9,7 +9,8 @@
 namespace lloyd {
 
 /// From now on, a process below this one that loses its parent becomes a child of this one, even a
-/// daemon (setsid, double fork). This setting is not inherited, so each of our programs calls it.
+/// daemon (setsid, double fork), and each child's status is kept until somebody asks for it. The
+/// first setting is not inherited, so each of our programs calls this.
 void adopt_orphans();
 
 /// A child that this process started and waits for. end_strays() spares it during the lifetime of

@@ -3,6 +3,7 @@
 import os
 import re
 import resource
+import signal
 
 import pytest
 from run_program import FAULTY, ROOT, by_point, every_sample_once, rows, run
@@ -38,6 +39,21 @@ def test_a_point_that_misbehaves_costs_only_itself(spec, tmp_path):
         assert reason in measured[0]["reason"]
         assert measured[0]["solve_ms"] is None
     assert "speedup" in result.stdout
+
+
+def test_a_crash_is_seen_where_the_parent_ignores_the_end_of_children(spec, tmp_path):
+    out = tmp_path / "out"
+    result = run(
+        spec(versions="cpu_sequential,faulty_crashes", n="100"),
+        "--out",
+        out,
+        program=FAULTY,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )
+    assert result.returncode == 1, result.stderr
+    reasons = {row["version"]: row["reason"] for row in rows(out) if row["status"] != "ok"}
+    assert list(reasons) == ["faulty_crashes"]
+    assert "killed by signal 11" in reasons["faulty_crashes"]
 
 
 def test_a_timeout_names_the_step_and_the_log_what_the_earlier_ones_took(spec, tmp_path):
