@@ -21,10 +21,11 @@ namespace {
 
 constexpr std::size_t kLongestOutput = 1 << 20;
 
+using Clock = std::chrono::steady_clock;
+using Deadline = std::chrono::time_point<Clock, std::chrono::duration<double>>;
+
 /// Reads `pipe` to its end. nullopt when the text is too long or does not end in time.
-std::optional<std::string> read_all(int pipe, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
+std::optional<std::string> read_all(int pipe, const Deadline& deadline) {
   std::string text;
   while (text.size() <= kLongestOutput) {
     const double left = std::chrono::duration<double, std::milli>(deadline - Clock::now()).count();
@@ -38,6 +39,18 @@ std::optional<std::string> read_all(int pipe, double seconds) {
     if (got > 0) text.append(block.data(), static_cast<std::size_t>(got));
   }
   return std::nullopt;
+}
+
+/// Whether `child` ends in time. Does not take its status.
+bool ends_before(const Deadline& deadline, pid_t child) {
+  while (true) {
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == child)
+      return true;
+    if (Clock::now() >= deadline) return false;
+    usleep(500);
+  }
 }
 
 }  // namespace
@@ -94,8 +107,10 @@ std::optional<std::string> output_of(std::vector<std::string> command, double se
   close(pipe[1]);
   std::optional<std::string> text;
   if (failed == 0) {
-    text = read_all(pipe[0], seconds);
-    if (!text) kill(-child, SIGKILL);
+    const Deadline deadline = Clock::now() + std::chrono::duration<double>(seconds);
+    text = read_all(pipe[0], deadline);
+    // A program may close its output long before it ends.
+    if (!text || !ends_before(deadline, child)) kill(-child, SIGKILL);
     if (status_at_end(child) != 0) text.reset();
   }
   close(pipe[0]);
