@@ -8,6 +8,7 @@
 #include <regex>
 #include <vector>
 
+#include "experiments/measure/external_process.h"
 #include "experiments/process/child_process.h"
 #include "experiments/process/clock.h"
 #include "experiments/process/process_tree.h"
@@ -124,8 +125,8 @@ TraceResult trace_points(TraceTool tool, Job job, const fs::path& directory, int
               "nsys did not convert its recording into a report; QdstrmImporter or nsys-ui can"};
   }
   if (fs::exists(report)) return {report, ""};
-  return {"", fmt::format("{} wrote no report (exit status {}); its output is in log.txt",
-                          info.program, *status)};
+  return {"", fmt::format("{} wrote no report: it {}; its output is in log.txt", info.program,
+                          how_it_ended(status))};
 }
 
 }  // namespace lloyd

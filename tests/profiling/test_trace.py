@@ -68,7 +68,7 @@ def test_a_tool_that_fails_costs_no_timing(tmp_path, tools):
     install(tools, "ncu", '[ "$1" = --version ] && echo 2025.3.1 || { echo no luck; exit 3; }')
     result = run(tmp_path, "--ncu", path=str(tools))
     assert result.returncode == 0, result.stderr
-    assert "ncu: ncu wrote no report" in result.stderr
+    assert "ncu: ncu wrote no report: it exited with status 3; its output is in" in result.stderr
     assert "no luck" in (tmp_path / "out" / "log.txt").read_text()
 
 
