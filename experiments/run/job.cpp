@@ -1,5 +1,9 @@
 #include "experiments/run/job.h"
 
+#include <stdexcept>
+
+#include "experiments/text/text.h"
+
 namespace lloyd {
 namespace {
 
@@ -18,7 +22,10 @@ Point point_from_json(const nlohmann::json& j) {
   p.k = j.at("k");
   p.dim = j.at("dim");
   p.batch = j.value("batch", 1);  // older plans have none
-  p.precision = *parse_precision(j.at("precision").get<std::string>());
+  const auto name = j.at("precision").get<std::string>();
+  const std::optional<Precision> precision = parse_precision(name);
+  if (!precision) throw std::invalid_argument("no precision is called " + in_quotes(name));
+  p.precision = *precision;
   for (const PointTunable& axis : kPointTunables) read(j, axis.name, p.*axis.value);
   if (!j.at("data_name").is_null()) p.data = j.at("data_name");
   p.init = j.at("init");

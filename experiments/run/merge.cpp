@@ -55,11 +55,17 @@ RunDirectory open_part(const fs::path& folder) {
 nlohmann::json plan_of(const RunDirectory& directory) {
   started_run(directory.path());  // throws if it does not say how the part was started
   nlohmann::json plan = directory.read_json(run_files::kPlan);
+  const auto damaged = [&](const std::string& what) {
+    return RunDirectoryError(fmt::format("{}: is damaged ({}); restore it, or run this part again",
+                                         (directory.path() / run_files::kPlan).string(), what));
+  };
   for (const char* key : {"parents", "points"})
-    if (!plan.contains(key))
-      throw RunDirectoryError(
-          fmt::format("{}: is damaged (no {}); restore it, or run this part again",
-                      (directory.path() / run_files::kPlan).string(), key));
+    if (!plan.contains(key)) throw damaged(fmt::format("no {}", key));
+  try {
+    for (const nlohmann::json& point : plan.at("points")) point_from_json(point);
+  } catch (const std::exception& error) {  // of nlohmann, or the precision is none
+    throw damaged(error.what());
+  }
   return plan;
 }
 

@@ -148,6 +148,23 @@ def test_a_part_with_a_damaged_plan_is_named(parts, tmp_path, key):
     assert key in told
 
 
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"k": "five"}, "type must be number"),
+        ({"precision": "fp99"}, "no precision is called 'fp99'"),
+        ({"point": None}, "type must be string"),
+    ],
+)
+def test_a_part_with_a_damaged_point_is_named(parts, tmp_path, change, what):
+    plan = parts[1] / "plan.json"
+    edit(plan, lambda values: values["points"][0].update(change))
+    told = refusal(*parts, out=tmp_path / "all")
+    assert f"{plan}: is damaged (" in told
+    assert what in told
+    assert "run this part again" in told
+
+
 def test_what_is_no_part_is_refused(spec, parts, tmp_path):
     whole, out = tmp_path / "whole", tmp_path / "all"
     assert run(spec(name="whole"), "--out", whole).returncode == 0
