@@ -56,11 +56,83 @@ __device__ __forceinline__ void add_rows(const char* tile, const int* offsets, f
   }
 }
 
+/// Loads the centroids' side of the products into `held` or `table`, and what the scores start from
+/// into `bias`.
+template <int D, int N, int kHeld>
+__device__ __forceinline__ void load_centroids(const Assignment& in, Factors<N> (&held)[kHeld],
+                                               float4* table, float* bias, int lane) {
+  if constexpr (holds_table(D, N)) {
+#pragma unroll
+    for (int step = 0; step < kHeld; ++step)
+      held[step].load_global(in.table + step * 2 * N * kWarp + lane);
+  } else {
+    for (int i = threadIdx.x; i < in.padded_k * D / 2; i += blockDim.x)
+      table[i] = __ldcg(in.table + i);
+  }
+  for (int j = threadIdx.x; j < in.padded_k; j += blockDim.x) bias[j] = __ldcg(in.bias + j);
+}
+
+/// Adds the warp's own tile to its own copy of the sums.
+template <typename T, int D, int kRows>
+__device__ __forceinline__ void add_tile(const Plan& plan, const char* points, const int* offsets,
+                                         float* sums) {
+  if (plan.values == 4)
+    add_rows<T, D, 4, kRows>(points, offsets, sums, 0);
+  else if (plan.values == 2)
+    add_rows<T, D, 2, kRows>(points, offsets, sums, 0);
+  else
+    add_rows<T, D, 1, kRows>(points, offsets, sums, 0);
+}
+
+/// Adds this member's slice of the dimensions of the group's tiles to the group's copy of the sums.
+/// `points`: this member's own tile.
+template <typename T, int D, int kRows>
+__device__ __forceinline__ void add_slice(const Plan& plan, const char* points, const int* offsets,
+                                          float* sums, int members, int member) {
+  for (int other = 0; other < members; ++other) {
+    const char* theirs = points + (other - member) * plan.stages * (kRows * Row<T, D>::kBytes);
+    if (D == 128 && plan.values == 2)
+      add_rows<T, D, 2, kRows>(theirs, offsets + other * kRows, sums, member);
+    else
+      add_rows<T, D, 1, kRows>(theirs, offsets + other * kRows, sums, member);
+  }
+}
+
+/// Writes the label of a point, and adds 1 to `changes` if the point had another label before.
+__device__ __forceinline__ void write_label(const Assignment& in, std::int64_t point, int label,
+                                            unsigned& changes) {
+  if (in.changes != nullptr) changes += in.labels[point] != label;
+  in.labels[point] = static_cast<std::uint8_t>(label);
+}
+
+/// Leaves the block's sums and counts for finish(). It first adds up the block's copies, and then
+/// the partial sums that stand side by side in a copy (pitch_of).
+template <int D>
+__device__ __forceinline__ void leave_sums(const Assignment& in, float* sums,
+                                           const unsigned* counts, int copies, int pitch) {
+  const int cells = in.k * pitch;
+  for (int c = threadIdx.x; c < cells; c += blockDim.x) {
+    float sum = 0;
+#pragma unroll 4
+    for (int copy = 0; copy < copies; ++copy) sum += sums[copy * (cells + pitch) + c];
+    sums[c] = sum;
+  }
+  __syncthreads();
+  for (int c = threadIdx.x; c < in.k * D; c += blockDim.x) {
+    float sum = 0;
+#pragma unroll 4
+    for (int sub = 0; sub < pitch; sub += D) sum += sums[c / D * pitch + sub + c % D];
+    in.sums[static_cast<std::int64_t>(blockIdx.x) * in.k * D + c] = sum;
+  }
+  for (int j = threadIdx.x; j < in.k; j += blockDim.x)
+    in.counts[static_cast<std::int64_t>(blockIdx.x) * in.k + j] = counts[j];
+}
+
 /// Labels and sums of all points. Each warp takes tiles of kRows points, through a ring of
 /// plan.stages tiles of its own in shared memory, so that warps do not wait for each other. A turn:
 ///   wait   for the warp's next tile (cp.async)
 ///   label  its points, by products with all clusters: nearest()
-///   add    the rows, which are still there, to the sums of their clusters: add_rows()
+///   add    the rows, which are still there, to the sums of their clusters: add_tile(), add_slice()
 ///   copy   a coming tile to the same place
 /// If one copy of the sums per warp is too much memory, a group of two or four warps (members)
 /// shares a copy. Each member then adds up its slice of the dimensions of all tiles of the group,
@@ -107,20 +179,10 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
   for (int j = threadIdx.x; j <= in.k; j += blockDim.x) counts[j] = 0;
   for (int i = threadIdx.x; i < (at.ring - at.sums) / 16; i += blockDim.x)
     reinterpret_cast<float4*>(sums)[i] = {};
-  // The centroids' side of the products, in registers or in shared memory.
   wait_for_previous_kernel();
-  constexpr bool kHolds = holds_table(D, N);
-  constexpr int kHeld = kHolds ? D / 8 : 1;
+  constexpr int kHeld = holds_table(D, N) ? D / 8 : 1;
   Factors<N> held[kHeld];
-  if constexpr (kHolds) {
-#pragma unroll
-    for (int step = 0; step < kHeld; ++step)
-      held[step].load_global(in.table + step * 2 * N * kWarp + lane);
-  } else {
-    for (int i = threadIdx.x; i < in.padded_k * D / 2; i += blockDim.x)
-      table[i] = __ldcg(in.table + i);
-  }
-  for (int j = threadIdx.x; j < in.padded_k; j += blockDim.x) bias[j] = __ldcg(in.bias + j);
+  load_centroids<D>(in, held, table, bias, lane);
   __syncthreads();
 
   float* mine = sums + group * (in.k + 1) * pitch;
@@ -128,6 +190,7 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
   int slot = 0;
   for (std::int64_t tile = begin; tile - member < tiles; tile += hop, coming += hop) {
     char* points = ring + slot * kTileBytes;
+    // Wait.
     wait_copies(plan.stages - 1);
     __syncwarp();
     // Label.
@@ -138,30 +201,16 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
     if (is_first_of_row<kRows>()) {
       offsets[member * kRows + row] = label * pitch;
       atomicAdd(&counts[label], 1u);
-      if (in.write_labels && label != in.k) {
-        if (in.changes != nullptr) changes += in.labels[point] != label;
-        in.labels[point] = static_cast<std::uint8_t>(label);
-      }
+      if (in.write_labels && label != in.k) write_label(in, point, label, changes);
     }
     // Add.
     if (members == 1) {
       __syncwarp();
-      if (plan.values == 4)
-        add_rows<T, D, 4, kRows>(points, offsets, mine, 0);
-      else if (plan.values == 2)
-        add_rows<T, D, 2, kRows>(points, offsets, mine, 0);
-      else
-        add_rows<T, D, 1, kRows>(points, offsets, mine, 0);
+      add_tile<T, D, kRows>(plan, points, offsets, mine);
       __syncwarp();
     } else if constexpr (D > kWarp) {
       ptx::bar_sync(1 + group, members * kWarp);
-      for (int other = 0; other < members; ++other) {
-        const char* theirs = points + (other - member) * plan.stages * kTileBytes;
-        if (D == 128 && plan.values == 2)
-          add_rows<T, D, 2, kRows>(theirs, offsets + other * kRows, mine, member);
-        else
-          add_rows<T, D, 1, kRows>(theirs, offsets + other * kRows, mine, member);
-      }
+      add_slice<T, D, kRows>(plan, points, offsets, mine, members, member);
       ptx::bar_sync(1 + group, members * kWarp);
     }
     // Copy.
@@ -173,25 +222,7 @@ __global__ void __launch_bounds__(most_warps(D, N) * kWarp, 1)
   if (changes > 0) atomicAdd(in.changes, changes);
   ptx::cp_async_wait_group<0>();
   __syncthreads();
-
-  // The block's sums: over its copies, then over the partial sums that stand side by side in a copy
-  // (pitch_of).
-  const int copies = plan.warps / members, cells = in.k * pitch;
-  for (int c = threadIdx.x; c < cells; c += blockDim.x) {
-    float sum = 0;
-#pragma unroll 4
-    for (int copy = 0; copy < copies; ++copy) sum += sums[copy * (cells + pitch) + c];
-    sums[c] = sum;
-  }
-  __syncthreads();
-  for (int c = threadIdx.x; c < in.k * D; c += blockDim.x) {
-    float sum = 0;
-#pragma unroll 4
-    for (int sub = 0; sub < pitch; sub += D) sum += sums[c / D * pitch + sub + c % D];
-    in.sums[static_cast<std::int64_t>(blockIdx.x) * in.k * D + c] = sum;
-  }
-  for (int j = threadIdx.x; j < in.k; j += blockDim.x)
-    in.counts[static_cast<std::int64_t>(blockIdx.x) * in.k + j] = counts[j];
+  leave_sums<D>(in, sums, counts, plan.warps / members, pitch);
 #endif
 }
 
