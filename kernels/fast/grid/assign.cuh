@@ -32,6 +32,58 @@ struct BlockOfTree {
                                  tree.nodes.count - 1)) {}
 };
 
+/// Notes that all points of a leaf have this label.
+template <typename AnyTree>
+__device__ __forceinline__ void label_leaf(const AnyTree& tree, const Output& out, int leaf,
+                                           int label) {
+  if (out.leaf_labels != nullptr && leaf < tree.leaves.count) out.leaf_labels[leaf] = label;
+}
+
+/// Gives all points of a block to one centroid, ids[0]. Each thread labels one leaf.
+template <int D, typename AnyTree>
+__device__ __forceinline__ void give_block(const AnyTree& tree, const Output& out,
+                                           const StoredSums<D>& sums, int block, int k,
+                                           const int* ids, int* block_owners) {
+  if (threadIdx.x == 0) {
+    add_stored(out, k, ids[0], sums, points_of(tree, block, kWarps * kNode));
+    block_owners[block] = ids[0];
+  }
+  label_leaf(tree, out, block * kBlock + static_cast<int>(threadIdx.x), ids[0]);
+}
+
+/// Gives all points of a warp's node to one centroid, ids[0]. Each lane labels one leaf.
+template <int D, typename AnyTree>
+__device__ __forceinline__ void give_node(const AnyTree& tree, const Output& out,
+                                          const StoredSums<D>& sums, int node, int lane, int k,
+                                          const int* ids) {
+  if (lane == 0) add_stored(out, k, ids[0], sums, points_of(tree, node, kNode));
+  label_leaf(tree, out, node * kLanes + lane, ids[0]);
+}
+
+/// Filters the block's list for a warp's node. If at most `Candidates` are left, they are put in
+/// order of index. If the block's list did not fit, `filtered` stays as it is. (If it is returned
+/// instead, the machine code of solve.cuh changes.)
+template <int D, int Candidates>
+__device__ __forceinline__ void filter_for_node(const Box<D>& box, const List& from,
+                                                const OnePerLane<D>& short_list, bool is_short,
+                                                bool fits, float* centroids, int* ids, int lane,
+                                                Filtered& filtered) {
+  if (is_short) {
+    filtered = short_list.filter(box, centroids, ids, Candidates);
+  } else if (fits) {
+    filtered = filter<D>(box, from, centroids, ids, Candidates, lane);
+    if (filtered.count <= Candidates)
+      sort_by_index<D>(centroids, ids, Candidates, filtered.count, lane);
+  }
+}
+
+/// Lists a node for assign_wide(). `owner`: the centroid that dropped other candidates, or −1.
+__device__ __forceinline__ void leave_to_wide(const Output& out, int node, int owner) {
+  const int i = atomicAdd(out.wide_count, 1);
+  out.wide_nodes[i] = node;
+  out.wide_owners[i] = owner;
+}
+
 /// A block of threads takes a block of the tree, each warp one of its nodes, each lane one of the
 /// node's leaves, and finally each lane one point of a leaf. On each level the candidates are those
 /// that the level above left. Where one is left, the stored sums are added and nothing below is
@@ -59,14 +111,7 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
   const int in_block = filter_in_block<D, kWarps>(loaded.box, all, hint, block_centroids, block_ids,
                                                   capacity, false);
   if (in_block == 1) {
-    if (threadIdx.x == 0) {
-      add_stored(out, centroids.count, block_ids[0], loaded.sums,
-                 points_of(tree, block, kWarps * kNode));
-      block_owners[block] = block_ids[0];
-    }
-    const int leaf = block * kBlock + static_cast<int>(threadIdx.x);
-    if (out.leaf_labels != nullptr && leaf < tree.leaves.count)
-      out.leaf_labels[leaf] = block_ids[0];
+    give_block<D>(tree, out, loaded.sums, block, centroids.count, block_ids, block_owners);
     return false;
   }
   const bool fits = in_block <= capacity;
@@ -95,27 +140,15 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
   const StoredSums<D> node_sums(tree.nodes, node);
   const Box<D> leaf_box(tree.leaves, min(node * kLanes + lane, tree.leaves.count - 1));
   Filtered filtered{.count = Candidates + 1, .owner = -1};
-  if (is_short) {
-    filtered = short_list.filter(loaded.node_box, own_centroids, own_ids, Candidates);
-  } else if (fits) {
-    filtered = filter<D>(loaded.node_box, from, own_centroids, own_ids, Candidates, lane);
-    if (filtered.count <= Candidates)
-      sort_by_index<D>(own_centroids, own_ids, Candidates, filtered.count, lane);
-  }
+  filter_for_node<D, Candidates>(loaded.node_box, from, short_list, is_short, fits, own_centroids,
+                                 own_ids, lane, filtered);
   const auto [count, owner] = filtered;
   if (count == 1) {
-    if (lane == 0)
-      add_stored(out, centroids.count, own_ids[0], node_sums, points_of(tree, node, kNode));
-    const int leaf = node * kLanes + lane;
-    if (out.leaf_labels != nullptr && leaf < tree.leaves.count) out.leaf_labels[leaf] = own_ids[0];
+    give_node<D>(tree, out, node_sums, node, lane, centroids.count, own_ids);
     return false;
   }
-  if (count > Candidates) {  // for assign_wide()
-    if (lane == 0) {
-      const int i = atomicAdd(out.wide_count, 1);
-      out.wide_nodes[i] = node;
-      out.wide_owners[i] = owner;
-    }
+  if (count > Candidates) {
+    if (lane == 0) leave_to_wide(out, node, owner);
     return true;
   }
   const List list{own_centroids, own_ids, Candidates, count};
@@ -132,7 +165,8 @@ __device__ __forceinline__ bool assign_block(const AnyTree& tree, const BlockOfT
 
   // 4. One lane takes each row of the columns, so that 32 of the node's sums are rounded and added
   // at a time. (In a function of its own, nvcc unrolls the inner loop before it inlines and
-  // schedules all else anew. Steps 1 and 2 as functions change the machine code of solve.cuh.)
+  // schedules all else anew. Step 3 as a function changes the machine code, too. So does a function
+  // that finds the owner in step 1, but only in solve.cuh.)
   Sum* const sums = out.sums_of_block<D>(centroids.count);
   for (int first = 0; first < columns.row_count; first += kLanes) {
     float own = 0;
