@@ -19,6 +19,27 @@ namespace {
 
 #if LLOYD_HOPPER_CODE
 
+// A half of a consumer's points, the accumulators of its products, and the best scores so far.
+template <typename T, int kDim, int kColumns>
+struct Half {
+  using C = Products<T, kDim, kColumns>;
+
+  Points<kDim> points;
+  Best best;
+  float acc[C::kAccumulators];
+
+  // Sets what products with the tile of centroids at `stage` start from.
+  __device__ __forceinline__ void begin(const char* stage, int quad) {
+    C::begin(acc, points.r[0], points.r[1], stage, quad);
+  }
+  // Starts these products. `rest`: the points' dimensions that are not in registers.
+  __device__ __forceinline__ void multiply(const char* rest, const char* stage) {
+    C::multiply(acc, points.a, rest, stage);
+  }
+  // Looks at the scores, after the wait for the products.
+  __device__ __forceinline__ void scan(unsigned mask, int tile) { C::scan(acc, mask, tile, best); }
+};
+
 // Hands the labels of this thread's rows to the adders, or where nothing is added up here, to
 // global memory.
 template <int kColumns>
@@ -42,10 +63,9 @@ __device__ __forceinline__ void label(const Assignment& in, Best& best, std::int
 // between, half 1's products with the tile before, in slot `before`, end, and that is released; the
 // first of two parts as early as it can be.
 template <typename T, int kDim, int kColumns>
-__device__ __forceinline__ void next_centroids(
-    float (&acc)[Products<T, kDim, kColumns>::kAccumulators], const float (&r)[2],
-    const char* stages, Tail& tail, int before, int quad, int& slot, int& parity,
-    const char*& stage) {
+__device__ __forceinline__ void next_centroids(Half<T, kDim, kColumns>& half0, const char* stages,
+                                               Tail& tail, int before, int quad, int& slot,
+                                               int& parity, const char*& stage) {
   using C = Products<T, kDim, kColumns>;
   constexpr int kParts = parts(kDim);
   if constexpr (kParts == 2) {
@@ -55,10 +75,44 @@ __device__ __forceinline__ void next_centroids(
   if ((slot += kParts) == kDepth) slot = 0, parity ^= 1;
   stage = stages + slot * C::kStage;
   mbarrier_wait(&tail.full[slot], parity);
-  C::begin(acc, r[0], r[1], stage, quad);
+  half0.begin(stage, quad);
   if constexpr (kParts == 2) mbarrier_wait(&tail.full[slot + 1], parity);
   wgmma_wait<0>();
   mbarrier_arrive(&tail.empty[before + kParts - 1]);
+}
+
+// Starts the products of `half` with the tile of centroids at `stage`. While they run, it scans the
+// scores of `other` with tile t of the centroids. pin() keeps the products above the scan.
+template <typename AnyHalf, typename Pin>
+__device__ __forceinline__ void multiply_and_scan(AnyHalf& half, const char* rest, AnyHalf& other,
+                                                  const char* stage, Pin&& pin, unsigned mask,
+                                                  int t) {
+  half.multiply(rest, stage);
+  pin();
+  other.scan(mask, t);
+}
+
+// Waits until a consumer's points are in registers. Then the producer may overwrite them in shared
+// memory.
+template <int kDim>
+__device__ __forceinline__ void free_points(const Points<kDim>& half0, const Points<kDim>& half1,
+                                            Tail& tail) {
+  std::uint32_t& sink = tail.sinks[threadIdx.x - 128];
+  half0.settle(sink);
+  half1.settle(sink);
+  mbarrier_arrive(&tail.points_empty);
+}
+
+// Labels the last half of a consumer: waits for its products with the last tile of centroids, scans
+// their scores, and hands the labels over.
+template <int kColumns, bool kBatched, typename AnyHalf>
+__device__ __forceinline__ void label_last(AnyHalf& half1, const Assignment& in, Tail& tail,
+                                           int tile, int first, int quad, int last, int tiles_done,
+                                           int* labels) {
+  wgmma_wait<0>();
+  half1.scan(in.mask, last);
+  label<kColumns>(in, half1.best, tile_in_problem<kBatched>(in, tile), first, quad, labels);
+  if (in.sums != nullptr) mbarrier_arrive(&tail.labels_full[tiles_done & 1]);
 }
 
 // A consumer. While the products of one half run, it scans the scores of the other half and sets
@@ -70,7 +124,6 @@ __device__ __forceinline__ void next_centroids(
 template <typename T, int kDim, int kColumns, bool kBatched>
 __device__ __forceinline__ void consume(const Assignment& in, char* stages, const char* points,
                                         Tail& tail, int consumer) {
-  using C = Products<T, kDim, kColumns>;
   constexpr int kParts = parts(kDim), kStaged = staged_bytes(kDim) / 4;  // bytes of a half
   const int warp = threadIdx.x % 128 / 32, group = threadIdx.x % 32 / 4, quad = threadIdx.x % 4;
   // This thread's row in a half. Where points go through shared memory, it serves eight lanes at
@@ -83,24 +136,19 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
   const char* stage = stages;
   int tile = blockIdx.x;
   points += kStaged * 2 * consumer;
-  Points<kDim> half0, half1;
-  Best best0, best1;
-  float acc0[C::kAccumulators], acc1[C::kAccumulators];
+  Half<T, kDim, kColumns> half0, half1;
   const auto load0 = [&](int of) {
     if constexpr (kParts == 2)
-      half0.load(in, std::int64_t{of} * kTilePoints + first, quad);
+      half0.points.load(in, std::int64_t{of} * kTilePoints + first, quad);
     else
-      half0.load(points, tail.half_norms + 2 * consumer * kHalf, row, quad);
+      half0.points.load(points, tail.half_norms + 2 * consumer * kHalf, row, quad);
   };
   const auto load1 = [&](int of) {
     if constexpr (kParts == 2) {
-      half1.load(in, std::int64_t{of} * kTilePoints + first + kHalf, quad);
+      half1.points.load(in, std::int64_t{of} * kTilePoints + first + kHalf, quad);
     } else {
-      half1.load(points + kStaged, tail.half_norms + (2 * consumer + 1) * kHalf, row, quad);
-      std::uint32_t& sink = tail.sinks[threadIdx.x - 128];
-      half0.settle(sink);
-      half1.settle(sink);
-      mbarrier_arrive(&tail.points_empty);
+      half1.points.load(points + kStaged, tail.half_norms + (2 * consumer + 1) * kHalf, row, quad);
+      free_points(half0.points, half1.points, tail);
     }
   };
   const auto wait_points = [&](int done) {
@@ -113,39 +161,31 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
     if constexpr (kParts == 2) mbarrier_arrive(&tail.rest_empty[2 * consumer + half]);
   };
 
-  const auto multiply0 = [&] { C::multiply(acc0, half0.a, points, stage); };
-  const auto multiply1 = [&] { C::multiply(acc1, half1.a, points + kStaged, stage); };
-
-  // Waits for what is already there. This is a branch, so the products above it stay above it.
-  // Without it, ptxas moves six of half 0's eight products behind the scan of half 1, although they
-  // should run beside it.
+  // Waits for a tile that is already there. This is a branch, so the products above it stay above
+  // it. Without it, ptxas moves six of half 0's eight products behind the scan of half 1, although
+  // they should run beside it. (As a function it changes the machine code.)
   const auto pin = [&] { mbarrier_wait(&tail.full[slot], parity); };
 
   wait_points(0);
   load0(tile);
   mbarrier_wait(&tail.full[0], 0);
-  C::begin(acc0, half0.r[0], half0.r[1], stage, quad);
+  half0.begin(stage, quad);
   if constexpr (kParts == 2) mbarrier_wait(&tail.full[1], 0);
   wait_rest(0);
-  multiply0();
+  half0.multiply(points, stage);
   load1(tile);
-  C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
+  half1.begin(stage, quad);
   wait_rest(1);
   wgmma_wait<0>();
   // Here and at the head of the inner loop, half 0's products with the tile of centroids at `stage`
-  // are done (acc0), and acc1 holds what half 1's start from.
+  // are done, and half 1 holds what its products start from.
   for (;;) {
     for (int t = 0; t < last; ++t) {
-      multiply1();
-      pin();
-      C::scan(acc0, in.mask, t, best0);
+      multiply_and_scan(half1, points + kStaged, half0, stage, pin, in.mask, t);
       const int before = slot;
-      next_centroids<T, kDim, kColumns>(acc0, half0.r, stages, tail, before, quad, slot, parity,
-                                        stage);
-      multiply0();
-      pin();
-      C::scan(acc1, in.mask, t, best1);
-      C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
+      next_centroids(half0, stages, tail, before, quad, slot, parity, stage);
+      multiply_and_scan(half0, points, half1, stage, pin, in.mask, t);
+      half1.begin(stage, quad);
       wgmma_wait<0>();
     }
     // The last tile of centroids: labels follow, and the next tile of points.
@@ -154,36 +194,32 @@ __device__ __forceinline__ void consume(const Assignment& in, char* stages, cons
     const bool more = next < in.point_tiles;
     if (in.sums != nullptr)
       mbarrier_wait(&tail.labels_empty[tiles_done & 1], (tiles_done >> 1 & 1) ^ 1);
-    multiply1();
+    half1.multiply(points + kStaged, stage);
     pin();
     free_rest(0);
-    C::scan(acc0, in.mask, last, best0);
+    half0.scan(in.mask, last);
     if constexpr (kParts == 2)
       if (more) load0(next);
-    label<kColumns>(in, best0, tile_in_problem<kBatched>(in, tile), first, quad, labels);
+    label<kColumns>(in, half0.best, tile_in_problem<kBatched>(in, tile), first, quad, labels);
     if (!more) {
-      wgmma_wait<0>();
-      C::scan(acc1, in.mask, last, best1);
-      label<kColumns>(in, best1, tile_in_problem<kBatched>(in, tile), first + kHalf, quad, labels);
-      if (in.sums != nullptr) mbarrier_arrive(&tail.labels_full[tiles_done & 1]);
+      label_last<kColumns, kBatched>(half1, in, tail, tile, first + kHalf, quad, last, tiles_done,
+                                     labels);
       return;
     }
     ++tiles_done;
     wait_points(tiles_done);
     if constexpr (kParts == 1) load0(next);
-    next_centroids<T, kDim, kColumns>(acc0, half0.r, stages, tail, before, quad, slot, parity,
-                                      stage);
+    next_centroids(half0, stages, tail, before, quad, slot, parity, stage);
     free_rest(1);
     wait_rest(0);
-    multiply0();
-    pin();
-    C::scan(acc1, in.mask, last, best1);
+    multiply_and_scan(half0, points, half1, stage, pin, in.mask, last);
     if constexpr (kParts == 2) load1(next);
-    label<kColumns>(in, best1, tile_in_problem<kBatched>(in, tile), first + kHalf, quad, labels);
+    label<kColumns>(in, half1.best, tile_in_problem<kBatched>(in, tile), first + kHalf, quad,
+                    labels);
     if (in.sums != nullptr) mbarrier_arrive(&tail.labels_full[(tiles_done & 1) ^ 1]);
     if constexpr (kParts == 1) load1(next);
     tile = next;
-    C::begin(acc1, half1.r[0], half1.r[1], stage, quad);
+    half1.begin(stage, quad);
     wait_rest(1);
     wgmma_wait<0>();
   }
