@@ -63,12 +63,54 @@ __device__ __forceinline__ void put_labels(const Tile<D, P>& tile, const int (&l
   }
 }
 
+// Adds each of a thread's points to the columns of its lane, which begin at `columns`.
+template <int P, int D>
+__device__ __forceinline__ void add_points(const float (&x)[P][D], const int (&label)[P],
+                                           float* columns) {
+#pragma unroll
+  for (int p = 0; p < P; ++p) {
+    float* cell = columns + label[p] * (D + 1) * kWarp;
+#pragma unroll
+    for (int t = 0; t < D; ++t) cell[t * kWarp] += x[p][t];
+    cell[D * kWarp] = one_more(cell[D * kWarp]);
+  }
+}
+
+// Adds up the columns of all lanes and warps in a fixed order: the same grid gives the same bits.
+template <int kRow>
+__device__ __forceinline__ void add_columns(float* totals, int cells, int warps,
+                                            const float* columns) {
+  add_up<kRow>(totals, cells, warps, [&](Total& total, int c, int w) {
+    const auto* lanes = reinterpret_cast<const float4*>(columns + (w * (cells + kRow) + c) * kWarp);
+#pragma unroll
+    for (int four = 0; four < kWarp / 4; ++four) {
+      // Each cell starts at another lane, so eight threads read eight different fours of banks.
+      const float4 v = lanes[(four + c) % (kWarp / 4)];
+      total.add(v.x);
+      total.add(v.y);
+      total.add(v.z);
+      total.add(v.w);
+    }
+  });
+}
+
+// Writes the block's totals to its part. Returns whether this block is the last one to do so.
+__device__ __forceinline__ bool leave_part(const float* totals, int cells, float* parts,
+                                           Flags* flags) {
+  for (int c = threadIdx.x; c < cells; c += blockDim.x)
+    parts[static_cast<std::int64_t>(blockIdx.x) * cells + c] = totals[c];
+  __threadfence();
+  __syncthreads();
+  return __syncthreads_or(threadIdx.x == 0 &&
+                          atomicInc(&flags->blocks_done, gridDim.x - 1) == gridDim.x - 1);
+}
+
 // A whole iteration. A thread holds P points; a block takes tiles of blockDim.x · P points, with
 // the next tile on its way, and all centroids in a table in shared memory. For each tile:
 //   label  the thread's points: nearest()
-//   add    each of them to the columns of its lane, which no other thread touches
-// Then the block adds up its columns and leaves the totals in `parts`. The last block to do so adds
-// up the parts of all blocks and moves the centroids.
+//   add    each of them to the columns of its lane, which no other thread touches: add_points()
+// Then the block adds up its columns and leaves the totals in `parts`: add_columns(), leave_part().
+// The last block to do so adds up the parts of all blocks and moves the centroids.
 // Blocks along y have the problems of a batch.
 template <int D, int Quads, bool kBatched>
 __global__ void __launch_bounds__(kMostThreads)
@@ -124,38 +166,14 @@ __global__ void __launch_bounds__(kMostThreads)
         if (tile.at(p) >= tile.points) label[p] = k;
     }
     if (write_labels) put_labels(tile, label, k, count_changes, labels, changes);
-#pragma unroll
-    for (int p = 0; p < P; ++p) {
-      float* cell = mine + label[p] * kRow * kWarp;
-#pragma unroll
-      for (int t = 0; t < D; ++t) cell[t * kWarp] += x[p][t];
-      cell[D * kWarp] = one_more(cell[D * kWarp]);
-    }
+    add_points(x, label, mine);
   }
   if (changes > 0) atomicAdd(&flags->changes, changes);
   __syncthreads();
 
-  // All sums in a fixed order: the same grid gives the same bits.
   float* totals = columns + warps * (cells + kRow) * kWarp;
-  add_up<kRow>(totals, cells, warps, [&](Total& total, int c, int w) {
-    const auto* lanes = reinterpret_cast<const float4*>(columns + (w * (cells + kRow) + c) * kWarp);
-#pragma unroll
-    for (int four = 0; four < kWarp / 4; ++four) {
-      // Each cell from another lane on: eight threads read eight different fours of banks.
-      const float4 v = lanes[(four + c) % (kWarp / 4)];
-      total.add(v.x);
-      total.add(v.y);
-      total.add(v.z);
-      total.add(v.w);
-    }
-  });
-  for (int c = threadIdx.x; c < cells; c += blockDim.x)
-    parts[static_cast<std::int64_t>(blockIdx.x) * cells + c] = totals[c];
-  __threadfence();
-  __syncthreads();
-  const bool is_last = __syncthreads_or(
-      threadIdx.x == 0 && atomicInc(&flags->blocks_done, gridDim.x - 1) == gridDim.x - 1);
-  if (!is_last) return;
+  add_columns<kRow>(totals, cells, warps, columns);
+  if (!leave_part(totals, cells, parts, flags)) return;
   __threadfence();
 
   // The last block moves the centroids. (As a function of its own, this loop would change the
