@@ -33,6 +33,77 @@ struct Kept {
 template <typename Sum, bool kShared>
 using Target = std::conditional_t<kShared || std::is_same_v<Sum, Twice>, double, float>;
 
+template <typename Sum>
+__device__ __forceinline__ void add_four(Four<Sum>& sum, const Four<Sum>& other) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) add(sum.values[i], other.values[i]);
+}
+
+// Adds up the partial sums of cluster j in `column`: every step-th of those of the runs first to
+// last.
+template <typename Sum>
+__device__ __forceinline__ Four<Sum> add_runs(const Four<Sum>* __restrict__ partials, int width,
+                                              int j, int column, unsigned first, unsigned last,
+                                              unsigned step) {
+  constexpr int kInFlight = kSumBytesInFlight / static_cast<int>(sizeof(Four<Sum>));
+  Four<Sum> sum{};
+  const auto at = [&](unsigned w) { return partials[std::int64_t{w + j} * width + column]; };
+  unsigned w = first;
+  for (; w + (kInFlight - 1) * step <= last; w += kInFlight * step) {
+    Four<Sum> loaded[kInFlight];
+#pragma unroll
+    for (int u = 0; u < kInFlight; ++u) loaded[u] = at(w + u * step);
+#pragma unroll
+    for (int u = 0; u < kInFlight; ++u) add_four(sum, loaded[u]);
+  }
+  for (; w <= last; w += step) add_four(sum, at(w));
+  return sum;
+}
+
+// Adds up the sums of all threads along y, pairwise in shared memory. The thread with y = 0 gets
+// the result. (Passing x and y by value changes the machine code.)
+template <typename Sum>
+__device__ __forceinline__ void add_pairwise(Four<Sum>& sum, Four<Sum> (&sums)[kFinishBlock],
+                                             const int& x, const int& y) {
+  sums[y * blockDim.x + x] = sum;
+  __syncthreads();
+  for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+    if (y < half) {
+      add_four(sum, sums[(y + half) * blockDim.x + x]);
+      sums[y * blockDim.x + x] = sum;
+    }
+    __syncthreads();
+  }
+}
+
+// Moves up to four coordinates of a centroid to the means. Returns the squared move if `measures`.
+template <typename Sum, typename Real>
+__device__ __forceinline__ Real move_four(Real* centroid, int column, int dim, const Four<Sum>& sum,
+                                          const Mean<Sum>& mean_of, bool measures) {
+  Real move = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int t = 4 * column + i;
+    if (t >= dim) break;
+    const Real mean = mean_of(sum.values[i]);
+    Real* coordinate = centroid + t;
+    if (measures) {
+      const Real step = mean - *coordinate;
+      move += step * step;
+    }
+    *coordinate = mean;
+  }
+  return move;
+}
+
+// Adds up the squared moves of the threads along x, and keeps the largest of all clusters.
+template <typename Real>
+__device__ __forceinline__ void keep_largest(Real move, int x, MoveBits<Real>* largest_move_bits) {
+  for (unsigned half = blockDim.x / 2; half > 0; half /= 2)
+    move += __shfl_xor_sync(0xffffffffu >> (32 - blockDim.x), move, half);
+  if (x == 0) atomicMax(largest_move_bits, bits_of(move));
+}
+
 // Adds up the partial sums of each cluster and moves its centroid. fp64 sums are kept; fp32 sums
 // are of all points; sums that are Twice are kept if there is memory for them.
 //
@@ -56,32 +127,11 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
            MoveBits<Target<Sum, false>>* largest_move_bits) {
   using Real = Target<Sum, false>;  // of centroids
   const bool keeps = sizeof(Sum) == 8 || (sizeof(Sum) > 8 && kept.sums != nullptr);
-  constexpr int kInFlight = kSumBytesInFlight / static_cast<int>(sizeof(Four<Sum>));
   __shared__ Four<Sum> sums[kFinishBlock];
   const int x = threadIdx.x, y = threadIdx.y;
   wait_for_previous_kernel();
   let_next_kernel_start();
   const unsigned run = run_of(entries != 0 ? entries : starts[k], runs);
-  const auto add_four = [](Four<Sum>& sum, const Four<Sum>& other) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) add(sum.values[i], other.values[i]);
-  };
-  // Adds up the partial sums of cluster j in `column`: those of the runs first to last, every
-  // step-th.
-  const auto sum_of = [&](int j, int column, unsigned first, unsigned last, unsigned step) {
-    Four<Sum> sum{};
-    const auto at = [&](unsigned w) { return partials[std::int64_t{w + j} * width + column]; };
-    unsigned w = first;
-    for (; w + (kInFlight - 1) * step <= last; w += kInFlight * step) {
-      Four<Sum> loaded[kInFlight];
-#pragma unroll
-      for (int u = 0; u < kInFlight; ++u) loaded[u] = at(w + u * step);
-#pragma unroll
-      for (int u = 0; u < kInFlight; ++u) add_four(sum, loaded[u]);
-    }
-    for (; w <= last; w += step) add_four(sum, at(w));
-    return sum;
-  };
   // The kept sum of cluster j, to which the partial sums are added.
   const auto kept_of = [&](int j, int column) {
     Four<Sum> sum{};
@@ -102,19 +152,8 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
       for (int i = 0; i < 4; ++i) cell[i] = count > 0 ? sum.values[i] : 0;
       if (column == 0) target[4 * std::int64_t{k} * width + j] = count;
     } else if (count > 0) {
-      const Mean<Sum> mean_of(count);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int t = 4 * column + i;
-        if (t >= dim) break;
-        const Real mean = mean_of(sum.values[i]);
-        Real* centroid = target + static_cast<std::int64_t>(j) * dim + t;
-        if (largest_move_bits != nullptr) {
-          const Real step = mean - *centroid;
-          move += step * step;
-        }
-        *centroid = mean;
-      }
+      move = move_four(target + static_cast<std::int64_t>(j) * dim, column, dim, sum,
+                       Mean<Sum>(count), largest_move_bits != nullptr);
     }
     return move;
   };
@@ -130,7 +169,7 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
       const unsigned count = size_of(j, end - start);
       for (int column = first_column + x; column < width; column += columns) {
         Four<Sum> sum = kept_of(j, column);
-        add_four(sum, sum_of(j, column, start / run, (end - 1) / run, 1));
+        add_four(sum, add_runs(partials, width, j, column, start / run, (end - 1) / run, 1));
         place(j, column, sum, count);
       }
     }
@@ -158,22 +197,13 @@ __global__ void __launch_bounds__(kFinishBlock, sizeof(Sum) == 4 ? 4 : 3)
       Four<Sum> sum{};
       if (y == 0) sum = kept_of(j, column);
       if (column < width)
-        add_four(sum, sum_of(j, column, start / run + y, (end - 1) / run, blockDim.y));
-      sums[y * blockDim.x + x] = sum;
-      __syncthreads();
-      for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
-        if (y < half) {
-          add_four(sum, sums[(y + half) * blockDim.x + x]);
-          sums[y * blockDim.x + x] = sum;
-        }
-        __syncthreads();
-      }
+        add_four(sum, add_runs(partials, width, j, column, start / run + y, (end - 1) / run,
+                               blockDim.y));
+      add_pairwise(sum, sums, x, y);
       if (y == 0 && column < width) move += place(j, column, sum, count);
     }
     if (largest_move_bits == nullptr || y != 0) continue;
-    for (unsigned half = blockDim.x / 2; half > 0; half /= 2)
-      move += __shfl_xor_sync(0xffffffffu >> (32 - blockDim.x), move, half);
-    if (x == 0) atomicMax(largest_move_bits, bits_of(move));
+    keep_largest(move, x, largest_move_bits);
   }
 }
 
