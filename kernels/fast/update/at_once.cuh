@@ -42,6 +42,59 @@ struct NothingMore {
 template <int kValues>
 constexpr int kBlocksAtOnce = kValues == 8 ? 1 : 2;
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// Adds up the warp's run of rows. Warp w and cluster j have slot w + j − first, which no other pair
+// has.
+template <typename Value, int kValues>
+__device__ __forceinline__ void sum_part(const Value* __restrict__ points, std::int64_t stride,
+                                         int vectors, int group, const TeamCounts& counts,
+                                         const unsigned* order, double* slots, int pitch, int warp,
+                                         int lane) {
+  const Part part = counts.part;
+  const unsigned at = min(part.begin + static_cast<unsigned>(warp) * part.run, part.end);
+  const unsigned last = min(at + part.run, part.end);
+  for (int vector = lane % group; at < last && vector - lane % group < vectors; vector += 32)
+    sum_run<Value, kValues>(points, stride, vector, vectors, group, counts,
+                            order + (at - part.begin), at, last,
+                            slots + (warp - part.first) * pitch, pitch);
+}
+
+// Adds up the sums that several warps have made of a cluster, in the order of the warps. `own` is
+// the sum of the first one, and those of the `others` follow it.
+__device__ __forceinline__ void add_warps(const double* own, double* target, unsigned others,
+                                          int pitch, int dim, int lane) {
+  for (int t = lane; t < dim; t += 32) {
+    double sum = 0;
+#pragma unroll 1
+    for (unsigned w = 0; w <= others; ++w) sum += own[static_cast<int>(w) * pitch + t];
+    target[t] = sum;
+  }
+}
+
+// Adds what later blocks have of a cluster that ends at `next`, and moves its centroid to the mean.
+// Returns this lane's part of the squared move, or 0 if not `measures`.
+__device__ __forceinline__ float move_to_mean(const double* own, double* carried, int rank,
+                                              unsigned share, unsigned next,
+                                              const Mean<double>& mean_of, float* centroid, int dim,
+                                              int lane, bool measures) {
+  float move = 0;
+  for (int t = lane; t < dim; t += 32) {
+    double sum = own[t];
+#pragma unroll 1
+    for (int b = rank + 1; static_cast<unsigned>(b) * share < next; ++b)
+      sum += ptx::in_block(carried, b)[t];
+    const float mean = mean_of(sum);
+    float* coordinate = centroid + t;
+    if (measures) {
+      const float step = mean - *coordinate;
+      move += step * step;
+    }
+    *coordinate = mean;
+  }
+  return move;
+}
+#endif
+
 // Moves each centroid to the mean of the points with its label; see the top. `vectors` of kValues
 // values are a row, and `group` lanes (a power of two) load 32 of them, or all. `after` may read
 // the centroids, so they are not __restrict__.
@@ -77,16 +130,8 @@ __global__ void __launch_bounds__(kTeamBlock, kBlocksAtOnce<kValues>)
   send(counts, found, many, order);
   ptx::cluster_sync();
 
-  // 2. Sums. Warp w and cluster j have slot w + j − first, which no other pair has.
-  {
-    const Part part = counts.part;
-    const unsigned at = min(part.begin + static_cast<unsigned>(warp) * part.run, part.end);
-    const unsigned last = min(at + part.run, part.end);
-    for (int vector = lane % group; at < last && vector - lane % group < vectors; vector += 32)
-      sum_run<Value, kValues>(points, stride, vector, vectors, group, counts,
-                              order + (at - part.begin), at, last,
-                              slots + (warp - part.first) * pitch, pitch);
-  }
+  // 2. Sums.
+  sum_part<Value, kValues>(points, stride, vectors, group, counts, order, slots, pitch, warp, lane);
   __syncthreads();
 
   // 3. Each warp adds up the sums of its clusters that are in this block, in the place of the first
@@ -104,12 +149,7 @@ __global__ void __launch_bounds__(kTeamBlock, kBlocksAtOnce<kValues>)
     const unsigned to = runs.of(min(counts.first[j + 1], end) - 1 - begin);
     double* own = sums_of(j, from);
     double* target = carries && j == first ? carried : own;
-    for (int t = lane; t < dim; t += 32) {
-      double sum = 0;
-#pragma unroll 1
-      for (unsigned w = 0; w <= to - from; ++w) sum += own[static_cast<int>(w) * pitch + t];
-      target[t] = sum;
-    }
+    add_warps(own, target, to - from, pitch, dim, lane);
   }
   __syncwarp();
   ptx::cluster_sync();
@@ -118,20 +158,9 @@ __global__ void __launch_bounds__(kTeamBlock, kBlocksAtOnce<kValues>)
     if (count == 0 || (carries && j == first)) continue;
     const Mean<double> mean_of(count);
     const double* own = sums_of(j, runs.of(counts.first[j] - begin));
-    float move = 0;
-    for (int t = lane; t < dim; t += 32) {
-      double sum = own[t];
-#pragma unroll 1
-      for (int b = rank + 1; static_cast<unsigned>(b) * share < next; ++b)
-        sum += ptx::in_block(carried, b)[t];
-      const float mean = mean_of(sum);
-      float* centroid = centroids + static_cast<std::int64_t>(first_label + j) * dim + t;
-      if (largest_move_bits != nullptr) {
-        const float step = mean - *centroid;
-        move += step * step;
-      }
-      *centroid = mean;
-    }
+    float move = move_to_mean(own, carried, rank, share, next, mean_of,
+                              centroids + static_cast<std::int64_t>(first_label + j) * dim, dim,
+                              lane, largest_move_bits != nullptr);
     if (largest_move_bits == nullptr) continue;
     move = warp_sum(move);
     if (lane == 0) atomicMax(largest_move_bits, bits_of(move));
