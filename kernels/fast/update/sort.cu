@@ -104,6 +104,54 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
+// Loads the clusters that this lane's points come to and leave. The points are kLabels · 32 of the
+// warp's, from `begin` on. −1 stands where there is no entry.
+template <bool kChanges>
+__device__ __forceinline__ void load_changes(const std::int32_t* __restrict__ labels,
+                                             const std::int32_t* previous, std::int64_t first,
+                                             int begin, int points, int lane,
+                                             std::int32_t (&to)[kLabels],
+                                             std::int32_t (&from)[kLabels]) {
+#pragma unroll
+  for (int u = 0; u < kLabels; ++u) {
+    const int at = begin + 32 * u + lane;
+    to[u] = at < points ? labels[first + at] : -1;
+    from[u] = kChanges && at < points ? previous[first + at] : -1;
+  }
+#pragma unroll
+  for (int u = 0; kChanges && u < kLabels; ++u)
+    if (to[u] == from[u]) to[u] = from[u] = -1;
+}
+
+// Turns the warps' counts into offsets: how many entries earlier warps have. A word holds two
+// clusters.
+__device__ __forceinline__ void make_offsets(unsigned* offsets, int pairs) {
+  for (int i = threadIdx.x; i < pairs; i += kCountBlock) {
+    unsigned sum = 0;  // of both halves at once: neither reaches 2^16
+#pragma unroll
+    for (int w = 0; w < kCountWarps; ++w) {
+      const unsigned count = offsets[w * pairs + i];
+      offsets[w * pairs + i] = sum;
+      sum += count;
+    }
+  }
+}
+
+// Writes one entry for each lane that has a label, and adds them to the warp's offsets, `mine`.
+__device__ __forceinline__ void place_entry(std::int32_t label, std::int32_t entry,
+                                            const unsigned* place, unsigned short* mine,
+                                            std::int32_t* __restrict__ order, int lane) {
+  const unsigned peers = __match_any_sync(0xffffffffu, label);
+  const auto rank = static_cast<unsigned>(__popc(peers & ((1u << lane) - 1)));
+  unsigned offset = 0;
+  if (label >= 0) offset = mine[label];
+  __syncwarp();
+  if (label >= 0 && rank == 0)
+    mine[label] = static_cast<unsigned short>(offset + static_cast<unsigned>(__popc(peers)));
+  __syncwarp();
+  if (label >= 0) order[place[label] + offset + rank] = entry;
+}
+
 // Writes each entry to its place, by three steps:
 //   1. Each warp counts the entries of each cluster among its consecutive points.
 //   2. The block turns these counts into offsets: the entries that earlier warps have.
@@ -133,18 +181,8 @@ __global__ void __launch_bounds__(kCountBlock)
       static_cast<std::int64_t>(blockIdx.x) * block_points + warp * warp_points;
   const int points = static_cast<int>(
       max(std::int64_t{0}, min(static_cast<std::int64_t>(warp_points), n - first)));
-  // The clusters that this lane's points come to and leave, of kLabels · 32 points from `begin` on;
-  // −1 where there is no entry.
   const auto load = [&](int begin, std::int32_t(&to)[kLabels], std::int32_t(&from)[kLabels]) {
-#pragma unroll
-    for (int u = 0; u < kLabels; ++u) {
-      const int at = begin + 32 * u + lane;
-      to[u] = at < points ? labels[first + at] : -1;
-      from[u] = kChanges && at < points ? previous[first + at] : -1;
-    }
-#pragma unroll
-    for (int u = 0; kChanges && u < kLabels; ++u)
-      if (to[u] == from[u]) to[u] = from[u] = -1;
+    load_changes<kChanges>(labels, previous, first, begin, points, lane, to, from);
   };
   // 1. Count.
   const auto count = [&](std::int32_t label) {
@@ -160,29 +198,13 @@ __global__ void __launch_bounds__(kCountBlock)
     }
   }
   __syncthreads();
-  // 2. Offsets, of two clusters in a word.
-  for (int i = threadIdx.x; i < pairs; i += kCountBlock) {
-    unsigned sum = 0;  // of both halves at once: neither reaches 2^16
-#pragma unroll
-    for (int w = 0; w < kCountWarps; ++w) {
-      const unsigned count = offsets[w * pairs + i];
-      offsets[w * pairs + i] = sum;
-      sum += count;
-    }
-  }
+  // 2. Offsets.
+  make_offsets(offsets, pairs);
   __syncthreads();
   // 3. Place.
   auto* mine = reinterpret_cast<unsigned short*>(offsets + warp * pairs);
   const auto place_all = [&](std::int32_t label, std::int32_t entry) {
-    const unsigned peers = __match_any_sync(0xffffffffu, label);
-    const auto rank = static_cast<unsigned>(__popc(peers & ((1u << lane) - 1)));
-    unsigned offset = 0;
-    if (label >= 0) offset = mine[label];
-    __syncwarp();
-    if (label >= 0 && rank == 0)
-      mine[label] = static_cast<unsigned short>(offset + static_cast<unsigned>(__popc(peers)));
-    __syncwarp();
-    if (label >= 0) order[place[label] + offset + rank] = entry;
+    place_entry(label, entry, place, mine, order, lane);
   };
   for (int begin = 0; begin < points; begin += 32 * kLabels) {
     std::int32_t to[kLabels], from[kLabels];
