@@ -83,6 +83,35 @@ __device__ __forceinline__ void write_start(char* row, int j, const Parts& parts
   to[swap ^ 1] = {0, 0, 0, 0};
 }
 
+// Computes a centroid's entry of Screen::bounds, b(1 − A) and N, and `more`, the second number of
+// its entry of Screen::errors. far: the centroid is too far away for fp16 products, so it gets only
+// a lower bound. If the row is padding and not `real`, nothing is written.
+__device__ __forceinline__ void find_bound(bool real, bool far, double square, double low_square,
+                                           int padded, double accumulation,
+                                           const unsigned* largest_norm_bits, float2& bound,
+                                           float& more) {
+  if (real && far) {
+    const double norm = sqrt(square), largest_norm = __uint_as_float(*largest_norm_bits);
+    const double slack = accumulation + 1e-6;  // for the products that start from it
+    const double below = norm * (norm / 2 * (1 - slack) - largest_norm * (1 + slack));
+    bound.x = __double2float_rd(fmin(below, starts_by_product(padded) ? kMostInParts : 1e38));
+    more = INFINITY;
+  } else if (real) {
+    bound = {__double2float_rd(square / 2 * (1 - accumulation)),
+             __double2float_ru(fmax(norm_above(square), norm_above(low_square) / kRho))};
+    more = __double2float_ru(square / 2 * accumulation * 1.01 + 0x1p-34);
+  }
+}
+
+// Writes the bound of centroid j to `to`, the bounds of its tile for the wide engine.
+__device__ __forceinline__ void write_tile_bound(char* to, int j, float2 bound) {
+  // Quad lane p reads its four columns of the block at once: 2p, 2p + 1, 2p + 8 and 2p + 9.
+  const int column = j % kSameNorm, place = column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
+  auto* tile_bounds = reinterpret_cast<float*>(to);
+  tile_bounds[j % kWideTile / kSameNorm * kSameNorm + place] = bound.x;
+  tile_bounds[kWideTile + j % kWideTile / kSameNorm] = bound.y;
+}
+
 // Writes −C_h, bounds and errors of centroid j: whole blocks of kSameNorm warps call it, with
 // consecutive rows from a multiple of kSameNorm on, one for each warp. Rows behind the last
 // centroid are padding. wgmma_tiles: the same once more in tiles for wgmma, or null. columns: of a
@@ -143,17 +172,7 @@ __device__ __forceinline__ void split_centroid(int j, const Real* centroids, int
   }
   float2 bound = {kNoCentroid, 0};
   float more = 0;
-  if (j < k && far) {
-    const double norm = sqrt(square), largest_norm = __uint_as_float(*largest_norm_bits);
-    const double slack = accumulation + 1e-6;  // for the products that start from it
-    const double below = norm * (norm / 2 * (1 - slack) - largest_norm * (1 + slack));
-    bound.x = __double2float_rd(fmin(below, starts_by_product(padded) ? kMostInParts : 1e38));
-    more = INFINITY;
-  } else if (j < k) {
-    bound = {__double2float_rd(square / 2 * (1 - accumulation)),
-             __double2float_ru(fmax(norm_above(square), norm_above(low_square) / kRho))};
-    more = __double2float_ru(square / 2 * accumulation * 1.01 + 0x1p-34);
-  }
+  find_bound(j < k, far, square, low_square, padded, accumulation, largest_norm_bits, bound, more);
   if (lane == 0) norms[j % kSameNorm] = bound.y;
   __syncthreads();
   if (lane != 0) return;
@@ -171,11 +190,7 @@ __device__ __forceinline__ void split_centroid(int j, const Real* centroids, int
   if (columns > 0)
     reinterpret_cast<float2*>(tile + std::int64_t{columns} * padded * 2)[j % columns] = bound;
   if (columns > 0 || wgmma_tiles == nullptr || starts_by_product(padded)) return;
-  // Quad lane p reads its four columns of the block at once: 2p, 2p + 1, 2p + 8 and 2p + 9.
-  const int column = j % kSameNorm, place = column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
-  auto* tile_bounds = reinterpret_cast<float*>(tile + product_bytes(padded));
-  tile_bounds[j % kWideTile / kSameNorm * kSameNorm + place] = bound.x;
-  tile_bounds[kWideTile + j % kWideTile / kSameNorm] = bound.y;
+  write_tile_bound(tile + product_bytes(padded), j, bound);
 }
 
 // All centroids, kSameNorm of them in a block. As one struct, these parameters cost 3 to 7 µs.
