@@ -15,6 +15,13 @@ CASES = [
     "StopsWhenLabelsRest",
 ]
 VERSIONS = ["fast_grid", "multi_grid", "cpu_openmp", "fast_cpu_simd", "python_numpy"]
+OTHERS = """Lloyd/MultiGpu.
+  TakesFewPoints/multi_wgmma_fp16_TwoShared  # GetParam() = (1, 1)
+  TakesFewPoints/multi_wgmma_fp16_TwoApart  # GetParam() = (1, 3)
+StreamGrid.
+  TakesAnyNumberOfPoints
+Lloyd/StreamWgmma.
+  TakesOnePointInTheLastChunk/fp16  # GetParam() = 2"""
 
 
 def programs(folder: Path, passes: str = "true", summary: str = "ERROR SUMMARY: 0 errors") -> Path:
@@ -32,7 +39,7 @@ def programs(folder: Path, passes: str = "true", summary: str = "ERROR SUMMARY: 
         f'echo "$*" >>{folder}/calls\necho "========= {summary}"\n'
         f'if {passes}; then shift 4; "$@"; else exit 9; fi\n',
     )
-    # It lists those of its tests that the filter names, as gtest does.
+    # It lists all its tests, or those that the filter names, as gtest does.
     tests = [f"DISABLED_Solves/{v}_{c}" for v in VERSIONS for c in CASES]
     listed = "\n".join(f"  {test}  # GetParam() = ({i}, {i})" for i, test in enumerate(tests))
     return program(
@@ -40,7 +47,12 @@ def programs(folder: Path, passes: str = "true", summary: str = "ERROR SUMMARY: 
         f"""
 filter=; for a; do case $a in --gtest_filter=*) filter=:${{a#*=}}: ;; esac; done
 if [[ $* == *--gtest_list_tests* ]]; then
-  if [[ $filter == *'*'* ]]; then cat <<'END'
+  if [[ -z $filter ]]; then cat <<'END'
+Lloyd/EveryVersion.
+{listed}
+{OTHERS}
+END
+  elif [[ $filter == *'*'* ]]; then cat <<'END'
 Lloyd/EveryVersion.
 {listed}
 END
@@ -71,8 +83,11 @@ def test_runs_the_gpu_versions_under_each_tool(tmp_path: Path) -> None:
         assert f"DISABLED_Solves/fast_grid_{case}:" in memcheck
         assert f"DISABLED_Solves/multi_grid_{case}:" in memcheck
     assert not any(cpu in memcheck for cpu in ("cpu_openmp", "fast_cpu", "python"))
+    several = ("_TwoShared:", "StreamGrid.TakesAnyNumberOfPoints", "TheLastChunk/fp16")
+    assert all(test in memcheck for test in several)
+    assert "_TwoApart" not in memcheck
     racecheck = next(call for call in calls if "--tool racecheck" in call)
-    assert "StopsWhen" not in racecheck
+    assert not any(test in racecheck for test in ("StopsWhen", *several))
     assert "racecheck: 2 of 7 tests ran" in done.stdout  # in 2 processes, one each
 
 
@@ -96,4 +111,4 @@ def test_refuses_tests_that_lack_what_it_looks_for(tmp_path: Path) -> None:
     tests.write_text(tests.read_text().replace("DISABLED_Solves/", "Renamed/"))
     done = sanitize(tmp_path, tests, "1")
     assert done.returncode == 2
-    assert "of 2 tests for memcheck only 1 exist" in done.stderr
+    assert "of 5 tests for memcheck only 4 exist" in done.stderr
