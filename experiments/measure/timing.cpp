@@ -197,14 +197,9 @@ Sample Timer::take(const Problem& problem, Context& context, const Check& check,
   context.centroid_buffer = &centroids;
   s.setup_ms = timed([&] { part("setup", [&] { version->prepare(problem, context); }); });
   note_choice(*version, s);
-  if (watch == nullptr) warm_up(*version, context);
+  if (watch == nullptr) hold_load(*version, context);
   noise_.start();
-  if (watch == nullptr) {
-    // Where other processes solve, the meter takes milliseconds to start, in which an idle GPU
-    // raises its clock. So the load goes on afterwards.
-    if (measure_.warm_seconds > 0) solve_untimed(*version, context);
-    if (measure_.l2_cold) session_.evict_caches();
-  }
+  if (watch == nullptr) warm_up(*version, context);
   time_solve(*version, context, part, s);
   Solution solution;
   s.fetch_ms = timed([&] { part("fetch", [&] { solution = version->fetch(context); }); });
@@ -240,20 +235,24 @@ void Timer::time_solve(Version& version, Context& context, const Watch& call, Sa
   sample.noise = noise_.noise();
 }
 
-void Timer::warm_up(Version& version, Context& context) {
+void Timer::hold_load(Version& version, Context& context) {
   const double start = now_ms();
   const double load_ms = load_seconds(measure_.warm_seconds, next_repetition_) * 1e3;
-  if (load_ms > 0) {
-    do solve_untimed(version, context);
-    while (now_ms() - start < load_ms);
-  } else if (!measure_.l2_cold && on_gpu_ && (!last_ms_ || *last_ms_ < kWarmSolveMs)) {
+  while (now_ms() - start < load_ms) {
     version.run(context);
+    session_.synchronize();
   }
 }
 
-void Timer::solve_untimed(Version& version, Context& context) {
-  version.run(context);
-  session_.synchronize();
+// Follows the start of the meter. That takes milliseconds where other processes solve, and an idle
+// GPU changes its clock meanwhile.
+void Timer::warm_up(Version& version, Context& context) {
+  const bool is_short = on_gpu_ && (!last_ms_ || *last_ms_ < kWarmSolveMs);
+  if (measure_.warm_seconds > 0 || (is_short && !measure_.l2_cold)) {
+    version.run(context);
+    session_.synchronize();
+  }
+  if (measure_.l2_cold) session_.evict_caches();
 }
 
 }  // namespace lloyd

@@ -89,9 +89,10 @@ class Timer {
   Sample take(const Problem& problem, Context& context, const Check& check,
               const Watch* watch = nullptr);
   std::int64_t draw_first_row(std::int64_t n);
-  /// Solves without timing before the timed solve.
+  /// Repeats the solve without timing for load_seconds().
+  void hold_load(Version& version, Context& context);
+  /// Solves once without timing, right before the timed solve, if the timed one should be warm.
   void warm_up(Version& version, Context& context);
-  void solve_untimed(Version& version, Context& context);
   /// `call` calls the solve. Fills the times, the noise and the state of the GPUs.
   void time_solve(Version& version, Context& context, const Watch& call, Sample& sample);
 
