@@ -211,9 +211,8 @@ def _how_measured(
         said.append(("speedup over ", named if named == FASTEST_CPU else Code(named), which))
     if not best.empty and not has_several_baselines(best):
         own = points[points["point"].isin(best["baseline_point"].dropna())]
-        ran = filter(None, [ran_text(own)])
-        named_best = Code(named_baseline(best, BEST_CPU))
-        said.append((f"{FASTEST_CPU} of the run is ", named_best, *(f", {words}" for words in ran)))
+        ran = f", {words}" if (words := ran_text(own)) else ""
+        said.append((f"{FASTEST_CPU} of the run is ", Code(named_baseline(best, BEST_CPU)), ran))
     for note in (noise_note, oversubscribed_note):
         if words := note(pd.DataFrame(chosen)) if chosen else "":
             said.append(words.rstrip("."))

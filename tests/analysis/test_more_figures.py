@@ -16,13 +16,14 @@ from analysis.figures import FIGURES, draw, roofline
 from analysis.figures.clustering import assign, lloyd
 from analysis.figures.series import series_names
 from analysis.measures.expressions import evaluate
-from analysis.measures.fastest import condition_text, conditions, fastest
+from analysis.measures.fastest import MOST_GIB, condition_text, conditions, fastest
 from analysis.measures.generators import generate, random_points
 from analysis.measures.kernels import by_kernel, short_name
 from analysis.measures.lookup import MissingError, Place, Rows
 from analysis.measures.points import gather
 from analysis.model.ceilings import load_ceilings
 from analysis.model.load import load_run
+from analysis.model.words import TABLES
 from analysis.pages.report import subject
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -219,6 +220,8 @@ def test_device_memory_is_in_gib_or_in_bytes():
     values = (0, 4, 4 << 30, 3 << 29)
     texts = ["all memory", "4 GiB", "4 GiB", "1.5 GiB"]
     assert [condition_text("device_memory", value) for value in values] == texts
+    unit = (TABLES / "device_memory.h").read_text(encoding="utf-8")
+    assert f"kMostGiB = std::int64_t{{1}} << {MOST_GIB.bit_length() - 1};" in unit
 
 
 def test_the_cpu_roofline_is_of_the_definition(make_run):
