@@ -357,7 +357,7 @@ def _readme(add: Add) -> None:
         description="Rewrites the text between <!-- table:BEGIN name --> and "
         "<!-- table:END name -->, and draws the figures between <!-- figure:BEGIN name:FIGURE --> "
         "and its END into the run's folder. The name is that of a DIR's spec, or the last parts of "
-        "its path (nvidia-h100-80gb-hbm3/k1000), or `versions` for the program's list. With "
+        "its path (nvidia-h200/k1000), or `versions` for the program's list. With "
         "`:PART` after it, as in `k1000:peers`, it means another of the run's tables; a PART that "
         "does not exist is answered with the list. Other markers are left alone.",
     )

@@ -2,11 +2,10 @@
 
 A table is `<!-- table:BEGIN name -->`, the table, `<!-- table:END name -->`. The name is that of a
 run directory's spec, or the last parts of its path where two have the same spec: `k1000`,
-`nvidia-h100-80gb-hbm3/k1000`; `:PART` after it means another table of that run (TABLES of
-commands.py). The table `versions` is what the program lists, `studies` what
-data/published/studies.toml says, `gpu-model` what several GPUs are predicted to take, and
-`recordings` lists all given run directories. A figure is the same with `figure:` and a name such as
-`nvidia-h100-80gb-hbm3/k1000:speedup`."""
+`nvidia-h200/k1000`; `:PART` after it means another table of that run (TABLES of commands.py). The
+table `versions` is what the program lists, `studies` what data/published/studies.toml says,
+`gpu-model` what several GPUs are predicted to take, and `recordings` lists all given run
+directories. A figure is the same with `figure:` and a name such as `nvidia-h200/k1000:speedup`."""
 
 from __future__ import annotations
 
