@@ -407,6 +407,7 @@ def _tables_of_no_run(
         "studies": lambda: tables.studies(read_studies()),
         "gpu-model": lambda: gpu_model.predictions().table_alone(),
         "recordings": lambda: recordings.recorded_runs(found).table_alone(),
+        "reasons": lambda: recordings.reasons(found).table_alone(),
         "versions": lambda: (
             tables.versions(readme.listed_versions(program), read_studies()) if program else None
         ),

@@ -4,8 +4,9 @@ A table is `<!-- table:BEGIN name -->`, the table, `<!-- table:END name -->`. Th
 run directory's spec, or the last parts of its path where two have the same spec: `k1000`,
 `nvidia-h200/k1000`; `:PART` after it means another table of that run (TABLES of commands.py). The
 table `versions` is what the program lists, `studies` what data/published/studies.toml says,
-`gpu-model` what several GPUs are predicted to take, and `recordings` lists all given run
-directories. A figure is the same with `figure:` and a name such as `nvidia-h200/k1000:speedup`."""
+`gpu-model` what several GPUs are predicted to take, `recordings` lists all given run directories,
+and `reasons` why some of their points have no result. A figure is the same with `figure:` and a
+name such as `nvidia-h200/k1000:speedup`."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""The table of recorded runs: what each took, and what came out."""
+"""The tables of recorded runs: what each took and what came out, and why points have no result."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 from analysis.model.recorded import rows_of, seconds_of
 from analysis.pages.escape import Code, Words
@@ -14,10 +15,23 @@ from analysis.pages.table import Table
 
 SWEEPS = Path(__file__).resolve().parents[2] / "experiments" / "sweeps"
 HEADER = ["machine", "spec", "points", "ok", "others", "minutes", "commit", "date", "options"]
+REASONS_HEADER = ["status", "reason", "points", "versions", "specs"]
 CHANGED = "*"
 """Follows the name of a spec that has changed since the run."""
 OPTIONS = {"set": "--set", "only": "--only", "filter": "--filter"}
 """Of what plan.json tells under `overrides`, what changes the points, with its option."""
+_NUMBER = re.compile(r"(?<![\w.=])\d+(?:,\d{3})*(?:\.\d+)?(?![\w]|\.\d)")
+"""A number that stands alone: not that of fp32, or of a package's version."""
+_FOLDERS = re.compile(r"(?<!\S)/(?:[^\s/]+/)+")
+"""Those of a machine, before the name of a file."""
+
+
+class _Refusal(NamedTuple):
+    """Why a point has no result."""
+
+    spec: str
+    version: str
+    reason: str
 
 
 def recorded_runs(runs: list[Path], sweeps: Path = SWEEPS) -> Table:
@@ -31,17 +45,64 @@ def recorded_runs(runs: list[Path], sweeps: Path = SWEEPS) -> Table:
 
 
 def _row(run: Path, spec: Path) -> list[Words]:
-    status = {row["point"]: row["status"] for row in rows_of(run / "measurements.jsonl")}
-    count = Counter(status.values())
+    last = _last_rows(run)
+    count = Counter(row["status"] for row in last)
     ok = count.pop("ok", 0)
     others = ", ".join(f"{count[name]} {name}" for name in sorted(count))
     environment = json.loads((run / "environment.json").read_text(encoding="utf-8"))
     commit = str((environment.get("build") or {}).get("commit") or "–")[:10]
     minutes = f"{(seconds_of(run) or 0) / 60:.1f}"
     date = str(environment.get("t_utc") or "–")[:10]
-    counts = [str(len(status)), str(ok), others]
+    counts = [str(len(last)), str(ok), others]
     name = (Code(run.name), f" {CHANGED}") if _has_changed(run, spec) else Code(run.name)
     return [run.parent.name, name, *counts, minutes, commit, date, _options(run)]
+
+
+def _last_rows(run: Path) -> list[dict]:
+    """The last row of each point."""
+    return [*{row["point"]: row for row in rows_of(run / "measurements.jsonl")}.values()]
+
+
+def reasons(runs: list[Path]) -> Table:
+    """One row for each reason for which the last row of a point is not `ok`, with the number of
+    points in each spec. Reasons that differ only in numbers are one."""
+    names = Counter(run.name for run in runs)
+    alike: dict[tuple[str, str], list[_Refusal]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: (run.name, run.parent.name)):
+        spec = run.name if names[run.name] == 1 else f"{run.parent.name}/{run.name}"
+        for row in _last_rows(run):
+            if row["status"] != "ok":
+                reason = _FOLDERS.sub("", row.get("reason") or "–")
+                refusal = _Refusal(spec, row["version"], reason)
+                alike[row["status"], _NUMBER.sub("#", reason)].append(refusal)
+    groups = sorted(alike.items(), key=lambda group: (group[0][0], -len(group[1])))
+    rows = [_reason_row(status, of) for (status, _), of in groups]
+    return Table("reasons", "", REASONS_HEADER, rows, {"points"})
+
+
+def _reason_row(status: str, alike: list[_Refusal]) -> list[Words]:
+    versions = [(Code(name),) for name in sorted({each.version for each in alike})]
+    counts = Counter(each.spec for each in alike).items()
+    specs = [(Code(name), f" {count}") for name, count in counts]
+    reason = _with_ranges([each.reason for each in alike])
+    return [status, reason, str(len(alike)), _listed(versions), _listed(specs)]
+
+
+def _with_ranges(same: list[str]) -> str:
+    """Texts that differ only in numbers as one, in which a number that differs is a range."""
+    columns = zip(*(_NUMBER.findall(each) for each in same), strict=True)
+    ranges = iter([_range(column) for column in columns])
+    return _NUMBER.sub(lambda _: next(ranges), same[0])
+
+
+def _range(numbers: tuple[str, ...]) -> str:
+    ordered = sorted({*numbers}, key=lambda number: float(number.replace(",", "")))
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
+
+
+def _listed(items: list[tuple[str, ...]]) -> Words:
+    """The items on one line, with commas between them."""
+    return tuple(piece for item in items for piece in (", ", *item))[1:]
 
 
 def _has_changed(run: Path, spec: Path) -> bool:

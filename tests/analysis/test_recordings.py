@@ -2,7 +2,7 @@
 
 import json
 
-from analysis.pages.recordings import recorded_runs
+from analysis.pages.recordings import reasons, recorded_runs
 
 
 def write_run(folder, rows, **environment):
@@ -45,3 +45,41 @@ def test_a_row_tells_options_and_whether_the_spec_has_changed(tmp_path):
     (tmp_path / "k5.yaml").write_text("name: k5\naxes: {n: 20}\n")
     last = recorded_runs([run], tmp_path).markdown().splitlines()[-1]
     assert last.startswith("| gpu | `k5` \\* | ")
+
+
+def refused(point, version, reason, status="unsupported"):
+    return {"point": point, "version": version, "status": status, "reason": reason}
+
+
+def test_reasons_that_differ_in_numbers_share_a_row(tmp_path):
+    ok = {"point": "b", "version": "two", "status": "ok", "reason": None}
+    k5 = write_run(
+        tmp_path / "gpu" / "k5",
+        [
+            refused("a", "one", "needs 96,000 B (static), has 1.5 GB"),
+            refused("b", "two", "worker died", "failed"),
+            ok,  # the last row of a point counts
+            refused("c", "two", "needs 100,000 B (static), has 1.5 GB"),
+            refused("d", "two", "computes in fp32 only, not fp16"),
+            refused("e", "two", "computes in fp32 only, not fp64"),
+        ],
+    )
+    k9 = [
+        refused("a", "one", "needs 8 B (static), has 1.5 GB"),
+        refused("f", "one", "/opt/x/python3 has no package a==1.2.3 | 7", "failed"),
+    ]
+    cpu, gpu = (write_run(tmp_path / machine / "k9", k9) for machine in ("cpu", "gpu"))
+    assert reasons([gpu, cpu, k5]).markdown().splitlines()[-4:] == [
+        "| failed | python3 has no package a==1.2.3 \\| 7 | 2 | `one` | `cpu/k9` 1, `gpu/k9` 1 |",
+        "| unsupported | needs 8 to 100,000 B (static), has 1.5 GB | 4 | `one`, `two` |"
+        " `k5` 2, `cpu/k9` 1, `gpu/k9` 1 |",
+        "| unsupported | computes in fp32 only, not fp16 | 1 | `two` | `k5` 1 |",
+        "| unsupported | computes in fp32 only, not fp64 | 1 | `two` | `k5` 1 |",
+    ]
+
+
+def test_every_point_without_a_result_has_a_reason(tmp_path):
+    rows = [refused("a", "one", None), refused("b", "one", "")]
+    assert reasons([write_run(tmp_path / "gpu" / "k5", rows)]).rows == [
+        ["unsupported", "–", "2", ("one",), ("k5", " 2")]
+    ]
