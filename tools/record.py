@@ -7,6 +7,8 @@ is whole: it can be interrupted by the limit of --minutes or by Ctrl-C, and the 
 with it later. A finished run is compacted into data/recorded/MACHINE/SPEC and replaces the earlier
 one. Runs that are under way, and the program that makes all of them, lie in --work.
 
+A spec of which no point can run on this machine is left out.
+
 Refuses sources of the program that are not committed, and a program that was built from others.
 Committed changes of comments alone are allowed.
 """
@@ -256,7 +258,8 @@ class Recorder:
 
     def record(self, spec: Spec) -> bool:
         """Runs a spec or goes on with it. True if it is whole now. Raises RefusedError if the
-        program refuses the spec, as it does where a file of points is missing."""
+        program refuses the spec, as it does where a file of points is missing, or if no point can
+        run on this machine."""
         if time.monotonic() > self.deadline:
             return False
         run = self.work / spec.name
@@ -271,6 +274,9 @@ class Recorder:
             return False
         if status not in (0, 1):
             raise RefusedError(f"{spec.name} is left out: run_experiment ended with {status}")
+        rows = rows_of(run / "measurements.jsonl")
+        if all(row["status"] == "unsupported" for row in rows):
+            raise RefusedError(f"{spec.name} is left out: this machine supports none of its points")
         self._place(run, self.recorded / self.machine / spec.name)
         return True
 

@@ -185,6 +185,24 @@ def test_a_spec_whose_points_are_missing_is_left_out(place):
     assert place.rows("slow")
 
 
+def test_a_spec_without_a_point_that_can_run_is_left_out(place):
+    earlier = place.recorded_once("quick", "00:00:05")
+    place.recorded_once("slow", "01:00:00")
+    place.spec("slow")
+    place.spec("quick")
+    spec = place.folder / "sweeps" / "quick.yaml"
+    text = spec.read_text().replace("cpu_sequential", "fast_cpu_simd")
+    spec.write_text(text.replace("dim: 2", "dim: 2, precision: fp64"))
+    for _ in range(2):
+        result = place.record()
+        assert result.returncode == 2
+        assert "quick is left out: this machine supports none of its points" in result.stderr
+        assert "1 of 2 specs are recorded for here" in result.stdout
+        assert not place.rows("quick")
+    assert earlier.exists()
+    assert place.rows("slow")
+
+
 def test_a_program_that_does_not_run_is_not_kept(place, tmp_path):
     place.recorded_once("quick", "00:00:05")
     place.spec("quick")
