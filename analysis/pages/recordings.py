@@ -7,6 +7,7 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from pathlib import Path
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from analysis.model.recorded import rows_of, seconds_of
@@ -38,19 +39,42 @@ def recorded_runs(runs: list[Path], sweeps: Path = SWEEPS) -> Table:
     """One row for each run directory, by the folder that it is in and by its own name. `sweeps` is
     the folder of the specs.
 
-    A point has the status of its last row. `minutes` is the time from the first row to the last."""
+    A point has the status of its last row. `minutes` is the time from the first row to the last. A
+    commit of which several programs made runs is followed by a letter for each program."""
     runs = sorted(runs, key=lambda run: (run.parent.name, run.name))
-    rows = [_row(run, sweeps / f"{run.name}.yaml") for run in runs]
+    read = {run: json.loads((run / "environment.json").read_text(encoding="utf-8")) for run in runs}
+    commits = _commits([*read.values()])
+    rows = [
+        _row(run, sweeps / f"{run.name}.yaml", environment, commit)
+        for (run, environment), commit in zip(read.items(), commits, strict=True)
+    ]
     return Table("recordings", "", HEADER, rows, {"points", "ok", "minutes"})
 
 
-def _row(run: Path, spec: Path) -> list[Words]:
+def _commits(environments: list[dict]) -> list[str]:
+    """The commit that each run is of, with a letter if runs are of several programs of it. The
+    programs have their letters in the order of their first runs."""
+    builds = [environment.get("build") or {} for environment in environments]
+    programs: dict[str | None, list[str | None]] = defaultdict(list)
+    in_time = sorted(range(len(builds)), key=lambda at: str(environments[at].get("t_utc") or ""))
+    for build in (builds[at] for at in in_time):
+        of_commit = programs[build.get("commit")]
+        if build.get("binary") not in of_commit:
+            of_commit.append(build.get("binary"))
+    said = []
+    for build in builds:
+        commit = build.get("commit")
+        of_commit = programs[commit]
+        letter = f" {ascii_lowercase[of_commit.index(build.get('binary'))]}"
+        said.append(str(commit or "–")[:10] + (letter if len(of_commit) > 1 else ""))
+    return said
+
+
+def _row(run: Path, spec: Path, environment: dict, commit: str) -> list[Words]:
     last = _last_rows(run)
     count = Counter(row["status"] for row in last)
     ok = count.pop("ok", 0)
     others = ", ".join(f"{count[name]} {name}" for name in sorted(count))
-    environment = json.loads((run / "environment.json").read_text(encoding="utf-8"))
-    commit = str((environment.get("build") or {}).get("commit") or "–")[:10]
     minutes = f"{(seconds_of(run) or 0) / 60:.1f}"
     date = str(environment.get("t_utc") or "–")[:10]
     counts = [str(len(last)), str(ok), others]

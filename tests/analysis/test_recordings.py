@@ -47,6 +47,20 @@ def test_a_row_tells_options_and_whether_the_spec_has_changed(tmp_path):
     assert last.startswith("| gpu | `k5` \\* | ")
 
 
+def test_programs_of_one_commit_have_letters(tmp_path):
+    def run(name, commit, binary, hour):
+        build = {"commit": commit, "binary": binary}
+        time = f"2026-01-01T{hour}:00:00Z"
+        return write_run(
+            tmp_path / "gpu" / name, [row("a", "ok", "00:00")], build=build, t_utc=time
+        )
+
+    runs = [run("k1", "abc", "two", "08"), run("k2", "abc", "one", "07")]
+    runs += [run("k3", "def", "one", "06"), run("k4", "abc", "two", "05")]
+    lines = recorded_runs(runs, tmp_path).markdown().splitlines()[-4:]
+    assert [line.split(" | ")[6] for line in lines] == ["abc a", "abc b", "def", "abc a"]
+
+
 def refused(point, version, reason, status="unsupported"):
     return {"point": point, "version": version, "status": status, "reason": reason}
 
