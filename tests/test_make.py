@@ -109,3 +109,37 @@ def test_run_sh_hands_on_names_as_they_are(tree, name):
     assert calls(tree, "run_experiment") == [[name, "--quiet"]]
     assert calls(tree, "python") == [["-m", "analysis", "figures", f"out/{name}"]]
     assert not (tree / "made").exists()
+
+
+def test_dist_says_whether_it_packs_a_release(tmp_path):
+    def git(*arguments):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True)
+
+    def said():
+        command = ["tools/dist.sh"]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert " a.whl" in (tmp_path / "dist" / "SHA256SUMS").read_text()
+        return result.stderr
+
+    packs = "#!/bin/sh\nmkdir -p dist && touch dist/a.whl dist/lloydbench-1.2.3.tar.gz\n"
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "dist.sh", tmp_path / "tools")
+    fake_program(tmp_path / "tools" / "bundle.sh", packs)
+    fake_program(tmp_path / "tools" / "wheel.sh", packs)
+    fake_program(tmp_path / ".venv" / "bin" / "python", "#!/bin/sh\n")
+    (tmp_path / "CITATION.cff").write_text("version: 1.2.3\n")
+    (tmp_path / ".gitignore").write_text("dist/\n")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "first")
+    no_release = (
+        "dist: this is no release, for the tree is not a clean checkout of the tag v1.2.3\n"
+    )
+    assert said() == no_release
+    git("tag", "v1.2")
+    assert said() == no_release
+    git("tag", "-m", "1.2.3", "v1.2.3")
+    assert said() == ""
+    (tmp_path / "new.h").touch()
+    assert said() == no_release

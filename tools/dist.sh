@@ -2,7 +2,7 @@
 # Usage: dist.sh [CMake option…]
 # Makes in dist/ what a release publishes: the bundle (bundle.sh, with its environment variables),
 # the wheel, the source archive, the recorded runs with every figure and table (analysis artifact),
-# and SHA256SUMS of the four. Publishes nothing.
+# and SHA256SUMS of the four. Publishes nothing. Warns if the tree is not that of the release's tag.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rm -f dist/*.whl dist/lloydbench-*.tar.gz dist/SHA256SUMS
@@ -18,3 +18,8 @@ tools/wheel.sh $build dist
 wait $recorded
 cd dist
 sha256sum -- *.whl lloydbench-*.tar.gz | tee SHA256SUMS
+cd ..
+if ! git tag --points-at HEAD 2>/dev/null | grep -qx "v$version" ||
+  [ -n "$(git status --porcelain)" ]; then
+  echo "dist: this is no release, for the tree is not a clean checkout of the tag v$version" >&2
+fi
