@@ -19,6 +19,13 @@ def test_citation_names_the_version():
     assert re.findall("^version: (.*)$", text, re.MULTILINE) == [stated()]
 
 
+def test_the_changelog_begins_with_the_version():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    first = re.search("^## (.*?) – (.*)$", text, re.MULTILINE)
+    assert first[1] == stated()
+    assert re.fullmatch(r"not yet released|\d{4}-\d\d-\d\d", first[2])
+
+
 def test_spack_offers_the_version_last():
     recipe = ROOT / "tools" / "packaging" / "spack" / "packages" / "lloydbench" / "package.py"
     versions = re.findall(r'version\("([0-9.]+)", tag="v([0-9.]+)"\)', recipe.read_text())
