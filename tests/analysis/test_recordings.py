@@ -1,6 +1,10 @@
 """The table of recorded runs."""
 
 import json
+import subprocess
+from pathlib import Path
+
+import pytest
 
 from analysis.pages.recordings import reasons, recorded_runs
 
@@ -97,3 +101,13 @@ def test_every_point_without_a_result_has_a_reason(tmp_path):
     assert reasons([write_run(tmp_path / "gpu" / "k5", rows)]).rows == [
         ["unsupported", "–", "2", ("one",), ("k5", " 2")]
     ]
+
+
+def test_the_recorded_runs_stay_small():
+    root = Path(__file__).resolve().parents[2]
+    command = ["git", "-C", str(root), "ls-tree", "-rlz", "HEAD", "data/recorded"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    if not listed:
+        pytest.skip("a copy without history or without recorded runs")
+    sizes = [int(line.split()[3]) for line in listed.split("\0") if line]
+    assert sum(sizes) < 25e6
