@@ -17,7 +17,6 @@
 #include "experiments/spec/shard.h"
 #include "experiments/text/text.h"
 #include "kernels/core/cores.h"
-#include "kernels/core/device_memory.h"
 #include "kernels/core/status.h"
 
 namespace lloyd {
@@ -215,7 +214,7 @@ bool Supervisor::profile(const std::vector<Task*>& group, Pass pass, Progress& p
 
 double Supervisor::capacity_of(const Point& point) const {
   const auto all = static_cast<double>(device_->memory_bytes);
-  const std::int64_t limit = bytes_of_device_memory(point.device_memory.value_or(0));
+  const std::int64_t limit = point.tunables().device_memory;
   return limit > 0 ? std::min(all, static_cast<double>(limit)) : all;
 }
 

@@ -7,6 +7,7 @@
 #include "experiments/spec/spec.h"
 #include "experiments/text/or_null.h"
 #include "experiments/text/text.h"
+#include "kernels/core/device_memory.h"
 
 namespace lloyd {
 namespace {
@@ -73,6 +74,7 @@ Tunables Point::tunables() const {
   Tunables tunables;
   for (const PointTunable& axis : kPointTunables)
     if (this->*axis.value) axis.set(tunables, *(this->*axis.value));
+  tunables.device_memory = bytes_of_device_memory(tunables.device_memory);
   return tunables;
 }
 

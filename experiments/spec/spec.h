@@ -98,6 +98,7 @@ struct Point {
   std::string reason;     // why not
 
   Problem problem(const Stop& stop) const;  // sizes only: empty spans
+  /// As versions get them: with device_memory in bytes, whatever the spec's unit.
   Tunables tunables() const;
   /// The GPUs of all processes together. 1 for a version that does not read the axis.
   int all_gpus() const { return gpus ? static_cast<int>(*gpus * processes.value_or(1)) : 1; }

@@ -110,7 +110,7 @@ data: {generator: uniform}
   EXPECT_EQ(tunables.threads, 4);
   EXPECT_EQ(tunables.processes, 5);
   EXPECT_EQ(tunables.gpus, 6);
-  EXPECT_EQ(tunables.device_memory, 8);
+  EXPECT_EQ(tunables.device_memory, std::int64_t{8} << 30) << "bytes, though the spec has GiB";
 
   Stop stop;
   stop.iterations = 3;

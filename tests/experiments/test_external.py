@@ -219,6 +219,23 @@ def test_a_problem_in_16_bits_is_handed_out_in_16_bits(toys):
     assert re.match(r"fp16 ends at 65504: point \d+ has coordinate \d = \d+", told["fp16"][1])
 
 
+def test_device_memory_is_handed_out_in_bytes(toys):
+    """The toy says in its reason what it got. Rows have what the spec has."""
+    frank = SCRIPT.replace('"axes": []', '"axes": ["device_memory"]').replace(
+        '        reply |= {"setup_ms": 1.5',
+        "        told = f\"may take {p['device_memory']} B\"\n"
+        '        reply = {"ok": False, "status": "unsupported", "reason": told}\n'
+        '        reply |= {"setup_ms": 1.5',
+    )
+    toys.add("toy_frank.py", frank)
+    bytes_of = {0: 0, 2: 2 << 30, 3 << 29: 3 << 29}
+    given = ",".join(map(str, bytes_of))
+    result, rows = toys.sweep(["toy_frank"], "--set", f"device_memory={given}", n="100")
+    assert result.returncode == 0, result.stderr
+    told = {row["device_memory"]: row["reason"] for row in rows if row["version"] == "toy_frank"}
+    assert told == {of: f"may take {bytes_} B" for of, bytes_ in bytes_of.items()}
+
+
 FAULTS = {
     "crashing": ("failed", r"^run: toy_crashing was killed by signal 11 .*log.txt"),
     "exiting": ("failed", r"^run: toy_exiting exited with status 3"),

@@ -99,7 +99,7 @@ TEST(GridPlan, TakesAnyNumberOfPoints) {
 TEST(StreamGridLimits, AreSaid) {
   const auto reason = [](std::int64_t n, int dim, int gib) {
     Tunables tunables;
-    tunables.device_memory = gib;
+    tunables.device_memory = gib * kGiB;
     return find_version("stream_grid")
         ->info.unsupported(problem_of(n, 1000, dim), tunables, h200())
         .value_or("");

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/core/device_memory.h"
 #include "kernels/core/version.h"
 
 #if LLOYD_CUDA
@@ -17,7 +16,7 @@ namespace lloyd::fast {
 inline std::int64_t capacity_of(std::int64_t available, const Tunables& tunables,
                                 std::int64_t limit = 0) {
   constexpr std::int64_t kLeftFree = std::int64_t{1} << 30;  // for the driver and the harness
-  if (limit == 0) limit = bytes_of_device_memory(tunables.device_memory);
+  if (limit == 0) limit = tunables.device_memory;
   return limit > 0 ? std::min(available - kLeftFree, limit) : available - kLeftFree;
 }
 
