@@ -125,9 +125,7 @@ Tasks tasks_of(const Spec& spec, const std::vector<std::string>& head) {
   const int parts = std::stoi(match[1]);
   if (static_cast<std::size_t>(parts) > problems)
     throw NotSubmitted(
-        fmt::format("--sbatch: --array asks for {} parts, but the sweep has {}, and the points of "
-                    "a problem stay together",
-                    parts, counted(problems, "problem")));
+        fmt::format("--sbatch: --array asks for {} parts, but {}", parts, why_no_more_parts(spec)));
   return {parts, *asked};
 }
 

@@ -77,6 +77,12 @@ std::size_t problems_of(const Spec& spec) {
   return problems.size();
 }
 
+std::string why_no_more_parts(const Spec& spec) {
+  return fmt::format("the sweep has {}, and the points of a problem stay together{}",
+                     counted(problems_of(spec), "problem"),
+                     spec.weak_scaling ? " (in weak scaling, all its sizes)" : "");
+}
+
 std::vector<int> divide(const Spec& spec, int count) {
   std::vector<double> load(static_cast<std::size_t>(count), 0);
   std::map<std::string, int> part;
@@ -91,13 +97,9 @@ std::vector<int> divide(const Spec& spec, int count) {
 }
 
 void keep_shard(Spec& spec, const Shard& shard) {
-  const std::size_t problems = problems_of(spec);
-  if (static_cast<std::size_t>(shard.count) > problems)
+  if (static_cast<std::size_t>(shard.count) > problems_of(spec))
     throw SpecError(
-        {fmt::format("--shard: {} parts, but the sweep has {}, and the points of a problem stay "
-                     "together{}",
-                     shard.count, counted(problems, "problem"),
-                     spec.weak_scaling ? " (in weak scaling, all its sizes)" : "")});
+        {fmt::format("--shard: {} parts, but {}", shard.count, why_no_more_parts(spec))});
   const std::vector<int> parts = divide(spec, shard.count);
   std::vector<Point> kept;
   for (std::size_t i = 0; i < parts.size(); ++i) {

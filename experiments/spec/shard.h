@@ -18,6 +18,8 @@ std::optional<Shard> parse_shard(std::string_view text);
 /// formed within a problem, so its points, those of the baseline among them, stay together. In weak
 /// scaling all sizes of a problem are one, because they are compared with each other.
 std::size_t problems_of(const Spec& spec);
+/// Why a sweep has no more parts than problems_of(): "the sweep has 3 problems, and the points …"
+std::string why_no_more_parts(const Spec& spec);
 
 /// The part (from 1 to `count`) of each point. Decided by the plan alone, so that every machine
 /// divides a sweep in the same way: the most expensive problem first, each to the part that has

@@ -260,6 +260,17 @@ def test_submit_says_what_is_wrong(sweep, tmp_path):
     assert "nowhere cannot be read" in nowhere.stderr
 
 
+def test_too_many_parts_are_refused_in_the_same_words_everywhere(tmp_path):
+    weak, head, out = tmp_path / "weak.yaml", tmp_path / "head", tmp_path / "out"
+    weak.write_text(SPEC.replace("threads: [1]", "threads: [1, 2, 3]") + "zip: [[n, threads]]\n")
+    head.write_text("#SBATCH --array=1-2\n")
+    why = "the sweep has 1 problem, and the points of a problem stay together"
+    for options in (("--submit", "slurm", "--sbatch", head), ("--shard", "1/2")):
+        result = run(weak, "--out", out, *options)
+        assert result.returncode == 2
+        assert f"2 parts, but {why} (in weak scaling, all its sizes)\n" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("head", "tasks"),
     [
