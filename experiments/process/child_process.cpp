@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -20,7 +21,7 @@ extern char** environ;
 namespace lloyd {
 namespace {
 
-constexpr int kSliceMs = 200;
+constexpr double kSliceMs = 200;
 
 // Runs in the child.
 void use_streams(int input, int output, int error) {
@@ -105,7 +106,7 @@ bool ChildProcess::send(const std::string& text) {
   return write_all(to_.get(), text);
 }
 
-std::optional<std::string> ChildProcess::line(std::size_t longest) {
+std::optional<std::string> ChildProcess::line(std::size_t longest, double deadline) {
   while (true) {
     if (const std::size_t end = unread_.find('\n');
         end != std::string::npos || unread_.size() > longest) {
@@ -113,10 +114,12 @@ std::optional<std::string> ChildProcess::line(std::size_t longest) {
       unread_.erase(0, end == std::string::npos ? end : end + 1);
       return line;
     }
+    const double left = deadline - now_ms();
+    if (left <= 0) return std::nullopt;
     // Polls in slices: a process that the child left behind may keep the output open after the
     // child has ended.
     pollfd ready{from_.get(), POLLIN, 0};
-    if (poll(&ready, 1, kSliceMs) == 0) {
+    if (poll(&ready, 1, static_cast<int>(std::min(left, kSliceMs))) == 0) {
       if (!has_ended(pid_) || poll(&ready, 1, 0) != 0) continue;
       return std::nullopt;
     }

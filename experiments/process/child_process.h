@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,9 +65,10 @@ class ChildProcess {
   /// Returns false if the program no longer reads.
   bool send(const std::string& text);
   void end_input() { to_ = Descriptor(); }
-  /// Returns the next line, or nullopt at the end of the output. Cuts a line longer than `longest`.
-  /// Waits without a limit.
-  std::optional<std::string> line(std::size_t longest);
+  /// Returns the next line, or nullopt at the end of the output or at `deadline` (now_ms()). Cuts a
+  /// line longer than `longest`.
+  std::optional<std::string> line(std::size_t longest,
+                                  double deadline = std::numeric_limits<double>::infinity());
   /// Returns the status from waitpid(), or nullopt if the program still runs at `deadline`
   /// (now_ms()).
   std::optional<int> wait(double deadline);

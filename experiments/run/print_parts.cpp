@@ -60,8 +60,11 @@ PartProgress progress_of(const fs::path& path) {
   return progress;
 }
 
-/// Of the tasks of an array job, by the number of the part: "RUNNING".
-using Queue = std::map<int, std::string>;
+/// What squeue says of the tasks of an array job.
+struct Queue {
+  std::map<int, std::string> states;  // by the number of the part: "RUNNING"
+  std::string problem;                // why it says nothing; empty if it answered, or was not asked
+};
 
 struct QueuedTask {
   int part = 0;
@@ -69,8 +72,9 @@ struct QueuedTask {
   fs::path script;
 };
 
-/// The tasks of array jobs that squeue lists with `filter`. nullopt if it fails or is not here.
-std::optional<std::vector<QueuedTask>> queued_tasks(const std::string& filter) {
+/// The tasks of array jobs that squeue lists with `filter`. nullopt if it fails, is not here, or
+/// has not ended at `deadline` (now_ms()).
+std::optional<std::vector<QueuedTask>> queued_tasks(const std::string& filter, double deadline) {
   const Descriptor nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
   // The number, state, folder and command of each task. A command may be relative to the folder.
   ChildProcess squeue({"squeue", "--noheader", "--array", filter, "--format=%K\t%T\t%Z\t%o"},
@@ -78,7 +82,7 @@ std::optional<std::vector<QueuedTask>> queued_tasks(const std::string& filter) {
   squeue.end_input();
   constexpr std::size_t kLongest = 10'000, kFields = 4;
   std::vector<QueuedTask> tasks;
-  while (const std::optional<std::string> line = squeue.line(kLongest)) {
+  while (const std::optional<std::string> line = squeue.line(kLongest, deadline)) {
     std::vector<std::string> fields;
     std::istringstream in(*line);
     for (std::string field; std::getline(in, field, '\t');) fields.push_back(field);
@@ -86,27 +90,35 @@ std::optional<std::vector<QueuedTask>> queued_tasks(const std::string& filter) {
     if (const auto part = parse_whole(fields[0]).as_int64())
       tasks.push_back({static_cast<int>(*part), fields[1], fs::path(fields[2]) / fields[3]});
   }
-  constexpr double kOneMinute = 60e3;
-  if (squeue.wait(now_ms() + kOneMinute) != 0) return std::nullopt;
+  if (squeue.wait(deadline) != 0 || now_ms() >= deadline) return std::nullopt;
   return tasks;
 }
 
 /// The tasks of the job that was submitted, and of those that the user started later with `script`.
-/// nullopt if the scheduler is not here or does not answer.
-std::optional<Queue> queue_of(const nlohmann::json& job, const fs::path& script) {
-  const auto mine = queued_tasks(fmt::format("--user={}", getuid()));
-  if (!mine) return std::nullopt;
+Queue queue_of(const nlohmann::json& job, const fs::path& script) {
+  constexpr double kLongestSeconds = 10;  // squeue waits for minutes if the scheduler is down
+  const double deadline = now_ms() + kLongestSeconds * 1e3;
+  const auto is_late = [&] { return now_ms() >= deadline; };
+  const auto without_answer = [&] {
+    return Queue{{},
+                 is_late() ? fmt::format("squeue did not answer within {:g} s", kLongestSeconds)
+                           : "squeue does not say what is queued"};
+  };
+  const auto mine = queued_tasks(fmt::format("--user={}", getuid()), deadline);
+  if (!mine) return without_answer();
   Queue queue;
-  // squeue fails if it does not know the job any more.
-  if (job.is_string())
-    for (const QueuedTask& task :
-         queued_tasks("--jobs=" + job.get<std::string>()).value_or(std::vector<QueuedTask>{}))
-      queue[task.part] = task.state;
+  if (job.is_string()) {
+    const auto submitted = queued_tasks("--jobs=" + job.get<std::string>(), deadline);
+    if (!submitted && is_late()) return without_answer();
+    // squeue fails if it does not know the job any more.
+    for (const QueuedTask& task : submitted.value_or(std::vector<QueuedTask>{}))
+      queue.states[task.part] = task.state;
+  }
   for (const QueuedTask& task : *mine) {
     std::error_code none;
     if (task.script.filename() != script.filename() || !fs::equivalent(task.script, script, none))
       continue;
-    if (std::string& state = queue[task.part]; state != "RUNNING") state = task.state;
+    if (std::string& state = queue.states[task.part]; state != "RUNNING") state = task.state;
   }
   return queue;
 }
@@ -222,14 +234,14 @@ struct Overview {
 };
 
 Overview overview_of(const fs::path& folder, const std::vector<PartFolder>& found, int count,
-                     const Queue& queue) {
+                     const std::map<int, std::string>& queued_states) {
   Overview overview;
   for (int index = 1; index <= count; ++index) {
     const auto at =
         std::ranges::find(found, index, [](const PartFolder& part) { return part.shard.index; });
     Json part = at == found.end() ? not_started({index, count}) : describe(*at);
-    const auto state = queue.find(index);
-    const bool queued = state != queue.end();
+    const auto state = queued_states.find(index);
+    const bool queued = state != queued_states.end();
     part["queue"] = queued ? Json(state->second) : Json(nullptr);
     part["said"] = nullptr;
     if (part.at("left") != 0) {
@@ -246,9 +258,9 @@ Overview overview_of(const fs::path& folder, const std::vector<PartFolder>& foun
 }
 
 /// Says which parts are left and why, and what to do about it. `submitted`: by --submit.
-/// `queue_known`: whether squeue said what is queued.
+/// `no_queue`: why it is unknown what is queued; empty if it is known.
 void print_what_is_left(const Overview& overview, const fs::path& folder, bool submitted,
-                        bool queue_known) {
+                        const std::string& no_queue) {
   const auto& [parts, left, idle] = overview;
   if (left.empty()) {
     std::cout << "\nevery part is done; join them with: run_experiment --merge "
@@ -263,7 +275,7 @@ void print_what_is_left(const Overview& overview, const fs::path& folder, bool s
                                for_terminal(part.at("said").get<std::string>()));
   if (!submitted || idle.empty()) return;
   std::cout << fmt::format("{}; go on with: sbatch --array={} {}\n",
-                           !queue_known                 ? "squeue does not say what is queued"
+                           !no_queue.empty()            ? no_queue
                            : idle.size() == left.size() ? "none of them is queued"
                                                         : "not queued: " + join(idle),
                            join(idle, ","),
@@ -275,17 +287,19 @@ void print_what_is_left(const Overview& overview, const fs::path& folder, bool s
 void print_parts(const fs::path& folder, bool json) {
   const std::vector<PartFolder> found = find_parts({folder});
   const nlohmann::json submission = submission_of(folder);
-  std::optional<Queue> queue;
+  Queue queue;
   if (!submission.is_null()) queue = queue_of(submission.at("job"), folder / kJobScript);
   const int count = found.empty() ? submission.at("parts").get<int>() : found[0].shard.count;
-  const Overview overview = overview_of(folder, found, count, queue.value_or(Queue{}));
+  const Overview overview = overview_of(folder, found, count, queue.states);
   if (json) {
-    const Json all = {{"parts", overview.parts}, {"left", overview.left}};
+    const Json all = {{"parts", overview.parts},
+                      {"left", overview.left},
+                      {"queue_problem", or_null(queue.problem)}};
     std::cout << json_text(all, 1) << '\n';
     return;
   }
   print_table(overview.parts);
-  print_what_is_left(overview, folder, !submission.is_null(), queue.has_value());
+  print_what_is_left(overview, folder, !submission.is_null(), queue.problem);
 }
 
 }  // namespace lloyd

@@ -5,9 +5,10 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 
 import pytest
-from run_program import by_point, every_sample_once, rows, run
+from run_program import PROGRAM, by_point, every_sample_once, rows, run
 
 from analysis.measures.points import all_points
 from analysis.model.load import load_run
@@ -337,6 +338,28 @@ def test_without_slurm_the_job_is_written_all_the_same(sweep, tmp_path):
     assert f"squeue does not say what is queued; go on with: sbatch --array=1,2,3 {out}/job.sh" in (
         shown
     )
+
+
+def test_the_status_does_not_wait_for_a_scheduler_that_hangs(sweep, tmp_path):
+    out = tmp_path / "out"
+    run(sweep, "--submit", "slurm", "--out", out, env={"PATH": str(tmp_path)})
+    squeue = tmp_path / "squeue"
+    squeue.write_text(f"#!/bin/sh\nprintf '1\\tRUNNING\\t{out}\\tjob.sh\\n'\nexec /bin/sleep 60\n")
+    squeue.chmod(0o755)
+    queries = [
+        subprocess.Popen(
+            [PROGRAM, "--status", out, *form],
+            env={"PATH": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for form in ((), ("--json",))
+    ]
+    shown, told = (query.communicate(timeout=40)[0] for query in queries)
+    late = "squeue did not answer within 10 s"
+    assert f"{late}; go on with: sbatch --array=1,2,3 {out}/job.sh\n" in shown
+    assert json.loads(told)["queue_problem"] == late
+    assert [part["queue"] for part in json.loads(told)["parts"]] == [None] * 3
 
 
 def test_commands_in_messages_work_for_a_path_with_blanks(sweep, parts, tmp_path):
