@@ -36,6 +36,7 @@
 #include "experiments/spec/spec.h"
 #include "experiments/text/terminal.h"
 #include "experiments/text/text.h"
+#include "kernels/core/cores.h"
 #include "kernels/core/device.h"
 
 namespace lloyd {
@@ -254,6 +255,7 @@ int main(int argc, char** argv) {
     return status;
   };
   lloyd::occupy_closed_streams();
+  lloyd::keep_openmp_within_cores();
   try {
     const int status = lloyd::run(argc, argv);
     if (std::cout.flush()) return status;

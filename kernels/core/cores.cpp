@@ -14,6 +14,10 @@ namespace fs = std::filesystem;
 
 int available_cores() { return cores_within(cpu_quota(), affinity_cores()); }
 
+void keep_openmp_within_cores() {
+  omp_set_num_threads(std::min(omp_get_max_threads(), available_cores()));
+}
+
 int affinity_cores() { return omp_get_num_procs(); }
 
 int machine_cores() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }

@@ -8,6 +8,11 @@ namespace lloyd {
 /// How many cores this process may use: those of its CPU affinity within its quota.
 int available_cores();
 
+/// From now on, OpenMP regions of the calling thread that name no number of threads, such as those
+/// of the reference, take at most available_cores(). OpenMP itself knows the affinity but no quota:
+/// of more threads than that, some are suspended while the others wait for them.
+void keep_openmp_within_cores();
+
 /// The cores of the CPU affinity of this process, as OpenMP sees them.
 int affinity_cores();
 

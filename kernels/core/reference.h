@@ -47,7 +47,8 @@ class Reference {
   virtual std::unique_ptr<Assignments> assignments(const Problem& problem);
 };
 
-/// Uses all cores. `points` (n × dim, row-major) must outlive the reference.
+/// Uses as many threads as OpenMP takes (keep_openmp_within_cores()). `points` (n × dim, row-major)
+/// must outlive the reference.
 std::unique_ptr<Reference> make_cpu_reference(std::span<const float> points, std::int64_t n,
                                               int dim);
 /// Uses the current CUDA device, with a copy of the points there.

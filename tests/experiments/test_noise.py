@@ -1,12 +1,15 @@
 """What disturbs a measurement: what the rows say about it, and locked clocks."""
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
+import time
+from pathlib import Path
 
-from run_program import FAULTY, rows, run
+from run_program import FAULTY, rows, run, workers_of
 
 
 def test_samples_say_what_disturbed_them(spec, tmp_path):
@@ -56,6 +59,25 @@ def test_a_busy_machine_is_named(spec, tmp_path):
     assert line.search(result.stderr)
     assert line.search(result.stdout)
     assert line.search((out / "summary.md").read_text())
+
+
+def test_the_verification_takes_no_more_threads_than_there_are_cores(spec, tmp_path):
+    """OpenMP would, where a container has a quota of CPU time. Here a variable stands for it."""
+    cores = len(os.sched_getaffinity(0))
+    process = subprocess.Popen(
+        [FAULTY, spec(versions="faulty_slow", n="100"), "--out", tmp_path / "out"],
+        env={**os.environ, "OMP_NUM_THREADS": str(cores + 40)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    threads = []
+    while process.poll() is None:
+        for worker in workers_of(process.pid):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                threads.append(len(list(Path(f"/proc/{worker}/task").iterdir())))
+        time.sleep(0.02)
+    assert process.returncode == 0
+    assert 0 < max(threads) < cores + 20, max(threads)
 
 
 def test_clocks_that_cannot_be_locked_end_the_run_before_it_begins(spec, tmp_path):

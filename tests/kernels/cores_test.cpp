@@ -1,6 +1,7 @@
 #include "kernels/core/cores.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 #include <sched.h>
 
 #include <filesystem>
@@ -43,13 +44,28 @@ TEST_F(Cores, HeedAContainersMountAndTheFirstVersionOfGroups) {
   EXPECT_EQ(cpu_quota(folder_), 1.5);
 }
 
+void keep_to_one_core() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
 TEST(AvailableCores, AreAtMostThoseOfTheThreadsAffinity) {
   std::thread([] {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    keep_to_one_core();
     EXPECT_EQ(available_cores(), 1);
+  }).join();
+}
+
+TEST(AvailableCores, LimitTheThreadsOfOpenMP) {
+  std::thread([] {
+    omp_set_num_threads(available_cores() + 3);
+    keep_openmp_within_cores();
+    EXPECT_EQ(omp_get_max_threads(), available_cores());
+    keep_to_one_core();
+    keep_openmp_within_cores();
+    EXPECT_EQ(omp_get_max_threads(), 1);
   }).join();
 }
 
