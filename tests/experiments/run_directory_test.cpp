@@ -128,6 +128,20 @@ TEST_F(RunDirectoryTest, OpeningRemovesFilesThatWereNotFinished) {
   EXPECT_TRUE(fs::exists(folder_ / "run" / "plan.json"));
 }
 
+// A run that goes on may be writing them.
+TEST_F(RunDirectoryTest, OnlyTheHolderOfTheLockRemovesFilesThatWereNotFinished) {
+  RunDirectory running = RunDirectory::create(folder_ / "run");
+  running.write("plan.json", "{}");
+  const fs::path unfinished = folder_ / "run" / PlainFolder::unfinished("summary.md");
+  std::ofstream(unfinished) << "half of i";
+  RunDirectory::view(folder_ / "run");
+  RunDirectory::plan_of(folder_ / "run");
+  EXPECT_NE(
+      refusal([&] { RunDirectory::open(folder_ / "run"); }).find("another run is writing there"),
+      std::string::npos);
+  EXPECT_TRUE(fs::exists(unfinished));
+}
+
 TEST_F(RunDirectoryTest, ALaunchIsFinishedByItsPassAndNotByItsSamples) {
   RunDirectory directory = RunDirectory::create(folder_ / "run");
   directory.append("measurements.jsonl", {row("a", 0, 0), row("a", 0, 1), row("a", 1, 0)});
