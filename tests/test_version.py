@@ -26,6 +26,13 @@ def test_the_changelog_begins_with_the_version():
     assert re.fullmatch(r"not yet released|\d{4}-\d\d-\d\d", first[2])
 
 
+def test_citation_and_changelog_name_one_date():
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    dates = re.findall(f"^## {re.escape(stated())} – (\\d.*)$", changelog, re.MULTILINE)
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall("^date-released: (.*)$", citation, re.MULTILINE) == dates
+
+
 def test_spack_offers_the_version_last():
     recipe = ROOT / "tools" / "packaging" / "spack" / "packages" / "lloydbench" / "package.py"
     versions = re.findall(r'version\("([0-9.]+)", tag="v([0-9.]+)"\)', recipe.read_text())
