@@ -256,10 +256,8 @@ def _unit(unit: str) -> str:
     return unit if unit in ("×", "%", "") else f" {unit}"
 
 
-def place_text(place: Place | None) -> str:
+def place_text(place: Place) -> str:
     """`N = 10⁷, K = 5, dim 2`."""
-    if place is None:
-        return ""
     words = [f"{c.upper()} = {count_text(v)}" for c in ("n", "k") if (v := getattr(place, c))]
     words += [f"dim {place.dim}"] if place.dim else []
     words += [place.precision] if place.precision else []
@@ -267,10 +265,17 @@ def place_text(place: Place | None) -> str:
 
 
 def measured_text(judgment: Judgment) -> str:
-    """The problem, and the CPU versions that had several threads or ranks: `N = 10⁵, K = 5, dim 2;
-    python_sklearn has 16 threads`."""
+    """The problem, the one that the claim names first if it is another, and the CPU versions that
+    had several threads or ranks: `N = 10⁶, K = 5, dim 2; in place of N = 10⁷; python_sklearn has 16
+    threads`."""
+    words = []
+    if judgment.place is not None:
+        first = judgment.claim.at[0]
+        other = (a if a != b else None for a, b in zip(first, judgment.place, strict=True))
+        instead = place_text(Place(*other))
+        words = [place_text(judgment.place), f"in place of {instead}" if instead else ""]
     parallel = sorted(judgment.value.parallel) if judgment.value else []
-    return "; ".join(part for part in (place_text(judgment.place), *parallel) if part)
+    return "; ".join(word for word in (*words, *parallel) if word)
 
 
 def sentence(judgment: Judgment) -> str:

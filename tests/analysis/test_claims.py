@@ -185,6 +185,7 @@ def test_the_first_problem_that_can_be_judged_counts(rows_of):
     (judgment,) = judge(claim("speedup('fast_a')", "value > 1", at=places), [rows])
     assert judgment.place == HERE
     assert judgment.verdict == HOLDS
+    assert claims.measured_text(judgment) == "N = 1,000, K = 4, dim 2; in place of N = 10⁶"
 
 
 def test_every_run_that_can_judge_does(rows_of):
