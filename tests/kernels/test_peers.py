@@ -235,8 +235,48 @@ def test_faiss_for_cpus_is_not_the_peer_on_the_gpu(tmp_path):
     assert told["reason"] == "FAISS is built for CPUs here: peer_faiss_cpu runs it"
 
 
+def test_superkmeans_assigns_and_scipy_adds_up(monkeypatch):
+    """NumPy stands in for the package. An empty cluster keeps its centroid, and blocks add up."""
+    library = types.ModuleType("superkmeans")
+
+    class Engine:
+        def __init__(self, n_clusters, dimensionality, hierarchical):
+            assert (n_clusters, dimensionality, hierarchical) == (3, 2, False)
+
+        def assign(self, points, centroids):
+            distances = ((points[:, None] - centroids) ** 2).sum(2)
+            return distances.argmin(1).astype(np.uint32)
+
+    library.SuperKMeans = Engine
+    monkeypatch.setitem(sys.modules, "superkmeans", library)
+    given = []
+    pools = types.SimpleNamespace(threadpool_limits=lambda limits: given.append(limits))
+    monkeypatch.setitem(sys.modules, "threadpoolctl", pools)
+    monkeypatch.syspath_prepend(KERNELS / "python")
+    monkeypatch.syspath_prepend(KERNELS / "peer")
+    peer = importlib.import_module("peer_superkmeans")
+    monkeypatch.setattr(peer, "BLOCK", 2)
+    version = peer.SuperKMeans()
+    problem = {"n": 5, "k": 3, "dim": 2, "iterations": 2, "tolerance": 0, "min_changes": 0}
+    points = np.array([[0, 0], [2, 0], [5, 0], [6, 0], [20, 0]], np.float32)
+    centroids = np.array([[0, 0], [2, 0], [99, 99]], np.float32)
+    problem |= {"points": points, "centroids": centroids, "threads": 3}
+    version.prepare(types.SimpleNamespace(**problem))
+    assert given == [3]
+    assert version.run() == 2
+    labels, means = version.fetch()
+    # iteration 1 leaves 0 and 33 / 4; iteration 2 assigns to these
+    assert labels.tolist() == [0, 0, 1, 1, 1]
+    assert means == pytest.approx(np.array([[1, 0], [31 / 3, 0], [99, 99]]))
+
+
 @pytest.mark.parametrize(
-    ("peer", "package"), [("peer_sklearnex", "daal4py"), ("peer_faiss_cpu", "faiss")]
+    ("peer", "package"),
+    [
+        ("peer_sklearnex", "daal4py, numpy"),
+        ("peer_faiss_cpu", "faiss, numpy"),
+        ("peer_superkmeans", "superkmeans, numpy, scipy, threadpoolctl"),
+    ],
 )
 def test_a_peer_on_the_cpu_says_how_to_get_its_package(peer, package):
     described = subprocess.run(
@@ -249,4 +289,4 @@ def test_a_peer_on_the_cpu_says_how_to_get_its_package(peer, package):
     )
     told = json.loads(described.stdout)
     assert (told["available"], told["backend"], told["axes"]) == (False, "cpu", ["threads"])
-    assert f"has no package {package}, numpy: `make peers` installs it" in told["reason"]
+    assert f"has no package {package}: `make peers` installs it" in told["reason"]
