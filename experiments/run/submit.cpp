@@ -112,10 +112,9 @@ struct Tasks {
 /// The tasks that the head asks for, or else one for each problem.
 Tasks tasks_of(const Spec& spec, const std::vector<std::string>& head) {
   static const std::regex from_one(R"(1-(\d{1,6})(?:%\d+)?)");
-  const std::size_t problems = problems_of(spec);
   const std::optional<std::string> asked = asked_tasks(head);
   if (!asked) {
-    const std::size_t parts = std::min(problems, kMostParts);
+    const std::size_t parts = std::min(problems_of(spec), kMostParts);
     return {static_cast<int>(parts), fmt::format("1-{}", parts)};
   }
   std::smatch match;
@@ -123,7 +122,7 @@ Tasks tasks_of(const Spec& spec, const std::vector<std::string>& head) {
     throw NotSubmitted(fmt::format(
         "--sbatch: --array={}: the tasks are the parts, so write them as 1-8 or 1-8%2", *asked));
   const int parts = std::stoi(match[1]);
-  if (static_cast<std::size_t>(parts) > problems)
+  if (static_cast<std::size_t>(parts) > spec.points.size())
     throw NotSubmitted(
         fmt::format("--sbatch: --array asks for {} parts, but {}", parts, why_no_more_parts(spec)));
   return {parts, *asked};

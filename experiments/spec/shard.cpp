@@ -31,23 +31,28 @@ double estimated_seconds(const Spec& spec, const Point& point) {
          std::min(seconds, static_cast<double>(spec.turns()) * spec.measure.timeout);
 }
 
-/// Points with the same text stay together.
 std::string problem_of(const Spec& spec, Point point) {
   if (spec.weak_scaling) point.n = 0;
   return point.inputs();
 }
 
+/// Points with the same text stay together: those of a problem, unless there are more parts than
+/// problems.
+std::string piece_of(const Spec& spec, const Point& point, bool each_alone) {
+  return each_alone ? point.id : problem_of(spec, point);
+}
+
 struct Cost {
-  std::string problem;
+  std::string piece;
   double seconds = 0;
 };
 
-/// Of each problem, the most expensive first.
-std::vector<Cost> costs_of(const Spec& spec) {
+/// Of each piece, the most expensive first.
+std::vector<Cost> costs_of(const Spec& spec, bool each_alone) {
   std::vector<Cost> costs;
   std::map<std::string, std::size_t> places;
   for (const Point& point : spec.points) {
-    const auto [at, fresh] = places.emplace(problem_of(spec, point), costs.size());
+    const auto [at, fresh] = places.emplace(piece_of(spec, point, each_alone), costs.size());
     // The float64 reference is solved once for all versions, unless only a sample is verified.
     const bool whole = spec.measure.verify && spec.measure.verify_sample == 0;
     if (fresh) costs.push_back({at->first, whole ? solve_operations(spec, point) / kCpuRate : 0});
@@ -78,26 +83,26 @@ std::size_t problems_of(const Spec& spec) {
 }
 
 std::string why_no_more_parts(const Spec& spec) {
-  return fmt::format("the sweep has {}, and the points of a problem stay together{}",
-                     counted(problems_of(spec), "problem"),
-                     spec.weak_scaling ? " (in weak scaling, all its sizes)" : "");
+  return fmt::format("the sweep has {}", counted(spec.points.size(), "point"));
 }
 
 std::vector<int> divide(const Spec& spec, int count) {
+  const bool each_alone = static_cast<std::size_t>(count) > problems_of(spec);
   std::vector<double> load(static_cast<std::size_t>(count), 0);
   std::map<std::string, int> part;
-  for (const Cost& cost : costs_of(spec)) {
+  for (const Cost& cost : costs_of(spec, each_alone)) {
     const auto least = std::ranges::min_element(load);
     *least += cost.seconds;
-    part[cost.problem] = static_cast<int>(least - load.begin()) + 1;
+    part[cost.piece] = static_cast<int>(least - load.begin()) + 1;
   }
   std::vector<int> parts;
-  for (const Point& point : spec.points) parts.push_back(part.at(problem_of(spec, point)));
+  for (const Point& point : spec.points)
+    parts.push_back(part.at(piece_of(spec, point, each_alone)));
   return parts;
 }
 
 void keep_shard(Spec& spec, const Shard& shard) {
-  if (static_cast<std::size_t>(shard.count) > problems_of(spec))
+  if (static_cast<std::size_t>(shard.count) > spec.points.size())
     throw SpecError(
         {fmt::format("--shard: {} parts, but {}", shard.count, why_no_more_parts(spec))});
   const std::vector<int> parts = divide(spec, shard.count);

@@ -248,7 +248,7 @@ def test_submit_says_what_is_wrong(sweep, tmp_path):
         assert result.returncode == 2
         return result.stderr
 
-    assert "--array asks for 9 parts, but the sweep has 3" in said(lines="#SBATCH -a 1-9\n")
+    assert "--array asks for 9 parts, but the sweep has 6 points" in said(lines="#SBATCH -a 1-9\n")
     assert "--array=0-3: the tasks are the parts" in said(lines="#SBATCH --array=0-3\n")
     assert "--array asks for 8 parts" in said(lines="#SBATCH -p all --array=1-8\n")
     assert "--array=: the tasks are the parts" in said(lines="#SBATCH -p all --array\n")
@@ -264,12 +264,12 @@ def test_submit_says_what_is_wrong(sweep, tmp_path):
 def test_too_many_parts_are_refused_in_the_same_words_everywhere(tmp_path):
     weak, head, out = tmp_path / "weak.yaml", tmp_path / "head", tmp_path / "out"
     weak.write_text(SPEC.replace("threads: [1]", "threads: [1, 2, 3]") + "zip: [[n, threads]]\n")
-    head.write_text("#SBATCH --array=1-2\n")
-    why = "the sweep has 1 problem, and the points of a problem stay together"
-    for options in (("--submit", "slurm", "--sbatch", head), ("--shard", "1/2")):
+    head.write_text("#SBATCH --array=1-99\n")
+    points = len(json.loads(run(weak, "--dry-run", "--json").stdout))
+    for options in (("--submit", "slurm", "--sbatch", head), ("--shard", "1/99")):
         result = run(weak, "--out", out, *options)
         assert result.returncode == 2
-        assert f"2 parts, but {why} (in weak scaling, all its sizes)\n" in result.stderr
+        assert f"99 parts, but the sweep has {points} points\n" in result.stderr
 
 
 @pytest.mark.parametrize(

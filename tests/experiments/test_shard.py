@@ -111,10 +111,24 @@ def test_what_is_no_part_is_refused(spec, shard):
     assert "--shard: " in refused.stderr
 
 
-def test_more_parts_than_problems_are_refused(spec):
+def test_a_problem_may_have_several_parts_if_there_are_more_parts_than_problems(spec, tmp_path):
+    sweep = spec(versions="cpu_sequential, cpu_openmp", n="100, 200")
+    whole = {point["point"] for point in plan(sweep)}
+    parts = []
+    for index in range(1, 5):
+        parts.append({point["point"] for point in plan(sweep, "--shard", f"{index}/4")})
+        assert run(sweep, "--shard", f"{index}/4", "--out", tmp_path / f"{index}").returncode == 0
+        assert set(by_point(tmp_path / f"{index}")) == parts[-1]
+    assert [len(part) for part in parts] == [1] * 4
+    assert set.union(*parts) == whole
+    assert run("--merge", tmp_path, "--out", tmp_path / "all").returncode == 0
+    assert set(by_point(tmp_path / "all")) == whole
+
+
+def test_more_parts_than_points_are_refused(spec):
     refused = run(spec(n="100, 200, 300"), "--dry-run", "--shard", "1/4")
     assert refused.returncode == 2
-    assert "--shard: 4 parts, but the sweep has 3 problems, and the points" in refused.stderr
+    assert "--shard: 4 parts, but the sweep has 3 points\n" in refused.stderr
 
 
 def test_the_variable_names_the_node(spec, tmp_path, monkeypatch):
