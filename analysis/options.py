@@ -128,7 +128,8 @@ def _report(add: Add) -> None:
     command.add_argument(
         "--single-file",
         action="store_true",
-        help="write OUT/report.html, which needs nothing beside it, and no folder of pages",
+        help="write OUT/report.html (or OUT, if that ends in .html), which needs nothing beside "
+        "it, and no folder of pages",
     )
     _baseline_option(command)
     command.set_defaults(command=commands.run_report)

@@ -47,14 +47,16 @@ def write_report(
     baseline: str | None = None,
 ) -> list[Path]:
     """Writes OUT/index.html and for each run OUT/RUN/index.html with the rows of its figures beside
-    it, or with `single` OUT/report.html alone; returns the paths, the index last. With `baseline`,
+    it, or with `single` OUT/report.html alone (OUT itself if it ends in .html and is no folder);
+    returns the paths, the index last. With `baseline`,
     the pages have speedups over that version. The studies' claims and numbers always keep the
     spec's.
 
     A page has one run directory; runs are never mixed in it. A spec that ran on several machines
     has one more page, with their figures side by side. Pages are made by as many processes as there
     are cores."""
-    folder_for(out)
+    file = out if out.suffix == ".html" and not out.is_dir() else out / SINGLE_FILE
+    folder_for(file.parent if single else out)
     entries = _entries(runs)
     runs = sorted(runs, key=lambda run: not _is_own(run))
     shown = [over(run, baseline) for run in runs]
@@ -85,7 +87,7 @@ def write_report(
         mains = {e.folder: m.main for e, m in zip(entries, made, strict=True)}
         mains |= {g.folder: m.main for g, m in zip(groups, sides, strict=True)}
         whole = site.whole(index, mains)
-        return [_write(out / SINGLE_FILE, whole)]
+        return [_write(file, whole)]
     shared = [_write(out / name, text) for name, text in site.files().items()]
     return [
         *(path for page in [*made, *sides] for path in page.paths),

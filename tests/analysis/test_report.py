@@ -149,6 +149,17 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_reported(make_run, tmp_path
     assert (out / "sweep" / "noise.csv").is_file()
 
 
+def test_the_one_file_has_the_name_that_was_given(make_run, tmp_path):
+    run, out = make_run(n=(10_000,), k=(5,)), tmp_path / "new" / "page.html"
+    for _ in range(2):
+        assert main(["report", str(run), "-o", str(out), "--single-file"]) == 0
+        assert [path.name for path in out.parent.iterdir()] == ["page.html"]
+        assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
+    (tmp_path / "folder.html").mkdir()
+    assert main(["report", str(run), "-o", str(tmp_path / "folder.html"), "--single-file"]) == 0
+    assert (tmp_path / "folder.html" / "report.html").is_file()
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The one file with every recorded run: about half a minute on two cores."""
