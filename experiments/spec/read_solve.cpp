@@ -92,16 +92,25 @@ void check_batches(Draft& draft) {
   }
 }
 
+/// The distance may stand at the top of the spec or in its section.
+void read_distance(Draft& draft, const Section& root, const std::optional<Section>& solve) {
+  std::string distance = "euclidean";
+  draft.yaml.read(root, "distance", distance);
+  if (solve) draft.yaml.read(*solve, "distance", distance);
+  draft.spec.init.file.unit_length = distance == "cosine";
+  for (data::NamedSource& each : draft.spec.data) each.source.unit_length = distance == "cosine";
+  if (const Entry* twice = solve ? solve->find("distance") : nullptr;
+      twice && root.find("distance"))
+    draft.errors.add(twice->key_place, "distance is given at the top of the spec, too; keep one");
+}
+
 void read_solve(Draft& draft, const Section& root) {
   const auto section = draft.yaml.section(root, "solve");
+  read_distance(draft, root, section);
   if (!section) return;
   draft.yaml.read(*section, "iterations", draft.spec.stop.iterations);
   draft.yaml.read(*section, "tolerance", draft.spec.stop.tolerance);
   draft.yaml.read(*section, "min_changes", draft.spec.stop.min_changes);
-  std::string distance = "euclidean";
-  draft.yaml.read(*section, "distance", distance);
-  draft.spec.init.file.unit_length = distance == "cosine";
-  for (data::NamedSource& each : draft.spec.data) each.source.unit_length = distance == "cosine";
   draft.yaml.read(*section, "init", draft.spec.init.method);
   draft.yaml.read(*section, "seed", draft.spec.init.seed);
 

@@ -29,6 +29,8 @@ std::string right_place(const std::string& key, const std::string& name) {
     else
       sections.push_back(known.section);
   }
+  if (at_top && !sections.empty())
+    return "; it is a key of the spec itself, or belongs under " + join(sections, " or ");
   if (at_top) return "; it is a key of the spec itself and belongs to no section";
   return sections.empty() ? "" : "; it belongs under " + join(sections, " or ");
 }

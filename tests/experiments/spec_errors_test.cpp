@@ -56,9 +56,15 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{
             8, "n: 100", {"s.yaml:8:1: unknown key 'n'; it is an axis and belongs under axes"}},
         ErrorCase{8,
-                  "distance: cosine\nseed: 3",
-                  {"s.yaml:8:1: unknown key 'distance'; it belongs under solve",
+                  "tolerance: 1\nseed: 3",
+                  {"s.yaml:8:1: unknown key 'tolerance'; it belongs under solve",
                    "s.yaml:9:1: unknown key 'seed'; it belongs under data or solve"}},
+        ErrorCase{8,
+                  "distance: cosine\nsolve: {distance: cosine}",
+                  {"s.yaml:9:9: distance is given at the top of the spec, too; keep one"}},
+        ErrorCase{8,
+                  "distance: cosin",
+                  {"s.yaml:8:11: unknown distance 'cosin'; did you mean 'cosine'?"}},
         ErrorCase{8,
                   "measure: {iterations: 3}",
                   {"s.yaml:8:11: unknown key 'iterations' in measure; it belongs under solve"}},
@@ -72,12 +78,12 @@ INSTANTIATE_TEST_SUITE_P(
                   "colour: blue",
                   {"s.yaml:8:1: unknown key 'colour'; the keys are name, title, versions, "
                    "baseline, axes, zip, "
-                   "exclude, data, solve, measure, profile, figures"}},
+                   "exclude, data, distance, solve, measure, profile, figures"}},
         ErrorCase{8,
                   "<<: {title: x}",
                   {"s.yaml:8:1: unknown key '<<'; the keys are name, title, versions, baseline, "
                    "axes, zip, exclude, "
-                   "data, solve, measure, profile, figures"}},
+                   "data, distance, solve, measure, profile, figures"}},
         ErrorCase{5,
                   "  k: [5]\n  tbp: [32]",
                   {"s.yaml:6:3: unknown axis 'tbp'; did you mean 'threads_per_block'?"}},
@@ -240,7 +246,7 @@ data: {generator: unifrm}
                    "results)",
                    "s.yaml:2:1: unknown key 'colour'; the keys are name, title, versions, "
                    "baseline, axes, zip, exclude, "
-                   "data, solve, measure, profile, figures",
+                   "data, distance, solve, measure, profile, figures",
                    "s.yaml:3:12: unknown version 'cpu_sequental'; did you mean 'cpu_sequential'?",
                    "s.yaml:5:7: k must be at least 1, not 0",
                    "s.yaml:6:7: n must be a whole number, not 'two'",

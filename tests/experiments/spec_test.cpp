@@ -94,6 +94,15 @@ TEST(Spec, DataMayBeLeftOut) {
   EXPECT_EQ(load_text(start, overrides).data[0].source.seed, 7u);
 }
 
+TEST(Spec, DistanceMayStandAtTheTop) {
+  const std::string start = "name: t\nversions: cpu_sequential\naxes: {n: 1e3, k: 5}\n";
+  const auto resolved = [&](const std::string& more) { return load_text(start + more).resolved(); };
+  EXPECT_EQ(resolved("distance: cosine\n"), resolved("solve: {distance: cosine}\n"));
+  EXPECT_EQ(resolved("distance: cosine\nsolve: {seed: 1}\n"), resolved("distance: cosine\n"));
+  EXPECT_EQ(resolved("distance: euclidean\n"), resolved(""));
+  EXPECT_NE(resolved("distance: cosine\n"), resolved(""));
+}
+
 TEST(Spec, OneValueIsAListOfOne) {
   EXPECT_EQ(load_text("name: t\nversions: cpu_sequential\naxes: {n: 1e3, k: 5, precision: fp64}\n"
                       "zip: [n, k]\nexclude: {n: 7}\nprofile: {counters: l1, cpu: cycles}\n"
