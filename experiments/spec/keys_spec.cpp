@@ -58,7 +58,7 @@ std::vector<Key> spec_keys() {
       {.name = "zip",
        .kind = Kind::zip,
        .text = "Axes that advance together instead of multiplying. They need the same number of "
-               "values.",
+               "values, or a single one, which goes with all values of the others.",
        .example = Json::array({Json::array({"n", "k"})})},
       {.name = "exclude",
        .kind = Kind::exclude,

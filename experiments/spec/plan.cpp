@@ -65,13 +65,15 @@ std::vector<std::vector<const Axis*>> groups_of(const PlanRequest& request) {
 std::vector<Coordinates> project(const std::vector<const Axis*>& group, const VersionInfo& info) {
   std::vector<Coordinates> rows;
   std::set<std::vector<std::int64_t>> seen;
-  for (std::size_t i = 0; i < group.front()->values.size(); ++i) {
+  std::size_t length = 0;
+  for (const Axis* axis : group) length = std::max(length, axis->values.size());
+  for (std::size_t i = 0; i < length; ++i) {
     Coordinates row;
     std::vector<std::int64_t> numbers;
     for (const Axis* axis : group) {
       if (!uses(info, axis->name)) continue;
-      row.emplace_back(axis, &axis->values[i]);
-      numbers.push_back(axis->values[i].number);
+      row.emplace_back(axis, &value_in_row(*axis, i));
+      numbers.push_back(row.back().second->number);
     }
     if (seen.insert(numbers).second) rows.push_back(std::move(row));
   }
@@ -238,6 +240,10 @@ void for_each_combination(const std::vector<std::vector<Coordinates>>& groups, V
 }
 
 }  // namespace
+
+const AxisValue& value_in_row(const Axis& axis, std::size_t row) {
+  return axis.values[axis.values.size() == 1 ? 0 : row];
+}
 
 std::vector<Point> make_plan(const PlanRequest& request, Errors& errors) {
   const auto groups = groups_of(request);

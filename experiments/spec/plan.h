@@ -36,11 +36,14 @@ struct PlanSource {
 struct PlanRequest {
   std::vector<const RegisteredVersion*> versions;  // in the spec's order, each once
   std::vector<Axis> axes;                          // all of them, each with values
-  std::vector<std::vector<std::string>> zips;      // names of axes; same numbers of values
+  std::vector<std::vector<std::string>> zips;      // names of axes; as many values each, or one
   std::vector<ExcludeEntry> exclude;
   std::vector<PlanSource> sources;  // in the order of Spec::data; axis data numbers them
   Place axes_place;
 };
+
+/// The value of a zipped axis in a row of its group. A single value is in all rows.
+const AxisValue& value_in_row(const Axis& axis, std::size_t row);
 
 /// For each version in turn, the cross product of the axes that it uses (the last axis varies
 /// fastest; zipped axes advance together, at the place of the first of them), without what is

@@ -147,19 +147,18 @@ class AxesReader {
   }
 
   void check_zip_lengths(const std::vector<std::string>& names, Place place) {
-    const std::size_t length = draft_.axis_named(names.front()).values.size();
+    std::set<std::size_t> several;  // a single value goes with all values of the others
     std::vector<std::string> lengths;
-    bool equal = true;
     for (const std::string& name : names) {
       const Axis& axis = draft_.axis_named(name);
       if (axis.broken) return;  // its values are not all there
       if (axis.values.front().place.option == "--set") place = axis.values.front().place;
-      equal = equal && axis.values.size() == length;
+      if (axis.values.size() != 1) several.insert(axis.values.size());
       lengths.push_back(fmt::format("{} has {}", name, axis.values.size()));
     }
-    if (!equal)
-      errors_.add(place,
-                  fmt::format("zipped axes need the same number of values: {}", join(lengths)));
+    if (several.size() > 1)
+      errors_.add(place, fmt::format("zipped axes need the same number of values, or one: {}",
+                                     join(lengths)));
   }
 
   /// What only can be said when every axis has its final values.
@@ -241,20 +240,25 @@ class AxesReader {
 
   /// `names`: one axis, or the axes of a zip, whose values together must differ.
   void check_duplicates(const std::vector<std::string>& names) {
-    std::size_t length = draft_.axis_named(names.front()).values.size();
-    for (const std::string& name : names)
-      length = std::min(length, draft_.axis_named(name).values.size());
+    std::size_t length = 1;
+    for (const std::string& name : names) {
+      const std::size_t size = draft_.axis_named(name).values.size();
+      if (size == 0) return;
+      if (size > 1) length = length > 1 ? std::min(length, size) : size;
+    }
     std::set<std::vector<std::int64_t>> seen;
     for (std::size_t i = 0; i < length; ++i) {
       std::vector<std::int64_t> row;
       std::vector<std::string> texts;
+      Place place;
       for (const std::string& name : names) {
-        row.push_back(draft_.axis_named(name).values[i].number);
-        texts.push_back(fmt::format("{} = {}", name, draft_.axis_named(name).values[i].text));
+        const Axis& axis = draft_.axis_named(name);
+        const AxisValue& value = value_in_row(axis, i);
+        row.push_back(value.number);
+        texts.push_back(fmt::format("{} = {}", name, value.text));
+        if (axis.values.size() > 1) place = value.place;
       }
-      if (!seen.insert(row).second)
-        errors_.add(draft_.axis_named(names.back()).values[i].place,
-                    join(texts) + " is listed twice");
+      if (!seen.insert(row).second) errors_.add(place, join(texts) + " is listed twice");
     }
   }
 

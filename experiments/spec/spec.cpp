@@ -37,7 +37,8 @@ void read_sections(Draft& draft, const Section& root) {
   }
   draft.throw_if_wrong();
   draft.spec.unread_axes = unread_axes(draft.request);
-  draft.spec.weak_scaling = std::ranges::any_of(draft.request.zips, sizes_follow_workers);
+  draft.spec.weak_scaling = draft.axis_named("n").values.size() > 1 &&
+                            std::ranges::any_of(draft.request.zips, sizes_follow_workers);
   keep_chosen(draft);
 }
 

@@ -210,6 +210,17 @@ data: {generator: uniform}
                    "luigi_v1_fused/n:20/k:2/dim:2/threads_per_block:64/precision:fp32"}));
 }
 
+TEST(Plan, ASingleValueOfAZippedAxisGoesWithAllOfTheOthers) {
+  EXPECT_EQ(ids_of(R"(name: t
+versions: [plantest_host]
+axes: {n: [10, 20], k: [2], dim: [4, 5], precision: [fp32]}
+zip: [[n, k, dim]]
+data: {generator: uniform}
+)"),
+            (Words{"plantest_host/n:10/k:2/dim:4/precision:fp32",
+                   "plantest_host/n:20/k:2/dim:5/precision:fp32"}));
+}
+
 TEST(Plan, TwoZips) {
   EXPECT_EQ(ids_of(R"(name: t
 versions: [plantest_host]

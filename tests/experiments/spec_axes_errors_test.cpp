@@ -135,7 +135,11 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{0,
                   "name: t\nversions: [cpu_sequential]\naxes: {n: [10, 20, 10], k: [1, 2, 1]}\n"
                   "zip: [[n, k]]\ndata: {generator: uniform}\n",
-                  {"s.yaml:3:35: n = 10, k = 1 is listed twice"}}));
+                  {"s.yaml:3:35: n = 10, k = 1 is listed twice"}},
+        ErrorCase{0,
+                  "name: t\nversions: [cpu_sequential]\naxes: {n: [10, 20, 10], k: [1]}\n"
+                  "zip: [[n, k]]\ndata: {generator: uniform}\n",
+                  {"s.yaml:3:20: n = 10, k = 1 is listed twice"}}));
 
 INSTANTIATE_TEST_SUITE_P(
     Exclude, SpecErrors,
