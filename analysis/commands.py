@@ -40,6 +40,7 @@ from analysis.pages import (
     jobs,
     profiler,
     readme,
+    reasons,
     recordings,
     regimes,
     spec_keys,
@@ -407,7 +408,7 @@ def _tables_of_no_run(
         "studies": lambda: tables.studies(read_studies()),
         "gpu-model": lambda: gpu_model.predictions().table_alone(),
         "recordings": lambda: recordings.recorded_runs(found).table_alone(),
-        "reasons": lambda: recordings.reasons(found).table_alone(),
+        "reasons": lambda: reasons.reasons(found).table_alone(),
         "versions": lambda: (
             tables.versions(readme.listed_versions(program), read_studies()) if program else None
         ),

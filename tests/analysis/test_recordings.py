@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.pages.recordings import reasons, recorded_runs
+from analysis.pages.reasons import reasons
+from analysis.pages.recordings import recorded_runs
 
 
 def write_run(folder, rows, **environment):
