@@ -12,7 +12,7 @@ Source   superkmeans on PyPI, MIT; tools/peers.sh installs it.
 
 import lloydbench_external
 
-BLOCK = 1 << 15  # points: float32 holds their sums, and float64 those of the blocks
+BLOCK = 1 << 15  # points that SciPy adds up in float32. The sums of the blocks are in float64.
 
 
 class SuperKMeans:
@@ -30,23 +30,17 @@ class SuperKMeans:
             n_clusters=problem.k, dimensionality=problem.dim, hierarchical=False
         )
         self.points = np.ascontiguousarray(problem.points, np.float32)
-        ones = np.ones(min(BLOCK, problem.n), np.float32)
-        places = np.arange(len(ones) + 1, dtype=np.int32)
-
-        def ones_at(labels):
-            """k × len(labels): a one for each point in its cluster's row."""
-            size = len(labels)
-            shape = (problem.k, size)
-            return sparse.csc_matrix((ones[:size], labels, places[: size + 1]), shape=shape)
-
-        self.ones_at = ones_at
+        self.sparse = sparse
 
     def means(self, labels, old):
         np, k = self.np, self.problem.k
         sums = np.zeros(old.shape)
         for begin in range(0, len(labels), BLOCK):
-            block = slice(begin, begin + BLOCK)
-            sums += self.ones_at(labels[block]) @ self.points[block]
+            points, rows = self.points[begin : begin + BLOCK], labels[begin : begin + BLOCK]
+            # k × points: each column has a one in the row of the point's cluster.
+            starts = np.arange(len(rows) + 1, dtype=np.int32)
+            ones = np.ones(len(rows), np.float32)
+            sums += self.sparse.csc_matrix((ones, rows, starts), (k, len(rows))) @ points
         counts = np.bincount(labels, minlength=k)[:, np.newaxis]
         return np.where(counts > 0, sums / counts.clip(min=1), old).astype(np.float32)
 
