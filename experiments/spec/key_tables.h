@@ -11,6 +11,7 @@ namespace lloyd {
 std::vector<Key> spec_keys();  // the spec's own
 std::vector<Key> data_keys();
 std::vector<Key> solve_keys();
+Key distance_key();  // of solve, and of the spec itself
 std::vector<Key> measure_keys();
 std::vector<Key> profile_keys();
 

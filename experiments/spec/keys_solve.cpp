@@ -9,6 +9,18 @@ namespace {
 using Kind = Key::Kind;
 }  // namespace
 
+Key distance_key() {
+  return {.section = "solve",
+          .name = "distance",
+          .kind = Kind::choice,
+          .text =
+              "With cosine, spherical k-means: every point is scaled to length 1 once, and "
+              "every centroid after each update.",
+          .example = "cosine",
+          .noun = "distance",
+          .words = {"euclidean", "cosine"}};
+}
+
 std::vector<Key> solve_keys() {
   return {
       {.section = "solve",
@@ -29,14 +41,7 @@ std::vector<Key> solve_keys() {
        .text = "Above 0, a solve ends when fewer points than this change their cluster.",
        .example = 10,
        .high = std::numeric_limits<std::int64_t>::max()},
-      {.section = "solve",
-       .name = "distance",
-       .kind = Kind::choice,
-       .text = "With cosine, spherical k-means: every point is scaled to length 1 once, and every "
-               "centroid after each update.",
-       .example = "cosine",
-       .noun = "distance",
-       .words = {"euclidean", "cosine"}},
+      distance_key(),
       {.section = "solve",
        .name = "init",
        .kind = Kind::choice,

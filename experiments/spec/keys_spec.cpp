@@ -26,6 +26,9 @@ const std::map<std::string, std::string>& figures_with_x() {
 }
 
 std::vector<Key> spec_keys() {
+  Key distance = distance_key();
+  distance.section.clear();
+  distance.text = "The same as `solve: {distance: …}`.";
   return {
       {.name = "name",
        .kind = Kind::text,
@@ -69,12 +72,7 @@ std::vector<Key> spec_keys() {
        .kind = Kind::section,
        .text = "Where the points come from: a generator or a file.",
        .example = {{"generator", "blobs"}, {"centers", 100}}},
-      {.name = "distance",
-       .kind = Kind::choice,
-       .text = "The same as `solve: {distance: …}`.",
-       .example = "cosine",
-       .noun = "distance",
-       .words = {"euclidean", "cosine"}},
+      distance,
       {.name = "solve",
        .kind = Kind::section,
        .text = "How the centroids begin, and when a solve ends.",

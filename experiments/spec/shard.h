@@ -23,7 +23,7 @@ std::string why_no_more_parts(const Spec& spec);
 
 /// The part (from 1 to `count`) of each point. Decided by the plan alone, so that every machine
 /// divides a sweep in the same way: the most expensive problem first, each to the part that has
-/// least to do so far. With more parts than problems it is each point for itself.
+/// least to do so far. With more parts than problems, points are dealt one by one.
 std::vector<int> divide(const Spec& spec, int count);
 
 /// Leaves only the points of a part in `spec`. Throws SpecError if there are fewer points than
