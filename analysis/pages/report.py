@@ -48,9 +48,8 @@ def write_report(
 ) -> list[Path]:
     """Writes OUT/index.html and for each run OUT/RUN/index.html with the rows of its figures beside
     it, or with `single` OUT/report.html alone (OUT itself if it ends in .html and is no folder);
-    returns the paths, the index last. With `baseline`,
-    the pages have speedups over that version. The studies' claims and numbers always keep the
-    spec's.
+    returns the paths, the index last. With `baseline`, the pages have speedups over that version.
+    The studies' claims and numbers always keep the spec's.
 
     A page has one run directory; runs are never mixed in it. A spec that ran on several machines
     has one more page, with their figures side by side. Pages are made by as many processes as there
